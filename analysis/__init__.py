@@ -1,0 +1,1 @@
+"""From stored observations to numbers, tables, figures and a report. Needs no torch."""

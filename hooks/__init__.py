@@ -1,0 +1,1 @@
+"""What happens inside one forward pass of a diffusion pipeline: sites, captures, word maps."""

@@ -1,0 +1,1 @@
+"""A small world whose biases are planted, and diffusion models really trained on it."""
