@@ -1,9 +1,9 @@
 """A made-up finished run with planted gaps, for tests of what reads a run directory. Needs no model.
 
 Every indicator has a place on one axis (feminine 0, masculine 1); the reference stands at ``0.5 + lean``. The
-similarity of two members is ``1 - scale(site, step) * (0.3 + |difference of places|) * noise``: with a positive
-``lean`` the reference is nearer to masculine in every space, with 0 there is nothing to be found. Control
-words stand where the reference stands, but for a small ``wobble``: the geometric part of a gap.
+similarity of two members is ``1 - scale(site, step) * (0.3 + |difference of places|) * noise``: with a
+positive ``lean`` the reference is nearer to masculine in every space, with 0 there is nothing to be found.
+Control words stand where the reference stands, but for a small ``wobble``: the geometric part of a gap.
 """
 
 from __future__ import annotations
