@@ -1,0 +1,220 @@
+"""Parts on disk: Parquet files written whole or not at all, each with a hash of what it was made from.
+
+A part is written to a temporary file, fsynced and renamed, so a reader never sees half of one. Pages carry
+checksums, so a flipped bit is found when the part is read. The Parquet metadata holds two keys: ``huggingface``,
+by which ``datasets.load_dataset("parquet", ...)`` shows the PNG bytes as images, and ``triptych``, the identity of
+the part: every field that alters its content, and the hash of them all.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from probes.errors import UserError
+
+FORMAT = 1
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_TEMPORARY = ".tmp-"
+
+_IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+SAMPLES = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("triplet", pa.int32()),
+        ("prompt_id", pa.string()),
+        ("template", pa.string()),
+        ("indicator", pa.string()),
+        ("word", pa.string()),
+        ("prompt", pa.string()),
+        ("negative_prompt", pa.string()),
+        ("seed", pa.int64()),
+        ("tokens", pa.list_(pa.string())),
+        ("words", pa.list_(pa.string())),
+        ("word_positions", pa.list_(pa.list_(pa.int32()))),
+        ("indicator_positions", pa.list_(pa.int32())),
+        ("image", _IMAGE),
+    ]
+)
+CAPTURES = pa.schema(
+    [
+        ("triplet", pa.int32()),
+        ("seed", pa.int64()),
+        ("pair", pa.string()),
+        ("first", pa.string()),
+        ("second", pa.string()),
+        ("timesteps", pa.list_(pa.float32())),
+    ]
+)
+WORDS = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("triplet", pa.int32()),
+        ("seed", pa.int64()),
+        ("indicator", pa.string()),
+        ("word", pa.string()),
+        ("word_index", pa.int32()),
+        ("heat", pa.list_(pa.float32())),
+        ("height", pa.int32()),
+        ("width", pa.int32()),
+        ("peak", pa.float32()),
+        ("definition", pa.string()),
+        ("version", pa.string()),
+    ]
+)
+KEPT = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("triplet", pa.int32()),
+        ("seed", pa.int64()),
+        ("indicator", pa.string()),
+        ("site", pa.string()),
+        ("shape", pa.list_(pa.int32())),
+        ("call", pa.list_(pa.int32())),
+        ("timesteps", pa.list_(pa.float32())),
+        ("values", pa.list_(pa.float32())),
+    ]
+)
+
+
+def captures_schema(sites: Sequence[str]) -> pa.Schema:
+    """The columns of ``captures/``: the fixed ones and one list of floats per site and metric."""
+    return pa.schema([*CAPTURES, *(pa.field(site, pa.list_(pa.float32())) for site in sites)])
+
+
+def identity(part: int, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The identity of a part: its number, the fields that alter its content, and their hash."""
+    text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
+    return {"format": FORMAT, "part": part, "hash": digest(text), "fields": dict(fields)}
+
+
+def digest(text: str | bytes) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
+
+
+def write_bytes(path: Path, data: bytes | memoryview) -> None:
+    """Write a file whole or not at all: temporary file, fsync, rename.
+
+    Raises
+    ------
+    UserError
+        The disk is full or the folder cannot be written; what stood at `path` is untouched.
+    """
+    temporary = path.with_name(f"{_TEMPORARY}{os.getpid()}-{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        try:
+            view = memoryview(data)
+            while len(view):
+                view = view[os.write(descriptor, view) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise disk_error(path, error) from error
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def disk_error(path: Path, error: OSError) -> UserError:
+    """The line that tells the user what the disk refused."""
+    if error.errno in _FULL:
+        return UserError(
+            f"{path}: expected room on the disk, got `{error.strerror}`: free some and run again, finished parts are kept"
+        )
+    return UserError(f"{path}: cannot be written ({error.strerror}): check the folder or choose another --out")
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some network file systems cannot sync a folder
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def clean(folder: Path) -> None:
+    """Remove what an interrupted writer left behind in a folder."""
+    for leftover in sorted(folder.glob(f"{_TEMPORARY}*")):
+        leftover.unlink(missing_ok=True)
+
+
+def parquet_bytes(table: pa.Table) -> memoryview:
+    """A table as Parquet with checksums on its pages; the same table gives the same bytes."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    return memoryview(sink.getvalue())
+
+
+def write_part(path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, ident: Mapping[str, Any]) -> None:
+    """Write one part: its rows, how Hugging Face `datasets` reads them, and its identity."""
+    features = {field.name: _feature(field.type) for field in schema}
+    metadata = {
+        "huggingface": json.dumps({"info": {"features": features}}),
+        "triptych": json.dumps(ident, sort_keys=True, ensure_ascii=False),
+    }
+    table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema.with_metadata(metadata))
+    write_bytes(path, parquet_bytes(table))
+
+
+def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read one part, checking every page.
+
+    Raises
+    ------
+    UserError
+        The file is damaged.
+    """
+    try:
+        # not pq.read_table: that would take a folder name such as `model=a` for a partition
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            return file.read(columns=None if columns is None else list(columns))
+    except FileNotFoundError:
+        raise UserError(f"{path}: expected a part, found none: run again to make it") from None
+    except (pa.ArrowException, OSError) as error:
+        raise damaged(path, error) from None
+
+
+def read_identity(path: Path) -> dict[str, Any]:
+    """The identity that was written with a part."""
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+        return json.loads(metadata[b"triptych"])
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        raise damaged(path, error) from None
+
+
+def damaged(path: Path, error: Exception) -> UserError:
+    """The line that names a damaged part."""
+    found = (str(error).splitlines() or [""])[0][:120]
+    return UserError(
+        f"{path}: expected a whole part, got a damaged file ({found}):"
+        " delete this file and run again, only this part is made anew"
+    )
+
+
+def _feature(kind: pa.DataType) -> Any:
+    if kind == _IMAGE:
+        return {"_type": "Image"}
+    if pa.types.is_list(kind):
+        return [_feature(kind.value_type)]
+    return {"dtype": "float32" if pa.types.is_float32(kind) else str(kind), "_type": "Value"}

@@ -1,0 +1,280 @@
+"""The plan: from the prompts of ``triplets.yaml`` to a table of samples, one row an image.
+
+A *triplet* is a prompt with one text per indicator (three in the plain case, more where controls are added); a
+*draw* is a triplet with one seed, the group of images that share every random number. Words and their token
+positions come from the offsets of the model's own fast tokenizer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from difflib import SequenceMatcher
+from functools import reduce
+from itertools import combinations
+
+from probes.config import PERSON, Config, prompt_id
+from probes.errors import UserError
+
+# Spelling misleads: the sound decides. Stems of words that begin with a vowel letter and a consonant sound, or the
+# other way round.
+_CONSONANT_SOUND = re.compile(r"(uni([^nm]|$)|use|usu|uta|ute|uro|eu|ewe|one\b|once|ubiq)", re.IGNORECASE)
+_VOWEL_SOUND = re.compile(r"(hour|honest|honou?r|heir)", re.IGNORECASE)
+_EDGE = "\"'`“”‘’.,;:!?()[]{}<>…"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One image to draw. Token positions count from the start token, which is 0."""
+
+    sample_id: str
+    triplet: int
+    prompt_id: str
+    template: str
+    indicator: str
+    word: str
+    prompt: str
+    negative_prompt: str
+    seed: int
+    tokens: tuple[str, ...]
+    words: tuple[str, ...]
+    word_positions: tuple[tuple[int, ...], ...]
+    indicator_positions: tuple[int, ...]
+    shared_positions: tuple[int, ...]
+
+    def row(self) -> dict:
+        """The columns of ``samples/`` but the image."""
+        row = asdict(self)
+        del row["shared_positions"]
+        return row
+
+
+@dataclass(frozen=True)
+class Tokenized:
+    """A text as the model reads it: tokens, words, and the span of characters of each word."""
+
+    tokens: tuple[str, ...]
+    words: tuple[str, ...]
+    spans: tuple[tuple[int, int], ...]
+    word_positions: tuple[tuple[int, ...], ...]
+
+
+def article(word: str) -> str:
+    """The indefinite article that goes before `word`, by sound as far as its spelling tells.
+
+    >>> [article(word) for word in ("woman", "individual", "university student", "honest person")]
+    ['a', 'an', 'a', 'an']
+    """
+    vowel = word[:1].lower() in "aeiou" and not _CONSONANT_SOUND.match(word)
+    return "an" if vowel or _VOWEL_SOUND.match(word) else "a"
+
+
+def fill(template: str, word: str) -> tuple[str, tuple[int, int]]:
+    """Put `word` for ``{person}``, mending an article right before it.
+
+    Returns
+    -------
+    text, span
+        The prompt, and the half-open span of characters at which the word stands.
+
+    Examples
+    --------
+    >>> fill("A {person} with a dog", "adult")
+    ('An adult with a dog', (3, 8))
+    >>> fill("an old {person}", "woman")
+    ('an old woman', (7, 12))
+    """
+    before, after = template.split(PERSON)
+    match = re.search(r"(?:^|(?<=[\s\"'(\[“‘-]))(a|an)(\s+)$", before, re.IGNORECASE)
+    if match:
+        right = article(word)
+        right = right.capitalize() if match[1][0].isupper() else right
+        before = before[: match.start(1)] + right + match[2]
+    return before + word + after, (len(before), len(before) + len(word))
+
+
+def split_words(text: str) -> list[tuple[str, tuple[int, int]]]:
+    """Words between white space, without the punctuation at their edges, each with its span of characters.
+
+    >>> split_words("a non-binary person, smiling")
+    [('a', (0, 1)), ('non-binary', (2, 12)), ('person', (13, 19)), ('smiling', (21, 28))]
+    """
+    found = []
+    for match in re.finditer(r"\S+", text):
+        chunk = match[0]
+        start = match.start() + len(chunk) - len(chunk.lstrip(_EDGE))
+        word = chunk.strip(_EDGE)
+        if word:
+            found.append((word, (start, start + len(word))))
+    return found
+
+
+def tokenize(text: str, tokenizer, place: str, limit: int | None = None) -> Tokenized:
+    """Tokens, words and the token positions of each word.
+
+    Parameters
+    ----------
+    text
+        The prompt.
+    tokenizer
+        A fast tokenizer of transformers (one that gives offsets).
+    place
+        Where the text stands, for errors.
+    limit
+        Most tokens the text encoder takes, start and end token included; default ``tokenizer.model_max_length``.
+
+    Raises
+    ------
+    UserError
+        The tokenizer gives no offsets, the text has more tokens than it takes, or holds a word it cannot spell.
+    """
+    if not getattr(tokenizer, "is_fast", False):
+        raise UserError(f"{place}: expected a fast tokenizer, got {type(tokenizer).__name__}: install transformers>=5")
+    limit = min(tokenizer.model_max_length, limit or tokenizer.model_max_length)
+    encoded = tokenizer(text, return_offsets_mapping=True, truncation=False, verbose=False)
+    ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
+    if len(ids) > limit:
+        raise UserError(
+            f"{place}: expected at most {limit} tokens with start and end, got {len(ids)} in {text!r}: shorten it"
+        )
+    special = {tokenizer.bos_token_id, tokenizer.eos_token_id}
+    for token, (start, end) in zip(ids, offsets):
+        if end > start and token in special | {tokenizer.unk_token_id}:
+            raise UserError(
+                f"{place}: expected words that the tokenizer can spell, got {text[start:end]!r}: use another word"
+            )
+    found = split_words(text)
+    positions = tuple(
+        tuple(i for i, (start, end) in enumerate(offsets) if end > start and start < stop and end > begin)
+        for _, (begin, stop) in found
+    )
+    return Tokenized(
+        tokens=tuple(tokenizer.convert_ids_to_tokens(ids)),
+        words=tuple(word for word, _ in found),
+        spans=tuple(span for _, span in found),
+        word_positions=positions,
+    )
+
+
+def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) -> list[tuple[int, ...]]:
+    """Indices of the words that all texts of a triplet share, aligned and in order.
+
+    A word shared by all but one is left out for all, so that every pair of a triplet is compared over the same
+    words. Where an article was mended (a person, an individual) it is no longer shared.
+
+    Parameters
+    ----------
+    members
+        The words of each text.
+    blocked
+        For each text the indices of words that belong to the indicator.
+
+    Returns
+    -------
+    list of tuples
+        One tuple of word indices per text, all of equal length.
+
+    Examples
+    --------
+    >>> shared_words([["a", "man", "runs"], ["a", "tall", "woman", "runs"]], [{1}, {1, 2}])
+    [(0, 2), (0, 3)]
+    """
+
+    def keys(index: int) -> list[str]:
+        return [f"\0{index}" if i in blocked[index] else word.lower() for i, word in enumerate(members[index])]
+
+    first = keys(0)
+    maps = []
+    for index in range(1, len(members)):
+        blocks = SequenceMatcher(a=first, b=keys(index), autojunk=False).get_matching_blocks()
+        maps.append({block.a + k: block.b + k for block in blocks for k in range(block.size)})
+    common = sorted(reduce(lambda left, right: left & set(right), maps, set(range(len(first))) - blocked[0]))
+    return [tuple(common), *(tuple(mapping[i] for i in common) for mapping in maps)]
+
+
+def pairs(names: Sequence[str]) -> list[tuple[int, int]]:
+    """All pairs of indicators, the earlier first, as indices into `names`."""
+    return list(combinations(range(len(names)), 2))
+
+
+def plan(config: Config, tokenizers: Sequence, limit: int | None = None, name: str = "triplets.yaml") -> list[Sample]:
+    """The table of samples, ordered by triplet, seed and indicator.
+
+    Parameters
+    ----------
+    config
+        The validated configuration.
+    tokenizers
+        The model's tokenizers; token positions are those of the first, the length must suit them all.
+    limit
+        Most tokens the text encoder takes (see :func:`tokenize`).
+    name
+        The file the prompts stand in, for errors.
+
+    Raises
+    ------
+    UserError
+        A prompt is too long for a tokenizer or holds a word it cannot spell.
+    """
+    samples: list[Sample] = []
+    names = list(config.indicators)
+    for extra in tokenizers:
+        tokenize(config.sampler.negative_prompt, extra, f"{name}: sampler.negative_prompt", limit)
+    for triplet, prompt in enumerate(config.prompts[: config.limit]):
+        members = []
+        for indicator in names:
+            place = f"{name}: prompts[{triplet}] ({indicator})"
+            word = config.indicators[indicator].word
+            text, span = (prompt[indicator], None) if isinstance(prompt, dict) else fill(prompt, word)
+            for extra in tokenizers[1:]:
+                tokenize(text, extra, place, limit)
+            members.append((indicator, word, text, span, tokenize(text, tokenizers[0], place, limit)))
+        identifier = prompt_id(prompt, triplet)
+        template = "" if isinstance(prompt, dict) else prompt
+        drafts = _triplet(members, triplet, identifier, template, config.sampler.negative_prompt)
+        for seed in config.seeds:
+            samples += [
+                Sample(sample_id=f"t{triplet:05d}-s{seed}-{draft['indicator']}", seed=seed, **draft) for draft in drafts
+            ]
+    return samples
+
+
+def _triplet(members: list, triplet: int, identifier: str, template: str, negative_prompt: str) -> list[dict]:
+    blocked = [_indicator_words(words, word, span) for _, word, _, span, words in members]
+    shared = shared_words([words.words for *_, words in members], blocked)
+    drafts = []
+    for (indicator, word, text, _, tokens), own, common in zip(members, blocked, shared):
+        if not template:  # a free caption names no place for the word: what the others lack is the indicator
+            own = own or set(range(len(tokens.words))) - set(common)
+        drafts.append(
+            {
+                "triplet": triplet,
+                "prompt_id": identifier,
+                "template": template,
+                "indicator": indicator,
+                "word": word,
+                "prompt": text,
+                "negative_prompt": negative_prompt,
+                "tokens": tokens.tokens,
+                "words": tokens.words,
+                "word_positions": tokens.word_positions,
+                "indicator_positions": _positions(tokens, sorted(own)),
+                "shared_positions": _positions(tokens, common),
+            }
+        )
+    return drafts
+
+
+def _indicator_words(tokens: Tokenized, word: str, span: tuple[int, int] | None) -> set[int]:
+    if span is not None:
+        return {i for i, (start, end) in enumerate(tokens.spans) if start < span[1] and end > span[0]}
+    wanted, have = [part.lower() for part, _ in split_words(word)], [part.lower() for part in tokens.words]
+    for start in range(len(have) - len(wanted) + 1):
+        if have[start : start + len(wanted)] == wanted:
+            return set(range(start, start + len(wanted)))
+    return set()
+
+
+def _positions(tokens: Tokenized, words: Sequence[int]) -> tuple[int, ...]:
+    return tuple(position for word in words for position in tokens.word_positions[word])
