@@ -1,0 +1,131 @@
+"""Scenes: what stands in a picture, what its caption names, and how the rest is drawn by lot.
+
+A caption *sets* what it names; everything else is drawn from the planted frequencies of the mixture component that
+the indicator word stands for. Naming a thing does not change the component (an intervention, not a conditioning), so
+the planted frequency of everything that is not named is known exactly (see :mod:`probes.toyworld.truth`).
+"""
+
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from probes.toyworld.world import WHOLE_BODY, World, group_of_words
+
+OBJECT_SLOTS = ("ground", "held", "sky", "wide")
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a caption names.
+
+    ``slots`` maps an attribute slot to the attribute, ``objects`` maps a position to the object, ``place`` and
+    ``pose`` are names or None.
+    """
+
+    group: str
+    plural: bool = False
+    slots: dict[str, str] = field(default_factory=dict)
+    objects: dict[str, str] = field(default_factory=dict)
+    place: str | None = None
+    pose: str | None = None
+
+    @property
+    def things(self) -> set[str]:
+        """All attributes, objects and places that are named."""
+        return set(self.slots.values()) | set(self.objects.values()) | ({self.place} - {None})
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Everything that is drawn.
+
+    ``wears`` maps each attribute slot to an attribute or ``none``; ``objects`` maps an object to ``left``,
+    ``right`` or ``centre``; ``looks`` holds what carries no meaning (skin, hair, jitter).
+    """
+
+    wears: dict[str, str]
+    objects: dict[str, str]
+    place: str
+    pose: str
+    plural: bool
+    looks: tuple[int, int, int, int, int]
+
+    @property
+    def things(self) -> set[str]:
+        """All attributes, objects and the place that are drawn."""
+        worn = {name for name in self.wears.values() if name != "none"}
+        return worn | set(self.objects) | {self.place}
+
+
+def _choose(rng: np.random.Generator, table: dict[str, float], allowed=None):
+    names = [name for name in table if allowed is None or name in allowed]
+    weights = np.array([table[name] for name in names], dtype=float)
+    if weights.sum() == 0:
+        return names[rng.integers(len(names))]
+    return names[int(np.searchsorted(np.cumsum(weights / weights.sum()), rng.random(), side="right").clip(0, len(names) - 1))]
+
+
+def allowed_upper(named: Named) -> tuple[str, ...] | None:
+    """Upper garments that leave the lower one in view, where the caption names a lower one."""
+    return ("none", "shirt", "jacket") if "lower" in named.slots else None
+
+
+def complete(named: Named, world: World, rng: np.random.Generator) -> Scene:
+    """Draw by lot, from the planted frequencies, whatever the caption does not name."""
+    component = "b" if rng.random() < world.mixture[named.group] else "a"
+    table = {slot: choices[component] for slot, choices in world.data["slots"].items()}
+    wears = {}
+    for slot in ("upper", "lower", "feet", "head", "neck", "face", "hands"):
+        if slot in named.slots:
+            wears[slot] = named.slots[slot]
+        else:
+            wears[slot] = _choose(rng, table[slot], allowed_upper(named) if slot == "upper" else None)
+    if wears["upper"] in WHOLE_BODY:
+        wears["lower"] = "none"
+    side = _choose(rng, table["side"])
+    other = "right" if side == "left" else "left"
+    objects = {}
+    for slot in OBJECT_SLOTS:
+        thing = named.objects.get(slot) or (_choose(rng, table[slot]) if slot in table else "none")
+        if thing != "none":
+            objects[thing] = {"ground": side, "held": side, "sky": other, "wide": "centre"}[slot]
+    place = named.place or _choose(rng, table["place"])
+    looks = tuple(int(value) for value in rng.integers(0, (3, 2, 2, 3, 3)))
+    return Scene(wears, objects, place, named.pose or "stand", named.plural, looks)
+
+
+def parse(caption: str, world: World) -> Named:
+    """Read what a caption names.
+
+    Raises
+    ------
+    ValueError
+        The caption has no indicator word, or names two things for one place on the figure or in the picture.
+
+    Examples
+    --------
+    >>> from probes.toyworld.world import load_world
+    >>> named = parse("a lady in boots walking through a forest", load_world())
+    >>> named.group, named.slots, named.place, named.pose
+    ('feminine', {'feet': 'boots'}, 'forest', 'walk')
+    """
+    words = re.findall(r"[a-z]+", caption.lower())
+    known = group_of_words()
+    group, plural = next((known[word] for word in words if word in known), (None, False))
+    if group is None:
+        raise ValueError(f"caption {caption!r}: expected one of {sorted(known)}, got none of them")
+    slots, objects, place, pose = {}, {}, None, None
+    for word in words:
+        if word in world.attributes:
+            taken, slot = slots, world.attributes[word]["slot"]
+        elif word in world.objects:
+            taken, slot = objects, world.objects[word]["at"]
+        else:
+            place = word if word in world.places else place
+            pose = world.data["poses"].get(word, pose) if pose in (None, "stand") else pose
+            continue
+        if slot in taken:
+            raise ValueError(f"caption {caption!r}: {word!r} and {taken[slot]!r} want the same place ({slot})")
+        taken[slot] = word
+    return Named(group, plural, slots, objects, place, pose)

@@ -1,0 +1,1 @@
+"""How the toyworld models are trained: data, tokenizer, autoencoder, CLIP, U-Net."""

@@ -1,0 +1,120 @@
+"""What every training run shares: learning-rate schedule, moving average, time limit, log, checkpoints."""
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+
+@dataclass
+class Budget:
+    """How long to train: ``steps`` at most, and ``minutes`` at most (0: no limit).
+
+    The learning rate falls with the larger of both fractions, so a run cut short by the clock still ends annealed.
+    """
+
+    steps: int
+    minutes: float = 0.0
+    warmup: int = 100
+    started: float = field(default_factory=time.monotonic)
+
+    def fraction(self, step: int) -> float:
+        """Part of the budget that is used, 0 to 1."""
+        clock = (time.monotonic() - self.started) / (60 * self.minutes) if self.minutes else 0.0
+        return min(1.0, max(step / self.steps, clock))
+
+    def rate(self, step: int, floor: float = 0.02) -> float:
+        """Factor on the learning rate: linear warm-up, then a cosine down to ``floor``."""
+        cosine = 0.5 * (1 + math.cos(math.pi * self.fraction(step)))
+        return min(1.0, (step + 1) / self.warmup) * (floor + (1 - floor) * cosine)
+
+
+class MovingAverage:
+    """Exponential moving average of a module's parameters with the usual warm-up."""
+
+    def __init__(self, module: torch.nn.Module, decay: float):
+        self.decay, self.updates = decay, 0
+        self.values = {name: value.detach().clone() for name, value in module.named_parameters()}
+
+    @torch.no_grad()
+    def update(self, module: torch.nn.Module) -> None:
+        """Take one step towards the module's parameters."""
+        self.updates += 1
+        decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
+        own = list(self.values.values())
+        torch._foreach_lerp_(own, [value.detach() for value in module.parameters()], 1 - decay)
+
+    def copy_to(self, module: torch.nn.Module) -> None:
+        """Overwrite the module's parameters with the average."""
+        with torch.no_grad():
+            for name, value in module.named_parameters():
+                value.copy_(self.values[name])
+
+
+class Log:
+    """One JSON line every ``every`` steps, to a file and the screen."""
+
+    def __init__(self, path: Path, every: int = 50):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.file, self.every, self.started = path.open("a"), every, time.monotonic()
+        self.sums: dict[str, float] = {}
+        self.count = 0
+
+    def add(self, step: int, **values: float) -> None:
+        """Add a step's values; the mean since the last line is written."""
+        self.count += 1
+        for name, value in values.items():
+            self.sums[name] = self.sums.get(name, 0.0) + float(value)
+        if step % self.every == 0:
+            row = {"step": step, "minutes": round((time.monotonic() - self.started) / 60, 2)}
+            row |= {name: round(total / self.count, 5) for name, total in self.sums.items()}
+            self.file.write(json.dumps(row) + "\n")
+            self.file.flush()
+            print(self.file.name.rsplit("/", 1)[-1], row, flush=True)
+            self.sums, self.count = {}, 0
+
+
+def train_loop(
+    module: torch.nn.Module,
+    loss_of: Callable[[int], dict[str, torch.Tensor]],
+    budget: Budget,
+    log: Log,
+    learning_rate: float,
+    weight_decay: float = 0.01,
+    average: MovingAverage | None = None,
+    clip: float = 1.0,
+    save: Callable[[], None] | None = None,
+    save_minutes: float = 5.0,
+) -> int:
+    """Run AdamW until the budget is used; ``loss_of(step)`` gives a dict whose ``loss`` is minimised.
+
+    Returns
+    -------
+    int
+        The number of steps taken.
+    """
+    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    optimiser = torch.optim.AdamW(
+        parameters, lr=learning_rate, weight_decay=weight_decay, betas=(0.9, 0.99), fused=True
+    )
+    step, saved = 0, time.monotonic()
+    while budget.fraction(step) < 1.0:
+        for group in optimiser.param_groups:
+            group["lr"] = learning_rate * budget.rate(step)
+        losses = loss_of(step)
+        losses["loss"].backward()
+        torch.nn.utils.clip_grad_norm_(parameters, clip)
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+        step += 1
+        if average is not None:
+            average.update(module)
+        log.add(step, **{name: value.detach() for name, value in losses.items()})
+        if save is not None and time.monotonic() - saved > 60 * save_minutes:
+            save()
+            saved = time.monotonic()
+    return step

@@ -1,0 +1,114 @@
+"""The denoiser: a U-Net with cross-attention at 16 × 16 and 8 × 8, trained to predict v on frozen latents and text."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from diffusers import DDIMScheduler, UNet2DConditionModel
+from safetensors.torch import save_file
+
+from probes.toyworld.training.loop import Budget, Log, MovingAverage, train_loop
+
+CONFIG = {
+    "sample_size": 16,
+    "in_channels": 4,
+    "out_channels": 4,
+    "block_out_channels": (48, 96, 96),
+    "layers_per_block": 1,
+    "down_block_types": ("CrossAttnDownBlock2D", "CrossAttnDownBlock2D", "DownBlock2D"),
+    "up_block_types": ("UpBlock2D", "CrossAttnUpBlock2D", "CrossAttnUpBlock2D"),
+    "cross_attention_dim": 96,
+    "attention_head_dim": 4,  # diffusers' name for the number of heads
+    "norm_num_groups": 8,
+}
+SCHEDULER = {
+    "num_train_timesteps": 1000,
+    "beta_start": 0.00085,
+    "beta_end": 0.012,
+    "beta_schedule": "scaled_linear",
+    "prediction_type": "v_prediction",
+    "clip_sample": False,
+    "set_alpha_to_one": False,
+    "steps_offset": 1,
+    "timestep_spacing": "leading",
+}
+
+
+def new_unet(seed: int = 0) -> UNet2DConditionModel:
+    """An untrained denoiser."""
+    torch.manual_seed(seed)
+    return UNet2DConditionModel(**CONFIG)
+
+
+def train_unet(
+    unet: UNet2DConditionModel,
+    latents: torch.Tensor,
+    states: torch.Tensor,
+    empty: torch.Tensor,
+    budget: Budget,
+    log: Log,
+    *,
+    batch_size: int = 32,
+    learning_rate: float = 1e-3,
+    drop: float = 0.1,
+    decay: float = 0.998,
+    device: str = "cpu",
+    seed: int = 0,
+    checkpoint: Path | None = None,
+) -> int:
+    """Train on pairs of latents and text states; the average of the weights is what remains.
+
+    Parameters
+    ----------
+    unet : UNet2DConditionModel
+        Changed in place.
+    latents, states : torch.Tensor
+        ``(n, 4, 16, 16)`` and ``(n, 32, 96)`` float16, row by row a picture and its caption.
+    empty : torch.Tensor
+        ``(1, 32, 96)``: the states of the empty caption, given to a part ``drop`` of the rows.
+
+    Returns
+    -------
+    int
+        Steps taken.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    scheduler = DDIMScheduler(**SCHEDULER)
+    unet.to(device, memory_format=torch.channels_last).train()
+    average = MovingAverage(unet, decay)
+    order, cursor = rng.permutation(len(latents)), 0
+    empty = empty.to(device)
+
+    def loss_of(step: int) -> dict[str, torch.Tensor]:
+        nonlocal order, cursor
+        if cursor + batch_size > len(order):
+            order, cursor = rng.permutation(len(latents)), 0
+        rows = order[cursor : cursor + batch_size]
+        cursor += batch_size
+        clean = latents[rows].to(device).float()
+        text = states[rows].to(device).float()
+        dropped = (torch.rand(batch_size, generator=generator) < drop).to(device)
+        text = torch.where(dropped[:, None, None], empty.float(), text)
+        noise = torch.randn(clean.shape, generator=generator).to(device)
+        # stratified timesteps: the loss of a batch varies less than with independent ones
+        lots = (torch.arange(batch_size) + torch.rand(batch_size, generator=generator)) / batch_size
+        times = (lots * 1000).long().clamp(0, 999).to(device)
+        noisy = scheduler.add_noise(clean, noise, times).contiguous(memory_format=torch.channels_last)
+        target = scheduler.get_velocity(clean, noise, times)
+        with torch.autocast(torch.device(device).type, torch.bfloat16):
+            guess = unet(noisy, times, text).sample
+        error = (guess.float() - target).square().mean((1, 2, 3))
+        return {"loss": error.mean(), "late": error[times < 300].mean(), "early": error[times >= 600].mean()}
+
+    def save() -> None:
+        if checkpoint is not None:
+            state = {name: value.detach().cpu().clone() for name, value in unet.state_dict().items()}
+            state |= {name: value.cpu().clone() for name, value in average.values.items()}
+            save_file({name: value.contiguous() for name, value in state.items()}, checkpoint)
+
+    steps = train_loop(unet, loss_of, budget, log, learning_rate, 0.01, average, save=save)
+    average.copy_to(unet)
+    unet.eval()
+    save()
+    return steps

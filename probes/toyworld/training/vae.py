@@ -1,0 +1,74 @@
+"""The autoencoder: 64 × 64 pixels to 4 × 16 × 16 latents."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from diffusers import AutoencoderKL
+
+from probes.toyworld.training.data import Drawings
+from probes.toyworld.training.loop import Budget, Log, MovingAverage, train_loop
+
+CONFIG = {
+    "sample_size": 64,
+    "in_channels": 3,
+    "out_channels": 3,
+    "latent_channels": 4,
+    "block_out_channels": (16, 32, 64),
+    "down_block_types": ("DownEncoderBlock2D",) * 3,
+    "up_block_types": ("UpDecoderBlock2D",) * 3,
+    "layers_per_block": 1,
+    "norm_num_groups": 8,
+    "mid_block_add_attention": True,
+}
+
+
+def train_vae(
+    drawings: Drawings,
+    budget: Budget,
+    folder: Path,
+    *,
+    batch_size: int = 16,
+    learning_rate: float = 2e-3,
+    kl_weight: float = 3e-3,
+    device: str = "cpu",
+    seed: int = 0,
+) -> AutoencoderKL:
+    """Train the autoencoder on absolute and squared error with a light KL term, and set its scaling factor.
+
+    The scaling factor is one over the standard deviation of the latents, as in Rombach et al. 2022.
+    """
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    vae = AutoencoderKL(**CONFIG).to(device, memory_format=torch.channels_last)
+    average = MovingAverage(vae, 0.99)
+
+    def loss_of(step: int) -> dict[str, torch.Tensor]:
+        pixels = drawings.pixels(rng.integers(len(drawings.captions), size=batch_size), device)
+        pixels = pixels.to(memory_format=torch.channels_last)
+        with torch.autocast(torch.device(device).type, torch.bfloat16):
+            posterior = vae.encode(pixels).latent_dist
+            error = vae.decode(posterior.sample()).sample.float() - pixels
+        kl = posterior.kl().mean() / posterior.mean[0].numel()
+        absolute, squared = error.abs().mean(), error.square().mean()
+        return {"loss": absolute + squared + kl_weight * kl, "absolute": absolute, "kl": kl}
+
+    train_loop(vae, loss_of, budget, Log(folder / "vae.log.jsonl"), learning_rate, 0.0, average)
+    average.copy_to(vae)
+    vae.eval()
+    latents = encode_latents(vae, drawings, np.arange(min(1024, len(drawings.captions))), device, scaled=False)
+    vae.register_to_config(scaling_factor=round(float(1 / latents.float().std()), 5))
+    return vae
+
+
+@torch.no_grad()
+def encode_latents(
+    vae: AutoencoderKL, drawings: Drawings, rows: np.ndarray, device: str = "cpu", scaled: bool = True
+) -> torch.Tensor:
+    """Mean latents of pictures: ``(len(rows), 4, 16, 16)`` float16, times the scaling factor if ``scaled``."""
+    factor = vae.config.scaling_factor if scaled else 1.0
+    parts = [
+        (vae.encode(drawings.pixels(rows[start : start + 128], device)).latent_dist.mean * factor).half().cpu()
+        for start in range(0, len(rows), 128)
+    ]
+    return torch.cat(parts)

@@ -1,0 +1,80 @@
+"""The world file: words, things, planted frequencies."""
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+import yaml
+
+WHOLE_BODY = ("suit", "uniform", "dress")  # an upper garment that hides the lower one
+GROUPS = ("neutral", "feminine", "masculine")
+
+
+@dataclass(frozen=True)
+class World:
+    """One world: the shared words and things, and one planted mixture.
+
+    Attributes
+    ----------
+    name : str
+        ``toyworld``, ``toyworld-mirror`` or ``toyworld-null``.
+    mixture : dict of str to float
+        Probability of mixture component ``b`` for each group of indicator words.
+    data : dict
+        The parsed world file.
+    """
+
+    name: str
+    mixture: dict[str, float]
+    data: dict
+
+    @property
+    def attributes(self) -> dict[str, dict]:
+        """The 15 attributes: name to slot and phrase."""
+        return self.data["attributes"]
+
+    @property
+    def objects(self) -> dict[str, dict]:
+        """The objects: name to position and phrases."""
+        return self.data["objects"]
+
+    @property
+    def places(self) -> dict[str, list[str]]:
+        """The places: name to phrases."""
+        return self.data["places"]
+
+    @property
+    def contexts(self) -> list[str]:
+        """The 16 contexts of Zhang et al. 2023, Table 2."""
+        return self.data["contexts"]
+
+    def words(self, group: str, number: str = "singular") -> list[str]:
+        """The interchangeable words of a group, the usual one first."""
+        return self.data["indicators"][group][number]
+
+
+@cache
+def _data() -> dict:
+    return yaml.safe_load(resources.files(__package__).joinpath("world.yaml").read_text("utf-8"))
+
+
+def load_world(name: str = "toyworld") -> World:
+    """Load a world by its name.
+
+    Raises
+    ------
+    KeyError
+        No world of that name in ``world.yaml``.
+    """
+    data = _data()
+    return World(name=name, mixture=data["worlds"][name], data=data)
+
+
+@cache
+def group_of_words() -> dict[str, tuple[str, bool]]:
+    """Map each indicator word to its group and whether it is plural."""
+    table = {}
+    for group, numbers in _data()["indicators"].items():
+        for number, words in numbers.items():
+            table.update({word: (group, number == "plural") for word in words})
+    return table
