@@ -1,8 +1,8 @@
 """``triplets.yaml``: its schema, with every default in this one place.
 
-Command line over YAML over defaults: :func:`load_config` takes the file and the options given on the command
-line and returns one validated :class:`Config`. Nothing is guessed: an unknown key, a key given twice or a value
-of another kind than expected is a :class:`~probes.errors.UserError` of one line.
+Command line over YAML over defaults: :func:`load_config` takes the file and the options given on the
+command line and returns one validated :class:`Config`. Nothing is guessed: an unknown key, a key given
+twice or a value of another kind than expected is a :class:`~probes.errors.UserError` of one line.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def _prompt(value: Any) -> Any:
         raise _fail(f"expected a text with one {PERSON}, got {_found(value)}@: quote it")
     if value.count(PERSON) != 1:
         count = value.count(PERSON) or "none"
-        raise _fail(f"expected a text with one {PERSON}, got {count} in {_found(value)}: put {PERSON} where the word goes")
+        raise _fail(
+            f"expected a text with one {PERSON}, got {count} in {_found(value)}: write it where the word goes"
+        )
     if re.search(r"[{}]", value.replace(PERSON, "")):
         raise _fail(f"expected no braces but {PERSON}, got {_found(value)}: take them out")
     return value
@@ -73,7 +75,8 @@ def _seeds(value: Any) -> Any:
         count, start = value.get("count"), value.get("start", 0)
         if unknown or type(count) is not int or type(start) is not int or count < 1:
             raise _fail(
-                f"expected a list of integers or {{count: N, start: S}}, got {_found(dict(value))}: write whole numbers"
+                f"expected a list of integers or {{count: N, start: S}}, got {_found(dict(value))}:"
+                " write whole numbers"
             )
         return list(range(start, start + count))
     if not isinstance(value, list):
@@ -89,9 +92,13 @@ def _seeds(value: Any) -> Any:
 
 
 def _default_or_globs(value: Any) -> Any:
-    if value == "default" or (isinstance(value, list) and value and all(isinstance(item, str) for item in value)):
+    if value == "default" or (
+        isinstance(value, list) and value and all(isinstance(item, str) for item in value)
+    ):
         return value
-    raise _fail(f"expected `default` or a list of sites such as [unet.*, latent], got {_found(value)}: list them")
+    raise _fail(
+        f"expected `default` or a list of sites such as [unet.*, latent], got {_found(value)}: list them"
+    )
 
 
 def _auto_or_count(value: Any) -> Any:
@@ -123,7 +130,7 @@ class Capture(_Section):
 
 
 class Generate(_Section):
-    """How the work is cut up: draws (a triplet with one seed) per batch and per part, number format, device."""
+    """How the work is cut up: triplets with one seed per batch and per part; number format; device."""
 
     batch_triplets: Annotated[int | Literal["auto"], BeforeValidator(_auto_or_count)] = "auto"
     part_triplets: Positive = 8
@@ -177,12 +184,16 @@ class Config(_Section):
         for name in names:
             if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name == "id":
                 raise _fail(
-                    f"expected a name of letters, digits and _ (not `id`), got `{name}`: rename it", at=("indicators",)
+                    f"expected a name of letters, digits and _ (not `id`), got `{name}`: rename it",
+                    at=("indicators",),
                 )
         if self.reference not in names:
             raise _fail(f"expected one of {names}, got `{self.reference}`: choose one", at=("reference",))
         if self.indicators[self.reference].control:
-            raise _fail("the reference cannot be its own control: take `control` out", at=("indicators", self.reference))
+            raise _fail(
+                "the reference cannot be its own control: take `control` out",
+                at=("indicators", self.reference),
+            )
         self._check_contrasts(names)
         self._check_prompts(names)
         return self
@@ -194,7 +205,10 @@ class Config(_Section):
         others = [name for name in names if name != self.reference]
         for index, pair in enumerate(self.contrasts):
             if len(pair) != 2 or len(set(pair)) != 2 or not set(pair) <= set(others):
-                raise _fail(f"expected two different ones of {others}, got {pair}: choose two", at=("contrasts", index))
+                raise _fail(
+                    f"expected two different ones of {others}, got {pair}: choose two",
+                    at=("contrasts", index),
+                )
 
     def _check_prompts(self, names: list[str]) -> None:
         ids: dict[str, int] = {}
@@ -205,7 +219,9 @@ class Config(_Section):
                 missing, extra = [n for n in names if n not in prompt], sorted(set(prompt) - {*names, "id"})
                 if missing or extra:
                     wrong = f"without `{missing[0]}`" if missing else f"with `{extra[0]}`"
-                    raise _fail(f"expected a text for each of {names}, got one {wrong}: give just these", at=at)
+                    raise _fail(
+                        f"expected a text for each of {names}, got one {wrong}: give just these", at=at
+                    )
             identifier, key = prompt_id(prompt, index), repr(prompt)
             if isinstance(prompt, dict):
                 key = repr(sorted((name, text) for name, text in prompt.items() if name != "id"))
@@ -247,16 +263,22 @@ def load_config(path: str | Path, options: Mapping[tuple[str, ...], tuple[str, A
     """
     source = read_yaml(path)
     if not isinstance(source.data, dict):
-        raise UserError(f"{source.name}: expected `key: value` lines, got {_found(source.data)}: see triplets.yaml")
+        raise UserError(
+            f"{source.name}: expected `key: value` lines, got {_found(source.data)}: see triplets.yaml"
+        )
     return build_config({"name": Path(path).stem, **source.data}, source, options)
 
 
 def build_config(
-    data: Mapping[str, Any], source: YamlSource, options: Mapping[tuple[str, ...], tuple[str, Any]] | None = None
+    data: Mapping[str, Any],
+    source: YamlSource,
+    options: Mapping[tuple[str, ...], tuple[str, Any]] | None = None,
 ) -> Config:
     """Validate plain data with the command line's options over it (see :func:`load_config`)."""
     options = dict(options or {})
-    merged: dict[str, Any] = {key: dict(value) if isinstance(value, dict) else value for key, value in data.items()}
+    merged: dict[str, Any] = {
+        key: dict(value) if isinstance(value, dict) else value for key, value in data.items()
+    }
     for loc, (_, value) in options.items():
         section = merged
         for key in loc[:-1]:

@@ -1,9 +1,9 @@
 """Parts on disk: Parquet files written whole or not at all, each with a hash of what it was made from.
 
 A part is written to a temporary file, fsynced and renamed, so a reader never sees half of one. Pages carry
-checksums, so a flipped bit is found when the part is read. The Parquet metadata holds two keys: ``huggingface``,
-by which ``datasets.load_dataset("parquet", ...)`` shows the PNG bytes as images, and ``triptych``, the identity of
-the part: every field that alters its content, and the hash of them all.
+checksums, so a flipped bit is found when the part is read. The Parquet metadata holds two keys:
+``huggingface``, by which ``datasets.load_dataset("parquet", ...)`` shows the PNG bytes as images, and
+``triptych``, the identity of the part: every field that alters its content, and the hash of them all.
 """
 
 from __future__ import annotations
@@ -134,9 +134,12 @@ def disk_error(path: Path, error: OSError) -> UserError:
     """The line that tells the user what the disk refused."""
     if error.errno in _FULL:
         return UserError(
-            f"{path}: expected room on the disk, got `{error.strerror}`: free some and run again, finished parts are kept"
+            f"{path}: expected room on the disk, got `{error.strerror}`:"
+            " free some and run again, finished parts are kept"
         )
-    return UserError(f"{path}: cannot be written ({error.strerror}): check the folder or choose another --out")
+    return UserError(
+        f"{path}: cannot be written ({error.strerror}): check the folder or choose another --out"
+    )
 
 
 def _sync_folder(folder: Path) -> None:
@@ -165,7 +168,9 @@ def parquet_bytes(table: pa.Table) -> memoryview:
     return memoryview(sink.getvalue())
 
 
-def write_part(path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, ident: Mapping[str, Any]) -> None:
+def write_part(
+    path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, ident: Mapping[str, Any]
+) -> None:
     """Write one part: its rows, how Hugging Face `datasets` reads them, and its identity."""
     features = {field.name: _feature(field.type) for field in schema}
     metadata = {

@@ -1,8 +1,8 @@
 """The plan: from the prompts of ``triplets.yaml`` to a table of samples, one row an image.
 
-A *triplet* is a prompt with one text per indicator (three in the plain case, more where controls are added); a
-*draw* is a triplet with one seed, the group of images that share every random number. Words and their token
-positions come from the offsets of the model's own fast tokenizer.
+A *triplet* is a prompt with one text per indicator (three in the plain case, more where controls are
+added); a *draw* is a triplet with one seed, the group of images that share every random number. Words and
+their token positions come from the offsets of the model's own fast tokenizer.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from itertools import combinations
 from probes.config import PERSON, Config, prompt_id
 from probes.errors import UserError
 
-# Spelling misleads: the sound decides. Stems of words that begin with a vowel letter and a consonant sound, or the
-# other way round.
+# Spelling misleads: the sound decides. Stems of words that begin with a vowel letter and a consonant sound,
+# or the other way round.
 _CONSONANT_SOUND = re.compile(r"(uni([^nm]|$)|use|usu|uta|ute|uro|eu|ewe|one\b|once|ubiq)", re.IGNORECASE)
 _VOWEL_SOUND = re.compile(r"(hour|honest|honou?r|heir)", re.IGNORECASE)
 _EDGE = "\"'`“”‘’.,;:!?()[]{}<>…"
@@ -122,27 +122,32 @@ def tokenize(text: str, tokenizer, place: str, limit: int | None = None) -> Toke
     place
         Where the text stands, for errors.
     limit
-        Most tokens the text encoder takes, start and end token included; default ``tokenizer.model_max_length``.
+        Most tokens the text encoder takes, start and end token included; default
+        ``tokenizer.model_max_length``.
 
     Raises
     ------
     UserError
-        The tokenizer gives no offsets, the text has more tokens than it takes, or holds a word it cannot spell.
+        The tokenizer gives no offsets, the text has more tokens than it takes, or holds a word it cannot
+        spell.
     """
     if not getattr(tokenizer, "is_fast", False):
-        raise UserError(f"{place}: expected a fast tokenizer, got {type(tokenizer).__name__}: install transformers>=5")
+        raise UserError(
+            f"{place}: expected a fast tokenizer, got {type(tokenizer).__name__}: install transformers>=5"
+        )
     limit = min(tokenizer.model_max_length, limit or tokenizer.model_max_length)
     encoded = tokenizer(text, return_offsets_mapping=True, truncation=False, verbose=False)
     ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
     if len(ids) > limit:
         raise UserError(
-            f"{place}: expected at most {limit} tokens with start and end, got {len(ids)} in {text!r}: shorten it"
+            f"{place}: expected at most {limit} tokens with start and end, got {len(ids)} in {text!r}:"
+            " shorten it"
         )
     special = {tokenizer.bos_token_id, tokenizer.eos_token_id}
     for token, (start, end) in zip(ids, offsets):
         if end > start and token in special | {tokenizer.unk_token_id}:
             raise UserError(
-                f"{place}: expected words that the tokenizer can spell, got {text[start:end]!r}: use another word"
+                f"{place}: expected words the tokenizer can spell, got {text[start:end]!r}: use another word"
             )
     found = split_words(text)
     positions = tuple(
@@ -160,8 +165,8 @@ def tokenize(text: str, tokenizer, place: str, limit: int | None = None) -> Toke
 def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) -> list[tuple[int, ...]]:
     """Indices of the words that all texts of a triplet share, aligned and in order.
 
-    A word shared by all but one is left out for all, so that every pair of a triplet is compared over the same
-    words. Where an article was mended (a person, an individual) it is no longer shared.
+    A word shared by all but one is left out for all, so that every pair of a triplet is compared over the
+    same words. Where an article was mended (a person, an individual) it is no longer shared.
 
     Parameters
     ----------
@@ -182,7 +187,9 @@ def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) 
     """
 
     def keys(index: int) -> list[str]:
-        return [f"\0{index}" if i in blocked[index] else word.lower() for i, word in enumerate(members[index])]
+        return [
+            f"\0{index}" if i in blocked[index] else word.lower() for i, word in enumerate(members[index])
+        ]
 
     first = keys(0)
     maps = []
@@ -198,7 +205,9 @@ def pairs(names: Sequence[str]) -> list[tuple[int, int]]:
     return list(combinations(range(len(names)), 2))
 
 
-def plan(config: Config, tokenizers: Sequence, limit: int | None = None, name: str = "triplets.yaml") -> list[Sample]:
+def plan(
+    config: Config, tokenizers: Sequence, limit: int | None = None, name: str = "triplets.yaml"
+) -> list[Sample]:
     """The table of samples, ordered by triplet, seed and indicator.
 
     Parameters
@@ -235,7 +244,8 @@ def plan(config: Config, tokenizers: Sequence, limit: int | None = None, name: s
         drafts = _triplet(members, triplet, identifier, template, config.sampler.negative_prompt)
         for seed in config.seeds:
             samples += [
-                Sample(sample_id=f"t{triplet:05d}-s{seed}-{draft['indicator']}", seed=seed, **draft) for draft in drafts
+                Sample(sample_id=f"t{triplet:05d}-s{seed}-{draft['indicator']}", seed=seed, **draft)
+                for draft in drafts
             ]
     return samples
 

@@ -1,8 +1,8 @@
 """Reading YAML without its traps: duplicate keys, keys that are no text, octal and sexagesimal numbers.
 
-A YAML 1.1 reader turns ``no`` into ``False``, ``010`` into 8 and ``1:30`` into 90, and lets the second of two equal
-keys win in silence. Numbers of that kind and equal keys are refused here; for the rest the text that stood in the
-file is kept beside its value, so that an error can show what was written.
+A YAML 1.1 reader turns ``no`` into ``False``, ``010`` into 8 and ``1:30`` into 90, and lets the second of
+two equal keys win in silence. Numbers of that kind and equal keys are refused here; for the rest the text
+that stood in the file is kept beside its value, so that an error can show what was written.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def read_yaml(path: str | Path) -> YamlSource:
     except FileNotFoundError:
         raise UserError(f"{path}: expected a YAML file, found none: check the path") from None
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: expected UTF-8 text, got byte {error.start} undecodable: save as UTF-8") from None
+        raise UserError(
+            f"{path}: expected UTF-8 text, got byte {error.start} undecodable: save as UTF-8"
+        ) from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}): check its permissions") from None
     return parse_yaml(text, path.name)

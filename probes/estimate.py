@@ -1,0 +1,160 @@
+"""What a run will take: images, time, memory and disk, for ``--dry-run``. Loads no weights.
+
+The UNet and the VAE decoder are built from their descriptions without weights (torch's meta device) and the
+floating-point operations of one call are counted. Time is that count over the speed at which this device
+has just multiplied two matrices, times a stated share of it. It is an order of magnitude, not a promise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from probes.config import Config
+from probes.errors import UserError
+from probes.models import Source, pick_device
+from probes.prompts import Sample
+
+# Share of its speed in one large matrix product that a device reaches in a UNet: convolutions, small
+# matrices and memory traffic take the rest. Seen: 0.3 to 0.6 on CPU cores.
+_SHARE = 0.4
+_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+_PROCESS = 1.0e9  # Python, torch and diffusers without a model
+_PNG_PER_PIXEL = 1.5
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run will take, and how that was reckoned."""
+
+    images: int
+    seconds: float
+    memory: float
+    disk: float
+    basis: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.images} images, about {_duration(self.seconds)}, {self.memory / 1e9:.1f} GB of memory,"
+            f" {_size(self.disk)} on disk ({self.basis})"
+        )
+
+
+def estimate(config: Config, samples: Sequence[Sample], source: Source) -> Estimate | None:
+    """Estimate a run; None where the model's description is not on this machine (a single file).
+
+    Raises
+    ------
+    UserError
+        The description of the model is damaged.
+    """
+    if source.config is None:
+        return None
+    from diffusers import AutoencoderKL, UNet2DConditionModel
+
+    device = pick_device(config.generate.device)
+    try:
+        with torch.device("meta"):
+            unet = UNet2DConditionModel.from_config(
+                json.loads((source.config / "unet/config.json").read_text())
+            )
+            vae = AutoencoderKL.from_config(json.loads((source.config / "vae/config.json").read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(
+            f"model {source.name}: expected unet/config.json and vae/config.json ({error})"
+        ) from error
+    scale = 2 ** (len(vae.config.block_out_channels) - 1)
+    side = unet.config.sample_size
+    height, width = (side, side) if isinstance(side, int) else side
+    height = (config.sampler.height or height * scale) // scale
+    width = (config.sampler.width or width * scale) // scale
+    per_call, calls = _unet_flops(unet, height, width), config.sampler.steps
+    guided = config.sampler.guidance_scale is None or config.sampler.guidance_scale > 1
+    per_image = per_call * calls * (2 if guided else 1) + _decoder_flops(vae, height, width)
+    speed = _speed(device, getattr(torch, config.generate.dtype)) * _SHARE
+    parameters = sum(p.numel() for module in (unet, vae) for p in module.parameters())
+    number = _BYTES[config.generate.dtype]
+    pixels = height * width * scale * scale
+    members = len(config.indicators)
+    # the widest activations of the decoder: a few full-size maps of its narrowest level per image
+    draws = 1 if config.generate.batch_triplets == "auto" else config.generate.batch_triplets
+    working = 8 * pixels * vae.config.block_out_channels[0] * number * members * draws
+    words = sum(len(sample.words) for sample in samples) * height * width * 4 if config.capture.words else 0
+    disk = len(samples) * pixels * _PNG_PER_PIXEL + words
+    return Estimate(
+        images=len(samples),
+        seconds=len(samples) * per_image / speed,
+        memory=_PROCESS + 1.4 * parameters * number + working,
+        disk=disk,
+        basis=f"{per_call / 1e9:.2g} GFLOP a UNet call counted on its description, {calls} steps,"
+        f" {speed / 1e9:.3g} GFLOP/s on {device}: {_SHARE:.0%} of a matrix product just timed",
+    )
+
+
+def table(samples: Sequence[Sample], most: int = 60) -> str:
+    """The plan as text, a row an image."""
+    width = max(len(sample.sample_id) for sample in samples)
+    lines = [f"{'sample_id':<{width}}  {'seed':>6}  tokens  prompt"]
+    for sample in samples[:most]:
+        lines.append(
+            f"{sample.sample_id:<{width}}  {sample.seed:>6}  {len(sample.tokens):>6}  {sample.prompt}"
+        )
+    if len(samples) > most:
+        lines.append(f"... and {len(samples) - most} more")
+    return "\n".join(lines)
+
+
+def _unet_flops(unet: Any, height: int, width: int) -> float:
+    config = unet.config
+    cross = config.cross_attention_dim
+    cross = cross if isinstance(cross, int) else cross[0]
+    added = {}
+    if config.addition_embed_type == "text_time":
+        pooled = config.projection_class_embeddings_input_dim - 6 * config.addition_time_embed_dim
+        added = {
+            "text_embeds": torch.zeros(1, pooled, device="meta"),
+            "time_ids": torch.zeros(1, 6, device="meta"),
+        }
+    latents = torch.zeros(1, config.in_channels, height, width, device="meta")
+    text = torch.zeros(1, 77, cross, device="meta")
+    time = torch.zeros(1, device="meta")
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        unet(latents, time, text, added_cond_kwargs=added or None)
+    return float(counter.get_total_flops())
+
+
+def _decoder_flops(vae: Any, height: int, width: int) -> float:
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        vae.decode(torch.zeros(1, vae.config.latent_channels, height, width, device="meta"))
+    return float(counter.get_total_flops())
+
+
+def _speed(device: torch.device, dtype: torch.dtype) -> float:
+    """Operations a second in a matrix product, the best of a few."""
+    size = 512 if device.type == "cpu" else 4096
+    left = torch.ones(size, size, device=device, dtype=dtype)
+    best = 0.0
+    for _ in range(4):
+        began = monotonic()
+        product = left @ left
+        product[0, 0].item()  # waits for a GPU
+        best = max(best, 2 * size**3 / max(monotonic() - began, 1e-6))
+    return best
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def _size(count: float) -> str:
+    return f"{count / 1e6:.0f} MB" if count < 1e9 else f"{count / 1e9:.1f} GB"

@@ -1,0 +1,100 @@
+"""From what a probe saw of one batch to the rows that are stored: plain numbers, no tensors."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from hooks.masks import word_heat
+from probes.prompts import Sample
+
+
+def captures(
+    members: Sequence[Sample], compared: Sequence[tuple[int, int]], probe: Any
+) -> list[dict[str, Any]]:
+    """A row a (triplet, seed, pair): one list of similarities per site, over the UNet's calls or of length 1.
+
+    Parameters
+    ----------
+    members
+        The samples of a batch, row by row.
+    compared
+        The pairs of rows given to the probe.
+    probe
+        A :class:`hooks.Probe` that has seen the batch.
+    """
+    found = {site: np.asarray(similarity.values, np.float32) for site, similarity in probe.similarity.items()}
+    # the longest record is that of the UNet's calls; text, VAE and image have no timestep
+    timesteps = max(
+        (np.asarray(s.timestep, np.float32) for s in probe.similarity.values()), key=len, default=[]
+    )
+    timesteps = [float(value) for value in timesteps if np.isfinite(value)]
+    return [
+        {
+            "triplet": members[i].triplet,
+            "seed": members[i].seed,
+            "pair": f"{members[i].indicator}-{members[j].indicator}",
+            "first": members[i].indicator,
+            "second": members[j].indicator,
+            "timesteps": timesteps,
+            **{site: values[:, row] for site, values in found.items()},
+        }
+        for row, (i, j) in enumerate(compared)
+    ]
+
+
+def words(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
+    """A row a (sample, word): its heat map as summed, and the peak of it."""
+    rows = []
+    for row, sample in enumerate(members):
+        heat = np.asarray(probe.maps.heat(row), np.float32)
+        for index, (word, positions) in enumerate(zip(sample.words, sample.word_positions)):
+            values = np.asarray(word_heat(heat, list(positions)), np.float32)
+            rows.append(
+                {
+                    "sample_id": sample.sample_id,
+                    "triplet": sample.triplet,
+                    "seed": sample.seed,
+                    "indicator": sample.indicator,
+                    "word": word,
+                    "word_index": index,
+                    "heat": values.ravel(),
+                    "height": values.shape[0],
+                    "width": values.shape[1],
+                    "peak": float(values.max()),
+                    "definition": probe.maps.definition,
+                    "version": str(probe.maps.version),
+                }
+            )
+    return rows
+
+
+def kept(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
+    """A row a (sample, site): the raw tensor over the calls, and its shape."""
+    return [
+        {
+            "sample_id": sample.sample_id,
+            "triplet": sample.triplet,
+            "seed": sample.seed,
+            "indicator": sample.indicator,
+            "site": site,
+            "shape": list(record.values[:, row].shape),
+            "call": [int(call) for call in record.call],
+            "timesteps": [float(value) for value in record.timestep],
+            "values": np.asarray(record.values[:, row], np.float32).ravel(),
+        }
+        for row, sample in enumerate(members)
+        for site, record in probe.kept.items()
+    ]
+
+
+def png(image: np.ndarray) -> bytes:
+    """A float image in [0, 1] as PNG, rounded to 8 bits as diffusers does; the same bytes every time."""
+    pixels = (np.asarray(image) * 255).round().astype(np.uint8)
+    data = io.BytesIO()
+    Image.fromarray(pixels).save(data, "png", compress_level=6)
+    return data.getvalue()

@@ -1,0 +1,212 @@
+"""The command line, ``python -m probes.run triplets.yaml``: calls the stages in order."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+
+from probes import rundir
+from probes.config import Config, build_config, load_config
+from probes.errors import UserError
+from probes.store import Run
+from probes.yaml_source import YamlSource, read_yaml
+
+# plan, generate, (observe: a later stage stands here), measure, report
+STAGES = ("plan", "generate", "measure", "report")
+EXAMPLES = """examples:
+  python -m probes.run triplets.yaml
+      the bundled model, all stages; running it again goes on where it stopped
+  python -m probes.run triplets.yaml --model toyworld-null --seeds 0 1 2 --steps 20 --out runs/null
+      another model, three seeds, twenty steps, in a folder of its own
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:
+        raise UserError(f"command line: {message}: see --help")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options; each says which field of ``triplets.yaml`` it stands over."""
+    main = _Parser(
+        prog="python -m probes.run",
+        description="Draw triplets of images and say where inside the model they part.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    main.add_argument("config", help="triplets.yaml, or the folder of a run to take a stage up again")
+
+    what = main.add_argument_group("what to draw")
+    what.add_argument(
+        "--model", help="toyworld, toyworld-mirror, toyworld-null, hub id, folder or .safetensors"
+    )
+    what.add_argument("--seeds", nargs="+", metavar="N", help="seeds, e.g. --seeds 0 1 2")
+    what.add_argument("--limit", metavar="N", help="only the first N prompts")
+
+    how = main.add_argument_group("how to draw")
+    how.add_argument("--steps", metavar="N", help="denoising steps")
+    how.add_argument(
+        "--guidance-scale", metavar="X", help="classifier-free guidance (default: the model's own)"
+    )
+    how.add_argument("--scheduler", metavar="NAME", help="ddim, euler, dpm, ... (default: the model's own)")
+    how.add_argument("--negative-prompt", metavar="TEXT", help="what the images should not show")
+    how.add_argument("--height", metavar="PX", help="of the images (default: the model's own)")
+    how.add_argument("--width", metavar="PX", help="of the images (default: the model's own)")
+
+    where = main.add_argument_group("where and with what")
+    where.add_argument("--out", metavar="FOLDER", help="run directory (default: runs/NAME)")
+    where.add_argument("--device", help="auto, cpu, cuda, cuda:1, mps")
+    where.add_argument("--dtype", help="float32, float16, bfloat16")
+    where.add_argument("--batch-triplets", metavar="N", help="triplets a batch holds, or auto")
+
+    which = main.add_argument_group("which work")
+    which.add_argument("--stage", choices=STAGES, help="only this stage (default: all, in this order)")
+    which.add_argument("--dry-run", action="store_true", help="print the plan and an estimate, write nothing")
+    which.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
+    which.add_argument("--quiet", action="store_true", help="no progress bars")
+    return main
+
+
+_OPTIONS = {
+    "model": (("model",), str),
+    "seeds": (("seeds",), int),
+    "limit": (("limit",), int),
+    "steps": (("sampler", "steps"), int),
+    "guidance_scale": (("sampler", "guidance_scale"), float),
+    "scheduler": (("sampler", "scheduler"), str),
+    "negative_prompt": (("sampler", "negative_prompt"), str),
+    "height": (("sampler", "height"), int),
+    "width": (("sampler", "width"), int),
+    "out": (("out",), str),
+    "device": (("generate", "device"), str),
+    "dtype": (("generate", "dtype"), str),
+    "batch_triplets": (("generate", "batch_triplets"), int),
+}
+
+
+def options(arguments: argparse.Namespace) -> dict:
+    """What the command line gave, by the place it has in ``triplets.yaml``."""
+    given = {}
+    for name, (place, kind) in _OPTIONS.items():
+        value = getattr(arguments, name)
+        if value is not None:
+            flag = f"--{name.replace('_', '-')}"
+            given[place] = (
+                flag,
+                [_as(v, kind) for v in value] if isinstance(value, list) else _as(value, kind),
+            )
+    return given
+
+
+def _as(text: str, kind: type) -> object:
+    """A number where one is meant; what is none is left to the schema, whose errors say what was expected."""
+    try:
+        return kind(text)
+    except ValueError:
+        return text
+
+
+def configuration(arguments: argparse.Namespace) -> tuple[Config, YamlSource, dict]:
+    """The configuration from a YAML file or from a run directory, with the command line over it."""
+    path, given = Path(arguments.config), options(arguments)
+    if not path.is_dir():
+        return load_config(path, given), read_yaml(path), given
+    run = Run.open(path)
+    source = YamlSource(name=f"{path / 'run.json'}", text="", data={**run.config, "out": str(path)})
+    return build_config(source.data, source, given), source, given
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    config, yaml_source, given = configuration(arguments)
+    stages = (arguments.stage,) if arguments.stage else STAGES
+    passed = {
+        "file": yaml_source.data,
+        "command_line": {flag: value for flag, value in given.values()},
+    }
+    text = yaml_source.text or None
+    samples = source = None
+    if arguments.dry_run or {"plan", "generate"} & set(stages):
+        from probes import models, prompts
+
+        source = models.resolve(config.model, weights="generate" in stages and not arguments.dry_run)
+        tokenizers, limit = models.tokenizers(source)
+        samples = prompts.plan(config, tokenizers, limit, yaml_source.name)
+    if arguments.dry_run:
+        from probes import estimate
+
+        print(estimate.table(samples))
+        print(
+            estimate.estimate(config, samples, source)
+            or f"{len(samples)} images (no description to reckon from)"
+        )
+        return
+    page = None
+    with rundir.claim(config.out_path, overwrite=arguments.overwrite) as directory:
+        if not arguments.overwrite:
+            rundir.require_same(directory, config.resolved())
+        if stages == ("plan",):
+            rundir.plan(directory, config, passed, text, len(samples), overwrite=arguments.overwrite)
+            print(f"planned {len(samples)} images in {directory.path}")
+            return
+        if "generate" in stages:
+            from probes.generate import generate
+
+            generate(
+                directory,
+                config,
+                samples,
+                source,
+                passed=passed,
+                text=text,
+                overwrite=arguments.overwrite,
+                progress=not arguments.quiet,
+            )
+        else:
+            rundir.take_up(directory, config)
+        if "measure" in stages:
+            from analysis.run_measure import measure
+
+            began = monotonic()
+            measure(directory)
+            rundir.reached(directory, "measured", monotonic() - began)
+        if "report" in stages:
+            from analysis.report import report
+
+            began = monotonic()
+            page = report(directory)
+            rundir.reached(directory, "complete", monotonic() - began)
+    print(f"report: {page}" if page else f"{arguments.stage}: done in {config.out_path}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return 0, 2 for what the user can mend, or 130 when interrupted."""
+    try:
+        run(parser().parse_args(argv))
+        sys.stdout.flush()
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\ninterrupted: run the same command again to go on, finished parts are kept", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except ValueError as error:
+        from hooks.errors import HookError
+
+        if not isinstance(error, HookError):
+            raise
+        print(" ".join(str(error).split()), file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,199 @@
+"""The run directory: the one reader and writer of what a run stores. Needs no torch.
+
+::
+
+    runs/NAME/
+      run.json           format, status, configuration, versions, model and its hash, times
+      triplets.yaml      the configuration as it was given
+      samples/           part-00000.parquet: a row an image
+      captures/          a row a (triplet, seed, pair): similarities per site
+      words/             a row a (sample, word): heat maps
+      kept/              a row a (sample, site): raw tensors, where `capture.keep` asked for them
+      tables/            results as CSV and Parquet
+
+Everything is written to a temporary file, fsynced and renamed. Tables made elsewhere (human labels, images
+of a closed model) enter by the same door: any directory with a ``run.json`` and these columns can be read.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image
+
+from probes.errors import UserError
+from probes.parts import FORMAT, parquet_bytes, read_part, write_bytes
+
+STATUSES = ("planned", "generated", "measured", "complete")
+KINDS = ("samples", "captures", "words", "kept")
+
+
+class Run:
+    """One run directory; make it with :meth:`Run.open`.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The run directory.
+    meta : dict
+        What ``run.json`` says.
+
+    Examples
+    --------
+    ::
+
+        run = Run.open("runs/triplets")
+        run.samples()  # a DataFrame, a row an image
+        run.image("t00000-s0-feminine")  # a PIL image
+    """
+
+    def __init__(self, path: Path, meta: dict[str, Any]):
+        self.path = Path(path)
+        self.meta = meta
+        self._images: tuple[int, dict[str, bytes]] = (-1, {})
+        self._places: dict[str, int] = {}
+
+    @classmethod
+    def open(cls, path: str | Path) -> Run:
+        """Read a run directory.
+
+        Raises
+        ------
+        UserError
+            There is no run at `path`, its ``run.json`` is damaged, or was written in a later format.
+        """
+        path = Path(path)
+        file = path / "run.json"
+        try:
+            meta = json.loads(file.read_text(encoding="utf-8"))
+            status, number = meta["status"], meta["format"]
+        except (FileNotFoundError, NotADirectoryError):
+            raise UserError(f"{path}: expected a run directory, found no run.json: check the path") from None
+        except (ValueError, KeyError, TypeError):
+            raise UserError(f"{file}: expected the record of a run, got a damaged file: restore it") from None
+        except OSError as error:
+            raise UserError(f"{file}: cannot be read ({error.strerror}): check its permissions") from None
+        if not isinstance(number, int) or number > FORMAT or status not in STATUSES:
+            raise UserError(
+                f"{file}: expected format {FORMAT} or earlier, got {number} ({status}): use a newer triptych"
+            )
+        return cls(path, meta)
+
+    def __repr__(self) -> str:
+        parts = f"{len(self.parts('samples'))} of {self.meta.get('parts', '?')} parts"
+        return f"Run({str(self.path)!r}, status={self.status!r}, {parts})"
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration as resolved: every default in place."""
+        return self.meta["config"]["resolved"]
+
+    @property
+    def status(self) -> str:
+        """How far the run is: planned, generated, measured or complete."""
+        return self.meta["status"]
+
+    # Parts
+
+    def part_path(self, kind: str, part: int) -> Path:
+        """Where a part is, or will be."""
+        return self.path / kind / f"part-{part:05d}.parquet"
+
+    def parts(self, kind: str) -> list[Path]:
+        """The parts of a kind that are there, in order."""
+        folder = self.path / kind
+        return sorted(file for file in folder.glob("part-*.parquet") if re.fullmatch(r"part-\d+", file.stem))
+
+    def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """The samples, a row an image; without the image itself unless `columns` names it."""
+        return self._frame("samples", columns, leave_out="image")
+
+    def captures(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """The similarities, a row a (triplet, seed, pair), a column of arrays per site and metric."""
+        return self._frame("captures", columns)
+
+    def words(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """The heat maps, a row a (sample, word); ``heat`` is row-major, ``height`` x ``width``, as summed."""
+        return self._frame("words", columns)
+
+    def kept(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """The raw tensors that were kept, a row a (sample, site); reshape ``values`` to ``shape``."""
+        return self._frame("kept", columns)
+
+    def _frame(self, kind: str, columns: Sequence[str] | None, leave_out: str | None = None) -> pd.DataFrame:
+        files = self.parts(kind)
+        if not files:
+            asked = "" if kind in KINDS[:2] else " or was not asked for"
+            raise UserError(
+                f"{self.path / kind}: expected parts, found none: it is {self.status}{asked}, generate first"
+            )
+        if columns is None and leave_out:
+            columns = [name for name in pq.read_schema(files[0]).names if name != leave_out]
+        tables = [read_part(file, columns).replace_schema_metadata(None) for file in files]
+        return pa.concat_tables(tables).to_pandas()
+
+    # Images
+
+    def image(self, sample_id: str) -> Image.Image:
+        """One image, RGB."""
+        return self.images([sample_id])[0]
+
+    def images(self, sample_ids: Iterable[str]) -> list[Image.Image]:
+        """Images in the order asked for.
+
+        Raises
+        ------
+        UserError
+            The run holds no image of that id.
+        """
+        wanted = list(sample_ids)
+        if any(sample not in self._places for sample in wanted):
+            self._places = {
+                sample: index
+                for index, file in enumerate(self.parts("samples"))
+                for sample in read_part(file, ["sample_id"])["sample_id"].to_pylist()
+            }
+        data: dict[str, bytes] = {}
+        for sample in wanted:
+            if sample not in self._places:
+                raise UserError(
+                    f"{self.path}: expected a sample of this run, got {sample!r}: see run.samples()"
+                )
+        for place in sorted({self._places[sample] for sample in wanted}):
+            if self._images[0] != place:
+                table = read_part(self.parts("samples")[place], ["sample_id", "image"])
+                encoded = [image["bytes"] for image in table["image"].to_pylist()]
+                self._images = (place, dict(zip(table["sample_id"].to_pylist(), encoded)))
+            data |= {sample: self._images[1][sample] for sample in wanted if self._places[sample] == place}
+        return [Image.open(io.BytesIO(data[sample])).convert("RGB") for sample in wanted]
+
+    # Results
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A result table by name, such as ``gap``."""
+        path = self.path / "tables" / f"{name}.parquet"
+        if not path.exists():
+            there = sorted(file.stem for file in (self.path / "tables").glob("*.parquet"))
+            raise UserError(f"{path}: expected a table, found {there or 'none'}: run --stage measure")
+        return read_part(path).to_pandas()
+
+    def write_table(self, name: str, frame: pd.DataFrame) -> None:
+        """Write a result table as CSV and Parquet; the same frame gives the same bytes."""
+        folder = self.path / "tables"
+        write_bytes(folder / f"{name}.csv", frame.to_csv(index=False, lineterminator="\n").encode())
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        write_bytes(folder / f"{name}.parquet", parquet_bytes(table))
+
+    def write_meta(self, **fields: Any) -> None:
+        """Put fields over ``run.json`` and write it."""
+        self.meta = {**self.meta, **fields}
+        text = json.dumps(self.meta, indent=2, ensure_ascii=False) + "\n"
+        write_bytes(self.path / "run.json", text.encode())
