@@ -1,0 +1,127 @@
+"""What a probe has read: numbers gathered on the device while running, handed over as arrays at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+METRICS_OF_TEXT = ("cosine_sequence", "cosine_eos", "cosine_words")
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """Similarities of pairs at one site.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n_calls, n_pairs), float32
+        NaN where a similarity is undefined (a row of zeros, no shared word, an unknown end of text).
+    call : ndarray, shape (n_calls,), int64
+        Number of the UNet call, from 0; 0 for sites that are read once.
+    timestep : ndarray, shape (n_calls,), float64
+        Timestep of the call; NaN for sites that are read once.
+    """
+
+    values: np.ndarray
+    call: np.ndarray
+    timestep: np.ndarray
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Raw tensors of one site, conditional rows only.
+
+    Attributes
+    ----------
+    values : Tensor, shape (n_calls, rows, ...), float32, on the CPU
+    call, timestep : ndarray, shape (n_calls,)
+        As in `Similarity`.
+    """
+
+    values: Tensor
+    call: np.ndarray
+    timestep: np.ndarray
+
+
+class Records:
+    """Entries of many keys, one tensor a call, each key's tensors of one shape.
+
+    Parameters
+    ----------
+    keys : iterable of str
+        All keys there will be, in their order. A key that is never added to ends with no calls.
+    per_step : set of str
+        Keys that carry the timestep of their call.
+    """
+
+    def __init__(self, keys: Iterable[str], per_step: set[str]) -> None:
+        self._entries: dict[str, list[tuple[int, Tensor]]] = {key: [] for key in keys}
+        self._per_step = per_step
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
+    def add(self, key: str, call: int, values: Tensor) -> None:
+        self._entries[key].append((call, values))
+
+    def replace(self, key: str, call: int, values: Tensor) -> None:
+        self._entries[key] = [(call, values)]
+
+    def clear(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            if key in self._entries:
+                self._entries[key] = []
+
+    def similarities(self, timesteps: np.ndarray, n_pairs: int) -> dict[str, Similarity]:
+        """All entries as arrays, moved from each device in one transfer."""
+        flat = to_cpu([values for entries in self._entries.values() for _, values in entries])
+        found, start = {}, 0
+        for key, entries in self._entries.items():
+            values = flat[start : start + len(entries)]
+            start += len(entries)
+            stacked = np.stack([v.numpy() for v in values]) if values else np.empty((0, n_pairs))
+            found[key] = Similarity(stacked.astype(np.float32), *self._when(key, timesteps))
+        return found
+
+    def tensors(self, timesteps: np.ndarray) -> dict[str, Kept]:
+        """All entries as stacked tensors."""
+        return {
+            key: Kept(
+                torch.stack([values for _, values in entries]) if entries else torch.empty(0),
+                *self._when(key, timesteps),
+            )
+            for key, entries in self._entries.items()
+        }
+
+    def _when(self, key: str, timesteps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        calls = np.array([call for call, _ in self._entries[key]], dtype=np.int64)
+        if key in self._per_step:
+            return calls, timesteps[calls]
+        return calls, np.full(len(calls), np.nan)
+
+
+def to_cpu(tensors: list[Tensor]) -> list[Tensor]:
+    """The same tensors (1-d, float32) on the CPU, in one transfer per device."""
+    moved: list[Tensor | None] = [None] * len(tensors)
+    for device in dict.fromkeys(t.device for t in tensors):
+        chosen = [i for i, t in enumerate(tensors) if t.device == device]
+        joined = torch.cat([tensors[i] for i in chosen]).cpu()
+        for i, part in zip(chosen, joined.split([len(tensors[i]) for i in chosen])):
+            moved[i] = part
+    return moved
+
+
+def timesteps_to_array(timesteps: list[Any]) -> np.ndarray:
+    """Timesteps as the pipeline passed them (numbers or tensors) as float64, in one transfer."""
+    tensors = [torch.as_tensor(t).detach().flatten()[:1].double() for t in timesteps]
+    return np.array([float(t) for t in to_cpu(tensors)], dtype=np.float64)
+
+
+def first_tensor(output: Any) -> Tensor:
+    """The tensor of a module's output: the output itself, or what a tuple or output object begins with."""
+    return output if isinstance(output, Tensor) else output[0]

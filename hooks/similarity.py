@@ -1,0 +1,150 @@
+"""How alike are two rows of a batch at one site: cosines, reduced where the tensors are.
+
+Cosine of the flattened rows, as in Wu et al. (2023), Eq. 1 and 2. A site's pairs are compared in one go, in
+float32 whatever the model's dtype; only one number per pair remains. The readouts of a text site (which
+positions enter) are Triptych's own, see DESIGN section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from hooks.errors import HookError
+
+MAX_ELEMENTS = 2**26  # of one gathered operand: 256 MiB in float32
+
+
+def cosine(values: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """Cosine of rows `left[p]` and `right[p]` of `values`, flattened, for every pair p.
+
+    Range -1 to 1; 1 means the same direction ("no difference"); NaN where a row is all zeros.
+
+    Parameters
+    ----------
+    values : Tensor, shape (rows, ...), any float dtype
+    left, right : Tensor of int64, shape (n_pairs,), on the device of `values`
+
+    Returns
+    -------
+    Tensor, shape (n_pairs,), float32, on the device of `values`
+
+    Examples
+    --------
+    >>> import torch
+    >>> values = torch.tensor([[3.0, 4.0], [4.0, 3.0], [-3.0, -4.0]])
+    >>> cosine(values, torch.tensor([0, 0]), torch.tensor([1, 2]))
+    tensor([ 0.9600, -1.0000])
+    """
+    flat = values.flatten(1).float()
+    norms = torch.linalg.vector_norm(flat, dim=1)
+    per_chunk = max(1, MAX_ELEMENTS // max(1, flat.shape[1]))
+    products = [
+        torch.linalg.vecdot(flat[a], flat[b]) for a, b in zip(left.split(per_chunk), right.split(per_chunk))
+    ]
+    dots = products[0] if len(products) == 1 else torch.cat(products)
+    return (dots / (norms[left] * norms[right])).clamp(-1.0, 1.0)
+
+
+def cosine_at(values: Tensor, left: Tensor, right: Tensor, positions: Tensor) -> Tensor:
+    """Cosine of pairs at one position per row: `values[left[p], positions[left[p]]]` against the right one.
+
+    Parameters
+    ----------
+    values : Tensor, shape (rows, tokens, width)
+    left, right : Tensor of int64, shape (n_pairs,)
+    positions : Tensor of int64, shape (rows,)
+
+    Returns
+    -------
+    Tensor, shape (n_pairs,), float32
+    """
+    rows = torch.arange(values.shape[0], device=values.device)
+    return cosine(values[rows, positions], left, right)
+
+
+class SharedPositions:
+    """Aligned token positions of the words a pair shares, padded so that all pairs are compared at once.
+
+    Parameters
+    ----------
+    positions : sequence of (list of int, list of int), one per pair
+        The k-th position on the left is compared with the k-th on the right. Two empty lists give NaN.
+    n_pairs : int
+
+    Raises
+    ------
+    HookError
+        If there is not one entry per pair, or two lists differ in length.
+    """
+
+    def __init__(self, positions: Sequence[tuple[Sequence[int], Sequence[int]]], n_pairs: int) -> None:
+        if len(positions) != n_pairs:
+            raise HookError(
+                f"shared_positions: expected one entry per pair ({n_pairs}), but got {len(positions)}"
+            )
+        for p, (a, b) in enumerate(positions):
+            if len(a) != len(b):
+                raise HookError(
+                    f"shared_positions[{p}]: expected two lists of one length, but got {len(a)} and {len(b)}"
+                )
+            if any(position < 0 for position in (*a, *b)):
+                raise HookError(f"shared_positions[{p}]: expected positions from 0, but got {min(*a, *b)}")
+        longest = max((len(a) for a, _ in positions), default=0)
+        self.left = torch.tensor([[*a, *[0] * (longest - len(a))] for a, _ in positions], dtype=torch.int64)
+        self.right = torch.tensor([[*b, *[0] * (longest - len(b))] for _, b in positions], dtype=torch.int64)
+        self.used = torch.tensor([[1.0] * len(a) + [0.0] * (longest - len(a)) for a, _ in positions])
+        self.highest = max((position for a, b in positions for position in (*a, *b)), default=-1)
+
+    def cosine(self, values: Tensor, left: Tensor, right: Tensor) -> Tensor:
+        """Cosine of pairs over their shared positions, flattened; NaN for a pair that shares none.
+
+        Parameters
+        ----------
+        values : Tensor, shape (rows, tokens, width)
+        left, right : Tensor of int64, shape (n_pairs,)
+
+        Returns
+        -------
+        Tensor, shape (n_pairs,), float32
+        """
+        if self.highest >= values.shape[1]:
+            raise HookError(
+                f"shared_positions: expected positions below the {values.shape[1]} of the prompt, "
+                f"but got {self.highest}"
+            )
+        device = values.device
+        used = self.used.to(device)[:, :, None]
+        a = (values[left[:, None], self.left.to(device)].float() * used).flatten(1)
+        b = (values[right[:, None], self.right.to(device)].float() * used).flatten(1)
+        norms = torch.linalg.vector_norm(a, dim=1) * torch.linalg.vector_norm(b, dim=1)
+        return (torch.linalg.vecdot(a, b) / norms).clamp(-1.0, 1.0)
+
+
+def end_of_text(ids: Tensor, eos_token_id: int | None) -> Tensor:
+    """Position of the end-of-text token in each row, found as CLIP's own pooling finds it.
+
+    That is the first one; configurations from before transformers 4.31 carry a wrong id (2), and there the
+    highest id of the row is taken.
+
+    Parameters
+    ----------
+    ids : Tensor of int, shape (rows, tokens)
+    eos_token_id : int or None
+
+    Returns
+    -------
+    Tensor of int64, shape (rows,)
+
+    Examples
+    --------
+    >>> import torch
+    >>> end_of_text(torch.tensor([[8, 1, 9, 9], [8, 1, 3, 9]]), 9)
+    tensor([2, 3])
+    """
+    ids = ids.to(torch.int32)
+    if eos_token_id is None or eos_token_id == 2:
+        return ids.argmax(dim=-1)
+    return (ids == eos_token_id).to(torch.int32).argmax(dim=-1)
