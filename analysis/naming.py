@@ -1,7 +1,7 @@
 """What sites, metrics and indicators are called on the page, and in which order they stand.
 
-The tables carry addresses (``unet.down.0.attn.1.cross``) and metric keys (``diff_pix``). Figures and report need
-them in network order, grouped, and under the names the paper uses. Nothing here computes a number.
+The tables carry addresses (``unet.down.0.attn.1.cross``) and metric keys (``diff_pix``). Figures and report
+need them in network order, grouped, and under the names the paper uses. Nothing here computes a number.
 """
 
 from __future__ import annotations

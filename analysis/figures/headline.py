@@ -1,0 +1,69 @@
+"""The headline gaps beside what interchangeable words give: one panel a metric, one row a contrast."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from analysis.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, limits, new_figure, style
+from analysis.naming import Metric
+
+
+def draw_headline(
+    gap: pd.DataFrame, metrics: list[Metric], contrasts: list[tuple[str, str]], reference: str
+) -> Drawn | None:
+    """Draw gap and interval of every headline metric, over the reach of the control gap in grey.
+
+    Parameters
+    ----------
+    gap : DataFrame
+        ``tables/gap``.
+    metrics : list of Metric
+        The columns to draw; those without a row in ``gap`` are left out.
+    """
+    found = {metric: _rows(gap, metric) for metric in metrics}
+    found = {metric: rows for metric, rows in found.items() if not rows.empty}
+    if not found or not contrasts:
+        return None
+    with style():
+        figure = new_figure(DOUBLE, 0.95 + 0.26 * len(contrasts))
+        panels = figure.subplots(1, len(found), squeeze=False, sharey=True)[0]
+        for axes, (metric, rows) in zip(panels, found.items()):
+            reach = [0.0]
+            for number, contrast in enumerate(contrasts):
+                chosen = rows[rows["contrast"] == "-".join(contrast)]
+                if chosen.empty:
+                    continue
+                row = chosen.iloc[0]
+                y, color = number, PALETTE[number % len(PALETTE)]
+                if np.isfinite(row["control_gap"]):
+                    control = float(row["control_gap"])
+                    axes.barh(y, 2 * control, left=-control, height=0.72, color=FAINT, lw=0)
+                    reach += [-control, control]
+                if np.isfinite(row["ci_low"]):
+                    axes.plot(
+                        [row["ci_low"], row["ci_high"]], [y, y], color=color, lw=1.8, solid_capstyle="butt"
+                    )
+                axes.plot(row["gap"], y, "o", color=color, ms=4)
+                reach += [row["gap"], row["ci_low"], row["ci_high"]]
+            axes.axvline(0, color=INK, lw=0.7)
+            axes.set_xlim(*limits(reach, pad=0.12))
+            axes.set_ylim(len(contrasts) - 0.45, -0.55)
+            axes.set_title(f"{metric.symbol}" + (f" ({metric.gap_unit})" if metric.unit else ""), loc="left")
+            axes.locator_params(axis="x", nbins=4)
+            axes.spines["left"].set_visible(False)
+            axes.tick_params(axis="y", length=0)
+        panels[0].set_yticks(range(len(contrasts)), [" − ".join(contrast) for contrast in contrasts])
+        toward = f" (right of 0: {reference} nearer to {contrasts[0][0]})" if len(contrasts) == 1 else ""
+        figure.supxlabel(f"gap{toward}", fontsize=8)
+    caption = (
+        "The gap of every headline measure with its interval, each on its own scale. Grey: as far as the "
+        "control gap reaches, which is what words with the same meaning as the reference give; only a gap "
+        "beyond it says more than that two different words were written."
+    )
+    return Drawn("headline", figure, "Headline gaps beside the control gap", caption, wide=True)
+
+
+def _rows(gap: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    here = (gap["space"] == metric.space) & (gap["site"] == metric.site) & (gap["metric"] == metric.metric)
+    return gap[here & (gap["step"] == -1)]

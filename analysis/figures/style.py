@@ -1,0 +1,133 @@
+"""How every figure looks, and how it is written so that the same tables give the same bytes."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+SINGLE = 3.35  # inches, one column of a two-column paper
+DOUBLE = 6.9  # inches, both columns
+
+# Okabe and Ito (2008), told apart with every common form of colour blindness; yellow is too pale on white.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
+DASHES = (
+    "-",
+    (0, (5, 1.6)),
+    (0, (1.2, 1.4)),
+    (0, (5, 1.4, 1.2, 1.4)),
+    (0, (8, 2)),
+    (0, (3, 1, 1, 1, 1, 1)),
+)
+# ColorBrewer's PuOr, safe for colour-blind readers, without its nearly black ends, where no mark is seen.
+DIVERGING = LinearSegmentedColormap.from_list("puor", mpl.colormaps["PuOr"](np.linspace(0.1, 0.9, 65)))
+
+INK = "#1c2b33"  # text and axes on paper; in the report it becomes the colour of the page's text
+FAINT = "#b9c2c7"
+_SETTINGS = {
+    "font.family": "DejaVu Sans",  # carried by matplotlib, so the same everywhere
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "legend.fontsize": 7.5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.2,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.unicode_minus": True,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.3,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
+    "svg.fonttype": "path",
+}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure with its name, what it shows in words, and what a reader should know beside it."""
+
+    name: str
+    figure: Figure
+    title: str
+    caption: str
+    wide: bool = False
+    cells: dict | None = None
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Draw inside this block; the caller's matplotlib settings are untouched."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_SETTINGS)
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Make a figure of that many inches, free of pyplot's global state."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.patch.set_alpha(0)
+    return figure
+
+
+def files(drawn: Drawn) -> dict[str, bytes]:
+    """Make ``NAME.pdf`` (TrueType fonts) and ``NAME.png`` (300 dpi), with no date in either."""
+    pdf, png = io.BytesIO(), io.BytesIO()
+    nothing = {"CreationDate": None, "Producer": None, "Creator": None}
+    with style():
+        drawn.figure.savefig(pdf, format="pdf", metadata={**nothing, "Title": drawn.title})
+        drawn.figure.savefig(png, format="png", dpi=300, facecolor="white", metadata={"Software": None})
+    return {f"{drawn.name}.pdf": pdf.getvalue(), f"{drawn.name}.png": png.getvalue()}
+
+
+def inline_svg(drawn: Drawn) -> str:
+    """Turn a figure into an ``<svg>`` element to stand inside a page.
+
+    Text and axes take the colour of the page's text, so the figure suits a light and a dark page. Identifiers
+    carry the figure's name, so several figures can stand in one page.
+    """
+    buffer = io.StringIO()
+    with style(), mpl.rc_context({"svg.hashsalt": drawn.name}):
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        drawn.figure.savefig(buffer, format="svg", metadata=nothing)
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+    svg = re.sub(r"<style[^>]*>.*?</style>", "", svg, flags=re.S)
+    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{drawn.name}-\1"', svg)
+    svg = re.sub(r'href="#([^"]+)"', rf'href="#{drawn.name}-\1"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{drawn.name}-\1)", svg)
+    svg = svg.replace(INK, "currentColor")
+    label = drawn.title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    head = f'<svg class="figure" role="img" aria-label="{label}" style="stroke-linejoin:round"'
+    return svg.replace("<svg", head, 1).strip()
+
+
+def limits(values, pad: float = 0.08) -> tuple[float, float]:
+    """Axis limits that hold all finite values and a little air; (-1, 1) where there are none."""
+    finite = [float(v) for v in values if v == v and abs(v) != float("inf")]
+    if not finite:
+        return -1.0, 1.0
+    low, high = min(finite), max(finite)
+    air = (high - low) * pad or max(abs(high) * pad, 1e-6)
+    return low - air, high + air
