@@ -9,15 +9,16 @@ Control words stand where the reference stands, but for a small ``wobble``: the 
 from __future__ import annotations
 
 import io
-import json
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from PIL import Image, ImageDraw
+
+from probes import parts
+from probes.store import Run
 
 OBJECTS = ("umbrella", "guitar", "ball", "book", "hat", "bicycle", "dog", "lamp")
 PLACES = ("park", "kitchen", "street", "office")
@@ -153,17 +154,7 @@ def samples_table(plan: Plan) -> pa.Table:
                 "image": {"bytes": _png(plan, t, s, name), "path": f"{_sample_id(t, s, name)}.png"},
             }
         )
-    ints = {"triplet": pa.int32(), "seed": pa.int64(), "indicator_positions": pa.list_(pa.int32())}
-    nested = {
-        "word_positions": pa.list_(pa.list_(pa.int32())),
-        "tokens": pa.list_(pa.string()),
-        "words": pa.list_(pa.string()),
-        "image": pa.struct([("bytes", pa.binary()), ("path", pa.string())]),
-    }
-    types = ints | nested
-    schema = pa.schema([(key, types.get(key, pa.string())) for key in rows[0]])
-    feature = {"info": {"features": {"image": {"_type": "Image"}}}}
-    return pa.Table.from_pylist(rows, schema.with_metadata({"huggingface": json.dumps(feature)}))
+    return pa.Table.from_pylist(rows, parts.SAMPLES)
 
 
 def words_table(plan: Plan) -> pa.Table:
@@ -176,8 +167,7 @@ def words_table(plan: Plan) -> pa.Table:
         for index, word in enumerate(_prompt(t, entry["word"]).split()):
             cy, cx = rng.uniform(0.2, 0.8, 2)
             heat = rng.uniform(0.5, 2) * np.exp(-((x - cx) ** 2 + (y - cy) ** 2) / 0.05)
-            peak = float(heat.max())
-            values = ((heat - heat.min()) / (heat.max() - heat.min())).astype(np.float32).ravel()
+            values, peak = heat.astype(np.float32).ravel(), float(heat.max())
             row = (_sample_id(t, s, name), t, s, name, word, index, values, peak)
             for column, value in zip(columns.values(), row):
                 column.append(value)
@@ -223,14 +213,22 @@ def write_run(path: str | Path, **options) -> Path:
     """Write a run directory with the options of `Plan` and return its path."""
     plan, path = Plan(**options), Path(path)
     tables = {"samples": samples_table(plan), "captures": captures_table(plan), "words": words_table(plan)}
+    schemas = {
+        "samples": parts.SAMPLES,
+        "captures": parts.captures_schema(list(site_keys())),
+        "words": parts.WORDS,
+    }
     for kind, table in tables.items():
-        (path / kind).mkdir(parents=True)
         triplets = table["triplet"].to_numpy()
         for part, start in enumerate(range(0, plan.prompts, plan.part_triplets)):
             rows = np.flatnonzero((triplets >= start) & (triplets < start + plan.part_triplets))
-            pq.write_table(table.take(rows), path / kind / f"part-{part:05d}.parquet")
-    meta = {"format": 1, "status": plan.status, "config": {"passed": {}, "resolved": config(plan)}}
-    (path / "run.json").write_text(json.dumps(meta, indent=2) + "\n")
+            file = path / kind / f"part-{part:05d}.parquet"
+            parts.write_part(
+                file, table.take(rows).to_pylist(), schemas[kind], parts.identity(part, {"plan": "synthetic"})
+            )
+    run = Run(path, {})
+    count = -(-plan.prompts // plan.part_triplets)
+    run.write_meta(format=1, status=plan.status, parts=count, config={"passed": {}, "resolved": config(plan)})
     return path
 
 

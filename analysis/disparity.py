@@ -1,0 +1,317 @@
+"""Is what the neutral prompt makes nearer to the masculine or to the feminine, and where in the model?
+
+Representational disparity of Wu et al. 2025, section 4.1: the mean similarity of each pair of indicators in
+the prompt, denoising and image space (equations 1 and 2), here for every site and step, with an interval; and
+the gap
+
+    s(reference, first) - s(reference, second)
+
+of a contrast such as (masculine, feminine), signed so that positive always says "the reference is nearer to
+the first". The paper compares the means by eye; the paired gap, its interval, its test and the controls are
+ours.
+
+A gap says that two prompts' representations stand at unequal distance from the reference's, no more. Two
+words that mean the same have different embeddings, so even a model without bias has gaps: the geometric part.
+Control words, interchangeable with the reference, measure it: the gap is held against 0 and against theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.pairs import definition, pair_name
+from analysis.statistics import bootstrap_interval, sign_flip_test
+
+DISPARITY_COLUMNS = (
+    *("space", "site", "step", "metric", "pair", "mean", "ci_low", "ci_high"),
+    *("n_prompts", "n", "reason", "version"),
+)
+GAP_COLUMNS = (
+    *("space", "site", "step", "metric", "contrast", "gap", "ci_low", "ci_high", "p_value", "p_adjusted"),
+    *("n_prompts", "n", "control_gap", "control_low", "control_high", "n_controls", "reason", "version"),
+)
+ROUNDING = 8 * float(np.finfo(np.float32).eps)  # similarities are stored in float32
+NO_DIFFERENCE = "no difference beyond rounding in any prompt"
+
+
+@dataclass(frozen=True)
+class Family:
+    """All values of one metric in one space.
+
+    Attributes
+    ----------
+    space, metric : str
+    columns : DataFrame
+        ``site`` and ``step`` of each column, in the order of the table of pairs.
+    pairs : list of str
+    values : ndarray of float64, shape (n_pairs, n_prompts, n_seeds, n_columns)
+        NaN where there is no value. Prompts and seeds are those of the whole run, so that every family sees
+        the same resamples.
+    """
+
+    space: str
+    metric: str
+    columns: pd.DataFrame
+    pairs: list[str]
+    values: NDArray[np.float64]
+
+    def pair(self, first: str, second: str, indicators: Sequence[str]) -> NDArray[np.float64]:
+        """Return the values of a pair, shape (n_prompts, n_seeds, n_columns); NaN if it was not compared."""
+        name = pair_name(first, second, indicators)
+        if name in self.pairs:
+            return self.values[self.pairs.index(name)]
+        return np.full(self.values.shape[1:], np.nan)
+
+
+def families(pairs: pd.DataFrame) -> Iterator[Family]:
+    """Cut the table of pairs into families and yield their values as arrays.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        With the columns of `analysis.pairs.COLUMNS`.
+
+    Raises
+    ------
+    ValueError
+        If a value stands in the table twice.
+    """
+    prompts, seeds = np.unique(pairs["triplet"]), np.unique(pairs["seed"])
+    for (space, metric), rows in pairs.groupby(["space", "metric"], observed=True, sort=False):
+        site_code, sites = pd.factorize(rows["site"])
+        step = rows["step"].to_numpy(np.int64)
+        width = int(step.max()) + 2  # steps begin at -1
+        column, keys = pd.factorize(site_code * width + step + 1)
+        pair, names = pd.factorize(rows["pair"])
+        place = (
+            pair,
+            np.searchsorted(prompts, rows["triplet"]),
+            np.searchsorted(seeds, rows["seed"]),
+            column,
+        )
+        shape = (len(names), len(prompts), len(seeds), len(keys))
+        flat = np.ravel_multi_index(place, shape)
+        if len(np.unique(flat)) < len(flat):
+            raise ValueError(f"pairs: {space}, {metric}: expected each value once, found some twice")
+        values = np.full(shape, np.nan)
+        values.ravel()[flat] = rows["value"].to_numpy(np.float64)
+        columns = pd.DataFrame({"site": np.asarray(sites, object)[keys // width], "step": keys % width - 1})
+        yield Family(str(space), str(metric), columns, [str(name) for name in names], values)
+
+
+def disparity(
+    pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> pd.DataFrame:
+    r"""Return the mean similarity of every pair at every site and step.
+
+    .. math:: s(\mathcal{P}, \mathcal{P}') = \frac{1}{|\mathcal{P}|} \sum_i s(p_i, p'_i)
+
+    with a prompt's value the mean over its seeds.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        With the columns of `analysis.pairs.COLUMNS`.
+    level, resamples, seed
+        Of the bootstrap over prompts, see `analysis.statistics.bootstrap_interval`.
+
+    Returns
+    -------
+    DataFrame
+        A row a (space, site, step, metric, pair), with the columns `DISPARITY_COLUMNS`. ``mean`` is in the
+        units of the metric: a cosine or SSIM of at most 1, which is no difference, or Diff. Pix. from 0 (no
+        difference) to 100. ``n_prompts`` counts prompts and ``n`` single values; ``reason`` says why an
+        interval is NaN.
+
+    Source
+    ------
+    Wu et al. 2025, equations 1 and 2.
+
+    Examples
+    --------
+    >>> pairs = pd.DataFrame({"triplet": [0, 0, 1, 1], "seed": [0, 1, 0, 1], "value": [0.5, 0.7, 0.9, 0.9]})
+    >>> pairs = pairs.assign(space="image", site="image", metric="ssim", step=-1, pair="n-m")
+    >>> row = disparity(pairs).iloc[0]
+    >>> round(row["mean"], 6), row["n_prompts"], row["n"]  # the mean of 0.6 and 0.9
+    (np.float64(0.75), np.int64(2), np.int64(4))
+    """
+    tables = []
+    for family in families(pairs):
+        n_pairs, _, _, n_columns = family.values.shape
+        # columns first, pairs inside, as the rows will stand
+        values = family.values.transpose(1, 2, 3, 0).reshape(*family.values.shape[1:3], n_columns * n_pairs)
+        result = bootstrap_interval(_prompt_means(values), level=level, resamples=resamples, seed=seed)
+        table = family.columns.loc[np.repeat(family.columns.index, n_pairs)].reset_index(drop=True)
+        table["pair"] = family.pairs * n_columns
+        table["mean"], table["ci_low"], table["ci_high"] = result.mean, result.low, result.high
+        table["n_prompts"], table["n"] = result.n, (~np.isnan(values)).sum(axis=(0, 1))
+        table["reason"] = result.reason
+        tables.append(_named(table, family, DISPARITY_COLUMNS))
+    return _stack(tables, DISPARITY_COLUMNS)
+
+
+def gap(
+    pairs: pd.DataFrame,
+    *,
+    indicators: Sequence[str],
+    reference: str,
+    contrasts: Sequence[Sequence[str]],
+    controls: Sequence[str] = (),
+    level: float = 0.95,
+    resamples: int = 2000,
+    permutations: int = 10000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    r"""Return by how much the reference is nearer to the first of a contrast, for every site and step.
+
+    .. math:: g = \frac{1}{n} \sum_i \pm [s_i(r, a) - s_i(r, b)]
+
+    for a contrast (a, b), with + where a higher s is nearer (cosine, SSIM) and - where a lower one is (Diff.
+    Pix.). A positive gap says that the reference is nearer to a. 0 means no difference.
+
+    The controls c are words that are interchangeable with the reference. For each ordered pair of them
+    :math:`g_{c_1 c_2}`, the same mean for the contrast :math:`(c_1, c_2)`, would be 0 if similarity followed
+    meaning alone; ``control_gap`` is the largest :math:`|g_{c_1 c_2}|`, the gap that difference of wording
+    alone can make.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        With the columns of `analysis.pairs.COLUMNS`.
+    indicators : sequence of str
+        All of them, in the order that names the pairs.
+    reference : str
+    contrasts : sequence of (str, str)
+        Indicators a and b, neither of them the reference.
+    controls : sequence of str
+        Fewer than two leave the controls NaN, with the reason.
+    level, resamples, permutations, seed
+        Of the bootstrap and of the sign flips over prompts, see `analysis.statistics`. p-values are adjusted
+        by max-T over all sites and steps of one contrast in one family (space and metric).
+
+    Returns
+    -------
+    DataFrame
+        A row a (space, site, step, metric, contrast), with the columns `GAP_COLUMNS`, in the units of the
+        metric. ``n_prompts`` counts prompts and ``n`` single differences. Interval and p-values are NaN, with
+        a ``reason``, where there is one prompt, or the same difference in all (as at the first step, where
+        the members of a triplet share the latent).
+
+    Raises
+    ------
+    ValueError
+        If a contrast names the reference or no indicator.
+
+    Examples
+    --------
+    Two prompts, nearer to m by 0.9 - 0.7 and 0.8 - 0.7; of their four sign flips two reach that mean.
+
+    >>> pairs = pd.DataFrame(
+    ...     {"pair": ["n-f", "n-m"] * 2, "triplet": [0, 0, 1, 1], "value": [0.7, 0.9, 0.7, 0.8]}
+    ... )
+    >>> pairs = pairs.assign(space="image", site="image", metric="ssim", step=-1, seed=0)
+    >>> row = gap(pairs, indicators=["n", "f", "m"], reference="n", contrasts=[["m", "f"]]).iloc[0]
+    >>> row["contrast"], round(row["gap"], 6), row["p_value"], row["reason"]
+    ('m-f', np.float64(0.15), np.float64(0.5), 'controls: none, two are needed')
+    """
+    for contrast in contrasts:
+        if len(set(contrast)) != 2 or reference in contrast or not set(contrast) <= set(indicators):
+            raise ValueError(
+                f"contrasts: expected two of {list(indicators)} other than {reference}, got {list(contrast)}"
+            )
+    tables = []
+    for family in families(pairs):
+        sign = 1.0 if definition(family.metric).higher_is_nearer else -1.0
+        similarity = {
+            name: sign * family.pair(reference, name, indicators) for name in indicators if name != reference
+        }
+        control = _control(
+            similarity, [name for name in indicators if name in controls and name != reference]
+        )
+        for first, second in contrasts:
+            single = similarity[first] - similarity[second]
+            scale = np.fmax(np.abs(similarity[first]), np.abs(similarity[second]))
+            nothing = _below_rounding(single, scale)
+            single = np.where(nothing & ~np.isnan(single), 0.0, single)
+            values = _prompt_means(single)
+            interval = bootstrap_interval(values, level=level, resamples=resamples, seed=seed)
+            test = sign_flip_test(values, permutations=permutations, seed=seed)
+            table = family.columns.copy()
+            table["contrast"] = f"{first}-{second}"
+            table["gap"], table["ci_low"], table["ci_high"] = interval.mean, interval.low, interval.high
+            table["p_value"], table["p_adjusted"] = test.p_value, test.p_adjusted
+            table["n_prompts"], table["n"] = interval.n, (~np.isnan(single)).sum(axis=(0, 1))
+            for name, column in control.items():
+                table[name] = column
+            reason = np.where(nothing & (interval.n > 1), NO_DIFFERENCE, interval.reason)
+            table["reason"] = [_join(*both) for both in zip(reason, control["reason"])]
+            tables.append(_named(table, family, GAP_COLUMNS))
+    return _stack(tables, GAP_COLUMNS)
+
+
+def _control(
+    similarity: dict[str, NDArray[np.float64]], controls: Sequence[str]
+) -> dict[str, NDArray | list]:
+    """Return the columns that speak of the controls, each of shape (n_columns,)."""
+    n_columns = next(iter(similarity.values())).shape[-1]
+    present = {name: ~np.isnan(similarity[name]).all(axis=(0, 1)) for name in controls}
+    n_controls = sum(present.values(), np.zeros(n_columns, np.int64))
+    means = [
+        _mean(_prompt_means(similarity[first] - similarity[second]), axis=0)
+        for first, second in combinations(controls, 2)
+    ]
+    if means:
+        both_ways = np.concatenate([means, np.negative(means)])
+        low, high = np.fmin.reduce(both_ways) + 0.0, np.fmax.reduce(both_ways) + 0.0  # -0.0 becomes 0.0
+    else:
+        low, high = np.full((2, n_columns), np.nan)
+    reasons = {0: "controls: none, two are needed", 1: "controls: one, two are needed"}
+    reason = [
+        reasons.get(int(count), "" if np.isfinite(top) else "controls: no prompt has two")
+        for count, top in zip(n_controls, high)
+    ]
+    return {
+        "control_gap": high,
+        "control_low": low,
+        "control_high": high,
+        "n_controls": n_controls,
+        "reason": reason,
+    }
+
+
+def _below_rounding(single: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Say for each column whether all differences are what float32 leaves of no difference."""
+    largest = np.abs(np.nan_to_num(single)).max(axis=(0, 1), initial=0.0)
+    return largest <= ROUNDING * np.nan_to_num(scale).max(axis=(0, 1), initial=0.0)
+
+
+def _prompt_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Average (n_prompts, n_seeds, n_columns) over seeds; NaN where a prompt has none."""
+    return _mean(values, axis=1)
+
+
+def _mean(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+    present = ~np.isnan(values)
+    total = np.where(present, values, 0.0).sum(axis=axis)
+    with np.errstate(invalid="ignore"):
+        return total / present.sum(axis=axis)
+
+
+def _named(table: pd.DataFrame, family: Family, columns: Sequence[str]) -> pd.DataFrame:
+    table["space"], table["metric"] = family.space, family.metric
+    table["version"] = definition(family.metric).version
+    return table[list(columns)]
+
+
+def _stack(tables: list[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(columns))
+
+
+def _join(*reasons: str) -> str:
+    return "; ".join(reason for reason in reasons if reason)

@@ -1,0 +1,357 @@
+"""From a run directory to its tables: against plain pandas, by hand, and with planted answers."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from skimage.metrics import structural_similarity
+
+from analysis.disparity import DISPARITY_COLUMNS, GAP_COLUMNS, disparity, families, gap
+from analysis.pairs import COLUMNS, capture_pairs, concatenate, definition, image_pairs, space
+from analysis.run_measure import measure, pair_table
+from probes.errors import UserError
+from probes.store import Run
+from tests.analysis.synthetic_run import DEFAULT_INDICATORS, config, write_run
+
+NAMES = ["neutral", "feminine", "masculine", "individual", "human"]
+OPTIONS = {
+    "indicators": NAMES,
+    "reference": "neutral",
+    "contrasts": [("masculine", "feminine")],
+    "controls": ["individual", "human"],
+    "resamples": 200,
+    "permutations": 500,
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    run = Run.open(
+        write_run(tmp_path_factory.mktemp("runs") / "planted", prompts=9, steps=4, part_triplets=4)
+    )
+    measure(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def pairs(run):
+    return run.table("pairs")
+
+
+def small(values, metric="cosine", site="latent.final", names=("n-f", "n-m"), step=-1):
+    """A table of pairs from an array (n_prompts, n_seeds, n_pairs)."""
+    values = np.asarray(values, float)
+    t, s, p = np.meshgrid(*map(np.arange, values.shape), indexing="ij")
+    table = pd.DataFrame({"triplet": t.ravel(), "seed": s.ravel(), "value": values.ravel()})
+    keys = {"space": space(site), "site": site, "step": step, "metric": metric}
+    return table.assign(pair=[names[i] for i in p.ravel()], **keys)
+
+
+def gap_of(table, **options):
+    base = {"indicators": ["n", "f", "m"], "reference": "n", "contrasts": [("m", "f")]}
+    return gap(table, **{**base, **options})
+
+
+def test_the_tables_are_there_with_their_columns(run, pairs):
+    assert tuple(pairs.columns) == COLUMNS
+    assert tuple(run.table("disparity").columns) == DISPARITY_COLUMNS
+    assert tuple(run.table("gap").columns) == GAP_COLUMNS
+    for name in ("pairs", "disparity", "gap"):
+        csv = pd.read_csv(run.path / "tables" / f"{name}.csv", keep_default_na=False, na_values=[""])
+        assert len(csv) == len(run.table(name))
+    assert set(pairs["space"]) == {"prompt", "denoising", "image"}
+    assert set(pairs["version"]) == {definition(metric).version for metric in set(pairs["metric"])}
+
+
+def test_captures_become_rows_as_they_are(run, pairs):
+    captures = run.captures()
+    for key in (
+        "unet.mid:cosine",
+        "text.final:cosine_eos",
+        "latent.final:cosine",
+        "noise_pred.guided:cosine",
+    ):
+        site, metric = key.split(":")
+        rows = pairs[(pairs["site"] == site) & (pairs["metric"] == metric)]
+        row = captures.iloc[37]
+        keys = (
+            (rows["triplet"] == row["triplet"])
+            & (rows["seed"] == row["seed"])
+            & (rows["pair"] == row["pair"])
+        )
+        np.testing.assert_array_equal(rows[keys]["value"], row[key])
+        if len(row[key]) > 1:
+            np.testing.assert_array_equal(rows[keys]["timestep"], row["timesteps"])
+            assert rows[keys]["step"].tolist() == [0, 1, 2, 3]
+        else:
+            assert rows[keys]["step"].tolist() == [-1] and rows[keys]["timestep"].isna().all()
+    in_captures = pairs[~pairs["metric"].isin(["ssim", "diff_pix"])]
+    assert len(in_captures) == sum(len(v) for key in captures.columns[6:] for v in captures[key])
+
+
+def test_ssim_of_stored_pictures_is_that_of_skimage(run, pairs):
+    rows = pairs[(pairs["metric"] == "ssim") & (pairs["triplet"] == 5) & (pairs["seed"] == 1)]
+    assert len(rows) == 10
+    for pair, value in zip(rows["pair"], rows["value"]):
+        a, b = (np.asarray(run.image(f"t00005-s1-{name}").convert("L")) for name in pair.split("-"))
+        assert value == pytest.approx(structural_similarity(a, b, data_range=255), abs=1e-4)
+    diff = pairs[pairs["metric"] == "diff_pix"]["value"]
+    assert diff.between(0, 100).all()
+
+
+def test_disparity_by_plain_pandas(run, pairs):
+    keys = ["space", "site", "step", "metric", "pair"]
+    prompts = pairs.astype({"value": float}).groupby([*keys, "triplet"], observed=True)["value"].mean()
+    expected = prompts.groupby(keys, observed=True).mean()
+    table = run.table("disparity").set_index(keys)
+    assert len(table) == len(expected)
+    found = table["mean"].reindex(pd.MultiIndex.from_tuples(expected.index.tolist(), names=keys))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert (table["n_prompts"] == 9).all() and (table["n"] == 18).all()
+    defined = table[table["reason"] == ""]
+    assert ((defined["ci_low"] <= defined["mean"]) & (defined["mean"] <= defined["ci_high"])).all()
+
+
+def test_gap_and_its_test_by_plain_pandas_and_scipy(run, pairs):
+    table = run.table("gap")
+    for site, metric, step, sign in [
+        ("text.final", "cosine_sequence", -1, 1),
+        ("unet.mid", "cosine", 2, 1),
+        ("image", "ssim", -1, 1),
+        ("image", "diff_pix", -1, -1),
+    ]:
+        rows = pairs[(pairs["site"] == site) & (pairs["metric"] == metric) & (pairs["step"] == step)]
+        wide = rows.astype({"value": float, "pair": str}).pivot_table("value", "triplet", "pair")
+        differences = sign * (wide["neutral-masculine"] - wide["neutral-feminine"])
+        row = table[(table["site"] == site) & (table["metric"] == metric) & (table["step"] == step)].iloc[0]
+        assert row["gap"] == pytest.approx(differences.mean(), rel=1e-9)
+        scipy = stats.permutation_test(
+            (differences.to_numpy(),),
+            np.mean,
+            permutation_type="samples",
+            n_resamples=np.inf,
+            vectorized=True,
+        )
+        assert row["p_value"] == pytest.approx(scipy.pvalue, abs=1e-12)  # 2^9 flips: exact
+        control = sign * (wide["neutral-individual"] - wide["neutral-human"]).mean()
+        assert row["control_gap"] == row["control_high"] == pytest.approx(abs(control), rel=1e-6)
+        assert row["control_low"] == -row["control_high"]
+        assert row["n_controls"] == 2
+
+
+HEADLINE = [
+    ("text.final", "cosine_sequence"),
+    ("latent.final", "cosine"),
+    ("image", "ssim"),
+    ("image", "diff_pix"),
+]
+
+
+@pytest.mark.parametrize(("lean", "sign"), [(0.25, 1), (-0.25, -1)])
+def test_a_planted_gap_is_found_with_its_sign(lean, sign, tmp_path):
+    run = Run.open(write_run(tmp_path / "run", prompts=14, steps=3, lean=lean, seed=3))
+    table = gap(pair_table(run), **OPTIONS).set_index(["site", "metric"])
+    for key in HEADLINE:
+        row = table.loc[[key]].iloc[0]
+        assert sign * row["gap"] > 0
+        assert min(sign * row["ci_low"], sign * row["ci_high"]) > 0, "the interval excludes 0"
+        assert row["p_adjusted"] < 0.05
+        assert abs(row["gap"]) > row["control_gap"]
+
+
+def test_no_gap_is_found_where_none_is_planted(tmp_path):
+    run = Run.open(write_run(tmp_path / "run", prompts=14, steps=3, lean=0.0, seed=4))
+    table = gap(pair_table(run), **OPTIONS)
+    assert (table["p_adjusted"].dropna() > 0.05).all()
+
+
+def test_shared_noise_at_the_first_step_is_no_gap(run):
+    row = run.table("gap").query("site == 'latent' and step == 0").iloc[0]
+    assert row["gap"] == 0 and row["reason"] == "no difference beyond rounding in any prompt"
+    assert row[["ci_low", "ci_high", "p_value", "p_adjusted"]].isna().all()
+    noisy = small(1 - np.array([[[0, 6e-8]], [[0, 6e-8]], [[0, 1.2e-7]]]))
+    assert gap_of(noisy).iloc[0]["reason"].startswith("no difference beyond rounding")
+
+
+def test_sign_by_hand_also_where_lower_is_nearer():
+    values = [[[0.5, 0.7], [0.5, 0.9]], [[0.4, 0.5], [0.4, 0.5]]]  # neutral-feminine, neutral-masculine
+    row = gap_of(small(values)).iloc[0]
+    assert row["gap"] == pytest.approx((0.3 + 0.1) / 2)
+    assert (row["n_prompts"], row["n"], row["p_value"]) == (2, 4, 0.5)
+    percent = small(np.multiply(values, 100), metric="diff_pix", site="image")
+    assert gap_of(percent).iloc[0]["gap"] == pytest.approx(-20)
+    turned = gap_of(small(values), contrasts=[("f", "m"), ("m", "f")])
+    assert turned["gap"].tolist() == pytest.approx([-0.2, 0.2])
+    assert turned["contrast"].tolist() == ["f-m", "m-f"]
+
+
+def test_the_reference_need_not_come_first():
+    values = [[[0.5, 0.7]], [[0.4, 0.5]]]
+    table = small(values, names=("f-n", "m-n"))
+    assert gap_of(table, indicators=["f", "m", "n"]).iloc[0]["gap"] == pytest.approx(0.15)
+
+
+def test_control_gaps_by_hand():
+    # per prompt: s(n, f), s(n, m), then three controls
+    values = [[[0.5, 0.7, 0.80, 0.90, 0.84]], [[0.4, 0.5, 0.80, 0.80, 0.90]]]
+    table = small(values, names=("n-f", "n-m", "n-a", "n-b", "n-c"))
+    names = ["n", "f", "m", "a", "b", "c"]
+    row = gap_of(table, indicators=names, controls=["a", "b", "c"]).iloc[0]
+    # means 0.80, 0.85, 0.87: the largest difference is between a and c
+    assert (row["control_gap"], row["control_low"], row["control_high"]) == pytest.approx((0.07, -0.07, 0.07))
+    assert row["n_controls"] == 3 and row["reason"] == ""
+    one = gap_of(table, indicators=names, controls=["b"]).iloc[0]
+    assert np.isnan(one["control_gap"]) and one["n_controls"] == 1
+    assert one["reason"] == "controls: one, two are needed"
+    none = gap_of(table, indicators=names).iloc[0]
+    assert np.isnan(none["control_high"]) and none["reason"] == "controls: none, two are needed"
+
+
+def test_a_null_control_gap_is_a_positive_zero():
+    table = small(np.full((3, 1, 4), 0.5), names=("n-f", "n-m", "n-a", "n-b"))
+    row = gap_of(table, indicators=["n", "f", "m", "a", "b"], controls=["a", "b"]).iloc[0]
+    assert str(row["control_gap"]) == str(row["control_low"]) == "0.0"
+
+
+def test_one_prompt_gives_a_mean_and_no_inference():
+    row = gap_of(small([[[0.5, 0.7], [0.5, 0.9]]])).iloc[0]
+    assert row["gap"] == pytest.approx(0.3) and row["n_prompts"] == 1 and row["n"] == 2
+    assert row["reason"] == "one prompt only; controls: none, two are needed"
+    assert row[["ci_low", "ci_high", "p_value", "p_adjusted"]].isna().all()
+    table = disparity(small([[[0.5, 0.7]]]))
+    assert table["reason"].tolist() == ["one prompt only"] * 2 and table["ci_low"].isna().all()
+
+
+def test_missing_values_are_left_out_pairwise():
+    values = np.array([[[0.5, 0.7], [np.nan, 0.9]], [[0.4, 0.5], [0.4, 0.7]], [[np.nan, 0.1]] * 2])
+    row = gap_of(small(values)).iloc[0]
+    assert row["gap"] == pytest.approx((0.2 + 0.2) / 2)
+    assert (row["n_prompts"], row["n"]) == (2, 3)
+    table = disparity(small(values)).set_index("pair")
+    assert table.loc["n-f", "n_prompts"] == 2 and table.loc["n-m", "n_prompts"] == 3
+    assert table.loc["n-m", "mean"] == pytest.approx((0.8 + 0.6 + 0.1) / 3)
+    gone = gap_of(small(values[:, :, 1:], names=("n-m",))).iloc[0]
+    assert np.isnan(gone["gap"]) and gone["reason"].startswith("no value") and gone["n"] == 0
+
+
+def test_captures_with_holes():
+    captures = pd.DataFrame(
+        {
+            "triplet": [0, 1],
+            "seed": [0, 0],
+            "pair": ["n-f", "n-f"],
+            "first": "n",
+            "second": "f",
+            "timesteps": [[9.0, 5.0], [9.0, 5.0]],
+            "unet.mid:cosine": [[0.5, 0.25], None],
+        }
+    )
+    table = capture_pairs(captures)
+    assert table["value"].isna().tolist() == [False, False, True, True]
+    assert table["reason"].tolist() == ["", "", "not captured", "not captured"]
+    assert table["timestep"].tolist() == [9, 5, 9, 5]
+    with pytest.raises(ValueError, match="got 'mid'"):
+        capture_pairs(captures.rename(columns={"unet.mid:cosine": "mid"}))
+    with pytest.raises(ValueError, match="expected one value per pair, got 2"):
+        capture_pairs(captures.rename(columns={"unet.mid:cosine": "vae.post_quant:cosine"}))
+    with pytest.raises(ValueError, match="metric: expected one of"):
+        capture_pairs(captures.rename(columns={"unet.mid:cosine": "unet.mid:euclid"}))
+    with pytest.raises(ValueError, match="site: expected an address"):
+        capture_pairs(captures.rename(columns={"unet.mid:cosine": "uent.mid:cosine"}))
+
+
+def test_adjustment_is_within_one_space_metric_and_contrast(pairs):
+    together = gap(pairs, **OPTIONS)
+    only = gap(pairs[(pairs["space"] == "image") & (pairs["metric"] == "cosine")], **OPTIONS)
+    rows = together[(together["space"] == "image") & (together["metric"] == "cosine")].reset_index(drop=True)
+    pd.testing.assert_frame_equal(rows, only)
+
+
+def test_a_value_that_stands_twice_is_refused(pairs):
+    with pytest.raises(ValueError, match="some twice"):
+        list(families(pd.concat([pairs.head(3), pairs.head(1)])))
+
+
+def test_a_contrast_with_the_reference_is_refused(pairs):
+    with pytest.raises(ValueError, match="other than neutral"):
+        gap(pairs, **{**OPTIONS, "contrasts": [("neutral", "feminine")]})
+
+
+def test_bytes_do_not_depend_on_the_parts(run, tmp_path):
+    other = Run.open(write_run(tmp_path / "other", prompts=9, steps=4, part_triplets=2))
+    for _ in range(2):
+        measure(other)
+        for name in ("pairs.csv", "disparity.csv", "gap.csv", "gap.parquet"):
+            assert (other.path / "tables" / name).read_bytes() == (run.path / "tables" / name).read_bytes()
+
+
+def test_rows_in_another_order_give_the_same_numbers(pairs):
+    shuffled = gap(pairs.sample(frac=1, random_state=0), **OPTIONS)
+    keys = ["space", "metric", "site", "step"]
+    a, b = (t.sort_values(keys).reset_index(drop=True) for t in (gap(pairs, **OPTIONS), shuffled))
+    pd.testing.assert_frame_equal(a.drop(columns="control_gap"), b.drop(columns="control_gap"), rtol=1e-12)
+    np.testing.assert_array_equal(a["p_adjusted"], b["p_adjusted"])
+
+
+def test_pictures_alone_are_enough(run, tmp_path):
+    path = write_run(tmp_path / "pictures", prompts=3, steps=2)
+    for file in (path / "captures").iterdir():
+        file.unlink()
+    pictures = Run.open(path)
+    measure(pictures)
+    assert set(pictures.table("gap")["metric"]) == {"ssim", "diff_pix"}
+
+
+def test_pictures_of_different_size_are_named(run):
+    samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).head(2)
+
+    def load(ids):
+        first, second = run.images(ids)
+        return [first, second.resize((32, 32))]
+
+    with pytest.raises(
+        UserError, match="t00000-s0-neutral, t00000-s0-feminine: pictures: expected two of one size"
+    ):
+        image_pairs(samples, load, NAMES)
+
+
+def test_tables_of_pairs_go_together(pairs):
+    halves = concatenate([pairs.iloc[:100], pairs.iloc[100:]])
+    pd.testing.assert_frame_equal(halves.astype(str), pairs.astype(str))
+
+
+def test_three_contrasts_and_a_fourth_group(tmp_path):
+    indicators = {**DEFAULT_INDICATORS, "nonbinary": {"word": "non-binary person", "control": False}}
+    contrasts = (("masculine", "feminine"), ("masculine", "nonbinary"))
+    run = Run.open(
+        write_run(tmp_path / "run", prompts=3, steps=2, indicators=indicators, contrasts=contrasts)
+    )
+    measure(run)
+    table = run.table("gap")
+    assert set(table["contrast"]) == {"masculine-feminine", "masculine-nonbinary"}
+    assert run.table("disparity")["pair"].nunique() == 15
+
+
+def test_no_contrast_gives_an_empty_table(tmp_path):
+    run = Run.open(write_run(tmp_path / "run", prompts=2, steps=2, contrasts=()))
+    measure(run)
+    assert (run.path / "tables" / "gap.csv").read_text() == ",".join(GAP_COLUMNS) + "\n"
+    assert len(run.table("gap")) == 0
+
+
+def test_measuring_needs_no_torch():
+    modules = "analysis.run_measure, analysis.loaded, analysis, sys"
+    heavy = "{'torch', 'diffusers', 'transformers', 'cv2'}"
+    code = f"import {modules}; print(sorted(sys.modules.keys() & {heavy}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_synthetic_configuration_is_one_that_the_program_takes():
+    from probes.config import Config
+    from tests.analysis.synthetic_run import Plan
+
+    Config.model_validate(config(Plan()))
