@@ -82,7 +82,7 @@ def families(pairs: pd.DataFrame) -> Iterator[Family]:
     ValueError
         If a value stands in the table twice.
     """
-    prompts, seeds = np.unique(pairs["triplet"]), np.unique(pairs["seed"])
+    prompts, seeds = (np.sort(pairs[name].unique()) for name in ("triplet", "seed"))
     for (space, metric), rows in pairs.groupby(["space", "metric"], observed=True, sort=False):
         site_code, sites = pd.factorize(rows["site"])
         step = rows["step"].to_numpy(np.int64)
@@ -97,9 +97,11 @@ def families(pairs: pd.DataFrame) -> Iterator[Family]:
         )
         shape = (len(names), len(prompts), len(seeds), len(keys))
         flat = np.ravel_multi_index(place, shape)
-        if len(np.unique(flat)) < len(flat):
-            raise ValueError(f"pairs: {space}, {metric}: expected each value once, found some twice")
         values = np.full(shape, np.nan)
+        seen = np.zeros(values.size, bool)
+        seen[flat] = True
+        if seen.sum() < len(flat):
+            raise ValueError(f"pairs: {space}, {metric}: expected each value once, found some twice")
         values.ravel()[flat] = rows["value"].to_numpy(np.float64)
         columns = pd.DataFrame({"site": np.asarray(sites, object)[keys // width], "step": keys % width - 1})
         yield Family(str(space), str(metric), columns, [str(name) for name in names], values)
