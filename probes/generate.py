@@ -93,7 +93,11 @@ def generate(
     before = run.meta.get("part_fields")
     if before is not None and before != job.fields:
         name = next(key for key in {**job.fields, **before} if before.get(key) != job.fields.get(key))
-        raise rundir.another_run(run, name, before.get(name), job.fields.get(name))
+        old, new = before.get(name), job.fields.get(name)
+        if name == "model":
+            there = run.meta["model"]["id"]
+            old, new = f"{there} (weights {old[:12]})", f"{source.name} (weights {new[:12]})"
+        raise rundir.another_run(run, name, old, new)
     draws = [list(group) for _, group in groupby(samples, key=lambda sample: (sample.triplet, sample.seed))]
     chunks = _cut(draws, config.generate.part_triplets)
     rundir.record(
@@ -278,7 +282,7 @@ def _draw(job: Job, members: list[Sample], bar: tqdm) -> tuple[np.ndarray, Probe
         word_maps=capture.words,
     )
     negative = config.sampler.negative_prompt
-    with probe:
+    with probe, _fits(members):
         output = pipe(
             prompt=[sample.prompt for sample in members],
             # SDXL tells an empty negative prompt from none
@@ -316,6 +320,17 @@ def _bar(total: int, done: int, show: bool) -> tqdm:
     return tqdm(
         total=total, initial=done, desc="generate", disable=not show, bar_format=layout, mininterval=0.5
     )
+
+
+@contextmanager
+def _fits(members: list[Sample]) -> Iterator[None]:
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise UserError(
+            f"{members[0].sample_id}: expected room on the device for a batch of {len(members)} images,"
+            " found too little: use a smaller --batch-triplets (another --out) or --dtype float16"
+        ) from None
 
 
 @contextmanager

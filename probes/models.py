@@ -148,7 +148,7 @@ def tokenizers(source: Source) -> tuple[list[Any], int | None]:
     from transformers import CLIPTokenizer
 
     if source.config is None:
-        pipe = _pipeline(source, None)
+        pipe = _pipeline(source)
         loaded = [pipe.tokenizer, getattr(pipe, "tokenizer_2", None)]
         return [tokenizer for tokenizer in loaded if tokenizer is not None], None
     found, limits = [], []
@@ -192,14 +192,14 @@ def load(
     import torch
 
     place = pick_device(device)
-    pipe = _pipeline(source, getattr(torch, dtype))
+    pipe = _pipeline(source)
     recommended = _recommended(source)
     own_guidance = inspect.signature(type(pipe).__call__).parameters["guidance_scale"].default
     checker = getattr(pipe, "safety_checker", None)
     if scheduler is not None:
         pipe.scheduler = pick_scheduler(scheduler, pipe.scheduler)
-    with _fits(place):
-        pipe = pipe.to(place)
+    with _fits(place), quiet():
+        pipe = pipe.to(place, getattr(torch, dtype))
     pipe.set_progress_bar_config(disable=True)
     record = {
         "id": source.name,
@@ -263,10 +263,10 @@ def quiet() -> Iterator[None]:
                 switch.enable_progress_bar()
 
 
-def _pipeline(source: Source, dtype: Any) -> Any:
+def _pipeline(source: Source) -> Any:
     import diffusers
 
-    options: dict[str, Any] = {"torch_dtype": dtype} if dtype is not None else {}
+    options: dict[str, Any] = {}
     kind = None
     if source.config is not None:
         with _readable(source):

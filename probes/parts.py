@@ -23,7 +23,7 @@ from probes.errors import UserError
 
 FORMAT = 1
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_TEMPORARY = ".tmp-"
+TEMPORARY = ".tmp-"
 
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 SAMPLES = pa.schema(
@@ -109,7 +109,7 @@ def write_bytes(path: Path, data: bytes | memoryview) -> None:
     UserError
         The disk is full or the folder cannot be written; what stood at `path` is untouched.
     """
-    temporary = path.with_name(f"{_TEMPORARY}{os.getpid()}-{path.name}")
+    temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
@@ -157,7 +157,7 @@ def _sync_folder(folder: Path) -> None:
 
 def clean(folder: Path) -> None:
     """Remove what an interrupted writer left behind in a folder."""
-    for leftover in sorted(folder.glob(f"{_TEMPORARY}*")):
+    for leftover in sorted(folder.glob(f"{TEMPORARY}*")):
         leftover.unlink(missing_ok=True)
 
 

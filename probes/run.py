@@ -112,23 +112,23 @@ def _as(text: str, kind: type) -> object:
 
 
 def configuration(arguments: argparse.Namespace) -> tuple[Config, YamlSource, dict]:
-    """The configuration from a YAML file or from a run directory, with the command line over it."""
+    """The configuration from a YAML file or a run directory with the command line over it, and as passed."""
     path, given = Path(arguments.config), options(arguments)
+    line = {flag: value for flag, value in given.values()}
     if not path.is_dir():
-        return load_config(path, given), read_yaml(path), given
+        source = read_yaml(path)
+        return load_config(path, given), source, {"file": source.data, "command_line": line}
     run = Run.open(path)
+    before = run.meta["config"]["passed"]
+    passed = {**before, "command_line": {**before.get("command_line", {}), **line}}
     source = YamlSource(name=f"{path / 'run.json'}", text="", data={**run.config, "out": str(path)})
-    return build_config(source.data, source, given), source, given
+    return build_config(source.data, source, given), source, passed
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    config, yaml_source, given = configuration(arguments)
+    config, yaml_source, passed = configuration(arguments)
     stages = (arguments.stage,) if arguments.stage else STAGES
-    passed = {
-        "file": yaml_source.data,
-        "command_line": {flag: value for flag, value in given.values()},
-    }
     text = yaml_source.text or None
     samples = source = None
     if arguments.dry_run or {"plan", "generate"} & set(stages):

@@ -16,7 +16,7 @@ from typing import Any
 
 from probes.config import Config
 from probes.errors import UserError
-from probes.parts import FORMAT, clean, disk_error, write_bytes
+from probes.parts import FORMAT, TEMPORARY, clean, disk_error, write_bytes
 from probes.store import STATUSES, Run
 
 _LOCK = ".lock"
@@ -76,6 +76,7 @@ def claim(path: Path, *, overwrite: bool = False) -> Iterator[Run]:
         The folder cannot be written, holds something else than a run, or another process is writing to it.
     """
     path = Path(path)
+    _require_ours(path, overwrite)
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -86,25 +87,31 @@ def claim(path: Path, *, overwrite: bool = False) -> Iterator[Run]:
     with lock:
         _lock(lock, path)
         try:
-            yield _take(path, overwrite)
+            for folder in (path, *(path / name for name in _FOLDERS)):
+                if folder.is_dir():
+                    clean(folder)
+            yield _there(path, overwrite)
         finally:
             _unmake(path, made)
 
 
-def _take(path: Path, overwrite: bool) -> Run:
-    for folder in (path, *(path / name for name in _FOLDERS)):
-        if folder.is_dir():
-            clean(folder)
-    others = sorted(entry.name for entry in path.iterdir() if entry.name != _LOCK)
-    if not others:
-        return Run(path, {})
-    if "run.json" not in others:
-        known = set(others) <= {*_FOLDERS, *_FILES}
-        if overwrite and known:  # an earlier --overwrite was interrupted
-            return Run(path, {})
+def _require_ours(path: Path, overwrite: bool) -> None:
+    """Refuse a folder that holds something else than a run, before anything in it is touched."""
+    try:
+        names = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+    except OSError as error:
+        raise disk_error(path, error) from None
+    others = sorted(name for name in names if name != _LOCK and not name.startswith(TEMPORARY))
+    interrupted = overwrite and set(others) <= {*_FOLDERS, *_FILES}
+    if others and "run.json" not in others and not interrupted:
         raise UserError(
             f"{path}: expected an empty folder or a run, got other files ({others[0]}): choose another --out"
         )
+
+
+def _there(path: Path, overwrite: bool) -> Run:
+    if not (path / "run.json").exists():
+        return Run(path, {})
     try:
         return Run.open(path)
     except UserError:

@@ -1,0 +1,107 @@
+"""Imports go one way (hooks, probes, analysis), and what needs no torch loads none."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("hooks", "probes", "analysis")
+HEAVY = {
+    "torch",
+    "torchvision",
+    "diffusers",
+    "transformers",
+    "timm",
+    "open_clip",
+    "groundingdino",
+    "accelerate",
+}
+# What of the other rooms a room may import, by the longest prefix that fits the file.
+ALLOWED = {
+    "hooks": (),
+    "probes": ("hooks",),
+    "probes/run.py": ROOMS,
+    "analysis": ("probes.store", "probes.parts", "probes.errors", "probes.toyworld", "hooks.masks"),
+    "analysis/vision": ("analysis", "probes.store", "probes.parts", "probes.errors"),
+}
+FILES = sorted(
+    path.relative_to(ROOT)
+    for room in ROOMS
+    for path in (ROOT / room).rglob("*.py")
+    if "weights" not in path.parts
+)
+
+
+def imported(path: Path) -> list[tuple[int, str]]:
+    """Every module a file imports, also inside functions, with its line; relative ones made absolute."""
+    found = []
+    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            package = list(path.parts[: len(path.parts) - node.level]) if node.level else []
+            module = ".".join([*package, *([node.module] if node.module else [])])
+            found += [(node.lineno, f"{module}.{alias.name}") for alias in node.names]
+    return found
+
+
+def rule(path: Path) -> tuple[str, tuple[str, ...]]:
+    prefix = max((p for p in ALLOWED if path.as_posix() == p or path.as_posix().startswith(f"{p}/")), key=len)
+    return path.parts[0] if prefix != "analysis/vision" else "analysis.vision", ALLOWED[prefix]
+
+
+def within(name: str, prefixes: tuple[str, ...]) -> bool:
+    return any(name == prefix or name.startswith(f"{prefix}.") for prefix in prefixes)
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_imports_go_one_way(path):
+    own, allowed = rule(path)
+    for line, name in imported(path):
+        if name.split(".")[0] in ROOMS:
+            assert within(name, (own, *allowed)), f"{path}:{line}: {own} may not import {name}"
+        assert name.split(".")[0] not in {"tests", "notebooks"}, f"{path}:{line}: imports {name}"
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if p.parts[0] == "analysis" and "vision" not in p.parts], ids=str
+)
+def test_analysis_names_no_torch(path):
+    """A statistic is recomputed on a laptop: outside analysis/vision nothing asks for torch."""
+    names = {name.split(".")[0] for _, name in imported(path)}
+    assert not names & HEAVY
+
+
+def test_the_import_test_sees_every_kind_of_import(tmp_path, monkeypatch):
+    folder = tmp_path / "hooks" / "inner"
+    folder.mkdir(parents=True)
+    (folder / "a.py").write_text(
+        "import probes.store as s\nfrom analysis import statistics\nfrom .. import sites\n"
+        "def f():\n    from probes import config\n"
+    )
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    names = {name for _, name in imported(Path("hooks/inner/a.py"))}
+    assert names == {"probes.store", "analysis.statistics", "hooks.sites", "probes.config"}
+
+
+@pytest.mark.parametrize(
+    "module", ["analysis", "probes.store", "probes.config", "probes.rundir", "hooks.masks"]
+)
+def test_loads_no_torch(module):
+    code = f"import sys, {module}\nprint(sorted({HEAVY!r} & {{name.split('.')[0] for name in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stdout + done.stderr
+
+
+def test_help_is_quick_and_loads_no_torch():
+    code = (
+        "import sys\nfrom probes.run import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit as end:\n    assert end.code == 0\n"
+        "assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("python -m probes.run triplets.yaml") == 2  # two runnable examples
