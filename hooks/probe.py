@@ -31,7 +31,7 @@ from hooks.attention import AttentionSums, Batch, WordMaps
 from hooks.errors import HookError
 from hooks.prediction import guide, predict_x0, signal_level
 from hooks.records import METRICS_OF_TEXT, Kept, Records, Similarity, first_tensor, timesteps_to_array
-from hooks.similarity import SharedPositions, cosine, cosine_at
+from hooks.similarity import SharedPositions, cosine, cosine_at, products
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
 from hooks.text import TextReader, TextStates, conditional_states
 
@@ -276,7 +276,7 @@ class Probe:
         call = len(self._timesteps) - 1
         key = f"{address}:cosine"
         if key in self._numbers:
-            self._numbers.add(key, call, cosine(values, *self._rows_on(values.device)))
+            self._numbers.add(key, call, *products(values, *self._rows_on(values.device)))
         if address in self._tensors:
             self._tensors.add(address, call, _keep(values))
 
@@ -293,10 +293,12 @@ class Probe:
         whole = parts[0] if len(parts) == 1 else torch.cat(parts)
         del self._parts[address]
         key = f"{address}:cosine"
+        self._numbers.clear([key])
+        self._tensors.clear([address])
         if key in self._numbers:
-            self._numbers.replace(key, 0, cosine(whole, *self._rows_on(whole.device)))
+            self._numbers.add(key, 0, *products(whole, *self._rows_on(whole.device)))
         if address in self._tensors:
-            self._tensors.replace(address, 0, _keep(whole))
+            self._tensors.add(address, 0, _keep(whole))
 
     def _record_text(self, site: TextStates) -> None:
         if f"{site.address}:cosine_sequence" in self._numbers:
@@ -341,7 +343,7 @@ class Probe:
     @torch.no_grad()
     def _finish(self) -> None:
         timesteps = timesteps_to_array(self._timesteps)
-        self._similarity = self._numbers.similarities(timesteps, len(self._pairs))
+        self._similarity = self._numbers.similarities(timesteps, self._left, self._right)
         self._kept = self._tensors.tensors(timesteps)
         self._maps = self._attention.finish() if self._attention is not None else None
 

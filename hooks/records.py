@@ -49,7 +49,9 @@ class Kept:
 
 
 class Records:
-    """Entries of many keys, one tensor a call, each key's tensors of one shape.
+    """Entries of many keys, one a call, each key's entries of one shape.
+
+    An entry is a tuple of tensors: `(values,)`, or the `(dots, norms)` of a cosine, divided at the end.
 
     Parameters
     ----------
@@ -60,42 +62,45 @@ class Records:
     """
 
     def __init__(self, keys: Iterable[str], per_step: set[str]) -> None:
-        self._entries: dict[str, list[tuple[int, Tensor]]] = {key: [] for key in keys}
+        self._entries: dict[str, list[tuple[int, tuple[Tensor, ...]]]] = {key: [] for key in keys}
         self._per_step = per_step
 
     def __contains__(self, key: str) -> bool:
         return key in self._entries
 
-    def add(self, key: str, call: int, values: Tensor) -> None:
+    def add(self, key: str, call: int, *values: Tensor) -> None:
         self._entries[key].append((call, values))
-
-    def replace(self, key: str, call: int, values: Tensor) -> None:
-        self._entries[key] = [(call, values)]
 
     def clear(self, keys: Iterable[str]) -> None:
         for key in keys:
             if key in self._entries:
                 self._entries[key] = []
 
-    def similarities(self, timesteps: np.ndarray, n_pairs: int) -> dict[str, Similarity]:
+    def similarities(self, timesteps: np.ndarray, left: Tensor, right: Tensor) -> dict[str, Similarity]:
         """All entries as arrays, moved from each device in one transfer."""
-        flat = to_cpu([values for entries in self._entries.values() for _, values in entries])
-        found, start = {}, 0
-        for key, entries in self._entries.items():
-            values = flat[start : start + len(entries)]
-            start += len(entries)
-            stacked = np.stack([v.numpy() for v in values]) if values else np.empty((0, n_pairs))
-            found[key] = Similarity(stacked.astype(np.float32), *self._when(key, timesteps))
+        entries = [values for of_key in self._entries.values() for _, values in of_key]
+        flat = iter(to_cpu([tensor for values in entries for tensor in values]))
+        left, right = left.numpy(), right.numpy()
+        found = {}
+        for key, of_key in self._entries.items():
+            table = np.empty((len(of_key), len(left)), dtype=np.float32)
+            for row, (_, values) in zip(table, of_key):
+                row[:] = next(flat).numpy()
+                if len(values) == 2:
+                    norms = next(flat).numpy()
+                    with np.errstate(invalid="ignore", divide="ignore"):  # a row of zeros: NaN
+                        row[:] = np.clip(row / (norms[left] * norms[right]), -1.0, 1.0)
+            found[key] = Similarity(table, *self._when(key, timesteps))
         return found
 
     def tensors(self, timesteps: np.ndarray) -> dict[str, Kept]:
         """All entries as stacked tensors."""
         return {
             key: Kept(
-                torch.stack([values for _, values in entries]) if entries else torch.empty(0),
+                torch.stack([values for _, (values,) in of_key]) if of_key else torch.empty(0),
                 *self._when(key, timesteps),
             )
-            for key, entries in self._entries.items()
+            for key, of_key in self._entries.items()
         }
 
     def _when(self, key: str, timesteps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -121,7 +121,7 @@ def require_supported(pipe: Any) -> None:
         found = name
         if getattr(pipe, "transformer", None) is not None:
             found += " (its denoiser is a transformer)"
-        elif hasattr(pipe, "image_guidance_scale"):
+        elif hasattr(type(pipe), "image_guidance_scale"):
             found += " (its guidance runs three branches in one batch)"
         raise HookError(f"pipeline: expected one of {', '.join(SUPPORTED_PIPELINES)}, but got {found}")
     for part in ("unet", "vae", *TEXT_ENCODERS.values()):

@@ -1,0 +1,146 @@
+"""Addresses lead to modules, patterns to addresses, and what is not supported is refused by name."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from diffusers import (
+    EDMEulerScheduler,
+    StableDiffusionInpaintPipeline,
+    StableDiffusionInstructPix2PixPipeline,
+    StableDiffusionXLPipeline,
+)
+
+from hooks import HookError, sites
+from tests.tiny import KINDS, tiny_components, tiny_pipeline
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_address_is_unique_and_leads_to_a_module(pipelines, kind):
+    pipe = pipelines(kind)
+    table = sites.available(pipe)
+    assert len({site.address for site in table}) == len(table)
+    for site in table:
+        assert isinstance(sites.module_at(pipe, site.module), torch.nn.Module), site
+        assert site.kind in ("text", "unet", "latent", "noise_pred", "x0_pred", "vae", "image")
+        assert site.per_step == (site.kind in ("unet", "noise_pred", "x0_pred") or site.address == "latent")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_part_of_the_unet_is_missing(pipelines, kind):
+    pipe = pipelines(kind)
+    found = {site.module for site in sites.available(pipe)}
+    for name, module in pipe.unet.named_modules():
+        if type(module).__name__ in ("ResnetBlock2D", "Transformer2DModel", "Downsample2D", "Upsample2D"):
+            assert f"unet.{name}" in found
+        if name.endswith(".attn2"):
+            assert f"unet.{name}" in found
+
+
+def test_addresses_of_the_toy(toy):
+    table = {site.address: site for site in sites.available(toy)}
+    assert [a for a in table if a.startswith("text")] == [
+        "text.embeddings",
+        *(f"text.layers.{k}" for k in range(4)),
+        "text.final",
+    ]
+    assert (
+        table["unet.up.1.attn.1.cross"].module == "unet.up_blocks.1.attentions.1.transformer_blocks.0.attn2"
+    )
+    assert table["unet.mid"].module == "unet.mid_block"
+    assert table["unet.down.0.downsample"].module == "unet.down_blocks.0.downsamplers.0"
+    assert "unet.down.2.downsample" not in table
+    assert "unet.down.2.attn.0" not in table
+    assert "vae.decoder.up.2" in table
+
+
+def test_sdxl_has_two_text_encoders_and_numbered_cross_attentions(pipelines):
+    table = {site.address for site in sites.available(pipelines("sdxl"))}
+    assert {"text.layers.2", "text_2.layers.3", "unet.down.2.attn.0.cross.2"} <= table
+    assert not {"text.layers.3", "unet.down.2.attn.0.cross", "text_2.final"} & table
+
+
+def test_patterns(toy):
+    def addresses(patterns):
+        return [site.address for site in sites.resolve(toy, patterns)]
+
+    assert addresses("latent") == ["latent"]
+    assert addresses(["latent*"]) == ["latent", "latent.final"]
+    assert addresses(["image", "text.final"]) == ["text.final", "image"], "in the order in which they run"
+    assert addresses(["unet.mid", "unet.mi*d"]) == ["unet.mid"], "each once"
+    assert "unet.up.1.attn.0.cross" in addresses("unet.*")
+
+
+def test_a_pattern_without_a_match_names_the_nearest(toy):
+    with pytest.raises(
+        HookError, match=r"'unet\.middle' matches no site of StableDiffusionPipeline.*unet\.mid"
+    ):
+        sites.resolve(toy, ["unet.*", "unet.middle"])
+    with pytest.raises(HookError, match=r"'zzz' matches no site.*nearest are text\.embeddings"):
+        sites.resolve(toy, "zzz")
+    with pytest.raises(HookError, match="at least one"):
+        sites.resolve(toy, [])
+
+
+def test_three_branches_are_refused_by_name():
+    parts = tiny_components("toy", unet={"in_channels": 8})
+    pipe = StableDiffusionInstructPix2PixPipeline(
+        **parts, safety_checker=None, feature_extractor=None, requires_safety_checker=False
+    )
+    with pytest.raises(HookError, match=r"StableDiffusionInstructPix2PixPipeline.*three branches"):
+        sites.available(pipe)
+
+
+def test_a_transformer_denoiser_is_refused_by_name():
+    from diffusers import FlowMatchEulerDiscreteScheduler, PixArtAlphaPipeline, PixArtTransformer2DModel
+
+    transformer = PixArtTransformer2DModel(
+        num_attention_heads=1, attention_head_dim=8, num_layers=1, cross_attention_dim=8, norm_num_groups=1,
+        sample_size=8, caption_channels=8, in_channels=4, out_channels=8,
+    )  # fmt: skip
+    pipe = PixArtAlphaPipeline(
+        tokenizer=None,
+        text_encoder=None,
+        vae=tiny_components("toy")["vae"],
+        transformer=transformer,
+        scheduler=FlowMatchEulerDiscreteScheduler(),
+    )
+    with pytest.raises(HookError, match=r"PixArtAlphaPipeline \(its denoiser is a transformer\)"):
+        sites.available(pipe)
+
+
+def test_a_compiled_unet_is_refused():
+    pipe = tiny_pipeline("toy")
+    pipe.unet = torch.compile(pipe.unet)
+    with pytest.raises(HookError, match=r"StableDiffusionPipeline\.unet: .*compiled"):
+        sites.available(pipe)
+
+
+def test_subclasses_are_supported():
+    class Mine(StableDiffusionInpaintPipeline):
+        pass
+
+    assert sites.available(tiny_pipeline("sd1", pipeline_class=Mine))
+
+
+def test_a_refiner_without_the_first_text_encoder():
+    parts = tiny_components("sdxl", unet={"cross_attention_dim": 24})
+    pipe = StableDiffusionXLPipeline(
+        **{**parts, "text_encoder": None, "tokenizer": None}, add_watermarker=False
+    )
+    addresses = [site.address for site in sites.available(pipe)]
+    assert "text_2.layers.0" in addresses
+    assert "text.layers.0" not in addresses
+
+
+def test_x0_is_not_offered_where_it_cannot_be_computed():
+    pipe = tiny_pipeline("sd1", scheduler=EDMEulerScheduler())
+    assert "x0_pred" not in {site.address for site in sites.available(pipe)}
+    with pytest.raises(HookError, match="EDMEulerScheduler has no alphas_cumprod"):
+        sites.resolve(pipe, "x0_pred")
+
+
+def test_masks_and_sites_need_no_torch():
+    code = "import sys, hooks.masks; from hooks import sites; assert 'torch' not in sys.modules; hooks.Probe"
+    subprocess.run([sys.executable, "-c", code], check=True)
