@@ -70,11 +70,10 @@ def versions(disparity: pd.DataFrame, gap: pd.DataFrame, words: pd.DataFrame | N
         if isinstance(version, str) and version and version not in found.setdefault(name, []):
             found[name].append(version)
 
-    for table, prefix in ((disparity, ""), (gap, "gap of ")):
-        if "version" in table:
-            for metric, version in table[["metric", "version"]].drop_duplicates().itertuples(index=False):
-                note(prefix + str(metric), version)
-    if words is not None and "version" in words:
+    for table in (disparity, gap):
+        for metric, version in table[["metric", "version"]].drop_duplicates().itertuples(index=False):
+            note(str(metric), version)
+    if words is not None:
         for definition, version in words[["definition", "version"]].drop_duplicates().itertuples(index=False):
             note(f"heat map ({definition})", version)
     merged: dict[str, list[str]] = {}

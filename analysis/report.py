@@ -144,7 +144,7 @@ def disparity_table(
     dict
         ``columns`` (list of Metric), ``spaces`` ((space, n_columns) in order), ``groups`` (title, rows),
         where each row has ``pair`` and ``cells``, and each cell is a row of the table as a dict, or None
-        where the table has none.
+        where the table has none; ``reasons`` why a value or an interval is undefined.
     """
     final = disparity[disparity["step"] == -1]
     columns = []
@@ -161,6 +161,7 @@ def disparity_table(
     spaces: dict[str, int] = {}
     for metric in columns:
         spaces[metric.space] = spaces.get(metric.space, 0) + 1
+    reasons = sorted({str(row["reason"]) for row in values.values() if row.get("reason")})
     groups = []
     for title, pairs in ordered_pairs(people, reference):
         rows = [
@@ -168,7 +169,7 @@ def disparity_table(
             for p in pairs
         ]
         groups.append((title, rows))
-    return {"columns": columns, "spaces": list(spaces.items()), "groups": groups}
+    return {"columns": columns, "spaces": list(spaces.items()), "groups": groups, "reasons": reasons}
 
 
 def summaries(
@@ -256,6 +257,7 @@ def _environment() -> Environment:
         "p_value": wording.p_value,
         "counted": wording.counted,
         "listed": wording.listed,
+        "quoted": lambda names: [f"“{name}”" for name in names],
         "where": wording.where,
         "defined": wording.defined,
         "spaces": {"prompt": "Prompt", "denoising": "Denoising", "image": "Image"},

@@ -146,8 +146,8 @@ def finding(row: dict, metric: Metric, reference: str, contrast: tuple[str, str]
         )
     elif low <= 0 <= high:
         claim = (
-            f"No gap can be told: the interval holds 0. {_capital(thing)} are about as near to {those} "
-            f"{first} prompts as to {those} {second} prompts."
+            f"The interval holds 0: whether {thing} are nearer to {those} {first} prompts or to {those} "
+            f"{second} prompts cannot be told."
         )
     else:
         direction = 1 if gap > 0 else -1
@@ -167,8 +167,8 @@ def _against_control(row: dict, gap: float, low: float, high: float, metric: Met
         else:
             why = _reason(row, controls=True)
         return False, (
-            f"Control gap {DASH}: {why}. How much of the gap is geometric (two words always differ "
-            f"somewhere) is not known, so by itself this gap does not speak of bias."
+            f"Control gap {DASH}: {why}. So it is not known how much of the gap is geometric (two words "
+            f"always differ somewhere), and by itself it does not speak of bias."
         )
     shown = number(control, metric.digits) + (f" {metric.gap_unit}" if metric.unit else "")
     nearest = min(abs(low), abs(high)) if direction else 0.0
@@ -180,13 +180,11 @@ def _against_control(row: dict, gap: float, low: float, high: float, metric: Met
     if direction and nearest > control:
         return True, f"The gap exceeds the control gap of {shown}, and so does its whole interval."
     if not defined(low):
-        return (
-            False,
-            f"The gap is larger than the control gap of {shown}, but without an interval that proves little.",
-        )
+        return False, f"The gap is larger than the control gap of {shown}, but has no interval to rest on."
+    reach = "reaches down to it" if direction else "holds 0"
     return False, (
-        f"The gap is larger than the control gap of {shown}, but its interval reaches down to it: not "
-        f"clearly more than the geometric part."
+        f"The gap is larger than the control gap of {shown}, but its interval {reach}: not clearly more than "
+        f"the geometric part."
     )
 
 
@@ -196,6 +194,8 @@ def opening(findings: list[Finding], contrast: tuple[str, str], reference: str, 
     first, second = contrast
     if not known:
         return f"No headline measure could be computed for {first} against {second}."
+    if all(f.row["gap"] == 0 for f in known):
+        return f"No measure differs: {reference} prompts are as near to {first} as to {second} ones."
     if all(not defined(_float(f.row.get("ci_low"))) for f in known):
         return (
             f"This run can show where {reference} stands between {first} and {second}, but not whether more "
@@ -208,17 +208,15 @@ def opening(findings: list[Finding], contrast: tuple[str, str], reference: str, 
             whose = listed(f.metric.symbol for f in near)
             beyond = [f for f in near if f.beyond_control]
             if not any(defined(_float(f.row.get("control_gap"))) for f in near):
-                tail = "whether that is more than geometry is open, for want of controls"
+                tail = "beyond geometry or not: there are too few controls to tell"
             elif len(beyond) == len(near):
                 tail = "beyond the control gap" if len(near) == 1 else "each beyond its control gap"
             elif beyond:
                 tail = f"beyond the control gap in {listed(f.metric.symbol for f in beyond)}"
             else:
                 tail = "but not clearly beyond the control gap"
-            parts.append(
-                f"{reference} is nearer to {side} in {len(near)} of {counted(len(known), 'measure')} ({whose}), "
-                f"{tail}"
-            )
+            count = f"{len(near)} of {counted(len(known), 'measure')}"
+            parts.append(f"{reference} prompts are nearer to {side} ones in {count} ({whose}), {tail}")
     level_text = f"{level * 100:g} %"
     if not parts:
         return (

@@ -50,7 +50,7 @@ def draw_headline(
             axes.set_xlim(*limits(reach, pad=0.12))
             axes.set_ylim(len(contrasts) - 0.45, -0.55)
             axes.set_title(f"{metric.symbol}" + (f" ({metric.gap_unit})" if metric.unit else ""), loc="left")
-            axes.locator_params(axis="x", nbins=4)
+            axes.locator_params(axis="x", nbins=3)
             axes.spines["left"].set_visible(False)
             axes.tick_params(axis="y", length=0)
         panels[0].set_yticks(range(len(contrasts)), [" − ".join(contrast) for contrast in contrasts])

@@ -112,7 +112,7 @@ def draw_similarity(disparity: pd.DataFrame, timesteps: dict[int, float], pairs:
     if not panels_sites:
         return None
     with style():
-        legend_rows = int(np.ceil(len(pairs) / 4))
+        legend_rows = max(1, int(np.ceil(len(pairs) / 4)))
         figure = new_figure(DOUBLE, 2.15 + 0.16 * legend_rows)
         panels = figure.subplots(1, len(panels_sites), squeeze=False)[0]
         for axes, (title, site) in zip(panels, panels_sites):
@@ -128,7 +128,7 @@ def draw_similarity(disparity: pd.DataFrame, timesteps: dict[int, float], pairs:
             axes.set_title(f"{title}, guided" if site.endswith("guided") else title, loc="left")
             _step_axis(axes, steps, timesteps)
         panels[0].set_ylabel("cosine similarity")
-        _legend(figure, panels[0], columns=4)
+        _legend(figure, panels[0], columns=int(np.ceil(len(pairs) / legend_rows)))
     caption = (
         "Similarity of each pair along the steps, mean over prompts with bootstrap intervals. All members of "
         "a triplet start from the same noise, so every latent begins at similarity 1."

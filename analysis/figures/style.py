@@ -42,6 +42,7 @@ _SETTINGS = {
     "legend.fontsize": 7.5,
     "legend.frameon": False,
     "legend.handlelength": 2.2,
+    "axes.facecolor": "none",
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.linewidth": 0.6,
@@ -70,6 +71,11 @@ class Drawn:
     caption: str
     wide: bool = False
     cells: dict | None = None
+
+    def __post_init__(self) -> None:
+        """Lay the figure out once, so that PDF, PNG and page show the same."""
+        self.figure.draw_without_rendering()
+        self.figure.set_layout_engine("none")
 
 
 @contextmanager
