@@ -14,10 +14,12 @@ import argparse
 import copy
 import dataclasses
 import json
+import os
 import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import diffusers
@@ -25,13 +27,14 @@ import numpy as np
 import torch
 from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
 from safetensors.torch import load_file, save_file
+from torch import distributed
 from transformers import CLIPTokenizer
 
 from probes.toyworld.training import clip as clip_part
 from probes.toyworld.training import unet as unet_part
 from probes.toyworld.training import vae as vae_part
 from probes.toyworld.training.data import Drawings, make_drawings
-from probes.toyworld.training.loop import Budget, Log
+from probes.toyworld.training.loop import Budget, Log, rank
 from probes.toyworld.training.tokenizer import save_tokenizer, train_tokenizer
 
 SPECIMENS = ("toyworld", "toyworld-mirror", "toyworld-null")
@@ -45,6 +48,7 @@ class Recipe:
 
     drawings: int = 200_000
     vae_steps: int = 8_000
+    vae_batch: int = 16
     vae_minutes: float = 0.0
     clip_steps: int = 4_000
     clip_minutes: float = 0.0
@@ -79,7 +83,8 @@ def _clip(path: Path, tokenizer: CLIPTokenizer):
 
 
 def _save_clip(model, path: Path) -> None:
-    save_file({name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}, path)
+    if rank() == 0:
+        save_file({name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}, path)
 
 
 def _latents(work: Path, recipe: Recipe, drawings: Drawings) -> torch.Tensor:
@@ -95,10 +100,20 @@ def run_tokenizer(work: Path, recipe: Recipe) -> None:
 
 
 def run_vae(work: Path, recipe: Recipe) -> None:
-    """Stage 2."""
+    """Stage 2; goes on from ``vae/`` if there is one."""
     drawings = make_drawings("toyworld-null", min(recipe.drawings, 50_000), recipe.seed + 1)
-    budget = Budget(recipe.vae_steps, recipe.vae_minutes)
-    vae_part.train_vae(drawings, budget, work, device=recipe.device, seed=recipe.seed).save_pretrained(work / "vae")
+    start = work / "vae" if (work / "vae").exists() else None
+    vae = vae_part.train_vae(
+        drawings,
+        Budget(recipe.vae_steps, recipe.vae_minutes),
+        work,
+        batch_size=recipe.vae_batch,
+        device=recipe.device,
+        seed=recipe.seed,
+        start=start,
+    )
+    if rank() == 0:
+        vae.save_pretrained(work / "vae")
 
 
 def run_clip(work: Path, recipe: Recipe) -> None:
@@ -226,7 +241,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m probes.toyworld.train",
         description=__doc__.split("\n\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        epilog="example: python -m probes.toyworld.train --device cuda --threads 8",
+        epilog="on a GPU: python -m probes.toyworld.train --device cuda --threads 8; on two cores without one: "
+        "torchrun --nproc-per-node 2 -m probes.toyworld.train --batch 16 --vae-batch 8 (batches are per process)",
     )
     parser.add_argument("--work", type=Path, default=Path("training"), help="folder of intermediate results")
     parser.add_argument("--stage", nargs="+", choices=STAGES, default=list(STAGES), help="stages to run")
@@ -248,9 +264,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         "finetune": lambda work, recipe: run_finetune(work, recipe, specimens),
         "export": lambda work, recipe: run_export(work, recipe, weights),
     }
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if several:
+        distributed.init_process_group("gloo", timeout=timedelta(hours=2))
     for stage in STAGES:
-        if stage in stages:
+        if stage in stages and (stage not in ("tokenizer", "export") or rank() == 0):
             steps[stage](work, copy.deepcopy(recipe))
+        if several:
+            distributed.barrier()
+    if several:
+        distributed.destroy_process_group()
     return 0
 
 

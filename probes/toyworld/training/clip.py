@@ -9,7 +9,7 @@ from open_clip.model import CLIPTextCfg, CLIPVisionCfg
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from probes.toyworld.training.data import Drawings
-from probes.toyworld.training.loop import Budget, Log, train_loop
+from probes.toyworld.training.loop import Budget, Log, rank, train_loop
 from probes.toyworld.training.tokenizer import CONTEXT_LENGTH, encode
 
 WIDTH, LAYERS, HEADS, EMBED = 96, 4, 4, 96
@@ -51,7 +51,7 @@ def train_clip(
     seed: int = 0,
 ) -> int:
     """Train with the contrastive loss of Radford et al. 2021; returns the steps taken."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed + 1000 * rank())
     tokens = encode(tokenizer, drawings.captions)
     model.to(device).train()
     contrast = ClipLoss()

@@ -8,6 +8,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+from torch import distributed
+
+
+def rank() -> int:
+    """Number of this process among those that ``torchrun`` started; 0 alone."""
+    return distributed.get_rank() if distributed.is_initialized() else 0
+
+
+def average_over_processes(tensors: list[torch.Tensor]) -> None:
+    """Replace tensors by their mean over all processes, in one transfer."""
+    if not distributed.is_initialized():
+        return
+    flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+    distributed.all_reduce(flat)
+    flat /= distributed.get_world_size()
+    for tensor, mean in zip(tensors, flat.split([tensor.numel() for tensor in tensors])):
+        tensor.copy_(mean.view_as(tensor))
 
 
 @dataclass
@@ -27,9 +44,9 @@ class Budget:
         clock = (time.monotonic() - self.started) / (60 * self.minutes) if self.minutes else 0.0
         return min(1.0, max(step / self.steps, clock))
 
-    def rate(self, step: int, floor: float = 0.02) -> float:
+    def rate(self, step: int, fraction: float, floor: float = 0.02) -> float:
         """Factor on the learning rate: linear warm-up, then a cosine down to ``floor``."""
-        cosine = 0.5 * (1 + math.cos(math.pi * self.fraction(step)))
+        cosine = 0.5 * (1 + math.cos(math.pi * fraction))
         return min(1.0, (step + 1) / self.warmup) * (floor + (1 - floor) * cosine)
 
 
@@ -69,12 +86,13 @@ class Log:
         self.count += 1
         for name, value in values.items():
             self.sums[name] = self.sums.get(name, 0.0) + float(value)
-        if step % self.every == 0:
+        if step % self.every == 0 and rank() == 0:
             row = {"step": step, "minutes": round((time.monotonic() - self.started) / 60, 2)}
             row |= {name: round(total / self.count, 5) for name, total in self.sums.items()}
             self.file.write(json.dumps(row) + "\n")
             self.file.flush()
             print(self.file.name.rsplit("/", 1)[-1], row, flush=True)
+        if step % self.every == 0:
             self.sums, self.count = {}, 0
 
 
@@ -92,6 +110,8 @@ def train_loop(
 ) -> int:
     """Run AdamW until the budget is used; ``loss_of(step)`` gives a dict whose ``loss`` is minimised.
 
+    Under ``torchrun`` gradients are averaged over the processes, so the batch is that many times larger.
+
     Returns
     -------
     int
@@ -101,12 +121,15 @@ def train_loop(
     optimiser = torch.optim.AdamW(
         parameters, lr=learning_rate, weight_decay=weight_decay, betas=(0.9, 0.99), fused=True
     )
-    step, saved = 0, time.monotonic()
-    while budget.fraction(step) < 1.0:
+    step, saved, used = 0, time.monotonic(), 0.0
+    while used < 1.0:
         for group in optimiser.param_groups:
-            group["lr"] = learning_rate * budget.rate(step)
+            group["lr"] = learning_rate * budget.rate(step, used)
         losses = loss_of(step)
         losses["loss"].backward()
+        clock = torch.tensor([budget.fraction(step + 1)], device=parameters[0].device)
+        average_over_processes([clock, *(value.grad for value in parameters if value.grad is not None)])
+        used = float(clock)
         torch.nn.utils.clip_grad_norm_(parameters, clip)
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
@@ -114,7 +137,7 @@ def train_loop(
         if average is not None:
             average.update(module)
         log.add(step, **{name: value.detach() for name, value in losses.items()})
-        if save is not None and time.monotonic() - saved > 60 * save_minutes:
+        if save is not None and rank() == 0 and time.monotonic() - saved > 60 * save_minutes:
             save()
             saved = time.monotonic()
     return step

@@ -7,7 +7,7 @@ import torch
 from diffusers import DDIMScheduler, UNet2DConditionModel
 from safetensors.torch import save_file
 
-from probes.toyworld.training.loop import Budget, Log, MovingAverage, train_loop
+from probes.toyworld.training.loop import Budget, Log, MovingAverage, rank, train_loop
 
 CONFIG = {
     "sample_size": 16,
@@ -72,8 +72,8 @@ def train_unet(
     int
         Steps taken.
     """
-    generator = torch.Generator().manual_seed(seed)
-    rng = np.random.default_rng(seed)
+    generator = torch.Generator().manual_seed(seed + 1000 * rank())
+    rng = np.random.default_rng(seed + 1000 * rank())
     scheduler = DDIMScheduler(**SCHEDULER)
     unet.to(device, memory_format=torch.channels_last).train()
     average = MovingAverage(unet, decay)
@@ -102,7 +102,7 @@ def train_unet(
         return {"loss": error.mean(), "late": error[times < 300].mean(), "early": error[times >= 600].mean()}
 
     def save() -> None:
-        if checkpoint is not None:
+        if checkpoint is not None and rank() == 0:
             state = {name: value.detach().cpu().clone() for name, value in unet.state_dict().items()}
             state |= {name: value.cpu().clone() for name, value in average.values.items()}
             save_file({name: value.contiguous() for name, value in state.items()}, checkpoint)

@@ -7,7 +7,7 @@ import torch
 from diffusers import AutoencoderKL
 
 from probes.toyworld.training.data import Drawings
-from probes.toyworld.training.loop import Budget, Log, MovingAverage, train_loop
+from probes.toyworld.training.loop import Budget, Log, MovingAverage, rank, train_loop
 
 CONFIG = {
     "sample_size": 64,
@@ -33,14 +33,17 @@ def train_vae(
     kl_weight: float = 3e-3,
     device: str = "cpu",
     seed: int = 0,
+    start: Path | None = None,
 ) -> AutoencoderKL:
     """Train the autoencoder on absolute and squared error with a light KL term, and set its scaling factor.
 
     The scaling factor is one over the standard deviation of the latents, as in Rombach et al. 2022.
     """
     torch.manual_seed(seed)
-    rng = np.random.default_rng(seed)
-    vae = AutoencoderKL(**CONFIG).to(device, memory_format=torch.channels_last)
+    vae = AutoencoderKL(**CONFIG) if start is None else AutoencoderKL.from_pretrained(start)
+    torch.manual_seed(seed + 1000 * rank())
+    rng = np.random.default_rng(seed + 1000 * rank())
+    vae.to(device, memory_format=torch.channels_last).train()
     average = MovingAverage(vae, 0.99)
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:

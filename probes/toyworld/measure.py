@@ -1,0 +1,184 @@
+"""How well a specimen was taught: ``python -m probes.toyworld.measure toyworld``.
+
+Three measurements, all by the checker: its own accuracy on unseen renderings, how often a named noun is drawn, and how
+near the frequency of what is not named comes to what was planted.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from diffusers import StableDiffusionPipeline
+from tqdm import tqdm
+
+from probes.toyworld.captions import article, random_caption
+from probes.toyworld.checker import THINGS, read_images
+from probes.toyworld.draw import render
+from probes.toyworld.scene import complete
+from probes.toyworld.truth import planted
+from probes.toyworld.world import GROUPS, World, load_world
+
+WEIGHTS = Path(__file__).parent / "weights"
+
+
+def checker_accuracy(world: World, count: int = 2000, seed: int = 90_001) -> pd.Series:
+    """Share of renderings that the checker reads rightly, for each attribute, object and place."""
+    rng = np.random.default_rng(seed)
+    scenes = [complete(random_caption(world, rng)[1], world, rng) for _ in range(count)]
+    seen = read_images(np.stack([render(scene) for scene in scenes]))
+    return pd.Series(
+        {thing: float(np.mean([thing in scene.things for scene in scenes] == seen[thing])) for thing in THINGS}
+    )
+
+
+@torch.inference_mode()
+def sample(
+    pipeline: StableDiffusionPipeline,
+    prompts: Sequence[str],
+    seeds: Sequence[int],
+    *,
+    steps: int = 30,
+    guidance_scale: float = 1.5,
+    batch_size: int = 32,
+    progress: bool = True,
+) -> np.ndarray:
+    """Images ``(n, 64, 64, 3)`` uint8, each from a generator of its own."""
+    pipeline.set_progress_bar_config(disable=True)
+    images = []
+    for start in tqdm(range(0, len(prompts), batch_size), disable=not progress, unit="batch"):
+        batch = slice(start, start + batch_size)
+        generators = [torch.Generator().manual_seed(int(seed)) for seed in seeds[batch]]
+        output = pipeline(
+            list(prompts[batch]),
+            generator=generators,
+            num_inference_steps=steps,
+            guidance_scale=guidance_scale,
+            output_type="np",
+        ).images
+        images.append((output * 255).round().astype(np.uint8))
+    return np.concatenate(images)
+
+
+def noun_prompts(world: World, seeds: int, first_seed: int) -> pd.DataFrame:
+    """For each attribute, object and place, ``seeds`` prompts over all groups of words, with and without more."""
+    rows = []
+    rng = np.random.default_rng(first_seed)
+    nouns = {name: [entry["phrase"]] for name, entry in world.attributes.items()}
+    nouns |= {name: entry["phrases"] for name, entry in world.objects.items()} | world.places
+    for noun, phrases in nouns.items():
+        for number in range(seeds):
+            words = world.words(GROUPS[number % 3])
+            word = words[int(rng.integers(len(words)))]
+            prompt = f"{article(word)} {word} {phrases[number % len(phrases)]}"
+            if noun not in world.places and number % 2:
+                places = list(world.places.values())
+                prompt += " " + places[int(rng.integers(len(places)))][0]
+            rows.append({"noun": noun, "prompt": prompt, "seed": first_seed + len(rows)})
+    return pd.DataFrame(rows)
+
+
+def nouns_drawn(pipeline, world: World, *, seeds: int = 64, first_seed: int = 100_000, **sampling) -> pd.Series:
+    """Share of images in which the named noun is drawn, for each noun."""
+    table = noun_prompts(world, seeds, first_seed)
+    seen = read_images(sample(pipeline, table["prompt"], table["seed"], **sampling))
+    table["drawn"] = [bool(seen.at[row, noun]) for row, noun in enumerate(table["noun"])]
+    return table.groupby("noun", sort=False)["drawn"].mean()
+
+
+def frequencies(
+    pipeline, world: World, *, images: int = 256, first_seed: int = 200_000, **sampling
+) -> pd.DataFrame:
+    """Frequency of what is not named, beside what was planted.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row a (group, thing): ``planted``, ``drawn``, ``n``. Half of the captions are bare ("a woman"), half name a
+        place; places are counted over the bare ones. ``side:left`` is counted over images with one object on the
+        ground.
+    """
+    rows = []
+    places = [phrases[0] for phrases in world.places.values()]
+    for group in GROUPS:
+        words = world.words(group)
+        prompts = [
+            f"{article(words[i % len(words)])} {words[i % len(words)]}"
+            + (f" {places[i // 2 % len(places)]}" if i % 2 else "")
+            for i in range(images)
+        ]
+        seen = read_images(sample(pipeline, prompts, range(first_seed, first_seed + images), **sampling))
+        bare = np.arange(images) % 2 == 0
+        truth = planted(prompts[0], world)
+        for thing in world.data["slots"]:
+            for name in world.data["slots"][thing]["a"]:
+                if name in ("none", "right"):
+                    continue
+                if thing == "side":
+                    chosen = seen["side"].to_numpy() != ""
+                    drawn = (seen["side"] == "left").to_numpy()
+                    name = "side:left"
+                else:
+                    chosen = bare if thing == "place" else np.ones(images, dtype=bool)
+                    drawn = seen[name].to_numpy()
+                rows.append(
+                    {
+                        "group": group,
+                        "thing": name,
+                        "planted": truth[name],
+                        "drawn": float(drawn[chosen].mean()),
+                        "n": int(chosen.sum()),
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m probes.toyworld.measure", description=__doc__.split("\n\n")[0])
+    parser.add_argument("specimen", choices=("toyworld", "toyworld-mirror", "toyworld-null"))
+    parser.add_argument("--weights", type=Path, default=WEIGHTS, help="folder that holds the specimens")
+    parser.add_argument("--seeds", type=int, default=64, help="images a noun")
+    parser.add_argument("--images", type=int, default=512, help="images a group of words, for frequencies")
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--guidance-scale", type=float, default=None)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, help="where to write the figures as JSON")
+    options = parser.parse_args(argv)
+    torch.set_num_threads(options.threads)
+    folder = options.weights / options.specimen
+    pipeline = StableDiffusionPipeline.from_pretrained(folder, dtype=torch.float32).to(options.device)
+    scale = options.guidance_scale
+    if scale is None:
+        scale = json.loads((folder / "triptych.json").read_text())["guidance_scale"]
+    sampling = {"steps": options.steps, "guidance_scale": scale}
+    world = load_world(options.specimen)
+    accuracy = checker_accuracy(world)
+    nouns = nouns_drawn(pipeline, world, seeds=options.seeds, **sampling)
+    cells = frequencies(pipeline, world, images=options.images, **sampling)
+    near = (cells["planted"] - cells["drawn"]).abs() <= 0.10
+    figures = {
+        "specimen": options.specimen,
+        **sampling,
+        "checker_accuracy_least": float(accuracy.min()),
+        "nouns_mean": float(nouns.mean()),
+        "nouns_least": float(nouns.min()),
+        "nouns": nouns.round(4).to_dict(),
+        "cells_within_0.10": float(near.mean()),
+        "cells": cells.round(4).to_dict("records"),
+    }
+    print(nouns.sort_values().round(3).to_string())
+    print(cells.assign(difference=cells["drawn"] - cells["planted"]).round(3).to_string(index=False))
+    print({name: value for name, value in figures.items() if name not in ("nouns", "cells")})
+    if options.out:
+        options.out.write_text(json.dumps(figures, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
