@@ -1,0 +1,270 @@
+"""The probe leaves no trace, attaches all or nothing, and tells one call of the pipeline from another."""
+
+import numpy as np
+import pytest
+import torch
+from diffusers import PNDMScheduler
+
+from hooks import HookError, Probe
+from hooks import probe as probe_module
+from tests.hooks.conftest import PROMPTS, all_hooks, draw
+from tests.tiny import KINDS, tiny_pipeline
+
+PAIRS = [(0, 1), (0, 2), (1, 2)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("guidance_scale", [4.0, 1.0])
+def test_images_are_bit_identical_and_no_hook_is_left(pipelines, kind, guidance_scale):
+    pipe = pipelines(kind)
+    without = draw(
+        pipe, guidance_scale=guidance_scale
+    )  # also: transformers attaches its own hooks at first use
+    before = all_hooks(pipe)
+    with Probe(pipe, pairs=PAIRS, keep="*", word_maps=True) as probe:
+        during = all_hooks(pipe)
+        images = draw(pipe, guidance_scale=guidance_scale)
+    assert np.array_equal(images, without)
+    assert all_hooks(pipe) == before
+    assert sum(during.values()) > sum(before.values()) + len(probe.kept) // 2, "the count must see the hooks"
+
+
+def test_the_generators_go_on_as_without(toy):
+    states = []
+    for probed in (False, True):
+        torch.manual_seed(0)
+        generator = torch.Generator().manual_seed(1)
+        if probed:
+            with Probe(toy, pairs=[(0, 1)], word_maps=True):
+                draw(toy, PROMPTS[:2], generator=generator, eta=1.0)
+        else:
+            draw(toy, PROMPTS[:2], generator=generator, eta=1.0)
+        states.append((generator.get_state(), torch.get_rng_state()))
+    assert torch.equal(states[0][0], states[1][0])
+    assert torch.equal(states[0][1], states[1][1])
+
+
+def test_the_constructor_touches_nothing(toy):
+    before = all_hooks(toy)
+    Probe(toy, sites="no.such.site", pairs=[(0, 99)])
+    assert all_hooks(toy) == before
+
+
+@pytest.mark.parametrize("when", ["before", "step"])
+def test_no_hook_is_left_after_an_exception(toy, when):
+    before = all_hooks(toy)
+
+    def stop(pipe, step, timestep, kwargs):
+        raise KeyboardInterrupt
+
+    probe = Probe(toy, pairs=PAIRS, word_maps=True)
+    with pytest.raises(KeyboardInterrupt), probe:
+        if when == "before":
+            raise KeyboardInterrupt
+        draw(toy, callback_on_step_end=stop)
+    assert all_hooks(toy) == before
+    with pytest.raises(HookError, match=r"Probe\.similarity: the block ended with an exception"):
+        _ = probe.similarity
+
+
+def test_entering_rolls_back_when_it_fails_half_way(toy, monkeypatch):
+    before = all_hooks(toy)
+    attached = 0
+
+    def fail_late(pipe, path):
+        nonlocal attached
+        attached = sum(all_hooks(toy).values()) - sum(before.values())
+        if path.startswith("unet.up_blocks.2"):
+            raise RuntimeError("no such module")
+        return probe_module.site_table.module_at(pipe, path)
+
+    monkeypatch.setattr(probe_module, "module_at", fail_late)
+    with pytest.raises(RuntimeError, match="no such module"), Probe(toy, pairs=PAIRS, word_maps=True):
+        pass
+    assert attached > 20, "the failure must come after most hooks are on"
+    assert all_hooks(toy) == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sites": ["unet.nid"]}, r"'unet\.nid' matches no site.*unet\.mid"),
+        ({"sites": ["unet.nid"], "pairs": None}, "matches no site"),
+        ({"keep": ["latents"]}, r"'latents' matches no site.*latent"),
+        ({"pairs": [(0, -1)]}, r"pairs\[0\]"),
+        ({"pairs": [(0, 1), (0, 1, 2)]}, r"pairs\[1\]"),
+        ({"pairs": [(0, 1)], "shared_positions": []}, r"one entry per pair \(1\), but got 0"),
+        ({"pairs": None, "shared_positions": [([1], [1])]}, "without pairs"),
+    ],
+)
+def test_what_cannot_be_is_told_on_entering(toy, settings, message):
+    before = all_hooks(toy)
+    with pytest.raises(HookError, match=message), Probe(toy, **{"pairs": PAIRS, **settings}):
+        pass
+    assert all_hooks(toy) == before
+
+
+def test_a_pair_outside_the_batch_stops_the_drawing(toy):
+    before = all_hooks(toy)
+    with (
+        pytest.raises(
+            HookError, match=r"pairs\[1\]: expected rows below the 3 of the batch, but got \(0, 3\)"
+        ),
+        Probe(toy, pairs=[(0, 1), (0, 3)]),
+    ):
+        draw(toy)
+    assert all_hooks(toy) == before
+
+
+def test_one_probe_watches_one_block(toy):
+    probe = Probe(toy, sites="unet.mid", pairs=PAIRS)
+    with probe:
+        with pytest.raises(HookError, match="entered a second time"), probe:
+            pass
+        with pytest.raises(HookError, match="read before the end"):
+            _ = probe.similarity
+        draw(toy)
+    assert len(probe.similarity["unet.mid:cosine"].values) == 3, "the refused entry did no harm"
+    with pytest.raises(HookError, match="entered a second time"), probe:
+        pass
+
+
+def test_probes_nest(toy):
+    with (
+        Probe(toy, pairs=PAIRS, word_maps=True) as outer,
+        Probe(toy, pairs=[(1, 0)], word_maps=True) as inner,
+    ):
+        images = draw(toy)
+    assert np.array_equal(images, draw(toy))
+    assert outer.similarity.keys() == inner.similarity.keys()
+    for key, similarity in outer.similarity.items():
+        np.testing.assert_array_equal(similarity.values[:, :1], inner.similarity[key].values, err_msg=key)
+    np.testing.assert_array_equal(outer.maps.values, inner.maps.values)
+
+
+@pytest.mark.parametrize("settings", [{}, {"sites": "latent"}])
+def test_a_second_call_in_one_block_is_refused(toy, settings):
+    before = all_hooks(toy)
+    with pytest.raises(HookError, match="one call of the pipeline"), Probe(toy, pairs=PAIRS, **settings):
+        draw(toy)
+        draw(toy)
+    assert all_hooks(toy) == before
+
+
+def test_a_second_call_after_an_interrupted_one_is_refused(toy):
+    def interrupt(pipe, step, timestep, kwargs):
+        pipe._interrupt = True
+        return kwargs
+
+    with pytest.raises(HookError, match="one call of the pipeline"), Probe(toy, pairs=PAIRS):
+        draw(toy, callback_on_step_end=interrupt)
+        draw(toy)
+
+
+def test_an_interrupted_call_leaves_what_it_did(toy):
+    def interrupt(pipe, step, timestep, kwargs):
+        pipe._interrupt = step == 1
+        return kwargs
+
+    with Probe(toy, pairs=PAIRS) as probe:
+        draw(toy, num_inference_steps=5, callback_on_step_end=interrupt)
+    assert probe.similarity["latent:cosine"].call.tolist() == [0, 1]
+    assert probe.similarity["image:cosine"].call.tolist() == [0]
+
+
+def test_nothing_called_is_told(toy):
+    with Probe(toy, pairs=PAIRS) as probe:
+        pass
+    with pytest.raises(HookError, match="not called inside the block"):
+        _ = probe.similarity
+
+
+def test_maps_not_asked_for_are_told(toy):
+    with Probe(toy, sites="unet.mid", pairs=PAIRS) as probe:
+        draw(toy)
+    with pytest.raises(HookError, match="word_maps=True"):
+        _ = probe.maps
+
+
+def test_pndm_repeats_a_timestep_and_overwrites_nothing(pipelines):
+    pipe = pipelines("sd1")
+    assert isinstance(pipe.scheduler, PNDMScheduler)
+    with Probe(pipe, sites=["unet.mid", "text.final"], pairs=PAIRS) as probe:
+        draw(pipe, num_inference_steps=4)
+    mid = probe.similarity["unet.mid:cosine"]
+    assert mid.call.tolist() == [0, 1, 2, 3, 4]
+    assert mid.timestep.tolist() == [float(t) for t in pipe.scheduler.timesteps]
+    assert len(set(mid.timestep)) == 4
+    assert mid.values.shape == (5, 3)
+    assert mid.values.dtype == np.float32
+    text = probe.similarity["text.final:cosine_sequence"]
+    assert text.call.tolist() == [0]
+    assert np.isnan(text.timestep).all()
+
+
+def test_every_requested_key_is_there(toy):
+    with Probe(toy, pairs=PAIRS) as probe:
+        draw(toy, guidance_scale=1.0, output_type="latent")
+    assert "text.final:cosine_eos" in probe.similarity
+    assert "text.final:cosine_words" not in probe.similarity
+    for key in ("noise_pred.unconditional:cosine", "image:cosine", "latent.final:cosine"):
+        assert probe.similarity[key].values.shape == (0, 3), key
+    with Probe(toy, keep="image") as probe:
+        draw(toy, output_type="latent")
+    assert probe.similarity == {}
+    assert len(probe.kept["image"].call) == 0
+
+
+def test_guidance_switched_off_on_the_way(toy):
+    def without_guidance(pipe, step, timestep, kwargs):
+        if step == 1:
+            pipe._guidance_scale = 1.0
+            kwargs["prompt_embeds"] = kwargs["prompt_embeds"][-3:]
+        return kwargs
+
+    with Probe(toy, pairs=PAIRS, keep=["noise_pred.*", "unet.mid"], word_maps=True) as probe:
+        draw(
+            toy,
+            num_inference_steps=4,
+            callback_on_step_end=without_guidance,
+            callback_on_step_end_tensor_inputs=["latents", "prompt_embeds"],
+        )
+    assert probe.kept["noise_pred.unconditional"].call.tolist() == [0, 1]
+    assert probe.kept["noise_pred.conditional"].call.tolist() == [0, 1, 2, 3]
+    assert probe.kept["unet.mid"].values.shape[:2] == (4, 3)
+
+
+def test_tiles_are_refused_and_slices_are_joined(toy):
+    pipe = tiny_pipeline("toy")
+    pipe.vae.enable_tiling()
+    with pytest.raises(HookError, match=r"latent\.final: the VAE decodes in tiles"), Probe(pipe, pairs=PAIRS):
+        pass
+    with Probe(pipe, sites="unet.mid", pairs=PAIRS):
+        draw(pipe)
+    pipe.vae.disable_tiling()
+    pipe.vae.enable_slicing()
+    found = {}
+    for name, which in (("slices", pipe), ("whole", toy)):
+        with Probe(which, sites=["vae.*", "image", "latent.final"], pairs=PAIRS, keep="image") as probe:
+            draw(which)
+        found[name] = probe
+    assert found["slices"].kept["image"].values.shape == (1, 3, 3, 64, 64)
+    for key, similarity in found["whole"].similarity.items():
+        np.testing.assert_allclose(found["slices"].similarity[key].values, similarity.values, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_previews_in_a_callback_do_not_count(toy, rows):
+    def preview(pipe, step, timestep, kwargs):
+        pipe.vae.decode(torch.zeros_like(kwargs["latents"][:rows]))
+        return kwargs
+
+    sites = ["vae.*", "image", "latent.final"]
+    with Probe(toy, sites=sites, pairs=PAIRS, keep=sites) as plain:
+        draw(toy)
+    with Probe(toy, sites=sites, pairs=PAIRS, keep=sites) as probe:
+        draw(toy, callback_on_step_end=preview)
+    for address, kept in plain.kept.items():
+        assert torch.equal(probe.kept[address].values, kept.values), address
+    for key, similarity in plain.similarity.items():
+        np.testing.assert_array_equal(probe.similarity[key].values, similarity.values, err_msg=key)

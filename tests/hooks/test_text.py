@@ -1,0 +1,178 @@
+"""Text sites against the text encoder run by hand; negative prompts never pass for prompts."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.distance import cosine as scipy_cosine
+
+from hooks import HookError, Probe
+from tests.hooks.conftest import PROMPTS, draw
+from tests.tiny import KINDS, tiny_components, tiny_pipeline
+
+PAIRS = [(0, 1), (0, 2)]
+SHARED = [([1, 3, 4, 5], [1, 3, 4, 5])] * 2
+PARTS = {"text": ("tokenizer", "text_encoder"), "text_2": ("tokenizer_2", "text_encoder_2")}
+
+
+def encode(pipe, prompts, name="text"):
+    """Token ids and all hidden states of the encoder run alone: embeddings, then every layer."""
+    tokenizer, encoder = (getattr(pipe, part) for part in PARTS[name])
+    length = tokenizer.model_max_length
+    ids = tokenizer(
+        prompts, padding="max_length", max_length=length, truncation=True, return_tensors="pt"
+    ).input_ids
+    with torch.no_grad():
+        output = encoder(ids, output_hidden_states=True)
+    return ids, output.hidden_states, output.last_hidden_state
+
+
+def norm_of(pipe, name="text"):
+    encoder = getattr(pipe, PARTS[name][1])
+    return getattr(encoder, "text_model", encoder).final_layer_norm
+
+
+def cosine(a, b):
+    return 1 - scipy_cosine(a.detach().double().numpy().ravel(), b.detach().double().numpy().ravel())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("guidance_scale", [4.0, 1.0])
+def test_layers_are_the_hidden_states_of_the_prompts(pipelines, kind, guidance_scale):
+    pipe = pipelines(kind)
+    with Probe(pipe, keep="text*") as probe:
+        draw(pipe, guidance_scale=guidance_scale, negative_prompt=["blue car", "dog", "sun"])
+    for name in PARTS if kind == "sdxl" else ("text",):
+        _, states, last = encode(pipe, PROMPTS, name)
+        kept = probe.kept
+        torch.testing.assert_close(kept[f"{name}.embeddings"].values[0], states[0])
+        for k, state in enumerate(states[1:]):
+            torch.testing.assert_close(kept[f"{name}.layers.{k}"].values[0], state, rtol=1e-5, atol=1e-5)
+        assert f"{name}.layers.{len(states) - 1}" not in kept
+    if kind == "sdxl":
+        last = torch.cat([encode(pipe, PROMPTS, name)[1][-2] for name in PARTS], dim=-1)
+    torch.testing.assert_close(probe.kept["text.final"].values[0], last)
+
+
+@pytest.mark.parametrize("layer_norm", [True, False])
+@pytest.mark.parametrize("kind", ["toy", "sdxl"])
+def test_readouts_by_hand(pipelines, kind, layer_norm):
+    pipe = pipelines(kind)
+    # different lengths before the end of text, so that eos positions differ between the rows
+    prompts = ["a person holding an umbrella", "a woman holding an umbrella in the park", PROMPTS[2]]
+    with Probe(
+        pipe, sites="text*", pairs=PAIRS, shared_positions=SHARED, text_layer_norm=layer_norm
+    ) as probe:
+        draw(pipe, prompts)
+    for name in PARTS if kind == "sdxl" else ("text",):
+        ids, states, last = encode(pipe, prompts, name)
+        eos = getattr(pipe, PARTS[name][0]).eos_token_id
+        ends = [row.tolist().index(eos) for row in ids]
+        assert len(set(ends)) == 2
+        sites = {f"{name}.embeddings": states[0]}
+        sites |= {f"{name}.layers.{k}": state for k, state in enumerate(states[1:])}
+        if layer_norm:
+            sites = {address: norm_of(pipe, name)(state) for address, state in sites.items()}
+        if kind == "toy":
+            sites["text.final"] = last
+        for address, state in sites.items():
+            for p, (i, j) in enumerate(PAIRS):
+                expected = {
+                    "cosine_sequence": cosine(state[i], state[j]),
+                    "cosine_eos": cosine(state[i, ends[i]], state[j, ends[j]]),
+                    "cosine_words": cosine(state[i, SHARED[p][0]], state[j, SHARED[p][1]]),
+                }
+                for metric, value in expected.items():
+                    found = probe.similarity[f"{address}:{metric}"].values[0, p]
+                    assert found == pytest.approx(value, abs=2e-6), (address, metric)
+
+
+def test_the_last_layer_normed_is_what_the_unet_is_given(toy):
+    with Probe(toy, sites=["text.layers.3", "text.final"], pairs=PAIRS) as probe:
+        draw(toy)
+    for metric in ("cosine_sequence", "cosine_eos"):
+        np.testing.assert_allclose(
+            probe.similarity[f"text.layers.3:{metric}"].values,
+            probe.similarity[f"text.final:{metric}"].values,
+            atol=1e-6,
+        )
+
+
+@pytest.mark.parametrize("kind", ["sd2", "sdxl"])
+def test_prompts_encoded_after_the_negative_prompts(pipelines, kind):
+    """Order does not tell which run is which: here the negative prompts are encoded first."""
+    pipe = pipelines(kind)
+    with Probe(pipe, sites="text*", pairs=PAIRS) as usual:
+        draw(pipe, negative_prompt=["dog"] * 3)
+    with Probe(pipe, sites="text*", pairs=PAIRS) as probe:
+        arguments = {"device": "cpu", "num_images_per_prompt": 1, "do_classifier_free_guidance": False}
+        negative = pipe.encode_prompt(["dog"] * 3, **arguments)
+        positive = pipe.encode_prompt(PROMPTS, **arguments)
+        embeds = {"prompt_embeds": positive[0], "negative_prompt_embeds": negative[0]}
+        if kind == "sdxl":
+            embeds |= {"pooled_prompt_embeds": positive[2], "negative_pooled_prompt_embeds": negative[2]}
+        draw(pipe, None, **embeds)
+    for key, similarity in usual.similarity.items():
+        np.testing.assert_array_equal(probe.similarity[key].values, similarity.values, err_msg=key)
+
+
+def test_embeds_from_elsewhere_have_no_layers_and_no_known_end(toy):
+    embeds = {
+        "prompt_embeds": encode(toy, PROMPTS)[2] * 1.1,
+        "negative_prompt_embeds": encode(toy, ["dog"] * 3)[2],
+    }
+    with (
+        pytest.raises(HookError, match=r"text\.embeddings: no run of text_encoder .*prompt_embeds"),
+        Probe(toy, pairs=PAIRS),
+    ):
+        draw(toy, None, **embeds)
+    with Probe(toy, sites=["text.final", "unet.mid"], pairs=PAIRS) as probe:
+        draw(toy, None, **embeds)
+    sequence = probe.similarity["text.final:cosine_sequence"].values[0]
+    expected = [cosine(embeds["prompt_embeds"][i], embeds["prompt_embeds"][j]) for i, j in PAIRS]
+    np.testing.assert_allclose(sequence, expected, atol=2e-6)
+    assert np.isnan(probe.similarity["text.final:cosine_eos"].values).all()
+
+
+def test_only_negative_prompts_encoded_inside(toy):
+    """`prompt_embeds` with a negative prompt: the one run there is belongs to the negative prompts."""
+    with (
+        pytest.raises(HookError, match="no run of text_encoder"),
+        Probe(toy, sites="text.layers.*", pairs=PAIRS),
+    ):
+        draw(toy, None, prompt_embeds=encode(toy, PROMPTS)[2] * 1.1, negative_prompt=["dog"] * 3)
+
+
+def test_prompt_and_negative_prompt_alike(toy):
+    with Probe(toy, sites="text.layers.*", pairs=PAIRS) as probe:
+        draw(toy, negative_prompt=PROMPTS)
+    assert np.isfinite(probe.similarity["text.layers.0:cosine_eos"].values).all()
+
+
+def test_the_refiners_second_encoder_alone():
+    from diffusers import StableDiffusionXLPipeline
+
+    parts = tiny_components("sdxl", unet={"cross_attention_dim": 24})
+    pipe = StableDiffusionXLPipeline(
+        **{**parts, "text_encoder": None, "tokenizer": None}, add_watermarker=False
+    )
+    pipe.set_progress_bar_config(disable=True)
+    with Probe(pipe, pairs=PAIRS, keep="text*") as probe:
+        draw(pipe)
+    torch.testing.assert_close(
+        probe.kept["text_2.layers.2"].values[0], encode(pipe, PROMPTS, "text_2")[1][3], rtol=1e-5, atol=1e-5
+    )
+
+
+def test_shared_positions_beyond_the_prompt(toy):
+    with (
+        pytest.raises(HookError, match="below the 32 of the prompt, but got 40"),
+        Probe(toy, pairs=[(0, 1)], shared_positions=[([40], [40])]),
+    ):
+        draw(toy)
+
+
+def test_a_text_encoder_in_half_precision():
+    pipe = tiny_pipeline("sd2").to(torch.bfloat16)
+    with Probe(pipe, pairs=PAIRS) as probe:
+        draw(pipe)
+    assert np.isfinite(probe.similarity["text.layers.0:cosine_sequence"].values).all()
