@@ -1,9 +1,10 @@
 """Parts on disk: Parquet files written whole or not at all, each with a hash of what it was made from.
 
 A part is written to a temporary file, fsynced and renamed, so a reader never sees half of one. Pages carry
-checksums, so a flipped bit is found when the part is read. The Parquet metadata holds two keys:
-``huggingface``, by which ``datasets.load_dataset("parquet", ...)`` shows the PNG bytes as images, and
-``triptych``, the identity of the part: every field that alters its content, and the hash of them all.
+checksums and columns digests, so a flipped bit is found when the part is read. The Parquet metadata holds two
+keys: ``huggingface``, by which ``datasets.load_dataset("parquet", ...)`` shows the PNG bytes as images, and
+``triptych``, the identity of the part: every field that alters its content, the hash of them all, and the
+digests of its columns.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from probes.errors import UserError
 
 FORMAT = 1
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 TEMPORARY = ".tmp-"
 
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -132,7 +135,7 @@ def write_bytes(path: Path, data: bytes | memoryview) -> None:
 
 def disk_error(path: Path, error: OSError) -> UserError:
     """The line that tells the user what the disk refused."""
-    if error.errno in _FULL:
+    if error.errno in FULL:
         return UserError(
             f"{path}: expected room on the disk, got `{error.strerror}`:"
             " free some and run again, finished parts are kept"
@@ -164,7 +167,7 @@ def clean(folder: Path) -> None:
 def parquet_bytes(table: pa.Table) -> memoryview:
     """A table as Parquet with checksums on its pages; the same table gives the same bytes."""
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    pq.write_table(table, sink, compression="zstd", write_page_checksum=True, write_statistics=False)
     return memoryview(sink.getvalue())
 
 
@@ -172,17 +175,18 @@ def write_part(
     path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, ident: Mapping[str, Any]
 ) -> None:
     """Write one part: its rows, how Hugging Face `datasets` reads them, and its identity."""
+    table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
     features = {field.name: _feature(field.type) for field in schema}
+    own = {**ident, "content": _contents(table)}
     metadata = {
         "huggingface": json.dumps({"info": {"features": features}}),
-        "triptych": json.dumps(ident, sort_keys=True, ensure_ascii=False),
+        "triptych": json.dumps(own, sort_keys=True, ensure_ascii=False),
     }
-    table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema.with_metadata(metadata))
-    write_bytes(path, parquet_bytes(table))
+    write_bytes(path, parquet_bytes(table.replace_schema_metadata(metadata)))
 
 
 def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read one part, checking every page.
+    """Read one part, or some of its columns, checking that the values are those written.
 
     Raises
     ------
@@ -192,10 +196,16 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     try:
         # not pq.read_table: that would take a folder name such as `model=a` for a partition
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            return file.read(columns=None if columns is None else list(columns))
+            table = file.read(columns=None if columns is None else list(columns))
+            own = json.loads((file.schema_arrow.metadata or {}).get(b"triptych", b"{}"))
+            if "content" in own:
+                wanted = {name: own["content"].get(name) for name in columns or own["content"]}
+                if wanted != _contents(table):
+                    raise ValueError("its values are not those written")
+            return table
     except FileNotFoundError:
         raise UserError(f"{path}: expected a part, found none: run again to make it") from None
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, AttributeError) as error:
         raise damaged(path, error) from None
 
 
@@ -215,6 +225,35 @@ def damaged(path: Path, error: Exception) -> UserError:
         f"{path}: expected a whole part, got a damaged file ({found}):"
         " delete this file and run again, only this part is made anew"
     )
+
+
+def _contents(table: pa.Table) -> dict[str, str]:
+    """A digest of each column's values: page headers and the footer carry no checksum of their own."""
+    found = {}
+    for name in table.column_names:
+        total = hashlib.sha256()
+        _feed(total, table[name].combine_chunks())
+        found[name] = f"{len(table)}-{total.hexdigest()[:24]}"
+    return found
+
+
+def _feed(total: Any, values: pa.Array) -> None:
+    if isinstance(values, pa.ChunkedArray):  # an empty column has no chunk to combine
+        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+    total.update(np.packbits(values.is_null().to_numpy(zero_copy_only=False)).tobytes())
+    kind = values.type
+    if pa.types.is_list(kind):
+        total.update(pc.fill_null(pc.list_value_length(values), -1).to_numpy(zero_copy_only=False).tobytes())
+        _feed(total, values.flatten())
+    elif pa.types.is_struct(kind):
+        for index in range(kind.num_fields):
+            _feed(total, values.field(index))
+    elif pa.types.is_string(kind) or pa.types.is_binary(kind):
+        total.update(pc.fill_null(pc.binary_length(values), -1).to_numpy(zero_copy_only=False).tobytes())
+        for value in values.drop_null().cast(pa.binary()):
+            total.update(value.as_buffer())
+    else:
+        total.update(values.drop_null().to_numpy(zero_copy_only=False).tobytes())
 
 
 def _feature(kind: pa.DataType) -> Any:

@@ -12,6 +12,7 @@ from time import monotonic
 from probes import rundir
 from probes.config import Config, build_config, load_config
 from probes.errors import UserError
+from probes.parts import FULL, disk_error
 from probes.store import Run
 from probes.yaml_source import YamlSource, read_yaml
 
@@ -173,15 +174,22 @@ def run(arguments: argparse.Namespace) -> None:
             from analysis.run_measure import measure
 
             began = monotonic()
+            _say("measure: comparing pairs, resampling prompts", arguments)
             measure(directory)
             rundir.reached(directory, "measured", monotonic() - began)
         if "report" in stages:
             from analysis.report import report
 
             began = monotonic()
+            _say("report: drawing figures", arguments)
             page = report(directory)
             rundir.reached(directory, "complete", monotonic() - began)
     print(f"report: {page}" if page else f"{arguments.stage}: done in {config.out_path}")
+
+
+def _say(text: str, arguments: argparse.Namespace) -> None:
+    if not arguments.quiet:
+        print(text, file=sys.stderr, flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -198,6 +206,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        print(disk_error(Path(error.filename or "."), error), file=sys.stderr)
+        return 2
     except ValueError as error:
         from hooks.errors import HookError
 

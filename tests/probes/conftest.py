@@ -1,0 +1,79 @@
+"""Tiny models saved to disk as a user has them, and runs made from them in this process."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from probes import models, prompts, rundir
+from probes.config import Config
+from probes.generate import generate
+from tests.tiny import tiny_pipeline
+
+SMALL = {
+    "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
+    "prompts": ["a {person} with a dog", "a {person} reading a book", "the {person} in a car"],
+    "seeds": [0, 1],
+    "sampler": {"steps": 2},
+    "generate": {"part_triplets": 2, "batch_triplets": 2, "device": "cpu"},
+}
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory):
+    """Folders of saved tiny pipelines by kind, each made once."""
+    made = {}
+
+    def get(kind: str = "toy", **options) -> Path:
+        key = f"{kind}-{len(options)}-{'-'.join(options)}"
+        if key not in made:
+            made[key] = tmp_path_factory.mktemp(key) / "model"
+            tiny_pipeline(kind, **options).save_pretrained(made[key])
+        return made[key]
+
+    return get
+
+
+def settings(model, **over):
+    """A small configuration, with fields of its sections put over it."""
+    fields = {**SMALL, "model": str(model)}
+    for key, value in over.items():
+        fields[key] = (
+            {**fields.get(key, {}), **value} if isinstance(value, dict) and key != "indicators" else value
+        )
+    return Config(**fields)
+
+
+def generated(path, config, **options):
+    """Plan and generate in this process, as the command line does."""
+    source = models.resolve(config.model)
+    samples = prompts.plan(config, *models.tokenizers(source))
+    with rundir.claim(path, overwrite=options.get("overwrite", False)) as run:
+        if not options.get("overwrite"):
+            rundir.require_same(run, config.resolved())
+        generate(run, config, samples, source, progress=False, **options)
+    return run
+
+
+def stored(path):
+    """The bytes of every part and table of a run."""
+    path = Path(path)
+    return {
+        file.relative_to(path).as_posix(): file.read_bytes()
+        for folder in ("samples", "captures", "words", "kept", "tables")
+        for file in sorted((path / folder).glob("*"))
+        if file.is_file()
+    }
+
+
+@contextlib.contextmanager
+def flipped(path, where=0.4):
+    """Damage a file in one bit, and mend it afterwards."""
+    data = path.read_bytes()
+    damaged = bytearray(data)
+    damaged[int(len(data) * where)] ^= 4
+    path.write_bytes(damaged)
+    try:
+        yield
+    finally:
+        path.write_bytes(data)

@@ -1,0 +1,149 @@
+"""triplets.yaml: defaults, what stands over what, and one clear line for every fault."""
+
+import pytest
+
+from probes.config import Config, build_config, load_config
+from probes.errors import UserError
+from probes.yaml_source import parse_yaml
+
+PROMPTS = "prompts: ['a {person} with a dog']\n"
+
+
+def config(text, options=None):
+    source = parse_yaml(text, "triplets.yaml")
+    return build_config(source.data, source, options)
+
+
+def test_defaults_are_in_place():
+    found = config(PROMPTS)
+    assert {name: i.word for name, i in found.indicators.items()} == {
+        "neutral": "person",
+        "feminine": "woman",
+        "masculine": "man",
+    }
+    assert (found.reference, found.contrasts, found.seeds) == ("neutral", [["masculine", "feminine"]], [0])
+    assert found.sampler.steps == 30
+    assert found.sampler.guidance_scale is None
+
+
+def test_resolved_is_taken_again_unchanged():
+    found = config(
+        PROMPTS + "seeds: {count: 3, start: 5}\nindicators: {neutral: person, a: {word: b, control: true}}"
+    )
+    assert found.seeds == [5, 6, 7]
+    assert Config.model_validate(found.resolved()) == found
+
+
+def test_command_line_over_yaml_over_defaults():
+    text = PROMPTS + "sampler: {steps: 7, guidance_scale: 2}\n"
+    found = config(
+        text, {("sampler", "steps"): ("--steps", 9), ("generate", "dtype"): ("--dtype", "float16")}
+    )
+    assert (found.sampler.steps, found.sampler.guidance_scale) == (9, 2.0)
+    assert (found.generate.dtype, found.measure.bootstrap) == ("float16", 2000)
+
+
+def test_name_defaults_to_the_file(tmp_path):
+    (tmp_path / "mine.yaml").write_text(PROMPTS)
+    assert load_config(tmp_path / "mine.yaml").out_path.as_posix() == "runs/mine"
+
+
+def test_order_of_indicators_is_kept():
+    names = list(config(PROMPTS + "indicators: {z: w, neutral: person, a: b}").indicators)
+    assert names == ["z", "neutral", "a"]
+
+
+def test_contrast_only_between_known_groups():
+    assert config(PROMPTS + "indicators: {neutral: person, old: elder}").contrasts == []
+
+
+FAULTS = {
+    "prompts: [a dog]": ("prompts[0]: expected a text with one {person}, got none",),
+    "prompts: ['{person} and {person}']": ("prompts[0]: expected a text with one {person}, got 2",),
+    "prompts: ['a {person} {x}']": ("prompts[0]: expected no braces but {person}",),
+    "prompts:\n  - 'a {person}'\n  - no": (
+        "prompts[1]: expected a text with one {person}, got False (YAML reads a bare `no` as False)",
+    ),
+    "prompts:\n  - {person} walking": ("line 2: not valid YAML", "in quotes"),
+    "prompts: []": ("prompts:",),
+    "seeds: [0]": ("prompts: expected this key",),
+    PROMPTS + "prompts: [x]": ("key `prompts` stands twice, on lines 1 and 2",),
+    PROMPTS + "sampler:\n  steps: 3\n  steps: 4": ("sampler: key `steps` stands twice, on lines 3 and 4",),
+    PROMPTS + "seed: [1]": ("seed: unknown key", "did you mean `seeds`?"),
+    PROMPTS + "sampler: {step: 3}": ("sampler.step: unknown key", "`steps`"),
+    PROMPTS + "indicators: {neutral: person, a: {wrd: b}}": ("indicators.a",),
+    PROMPTS + "indicators: {neutral: person, feminine: no}": (
+        "indicators.feminine",
+        "YAML reads a bare `no` as False",
+    ),
+    PROMPTS + "no: 1": ("expected a text as key, got `no`",),
+    PROMPTS + "seeds: [0, one]": ("seeds[1]: expected an integer, got 'one'",),
+    PROMPTS + "seeds: [1.5]": ("seeds[0]: expected an integer, got 1.5",),
+    PROMPTS + "seeds: [yes]": ("seeds[0]: expected an integer, got True (YAML reads a bare `yes` as True)",),
+    PROMPTS + "seeds: [010]": ("seeds[0]: expected a plain decimal number, got `010` (YAML reads it as 8)",),
+    PROMPTS + "seeds: [1:30]": ("YAML reads it as 90",),
+    PROMPTS + "seeds: [-1]": ("seeds[0]",),
+    PROMPTS + "seeds: [3, 3]": ("seeds[1]: seed 3 stands twice",),
+    PROMPTS + "seeds: {count: many}": ("seeds: expected a list of integers or {count: N, start: S}",),
+    PROMPTS + "sampler: {guidance_scale: 1e-3}": ("sampler.guidance_scale: expected a number, got '1e-3'",),
+    PROMPTS + "sampler: {guidance_scale: .nan}": ("sampler.guidance_scale",),
+    PROMPTS + "name: 2024-01-01": ("name: expected a text", "as a date"),
+    PROMPTS + "name: ../x": ("name:",),
+    PROMPTS + "reference: person": (
+        "reference: expected one of ['neutral', 'feminine', 'masculine'], got `person`",
+    ),
+    PROMPTS + "contrasts: [[masculine, neutral]]": ("contrasts[0]: expected two different ones of",),
+    PROMPTS + "indicators: {neutral: person}": ("expected at least two indicators",),
+    PROMPTS + "indicators: {neutral: {word: a, control: true}, b: c}": ("indicators.neutral",),
+    PROMPTS + "indicators: {neutral: person, non-binary: enby}": ("got `non-binary`: rename it",),
+    PROMPTS + "generate: {batch_triplets: 0}": ("generate.batch_triplets: expected `auto` or an integer",),
+    PROMPTS + "generate: {dtype: half}": (
+        "generate.dtype: expected 'float32', 'float16' or 'bfloat16', got 'half'",
+    ),
+    PROMPTS + "capture: {sites: []}": ("capture.sites: expected `default` or a list",),
+    "prompts: ['a {person}', 'b {person}', 'a {person}']": ("prompts[2]: the same as prompts[0]",),
+    "prompts: [{neutral: a, feminine: b}]": (
+        "prompts[0]: expected a text for each of",
+        "without `masculine`",
+    ),
+    "prompts: [{neutral: a, feminine: b, masculine: no}]": ("prompts[0].masculine", "bare `no`"),
+    "prompts: [{neutral: a, feminine: b, masculine: c, extra: d}]": ("with `extra`",),
+    "prompts: [{id: p001, neutral: a, feminine: b, masculine: c}, 'a {person}']": ("prompts[1]: id `p001`",),
+    "- a\n- b": ("expected `key: value` lines",),
+    "a: [": ("not valid YAML",),
+}
+
+
+@pytest.mark.parametrize("text", FAULTS, ids=range(len(FAULTS)))
+def test_faults_are_one_line_that_names_the_place(text, tmp_path):
+    file = tmp_path / "triplets.yaml"
+    file.write_text(text)
+    with pytest.raises(UserError) as caught:
+        load_config(file)
+    message = str(caught.value)
+    assert message.startswith("triplets.yaml: ")
+    assert "\n" not in message
+    for part in FAULTS[text]:
+        assert part in message
+
+
+def test_an_option_is_named_as_it_was_given():
+    with pytest.raises(UserError, match=r"^--seeds: expected an integer, got 'a'"):
+        config(PROMPTS, {("seeds",): ("--seeds", [0, "a"])})
+
+
+def test_a_byte_order_mark_and_a_missing_file(tmp_path):
+    (tmp_path / "a.yaml").write_bytes(b"\xef\xbb\xbf" + PROMPTS.encode())
+    assert load_config(tmp_path / "a.yaml").prompts == ["a {person} with a dog"]
+    (tmp_path / "b.yaml").write_bytes(b"prompts: ['\xff']")
+    for path, found in (("b.yaml", "UTF-8"), ("c.yaml", "found none"), (".", "got a folder")):
+        with pytest.raises(UserError, match=found):
+            load_config(tmp_path / path)
+
+
+def test_anchors_and_merges_are_read():
+    text = "x: &p [1]\n"
+    with pytest.raises(UserError, match="x: unknown key"):
+        config(text + PROMPTS)
+    merged = "sampler: {<<: {steps: 3}, guidance_scale: 2}\n"
+    assert config(PROMPTS + merged).sampler.steps == 3
