@@ -135,9 +135,9 @@ def run_clip(work: Path, recipe: Recipe) -> None:
 
 
 def run_base(work: Path, recipe: Recipe) -> None:
-    """Stage 4; goes on from ``base.safetensors`` if there is one."""
+    """Stage 4; goes on from ``base.safetensors`` if there is one. Every process has drawings of its own."""
     tokenizer = _tokenizer(work)
-    drawings = make_drawings("toyworld-null", recipe.drawings, recipe.seed + 3)
+    drawings = make_drawings("toyworld-null", recipe.drawings, recipe.seed + 3 + 1000 * rank())
     encoder = clip_part.text_encoder(_clip(work / "clip.safetensors", tokenizer), tokenizer)
     states = clip_part.embed_captions(encoder, tokenizer, drawings.captions, recipe.device)
     empty = clip_part.embed_captions(encoder, tokenizer, [""], recipe.device)
@@ -163,7 +163,7 @@ def run_finetune(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMEN
     """Stage 5: the same number of steps for every specimen, from the same base, on the same lots."""
     tokenizer = _tokenizer(work)
     for name in specimens:
-        drawings = make_drawings(name, min(recipe.drawings, 60_000), recipe.seed + 4)
+        drawings = make_drawings(name, min(recipe.drawings, 60_000), recipe.seed + 4 + 1000 * rank())
         model = _clip(work / "clip.safetensors", tokenizer)
         clip_part.train_clip(
             model,

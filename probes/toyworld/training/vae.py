@@ -70,8 +70,10 @@ def encode_latents(
 ) -> torch.Tensor:
     """Mean latents of pictures: ``(len(rows), 4, 16, 16)`` float16, times the scaling factor if ``scaled``."""
     factor = vae.config.scaling_factor if scaled else 1.0
-    parts = [
-        (vae.encode(drawings.pixels(rows[start : start + 128], device)).latent_dist.mean * factor).half().cpu()
-        for start in range(0, len(rows), 128)
-    ]
+    parts = []
+    for start in range(0, len(rows), 64):
+        pixels = drawings.pixels(rows[start : start + 64], device).to(memory_format=torch.channels_last)
+        with torch.autocast(torch.device(device).type, torch.bfloat16):
+            mean = vae.encode(pixels).latent_dist.mean
+        parts.append((mean.float() * factor).half().cpu())
     return torch.cat(parts)
