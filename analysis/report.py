@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from PIL import Image
 
 from analysis import gallery, record, wording
 from analysis.figures import Drawn, draw_figures, draw_triplets, files, inline_svg
@@ -29,6 +31,41 @@ if TYPE_CHECKING:
 
 LINES = ("gap-text-layers", "gap-steps", "similarity-steps", "gap-decoder")
 SHEET_ROWS = 4  # rows of the figure `triplets`
+
+
+@dataclass(frozen=True)
+class Content:
+    """All that figures and page are made from."""
+
+    config: dict
+    meta: dict
+    gap: pd.DataFrame
+    disparity: pd.DataFrame
+    timesteps: dict[int, float]
+    samples: pd.DataFrame
+    chosen: list[tuple[int, int]]
+    images: dict[str, Image.Image]
+    words: pd.DataFrame | None
+
+    @property
+    def people(self) -> list[Indicator]:
+        """Indicators in order."""
+        return indicators(self.config)
+
+    @property
+    def reference(self) -> str:
+        """Name of the reference indicator."""
+        return self.config["reference"]
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """Headline metrics, with the text readout of the run."""
+        return headline_metrics(self.config["measure"]["text_readout"])
+
+    @property
+    def shown(self) -> pd.DataFrame:
+        """The samples of the gallery."""
+        return self.samples[self.samples["sample_id"].isin(self.images)]
 
 
 def report(run: Run) -> Path:
@@ -44,65 +81,92 @@ def report(run: Run) -> Path:
     -------
     Path
         Of ``report.html``, which needs no other file and no network.
+
+    Raises
+    ------
+    UserError
+        A table or a part is missing or damaged, or the disk takes no more.
     """
-    # 1. Read
-    config, people = run.config, indicators(run.config)
-    reference, pairs_of_interest = config["reference"], contrasts(config)
-    gap, disparity = run.table("gap"), run.table("disparity")
-    steps = _timesteps(run.table("pairs"))
-    samples = run.samples()
-    metrics = headline_metrics(config.get("measure", {}).get("text_readout", "sequence"))
-
-    # 2. Draw
-    figures = draw_figures(
-        gap, disparity, steps, metrics, pairs_of_interest, reference,
-        _drawn_pairs(people, reference),
-    )  # fmt: skip
-    chosen = gallery.choose(samples, config.get("report", {}).get("gallery", 24))
-    shown = samples[samples.set_index(["triplet", "seed"]).index.isin(chosen)]
-    images = dict(zip(shown["sample_id"], run.images(shown["sample_id"])))
-    sheet = _sheet(shown, images, chosen[:SHEET_ROWS], people)
-    folder = run.path / "figures"
-    folder.mkdir(exist_ok=True)
-    for drawn in [*figures.values(), *([sheet] if sheet else [])]:
+    content = read(run)
+    figures = draw(content)
+    for drawn in figures.values():
         for name, data in files(drawn).items():
-            write_bytes(folder / name, data)
+            write_bytes(run.path / "figures" / name, data)
+    path = run.path / "report.html"
+    write_bytes(path, render(content, figures).encode())
+    return path
 
-    # 3. Say
-    level = float(config.get("measure", {}).get("level", 0.95))
-    words = _words(run, set(shown["sample_id"]))
-    cards, maps = gallery.build(shown, images, words, chosen, [p.name for p in people], reference)
-    page = _environment().get_template("report.html.j2").render(
-        name=config.get("name", run.path.name),
+
+def read(run: Run) -> Content:
+    """Read tables, samples, and the images and word maps that the gallery shows."""
+    samples = run.samples()
+    chosen = gallery.choose(samples, run.config["report"]["gallery"])
+    shown = samples[samples.set_index(["triplet", "seed"]).index.isin(chosen)]["sample_id"]
+    return Content(
+        config=run.config,
+        meta=run.meta,
+        gap=run.table("gap"),
+        disparity=run.table("disparity"),
+        timesteps=_timesteps(run.table("pairs")),
+        samples=samples,
+        chosen=chosen,
+        images=dict(zip(shown, run.images(shown))),
+        words=_words(run, set(shown)),
+    )
+
+
+def draw(content: Content) -> dict[str, Drawn]:
+    """Draw all figures, by name."""
+    drawn = draw_figures(
+        content.gap,
+        content.disparity,
+        content.timesteps,
+        content.metrics,
+        contrasts(content.config),
+        content.reference,
+        _drawn_pairs(content.people, content.reference),
+    )
+    sheet = _sheet(content)
+    return drawn | ({sheet.name: sheet} if sheet else {})
+
+
+def render(content: Content, figures: dict[str, Drawn]) -> str:
+    """Write the page around the figures; those that are absent are left out."""
+    config, people, reference = content.config, content.people, content.reference
+    samples, level = content.samples, float(config["measure"]["level"])
+    names = [person.name for person in people]
+    rows, maps = gallery.build(content.shown, content.images, content.words, content.chosen, names, reference)
+    template = _environment().get_template("report.html.j2")
+    return template.render(
+        name=config["name"],
         model=config["model"],
         is_toyworld=str(config["model"]).startswith("toyworld"),
         reference=reference,
         people=people,
-        controls=[p for p in people if p.control],
+        controls=[person for person in people if person.control],
         level=level,
         n_images=len(samples),
         n_prompts=int(samples["triplet"].nunique()),
         n_seeds=int(samples["seed"].nunique()),
-        summaries=summaries(gap, metrics, pairs_of_interest, reference, level),
-        table=disparity_table(disparity, metrics, people, reference),
+        summaries=summaries(content.gap, content.metrics, contrasts(config), reference, level),
+        table=disparity_table(content.disparity, content.metrics, people, reference),
         figures=figures,
-        atlases=[f for name, f in figures.items() if name.startswith("atlas-")],
+        atlases=[drawn for name, drawn in figures.items() if name.startswith("atlas-")],
         lines=[figures[name] for name in LINES if name in figures],
-        rows=cards,
+        rows=rows,
         n_rows=len(samples[["triplet", "seed"]].drop_duplicates()),
         has_maps=bool(maps),
-        reduced=any(max(c["width"], c["height"]) > gallery.LARGEST for r in cards for c in r.cells),
-        groups=record.groups(config, run.meta, samples),
-        versions=record.versions(disparity, gap, words),
+        reduced=any(
+            max(cell["width"], cell["height"]) > gallery.LARGEST for row in rows for cell in row.cells
+        ),
+        groups=record.groups(config, content.meta, samples),
+        versions=record.versions(content.disparity, content.gap, content.words),
         data={
             "maps": maps,
-            "chips": {row.key: row.chips for row in cards},
-            "atlases": {name: _cells(f.cells) for name, f in figures.items() if f.cells},
+            "chips": {row.key: row.chips for row in rows},
+            "atlases": {name: _cells(drawn.cells) for name, drawn in figures.items() if drawn.cells},
         },
-    )  # fmt: skip
-    path = run.path / "report.html"
-    write_bytes(path, page.encode())
-    return path
+    )
 
 
 def ordered_pairs(people: Sequence[Indicator], reference: str) -> list[tuple[str, list[str]]]:
@@ -208,17 +272,16 @@ def _words(run: Run, wanted: set[str]) -> pd.DataFrame | None:
     return pd.concat(tables, ignore_index=True) if tables else None
 
 
-def _sheet(
-    samples: pd.DataFrame, images: dict, chosen: list[tuple[int, int]], people: Sequence[Indicator]
-) -> Drawn | None:
+def _sheet(content: Content) -> Drawn | None:
     """The first rows of the gallery as a figure; controls are left out."""
-    names = [person.name for person in people if not person.control]
+    names = [person.name for person in content.people if not person.control]
+    draws = dict(list(content.shown.groupby(["triplet", "seed"], sort=False)))
     rows = []
-    for triplet, seed in chosen:
-        members = samples[(samples["triplet"] == triplet) & (samples["seed"] == seed)].set_index("indicator")
+    for triplet, seed in content.chosen[:SHEET_ROWS]:
+        members = draws[(triplet, seed)].set_index("indicator")
         if set(names) <= set(members.index):
             label = f"{members.loc[names[0], 'prompt']} (seed {seed})"
-            rows.append((label, [images[members.loc[name, "sample_id"]] for name in names]))
+            rows.append((label, [content.images[members.loc[name, "sample_id"]] for name in names]))
     return draw_triplets(rows, names)
 
 

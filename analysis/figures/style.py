@@ -73,8 +73,10 @@ class Drawn:
     cells: dict | None = None
 
     def __post_init__(self) -> None:
-        """Lay the figure out once, so that PDF, PNG and page show the same."""
-        self.figure.draw_without_rendering()
+        """Lay the figure out for good, so that PDF, PNG and page show the same."""
+        with style():
+            for _ in range(2):  # ticks follow the size of the axes, and the size of the axes their labels
+                self.figure.draw_without_rendering()
         self.figure.set_layout_engine("none")
 
 
@@ -90,8 +92,9 @@ def style() -> Iterator[None]:
 def new_figure(width: float, height: float) -> Figure:
     """Make a figure of that many inches, free of pyplot's global state."""
     figure = Figure(figsize=(width, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.07)  # text is measured at 100 dpi and may be wider elsewhere
     FigureCanvasAgg(figure)
-    figure.patch.set_alpha(0)
+    figure.patch.set_facecolor("none")
     return figure
 
 
@@ -108,8 +111,9 @@ def files(drawn: Drawn) -> dict[str, bytes]:
 def inline_svg(drawn: Drawn) -> str:
     """Turn a figure into an ``<svg>`` element to stand inside a page.
 
-    Text and axes take the colour of the page's text, so the figure suits a light and a dark page. Identifiers
-    carry the figure's name, so several figures can stand in one page.
+    Text and axes take the colour of the page's text, and lines the page's ``--series-0`` … where it sets
+    them, so the figure suits a light and a dark page. Identifiers carry the figure's name, so several can
+    stand in one page.
     """
     buffer = io.StringIO()
     with style(), mpl.rc_context({"svg.hashsalt": drawn.name}):
@@ -124,6 +128,8 @@ def inline_svg(drawn: Drawn) -> str:
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{drawn.name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{drawn.name}-\1)", svg)
     svg = svg.replace(INK, "currentColor")
+    for index, color in enumerate(PALETTE):
+        svg = svg.replace(color.lower(), f"var(--series-{index}, {color})")
     label = drawn.title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
     head = f'<svg class="figure" role="img" aria-label="{label}" style="stroke-linejoin:round"'
     return svg.replace("<svg", head, 1).strip()
