@@ -1,1 +1,1 @@
-"""From ``triplets.yaml`` to stored generations: configuration, prompts, models, generation, the run directory."""
+"""From ``triplets.yaml`` to stored generations: configuration, prompts, models, generation, run directory."""

@@ -93,4 +93,6 @@ def pick_scheduler(name: str, current: Any) -> Any:
         close = difflib.get_close_matches(name.lower(), SCHEDULERS, 1)
         remedy = f"did you mean {close[0]}?" if close else "choose one of them"
         raise UserError(f"sampler.scheduler: expected one of {', '.join(SCHEDULERS)}, got {name!r}: {remedy}")
-    return cls.from_config(current.config)
+    # Stable Diffusion's PNDM leaves the Runge-Kutta steps out; a model with another scheduler does not say so
+    more = {"skip_prk_steps": True} if cls is diffusers.PNDMScheduler else {}
+    return cls.from_config(current.config, **more)

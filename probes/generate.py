@@ -83,7 +83,7 @@ def generate(
     loaded = models.load(
         source, dtype=config.generate.dtype, device=config.generate.device, scheduler=sampler.scheduler
     )
-    _check_size(loaded.pipe, config)
+    _check_sampler(loaded.pipe, config)
     if overwrite:
         rundir.clear(run)
     names = list(config.indicators)
@@ -166,7 +166,14 @@ def image_size(pipe: Any, config: Config) -> tuple[int, int]:
     return config.sampler.height or height * scale, config.sampler.width or width * scale
 
 
-def _check_size(pipe: Any, config: Config) -> None:
+def _check_sampler(pipe: Any, config: Config) -> None:
+    try:
+        pipe.scheduler.set_timesteps(config.sampler.steps)
+    except (ValueError, IndexError) as error:
+        name = type(pipe.scheduler).__name__
+        raise UserError(
+            f"sampler.steps: expected what {name} can do, got {config.sampler.steps} ({error}): change it"
+        ) from None
     # the UNet halves its input once a level but the last; odd sizes would be cropped on the way up
     unit = pipe.vae_scale_factor * 2 ** (len(pipe.unet.config.block_out_channels) - 1)
     for name, pixels in (("height", config.sampler.height), ("width", config.sampler.width)):

@@ -274,7 +274,7 @@ def _pipeline(source: Source) -> Any:
         kind = index.get("_class_name")
         if kind not in PIPELINES:
             raise UserError(
-                f"model {source.name}: expected {', '.join(PIPELINES)}, got {kind}: choose another"
+                f"model {source.name}: expected {' or '.join(PIPELINES)}, got {kind}: choose another"
             )
         if "safety_checker" in index:
             options["safety_checker"] = None
