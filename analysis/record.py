@@ -49,7 +49,10 @@ def groups(config: dict, meta: dict, samples: pd.DataFrame) -> list[Group]:
         *((f"measure: {name.replace('_', ' ')}", _plain(measure[name])) for name in measure),
     ]
     found = [Group("Choices", choices)]
-    top = [(key, value) for key, value in meta.items() if not isinstance(value, (dict, list))]
+    # the status is still that of the stage before: the page is written before the run is called complete
+    top = [
+        (key, value) for key, value in meta.items() if not isinstance(value, (dict, list)) and key != "status"
+    ]
     if top:
         found.append(Group("Run", [(key.replace("_", " "), _plain(value)) for key, value in top]))
     for key, value in meta.items():
