@@ -13,6 +13,7 @@ from diffusers import (
     KDPM2DiscreteScheduler,
     LMSDiscreteScheduler,
     PNDMScheduler,
+    StableDiffusionImg2ImgPipeline,
     UniPCMultistepScheduler,
 )
 
@@ -78,6 +79,18 @@ def test_x0_of_solvers_in_sigma(scheduler, prediction_type, karras, monkeypatch)
     expected = torch.stack([x0 for _, x0 in seen])
     assert len(expected) == len(kept["x0_pred"].values)
     torch.testing.assert_close(kept["x0_pred"].values, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_x0_where_image_to_image_begins_half_way(monkeypatch):
+    """The first call is at the schedule's middle, before the solver has looked its step up."""
+    pipe = tiny_pipeline("toy", pipeline_class=StableDiffusionImg2ImgPipeline)
+    pipe.scheduler = DPMSolverMultistepScheduler.from_config(pipe.scheduler.config, use_karras_sigmas=True)
+    seen = spy(pipe.scheduler, "convert_model_output", monkeypatch)
+    kept = probed(pipe, num_inference_steps=6, strength=0.5, image=torch.rand(3, 3, 64, 64))
+    assert len(kept["x0_pred"].values) == 3
+    torch.testing.assert_close(
+        kept["x0_pred"].values, torch.stack([x0 for _, x0 in seen]), rtol=1e-4, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_a_second_call_after_an_interrupted_one_is_refused(toy):
 
     with pytest.raises(HookError, match="one call of the pipeline"), Probe(toy, pairs=PAIRS):
         draw(toy, callback_on_step_end=interrupt)
-        draw(toy)
+        draw(toy, callback_on_step_end=interrupt)  # two UNet calls in all, of three planned
 
 
 def test_an_interrupted_call_leaves_what_it_did(toy):
@@ -268,3 +268,17 @@ def test_previews_in_a_callback_do_not_count(toy, rows):
         assert torch.equal(probe.kept[address].values, kept.values), address
     for key, similarity in plain.similarity.items():
         np.testing.assert_array_equal(probe.similarity[key].values, similarity.values, err_msg=key)
+
+
+def test_previews_without_a_decode_at_the_end_do_not_count(toy):
+    """With `output_type="latent"` nothing is decoded at the end, and previews are no result."""
+
+    def preview(pipe, step, timestep, kwargs):
+        if step < 2:
+            pipe.vae.decode(torch.zeros_like(kwargs["latents"]))
+        return kwargs
+
+    with Probe(toy, sites="image", pairs=PAIRS, keep="vae.*") as probe:
+        draw(toy, output_type="latent", callback_on_step_end=preview)
+    assert len(probe.similarity["image:cosine"].call) == 0
+    assert len(probe.kept["vae.decoder.mid"].call) == 0
