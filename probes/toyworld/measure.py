@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import torch
 from diffusers import StableDiffusionPipeline
+from PIL import Image
 from tqdm import tqdm
 
 from probes.toyworld.captions import article, random_caption
@@ -137,6 +138,24 @@ def frequencies(
     return pd.DataFrame(rows)
 
 
+def sheets(pipeline, world: World, *, seed: int = 300_000, **sampling) -> Image.Image:
+    """64 renderings (left) and 64 generated images (right) of the same random captions, doubled in size."""
+    rng = np.random.default_rng(seed)
+    captions = [random_caption(world, rng) for _ in range(64)]
+    drawn = np.stack([render(complete(named, world, rng)) for _, named in captions])
+    made = sample(pipeline, [caption for caption, _ in captions], range(seed, seed + 64), **sampling)
+    halves = [
+        np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)), constant_values=255)
+        .reshape(8, 8, 66, 66, 3)
+        .transpose(0, 2, 1, 3, 4)
+        .reshape(528, 528, 3)
+        for images in (drawn, made)
+    ]
+    gap = np.full((528, 16, 3), 255, dtype=np.uint8)
+    sheet = np.concatenate([halves[0], gap, halves[1]], axis=1)
+    return Image.fromarray(sheet).resize((sheet.shape[1] * 2, sheet.shape[0] * 2), Image.Resampling.NEAREST)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line."""
     parser = argparse.ArgumentParser(prog="python -m probes.toyworld.measure", description=__doc__.split("\n\n")[0])
@@ -148,6 +167,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--guidance-scale", type=float, default=None)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--sheet", type=Path, help="where to put a picture of 64 renderings and 64 generated images")
     parser.add_argument("--out", type=Path, help="where to write the figures as JSON")
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
@@ -158,6 +178,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         scale = json.loads((folder / "triptych.json").read_text())["guidance_scale"]
     sampling = {"steps": options.steps, "guidance_scale": scale}
     world = load_world(options.specimen)
+    if options.sheet:
+        sheets(pipeline, world, **sampling).save(options.sheet, optimize=True)
     accuracy = checker_accuracy(world)
     nouns = nouns_drawn(pipeline, world, seeds=options.seeds, **sampling)
     cells = frequencies(pipeline, world, images=options.images, **sampling)

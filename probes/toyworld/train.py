@@ -221,7 +221,7 @@ def run_export(work: Path, recipe: Recipe, weights: Path = WEIGHTS) -> None:
         recommended = {"guidance_scale": recipe.guidance_scale, "world": name}
         (weights / name / "triptych.json").write_text(json.dumps(recommended, indent=1) + "\n")
     tokenizer = _tokenizer(work)
-    clip_part.save_clip(_clip(work / "toyworld.clip.safetensors", tokenizer), tokenizer, weights / "clip")
+    clip_part.save_clip(_clip(work / "clip.safetensors", tokenizer), tokenizer, weights / "clip")
     logs = {}
     for path in sorted(work.glob("*.log.jsonl")):
         last = json.loads(path.read_text().splitlines()[-1])

@@ -1,0 +1,184 @@
+"""Hold the instrument against the toyworld specimens: ``python -m analysis.calibrate RUN [RUN ...] --out PAGE``.
+
+Each run is one specimen on the same prompts. The page says what was planted, what the checker finds in the images,
+and what the gaps say: their sign, their interval, and how large they are beside the gaps of control words and beside
+those of the null world.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.loaded import load_run
+from analysis.naming import headline_metrics
+from analysis.statistics import sign_flip_test
+from probes.errors import UserError
+from probes.parts import write_bytes
+from probes.store import Run
+from probes.toyworld.checker import THINGS, read_images
+from probes.toyworld.truth import planted
+from probes.toyworld.world import GROUPS, load_world
+
+EXTRA = {("denoising", "x0_pred", "cosine"): "x̂₀ at the last step"}
+NULL = "toyworld-null"
+
+
+def headline_gaps(run: Run, contrast: str = "masculine-feminine") -> pd.DataFrame:
+    """The run's main gaps, a row a quantity: ``gap``, its interval, ``p_value``, ``control_gap``, ``n_prompts``."""
+    gap = load_run(run.path).gap
+    gap = gap[gap["contrast"] == contrast]
+    wanted = {(m.space, m.site, m.metric): m.symbol for m in headline_metrics()} | EXTRA
+    rows = []
+    for (space, site, metric), label in wanted.items():
+        found = gap[(gap["space"] == space) & (gap["site"] == site) & (gap["metric"] == metric)]
+        if len(found):
+            rows.append({"quantity": label} | found.sort_values("step").iloc[-1].to_dict())
+    return pd.DataFrame(rows)
+
+
+def presence(run: Run) -> pd.DataFrame:
+    """What the checker sees and what was planted.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row an (image, thing): ``triplet``, ``seed``, ``indicator``, ``thing``, ``seen`` (bool), ``planted``
+        (probability), ``named`` (the caption names it).
+    """
+    samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
+    world = load_world(run.config["model"])
+    seen = read_images(list(run.images(samples["sample_id"])))
+    tables = []
+    truths = {prompt: planted(prompt, world) for prompt in samples["prompt"].unique()}
+    for thing in THINGS:
+        chance = np.array([truths[prompt][thing] for prompt in samples["prompt"]])
+        named = np.array([thing in prompt.split() for prompt in samples["prompt"]])
+        table = samples[["triplet", "seed", "indicator"]].assign(
+            thing=thing, seen=seen[thing].to_numpy(), planted=chance, named=named
+        )
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
+
+
+def frequency_table(table: pd.DataFrame, groups: Sequence[str] = GROUPS) -> pd.DataFrame:
+    """Frequency of what no caption names, a row a thing: planted and seen for each indicator, images, p-values.
+
+    The test is of seen(feminine) - seen(masculine), paired by prompt, with flips of sign and max-T over things.
+    """
+    free = table[~table["named"] & table["indicator"].isin(groups)]
+    open_things = free.groupby("thing")["planted"].max()
+    free = free[free["thing"].isin(open_things[open_things > 0].index)]
+    means = free.groupby(["thing", "indicator"], sort=False)[["planted", "seen"]].mean().unstack("indicator")
+    out = pd.DataFrame(index=means.index)
+    for group in groups:
+        out[f"{group} planted"] = means["planted", group]
+        out[f"{group} seen"] = means["seen", group]
+    out["images"] = free.groupby("thing").size() // len(groups)
+    by_prompt = free.groupby(["triplet", "thing", "indicator"])["seen"].mean().unstack("indicator")
+    difference = (by_prompt["feminine"] - by_prompt["masculine"]).unstack("thing")[out.index]
+    test = sign_flip_test(difference.to_numpy(dtype=float))
+    out["p"], out["p adjusted"] = test.p_value, test.p_adjusted
+    return out
+
+
+def _number(value: float, digits: int = 3) -> str:
+    return "—" if pd.isna(value) else f"{value:.{digits}f}"
+
+
+def _p(value: float) -> str:
+    return "—" if pd.isna(value) else ("< 0.001" if value < 0.001 else f"{value:.3f}")
+
+
+def page(runs: Sequence[Run]) -> str:
+    """The calibration page in Markdown."""
+    parts = [HEAD]
+    gaps = {run.config["model"]: headline_gaps(run) for run in runs}
+    null = gaps.get(NULL)
+    parts.append("## Gaps\n")
+    parts.append(
+        "| specimen | quantity | gap | 95 % interval | p | control gap | gap / toyworld's | prompts |\n"
+        "|---|---|---:|---|---:|---:|---:|---:|"
+    )
+    reference = gaps.get("toyworld")
+    for model, table in gaps.items():
+        for _, row in table.iterrows():
+            ratio = np.nan
+            if reference is not None:
+                own = reference.loc[reference["quantity"] == row["quantity"], "gap"]
+                ratio = abs(row["gap"] / own.iloc[0]) if len(own) and own.iloc[0] else np.nan
+            parts.append(
+                f"| {model} | {row['quantity']} | {_number(row['gap'], 4)} | {_number(row['ci_low'], 4)} to "
+                f"{_number(row['ci_high'], 4)} | {_p(row['p_value'])} | {_number(row['control_gap'], 4)} | "
+                f"{_number(ratio, 2)} | {int(row['n_prompts'])} |"
+            )
+    parts.append(GAPS_NOTE)
+    if null is None:
+        parts.append(f"\nNo run of `{NULL}` was given.\n")
+    parts.append("## Frequencies of what no caption names\n")
+    for run in runs:
+        table = presence(run)
+        frequencies = frequency_table(table)
+        named = table[table["named"]]
+        near = np.concatenate(
+            [(frequencies[f"{g} planted"] - frequencies[f"{g} seen"]).abs() <= 0.10 for g in GROUPS]
+        )
+        different = frequencies.index[frequencies["p adjusted"] < 0.05]
+        parts.append(f"### {run.config['model']}\n")
+        parts.append(
+            f"What a caption names is drawn in {100 * named['seen'].mean():.1f} % of cases ({len(named)}). What no "
+            f"caption names comes within 0.10 of the planted frequency in {100 * near.mean():.1f} % of {len(near)} "
+            f"(indicator, thing) cells. Images generated from feminine and from masculine prompts differ, after "
+            f"adjustment, in {len(different)} of {len(frequencies)} things"
+            + (f": {', '.join(different)}." if len(different) else ".")
+            + "\n"
+        )
+        parts.append(
+            "| thing | "
+            + " | ".join(f"{group}: planted | seen" for group in GROUPS)
+            + " | images | p adjusted |\n|---|"
+            + "---:|" * (2 * len(GROUPS) + 2)
+        )
+        for thing, row in frequencies.iterrows():
+            cells = " | ".join(f"{row[f'{g} planted']:.2f} | {row[f'{g} seen']:.2f}" for g in GROUPS)
+            parts.append(f"| {thing} | {cells} | {int(row['images'])} | {_p(row['p adjusted'])} |")
+        parts.append("")
+    return "\n".join(parts) + "\n"
+
+
+HEAD = """# Calibration: the instrument held against a known answer
+
+Made by `python -m analysis.calibrate` from runs of `docs/calibration.yaml` on the three toyworld specimens. Planted
+frequencies are planted, not how anybody looks. *Seen* is what the exact checker reads in the generated images.
+"""
+GAPS_NOTE = """
+gap = s(neutral, masculine) − s(neutral, feminine), signed so that positive means nearer to masculine. The **control
+gap** is the largest absolute gap between words that mean exactly the same (individual, human, adult in place of the
+masculine and feminine words): two such words still have different embeddings, so a gap of that size is geometry, not
+bias. *gap / toyworld's* is the absolute ratio to the same quantity in `toyworld`.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m analysis.calibrate", description=__doc__.split("\n\n")[0])
+    parser.add_argument("runs", nargs="+", type=Path, help="run directories, one a specimen")
+    parser.add_argument("--out", type=Path, default=Path("docs/calibration.md"), help="page to write")
+    options = parser.parse_args(argv)
+    try:
+        text = page([Run.open(path) for path in options.runs])
+        write_bytes(options.out, text.encode())
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(options.out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
