@@ -21,9 +21,9 @@ from probes.errors import UserError
 from probes.models import Source, pick_device
 from probes.prompts import Sample
 
-# Share of its speed in one large matrix product that a device reaches in a UNet: convolutions, small
-# matrices and memory traffic take the rest. Seen: 0.3 to 0.6 on CPU cores.
-_SHARE = 0.4
+# Share of its speed in one large matrix product that a device reaches in a UNet with the probe around it.
+# Measured with the bundled model on one CPU core: 0.5 to 0.6; a GPU is assumed to be like it.
+_SHARE = 0.5
 _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 _PROCESS = 1.0e9  # Python, torch and diffusers without a model
 _PNG_PER_PIXEL = 1.5

@@ -1,0 +1,383 @@
+"""The command line as a user runs it: a whole run, going on after kills, one clear line for what is wrong."""
+
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from probes.run import main
+from tests.probes.conftest import flipped, stored
+from tests.tiny import tiny_pipeline
+
+ROOT = Path(__file__).parent.parent
+YAML = """\
+name: small
+model: {model}
+indicators:
+  neutral: person
+  feminine: woman
+  masculine: man
+  individual: {{word: individual, control: true}}
+prompts:
+  - a {{person}} with a dog
+  - a {{person}} reading a book
+  - a {{person}} in a car
+seeds: [0, 1]
+sampler: {{steps: 2}}
+generate: {{part_triplets: 1, batch_triplets: 1, device: cpu}}
+measure: {{bootstrap: 50, permutations: 64}}
+report: {{gallery: 2}}
+"""
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "tiny"
+    tiny_pipeline("toy").save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def yaml_file(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("yaml") / "small.yaml"
+    path.write_text(YAML.format(model=model))
+    return path
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "probes.run", *map(str, arguments)]
+
+
+def start(*arguments, **options):
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command(*arguments), cwd=ROOT, **streams, **options)
+
+
+def run(*arguments, **options):
+    process = start(*arguments, **options)
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+@pytest.fixture(scope="session")
+def whole(yaml_file, tmp_path_factory):
+    """An undisturbed run of all stages, by the command line."""
+    path = tmp_path_factory.mktemp("whole") / "run"
+    began = time.monotonic()
+    status, out, err = run(yaml_file, "--out", path)
+    assert status == 0, err
+    return {"path": path, "out": out, "err": err, "seconds": time.monotonic() - began}
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    return shutil.copytree(whole["path"], tmp_path / "copy")
+
+
+def test_a_whole_run(whole, yaml_file):
+    path = whole["path"]
+    assert whole["out"] == f"report: {path / 'report.html'}\n"
+    assert "100%" in whole["err"] and "left]" in whole["err"]
+    meta = json.loads((path / "run.json").read_text())
+    assert (meta["status"], meta["format"], meta["parts"], meta["images"]) == ("complete", 1, 6, 24)
+    assert meta["config"]["passed"]["command_line"] == {"--out": str(path)}
+    assert meta["config"]["passed"]["file"]["sampler"] == {"steps": 2}
+    assert meta["config"]["resolved"]["sampler"]["guidance_scale"] == 7.5
+    assert meta["model"]["safety_checker"] == "off"
+    assert len(meta["model"]["weight_hash"]) == 64
+    assert {"planned", "generated", "measured", "complete"} - {"planned"} <= set(meta["times"])
+    assert (path / "triplets.yaml").read_text() == yaml_file.read_text()
+    assert {file.name for file in (path / "tables").iterdir()} >= {"disparity.csv", "gap.csv", "gap.parquet"}
+    assert (path / "report.html").stat().st_size > 10_000
+    assert not list(path.rglob(".tmp-*"))
+
+
+def test_images_show_in_datasets(whole, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    files = [str(file) for file in sorted((whole["path"] / "samples").glob("*.parquet"))]
+    found = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=str(tmp_path))
+    assert len(found) == 24
+    assert found[0]["image"].size == (64, 64)
+    assert found[3]["indicator"] == "individual"
+    assert found[0]["word_positions"][1] == [2]
+
+
+def test_run_again_changes_nothing(copy, yaml_file, capsys):
+    before, report = stored(copy), (copy / "report.html").read_bytes()
+    assert main([str(yaml_file), "--out", str(copy), "--quiet"]) == 0
+    assert stored(copy) == before
+    assert json.loads((copy / "run.json").read_text())["status"] == "complete"
+    assert len((copy / "report.html").read_bytes()) == pytest.approx(len(report), rel=0.05)
+
+
+def test_killed_at_random_moments_and_started_again(whole, yaml_file, tmp_path):
+    """SIGKILL while parts, tables and the report are written: tables and parts end byte-identical."""
+    path, expected = tmp_path / "run", stored(whole["path"])
+    rng = random.Random(time.time_ns())
+    reached = set()
+    for attempt in range(4):
+        process = start(yaml_file, "--out", path, start_new_session=True)
+        # the moments lie after the model is loaded; before that nothing is written
+        file, before = path / "run.json", (path / "run.json").stat().st_mtime_ns if attempt else 0
+        while process.poll() is None and (not file.exists() or file.stat().st_mtime_ns == before):
+            time.sleep(0.02)
+        time.sleep(rng.uniform(0, 0.5) if attempt < 3 else rng.uniform(0, 5))
+        process.kill()
+        process.communicate()
+        reached.add(len(stored(path)))
+        assert all(expected[name] == data for name, data in stored(path).items())
+    status, _, err = run(yaml_file, "--out", path)
+    assert status == 0, err
+    assert stored(path) == expected, f"after kills with {sorted(reached)} files there"
+    assert not list(path.rglob(".tmp-*"))
+
+
+def test_interrupted_with_control_c(whole, yaml_file, tmp_path):
+    process = start(yaml_file, "--out", tmp_path / "run", "--steps", 200)
+    while process.poll() is None and not (tmp_path / "run" / "run.json").exists():
+        time.sleep(0.02)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert (
+        err.strip().splitlines()[-1]
+        == "interrupted: run the same command again to go on, finished parts are kept"
+    )
+    assert "Traceback" not in err
+
+
+def test_stages_one_by_one(whole, yaml_file, tmp_path, capsys):
+    path = tmp_path / "run"
+    stages = {"plan": "planned", "generate": "generated", "measure": "measured", "report": "complete"}
+    for stage, status in stages.items():
+        assert main([str(yaml_file), "--out", str(path), "--quiet", "--stage", stage]) == 0, (
+            capsys.readouterr().err
+        )
+        assert json.loads((path / "run.json").read_text())["status"] == status
+    assert stored(path) == stored(whole["path"])
+
+
+def test_measure_again_from_the_run_directory_alone(copy):
+    """On a laptop, without the model: the folder is enough, and no torch is loaded."""
+    before = (copy / "tables" / "gap.csv").read_bytes()
+    (copy / "tables" / "gap.csv").write_text("")
+    code = (
+        "import sys; from probes.run import main; status = main(sys.argv[1:]);"
+        "print('torch' in sys.modules); sys.exit(status)"
+    )
+    command = [sys.executable, "-c", code, str(copy), "--stage", "measure"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "False"
+    assert (copy / "tables" / "gap.csv").read_bytes() == before
+
+
+def test_dry_run_writes_nothing(yaml_file, tmp_path, capsys):
+    assert main([str(yaml_file), "--out", str(tmp_path / "run"), "--dry-run", "--limit", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "t00001-s1-individual" in out
+    assert "an individual reading a book" in out
+    assert re.search(r"16 images, about \d+ (s|min), [\d.]+ GB of memory, \d+ MB on disk \(", out)
+    assert not (tmp_path / "run").exists()
+
+
+def test_options_stand_over_the_file(yaml_file, tmp_path):
+    arguments = [
+        "--seeds",
+        "7",
+        "--steps",
+        "1",
+        "--guidance-scale",
+        "3",
+        "--limit",
+        "1",
+        "--scheduler",
+        "euler",
+    ]
+    path = tmp_path / "run"
+    assert main([str(yaml_file), "--out", str(path), *arguments, "--stage", "generate", "--quiet"]) == 0
+    meta = json.loads((path / "run.json").read_text())
+    sampler = meta["config"]["resolved"]["sampler"]
+    assert (sampler["steps"], sampler["guidance_scale"], sampler["scheduler"]) == (1, 3.0, "euler")
+    assert (meta["images"], meta["scheduler"]["class"]) == (4, "EulerDiscreteScheduler")
+    assert meta["config"]["passed"]["command_line"]["--seeds"] == [7]
+
+
+# Bad input: exit status 2, one line that names the place, nothing of a finished run lost.
+
+BAD_YAML = {
+    "template": ("a {person} in a car", "a man in a car", "prompts[2]: expected a text with one {person}"),
+    "unknown key": ("sampler: {", "samplr: {", "samplr: unknown key"),
+    "duplicate key": (
+        "seeds: [0, 1]",
+        "seeds: [0]\nseeds: [1]",
+        "key `seeds` stands twice, on lines 12 and 13",
+    ),
+    "bare no": ("feminine: woman", "feminine: no", "indicators.feminine: expected a word"),
+    "seed": ("seeds: [0, 1]", "seeds: [0, x]", "seeds[1]: expected an integer, got 'x'"),
+    "too long": ("a car", "a car" + " and a car" * 15, "prompts[2] (neutral): expected at most 32 tokens"),
+    "model": ("model: ", "model: /nowhere", "unknown; expected toyworld"),
+    "site": ("sampler: {", "capture: {sites: [unet.dwn.*]}\nsampler: {", "unet.dwn.*"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_YAML)
+def test_bad_yaml(case, yaml_file, tmp_path, capsys):
+    old, new, message = BAD_YAML[case]
+    file = tmp_path / "bad.yaml"
+    text = yaml_file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+    assert main([str(file), "--out", str(tmp_path / "run"), "--quiet"]) == 2
+    one_line(capsys.readouterr(), message)
+
+
+def one_line(captured, *messages):
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1, captured.err
+    for message in messages:
+        assert message in captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--seeds", "1", "x"], "--seeds: expected an integer, got 'x'"),
+        (["--steps", "0"], "--steps: "),
+        (["--model", "toyword"], "did you mean toyworld"),
+        (["--model", "CompVis/stable-diffusion-v1-4"], "give a local folder"),
+        (["--device", "cuda:7"], "--device cuda:7"),
+        (["--stage", "draw"], "command line: argument --stage"),
+        (["--stepz", "3"], "unrecognized arguments: --stepz 3"),
+        (["--dtype", "int8"], "--dtype: expected 'float32'"),
+        (["--height", "50"], "sampler.height: expected a multiple of 16"),
+        (["--scheduler", "eulr"], "did you mean euler"),
+        (["--stage", "measure"], "expected a generated run, found it empty"),
+        (["--stage", "report"], "expected a generated run, found it empty"),
+    ],
+)
+def test_bad_options(arguments, message, yaml_file, tmp_path, capsys):
+    assert main([str(yaml_file), "--out", str(tmp_path / "run"), "--quiet", *arguments]) == 2
+    one_line(capsys.readouterr(), message)
+    assert not (tmp_path / "run" / "samples").exists()
+
+
+def test_bad_input_as_a_user_sees_it(tmp_path):
+    (tmp_path / "bad.yaml").write_text("prompts: [no]\n")
+    status, out, err = run(tmp_path / "bad.yaml")
+    assert (status, out) == (2, "")
+    assert err == (
+        "bad.yaml: prompts[0]: expected a text with one {person}, got False"
+        " (YAML reads a bare `no` as False): quote it\n"
+    )
+
+
+@pytest.mark.parametrize("out", ["/proc/nowhere/run", "{file}/run", "/dev/null"])
+def test_an_unwritable_folder(out, yaml_file, capsys):
+    assert main([str(yaml_file), "--out", out.format(file=yaml_file), "--quiet"]) == 2
+    one_line(capsys.readouterr(), "cannot be written")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission(yaml_file, tmp_path, capsys):
+    tmp_path.chmod(0o500)
+    assert main([str(yaml_file), "--out", str(tmp_path / "run"), "--quiet"]) == 2
+    one_line(capsys.readouterr(), "Permission denied")
+
+
+def test_a_folder_that_holds_something_else(yaml_file, tmp_path, capsys):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    for more in ([], ["--overwrite"]):
+        assert main([str(yaml_file), "--out", str(tmp_path), "--quiet", *more]) == 2
+        one_line(capsys.readouterr(), "expected an empty folder or a run, got other files (thesis.txt)")
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_folder_that_holds_another_run(copy, yaml_file, capsys):
+    before = stored(copy)
+    assert main([str(yaml_file), "--out", str(copy), "--steps", "3", "--quiet"]) == 2
+    one_line(capsys.readouterr(), "holds another run: sampler.steps is 2 there, expected 3", "--overwrite")
+    assert stored(copy) == before
+    arguments = [str(yaml_file), "--out", str(copy), "--steps", "3", "--limit", "1", "--quiet"]
+    assert main([*arguments, "--overwrite", "--stage", "generate"]) == 0
+    assert len(stored(copy)) == 6  # two parts of three kinds; the old tables are gone
+
+
+def test_a_corrupted_part(copy, yaml_file, capsys):
+    part, before = copy / "samples" / "part-00002.parquet", stored(copy)
+    with flipped(part):
+        for arguments in ([], ["--stage", "measure"]):
+            assert main([str(yaml_file), "--out", str(copy), "--quiet", *arguments]) == 2
+            one_line(capsys.readouterr(), f"{part}: expected a whole part", "only this part is made anew")
+    part.unlink()
+    assert main([str(yaml_file), "--out", str(copy), "--quiet"]) == 0
+    assert stored(copy) == before
+
+
+def test_a_corrupted_record(copy, yaml_file, capsys):
+    (copy / "run.json").write_text('{"format": 1, ')
+    assert main([str(yaml_file), "--out", str(copy), "--quiet"]) == 2
+    one_line(capsys.readouterr(), "run.json: expected the record of a run")
+
+
+def test_a_full_disk(copy, yaml_file):
+    """The system refuses files beyond a size: what is finished stays, the run goes on when there is room."""
+    before = stored(copy)
+    (copy / "samples" / "part-00003.parquet").unlink()
+    limit = 20_000  # bytes: enough for run.json, too little for a part
+
+    def little_room():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    status, out, err = run(yaml_file, "--out", copy, "--quiet", preexec_fn=little_room)
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "expected room on the disk" in err and "finished parts are kept" in err
+    after = stored(copy)
+    assert after == {name: data for name, data in before.items() if name != "samples/part-00003.parquet"}
+    assert main([str(yaml_file), "--out", str(copy), "--quiet"]) == 0
+    assert stored(copy) == before
+
+
+def test_two_at_once(copy, yaml_file, capsys):
+    from probes.rundir import claim
+
+    with claim(copy):
+        assert main([str(yaml_file), "--out", str(copy), "--quiet"]) == 2
+    one_line(capsys.readouterr(), "expected to be the only one writing here")
+
+
+def test_a_bug_keeps_its_traceback(yaml_file, tmp_path, monkeypatch):
+    from probes import prompts
+
+    def broken(*args):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(prompts, "plan", broken)
+    with pytest.raises(ZeroDivisionError):
+        main([str(yaml_file), "--out", str(tmp_path / "run")])
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_example_is_complete(model, capsys):
+    """At least 24 prompts, two seeds, two control words, and the tokenizer takes them all."""
+    assert main([str(ROOT / "triplets.yaml"), "--model", str(model), "--dry-run"]) == 0
+    from probes.config import load_config
+
+    config = load_config(ROOT / "triplets.yaml")
+    assert (config.model, config.sampler.steps, config.seeds) == ("toyworld", 30, [0, 1])
+    assert len(config.prompts) >= 24
+    assert [name for name, indicator in config.indicators.items() if indicator.control] == [
+        "individual",
+        "human",
+    ]
