@@ -166,7 +166,9 @@ bias. *gap / toyworld's* is the absolute ratio to the same quantity in `toyworld
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="python -m analysis.calibrate", description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m analysis.calibrate", description=__doc__.split("\n\n")[0]
+    )
     parser.add_argument("runs", nargs="+", type=Path, help="run directories, one a specimen")
     parser.add_argument("--out", type=Path, default=Path("docs/calibration.md"), help="page to write")
     options = parser.parse_args(argv)

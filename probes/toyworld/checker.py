@@ -58,7 +58,10 @@ def supported(mask: np.ndarray, neighbours: int = 3) -> np.ndarray:
     padded = np.pad(mask.astype(np.uint8), ((0, 0), (1, 1), (1, 1)))
     height, width = mask.shape[1:]
     count = sum(
-        padded[:, dy : dy + height, dx : dx + width] for dy in range(3) for dx in range(3) if (dy, dx) != (1, 1)
+        padded[:, dy : dy + height, dx : dx + width]
+        for dy in range(3)
+        for dx in range(3)
+        if (dy, dx) != (1, 1)
     )
     return mask & (count >= neighbours)
 

@@ -304,8 +304,6 @@ def draw(scene: Scene) -> np.ndarray:
         else:
             pen = _Pen(canvas, x, 11 + lift + dy - 1)
         lifted = raised if sign == 0 or (sign > 0) == (raised == "right") else None
-        if long_hair:
-            pen.rect(hair, -8, 2, 7, 14)
         _lower_half(pen, scene.wears, scene.pose, skin)
         _upper_half(pen, scene.wears, skin, lifted)
         _feet(pen, scene.wears, scene.pose)

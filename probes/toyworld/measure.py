@@ -33,7 +33,10 @@ def checker_accuracy(world: World, count: int = 2000, seed: int = 90_001) -> pd.
     scenes = [complete(random_caption(world, rng)[1], world, rng) for _ in range(count)]
     seen = read_images(np.stack([render(scene) for scene in scenes]))
     return pd.Series(
-        {thing: float(np.mean([thing in scene.things for scene in scenes] == seen[thing])) for thing in THINGS}
+        {
+            thing: float(np.mean([thing in scene.things for scene in scenes] == seen[thing]))
+            for thing in THINGS
+        }
     )
 
 
@@ -83,7 +86,9 @@ def noun_prompts(world: World, seeds: int, first_seed: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def nouns_drawn(pipeline, world: World, *, seeds: int = 64, first_seed: int = 100_000, **sampling) -> pd.Series:
+def nouns_drawn(
+    pipeline, world: World, *, seeds: int = 64, first_seed: int = 100_000, **sampling
+) -> pd.Series:
     """Share of images in which the named noun is drawn, for each noun."""
     table = noun_prompts(world, seeds, first_seed)
     seen = read_images(sample(pipeline, table["prompt"], table["seed"], **sampling))
@@ -158,7 +163,9 @@ def sheets(pipeline, world: World, *, seed: int = 300_000, **sampling) -> Image.
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="python -m probes.toyworld.measure", description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m probes.toyworld.measure", description=__doc__.split("\n\n")[0]
+    )
     parser.add_argument("specimen", choices=("toyworld", "toyworld-mirror", "toyworld-null"))
     parser.add_argument("--weights", type=Path, default=WEIGHTS, help="folder that holds the specimens")
     parser.add_argument("--seeds", type=int, default=64, help="images a noun")
@@ -167,7 +174,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--guidance-scale", type=float, default=None)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--sheet", type=Path, help="where to put a picture of 64 renderings and 64 generated images")
+    parser.add_argument(
+        "--sheet", type=Path, help="where to put a picture of 64 renderings and 64 generated images"
+    )
     parser.add_argument("--out", type=Path, help="where to write the figures as JSON")
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)

@@ -63,7 +63,13 @@ def _choose(rng: np.random.Generator, table: dict[str, float], allowed=None):
     weights = np.array([table[name] for name in names], dtype=float)
     if weights.sum() == 0:
         return names[rng.integers(len(names))]
-    return names[int(np.searchsorted(np.cumsum(weights / weights.sum()), rng.random(), side="right").clip(0, len(names) - 1))]
+    return names[
+        int(
+            np.searchsorted(np.cumsum(weights / weights.sum()), rng.random(), side="right").clip(
+                0, len(names) - 1
+            )
+        )
+    ]
 
 
 def allowed_upper(named: Named) -> tuple[str, ...] | None:
@@ -126,6 +132,8 @@ def parse(caption: str, world: World) -> Named:
             pose = world.data["poses"].get(word, pose) if pose in (None, "stand") else pose
             continue
         if slot in taken:
-            raise ValueError(f"caption {caption!r}: {word!r} and {taken[slot]!r} want the same place ({slot})")
+            raise ValueError(
+                f"caption {caption!r}: {word!r} and {taken[slot]!r} want the same place ({slot})"
+            )
         taken[slot] = word
     return Named(group, plural, slots, objects, place, pose)

@@ -84,7 +84,9 @@ def _clip(path: Path, tokenizer: CLIPTokenizer):
 
 def _save_clip(model, path: Path) -> None:
     if rank() == 0:
-        save_file({name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}, path)
+        save_file(
+            {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}, path
+        )
 
 
 def _latents(work: Path, recipe: Recipe, drawings: Drawings) -> torch.Tensor:
@@ -229,7 +231,11 @@ def run_export(work: Path, recipe: Recipe, weights: Path = WEIGHTS) -> None:
     record = {
         "recipe": dataclasses.asdict(recipe),
         "last_log_line_of_each_stage": logs,
-        "versions": {"torch": torch.__version__, "diffusers": diffusers.__version__, "python": sys.version.split()[0]},
+        "versions": {
+            "torch": torch.__version__,
+            "diffusers": diffusers.__version__,
+            "python": sys.version.split()[0],
+        },
         "machine": platform.machine(),
     }
     (weights / "recipe.json").write_text(json.dumps(record, indent=1) + "\n")

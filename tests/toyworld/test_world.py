@@ -13,9 +13,23 @@ from probes.toyworld.truth import planted, planted_for
 from probes.toyworld.world import GROUPS, load_world
 
 WORLDS = ("toyworld", "toyworld-mirror", "toyworld-null")
-GEP_ATTRIBUTES = (
-    "boots slippers jeans shorts slacks dress skirt suit shirt uniform jacket hat tie mask gloves".split()
-)
+GEP_ATTRIBUTES = [
+    "boots",
+    "slippers",
+    "jeans",
+    "shorts",
+    "slacks",
+    "dress",
+    "skirt",
+    "suit",
+    "shirt",
+    "uniform",
+    "jacket",
+    "hat",
+    "tie",
+    "mask",
+    "gloves",
+]
 
 
 def test_the_world_holds_what_the_papers_prompts_need():
@@ -59,7 +73,10 @@ def test_planted_truth_equals_the_frequency_of_drawn_scenes(name):
             if thing == "side:left":
                 continue
             frequency = np.mean([thing in scene.things for scene in scenes])
-            assert abs(frequency - chance) <= 4.5 * np.sqrt(chance * (1 - chance) / count) + 1e-9, (caption, thing)
+            assert abs(frequency - chance) <= 4.5 * np.sqrt(chance * (1 - chance) / count) + 1e-9, (
+                caption,
+                thing,
+            )
 
 
 def test_worlds_lean_as_they_are_named():
@@ -122,5 +139,7 @@ def test_checker_tells_the_side_and_forgives_noise():
 
 
 def test_checker_refuses_other_sizes():
-    with pytest.raises(ValueError, match=r"expected pictures of shape \(n, 64, 64, 3\), got \(1, 32, 32, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"expected pictures of shape \(n, 64, 64, 3\), got \(1, 32, 32, 3\)"
+    ):
         read_images(np.zeros((1, 32, 32, 3), dtype=np.uint8))

@@ -1,11 +1,13 @@
 """A small CLIP (open_clip), and its text tower as the pipeline's text encoder."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import torch
 from open_clip import CLIP, ClipLoss
 from open_clip.model import CLIPTextCfg, CLIPVisionCfg
+from safetensors.torch import save_file
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from probes.toyworld.training.data import Drawings
@@ -33,9 +35,7 @@ def model_config(vocabulary_size: int) -> dict:
 def new_clip(vocabulary_size: int) -> CLIP:
     """An untrained model."""
     config = model_config(vocabulary_size)
-    return CLIP(
-        config["embed_dim"], CLIPVisionCfg(**config["vision_cfg"]), CLIPTextCfg(**config["text_cfg"])
-    )
+    return CLIP(config["embed_dim"], CLIPVisionCfg(**config["vision_cfg"]), CLIPTextCfg(**config["text_cfg"]))
 
 
 def train_clip(
@@ -129,10 +129,6 @@ def embed_captions(
 
 def save_clip(model: CLIP, tokenizer: CLIPTokenizer, folder: Path) -> None:
     """Write weights (float16 safetensors) and configuration in open_clip's layout."""
-    import json
-
-    from safetensors.torch import save_file
-
     folder.mkdir(parents=True, exist_ok=True)
     save_file(
         {name: value.detach().half().cpu().contiguous() for name, value in model.state_dict().items()},

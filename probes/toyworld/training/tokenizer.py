@@ -1,5 +1,6 @@
 """A CLIP tokenizer with a small vocabulary made from the world's words."""
 
+import json
 from pathlib import Path
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
@@ -24,10 +25,10 @@ def train_tokenizer(captions: list[str], vocabulary_size: int = 1200) -> CLIPTok
         vocab_size=vocabulary_size, initial_alphabet=alphabet, end_of_word_suffix="</w>", min_frequency=2
     )
     tokenizer.train_from_iterator(captions, trainer)
-    import json
-
     model = json.loads(tokenizer.to_str())["model"]
-    merges = [tuple(merge) if isinstance(merge, list) else tuple(merge.split(" ")) for merge in model["merges"]]
+    merges = [
+        tuple(merge) if isinstance(merge, list) else tuple(merge.split(" ")) for merge in model["merges"]
+    ]
     units = [*alphabet, *(unit + "</w>" for unit in alphabet)]
     names = list(dict.fromkeys([*units, *("".join(merge) for merge in merges), START, END]))
     vocabulary = {name: index for index, name in enumerate(names)}

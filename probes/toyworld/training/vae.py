@@ -59,7 +59,9 @@ def train_vae(
     train_loop(vae, loss_of, budget, Log(folder / "vae.log.jsonl"), learning_rate, 0.0, average)
     average.copy_to(vae)
     vae.eval()
-    latents = encode_latents(vae, drawings, np.arange(min(1024, len(drawings.captions))), device, scaled=False)
+    latents = encode_latents(
+        vae, drawings, np.arange(min(1024, len(drawings.captions))), device, scaled=False
+    )
     vae.register_to_config(scaling_factor=round(float(1 / latents.float().std()), 5))
     return vae
 
