@@ -97,7 +97,7 @@ def _latents(work: Path, recipe: Recipe, drawings: Drawings) -> torch.Tensor:
 def run_tokenizer(work: Path, recipe: Recipe) -> None:
     """Stage 1."""
     save_tokenizer(
-        train_tokenizer(make_drawings("toyworld-null", 20_000, recipe.seed).captions), work / "tokenizer"
+        train_tokenizer(make_drawings("toyworld-null", min(recipe.drawings, 20_000), recipe.seed).captions), work / "tokenizer"
     )
 
 

@@ -73,7 +73,7 @@ class MovingAverage:
 
 
 class Log:
-    """One JSON line every ``every`` steps, to a file and the screen."""
+    """One JSON line at the first and every ``every`` steps, to a file and the screen."""
 
     def __init__(self, path: Path, every: int = 50):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,14 +86,15 @@ class Log:
         self.count += 1
         for name, value in values.items():
             self.sums[name] = self.sums.get(name, 0.0) + float(value)
-        if step % self.every == 0 and rank() == 0:
+        if step != 1 and step % self.every:
+            return
+        if rank() == 0:
             row = {"step": step, "minutes": round((time.monotonic() - self.started) / 60, 2)}
             row |= {name: round(total / self.count, 5) for name, total in self.sums.items()}
             self.file.write(json.dumps(row) + "\n")
             self.file.flush()
             print(self.file.name.rsplit("/", 1)[-1], row, flush=True)
-        if step % self.every == 0:
-            self.sums, self.count = {}, 0
+        self.sums, self.count = {}, 0
 
 
 def train_loop(

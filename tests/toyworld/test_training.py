@@ -1,0 +1,93 @@
+"""The training scripts, from nothing to three specimens, with budgets of a few steps."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from diffusers import StableDiffusionPipeline
+from safetensors.torch import load_file
+
+from probes.toyworld import train
+from probes.toyworld.training.clip import embed_captions, new_clip, text_encoder
+from probes.toyworld.training.data import make_drawings
+from probes.toyworld.training.loop import Budget, MovingAverage
+from probes.toyworld.training.tokenizer import CONTEXT_LENGTH, encode, train_tokenizer
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    work = tmp_path_factory.mktemp("training")
+    budget = {
+        "drawings": 260, "vae-steps": 2, "vae-batch": 4, "clip-steps": 2, "clip-batch": 8, "base-steps": 3,
+        "finetune-clip-steps": 2, "finetune-steps": 2, "batch": 4,
+    }  # fmt: skip
+    arguments = [part for name, value in budget.items() for part in (f"--{name}", str(value))]
+    assert train.main(["--work", str(work), "--weights", str(work / "weights"), *arguments]) == 0
+    return work
+
+
+def test_all_stages_leave_three_pipelines_that_draw(trained):
+    for name in train.SPECIMENS:
+        folder = trained / "weights" / name
+        pipeline = StableDiffusionPipeline.from_pretrained(folder, dtype=torch.float32)
+        pipeline.set_progress_bar_config(disable=True)
+        image = pipeline("a woman in a dress", num_inference_steps=2, output_type="np").images
+        assert image.shape == (1, 64, 64, 3) and np.isfinite(image).all()
+        assert json.loads((folder / "triptych.json").read_text())["world"] == name
+        assert all(value.dtype == torch.float16 for value in load_file(folder / "unet" / WEIGHTS).values())
+    assert not list(trained.rglob("*.bin")) and not list(trained.rglob("*.pt"))
+
+
+WEIGHTS = "diffusion_pytorch_model.safetensors"
+
+
+def test_specimens_share_base_and_autoencoder_and_differ_in_what_was_tuned(trained):
+    def weights(name, part):
+        return load_file(trained / "weights" / name / part / WEIGHTS)
+
+    first, second = (weights(name, "vae") for name in train.SPECIMENS[:2])
+    assert all(torch.equal(first[key], second[key]) for key in first)
+    first, second = (weights(name, "unet") for name in train.SPECIMENS[:2])
+    assert any(not torch.equal(first[key], second[key]) for key in first)
+
+
+def test_the_text_tower_in_transformers_equals_open_clip():
+    tokenizer = train_tokenizer(make_drawings("toyworld", 300, 0).captions)
+    torch.manual_seed(0)
+    clip = new_clip(len(tokenizer)).eval()
+    tokens = encode(tokenizer, ["a woman in boots", "two men on the beach", ""])
+    with torch.no_grad():
+        states = clip.token_embedding(tokens) + clip.positional_embedding
+        expected = clip.ln_final(clip.transformer(states, attn_mask=clip.attn_mask))
+        encoder = text_encoder(clip, tokenizer)
+        assert torch.allclose(encoder(tokens).last_hidden_state, expected, atol=1e-5)
+        pooled = encoder(tokens).pooler_output @ clip.text_projection
+        assert torch.allclose(pooled, clip.encode_text(tokens), atol=1e-5)
+    assert embed_captions(encoder, tokenizer, ["a man"]).shape == (1, CONTEXT_LENGTH, 96)
+
+
+def test_world_words_are_one_token_and_any_text_can_be_read():
+    tokenizer = train_tokenizer(make_drawings("toyworld-null", 6000, 0).captions)
+    for word in ("person", "umbrella", "skateboard", "gentlemen"):
+        assert len(tokenizer(word).input_ids) == 3
+    assert tokenizer.eos_token_id == len(tokenizer) - 1
+    assert tokenizer.unk_token_id not in tokenizer("A non-binary café 漢").input_ids[1:-1]
+
+
+def test_budget_warms_up_and_anneals():
+    budget = Budget(steps=100, warmup=10)
+    assert budget.rate(0, 0.0) == pytest.approx(0.1)
+    assert budget.rate(50, 1.0) == pytest.approx(0.02)
+    assert budget.fraction(25) == 0.25 and budget.fraction(1000) == 1.0
+
+
+def test_moving_average_follows_the_weights():
+    module = torch.nn.Linear(1, 1, bias=False)
+    with torch.no_grad():
+        module.weight.fill_(0.0)
+        average = MovingAverage(module, 0.5)
+        module.weight.fill_(1.0)
+        average.update(module)
+        average.copy_to(module)
+    assert 0.5 <= module.weight.item() < 1.0
