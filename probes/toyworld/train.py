@@ -3,7 +3,8 @@
 Stages, each of which reads what the ones before left in ``--work``:
 
 1. ``tokenizer``: byte-pair merges from captions;
-2. ``vae``: the autoencoder, on drawings of the null world;
+2. ``vae``: the autoencoder, on drawings of the null world; ``decoder``: its decoder alone, which leaves the latents
+   as they are and can be done again after everything else;
 3. ``clip``: a CLIP (open_clip) in the null world;
 4. ``base``: the denoiser in the null world, on the frozen text tower of that CLIP;
 5. ``finetune``: for each specimen, the same short further training of CLIP and then of the denoiser in its own world;
@@ -38,7 +39,7 @@ from probes.toyworld.training.loop import Budget, Log, rank
 from probes.toyworld.training.tokenizer import save_tokenizer, train_tokenizer
 
 SPECIMENS = ("toyworld", "toyworld-mirror", "toyworld-null")
-STAGES = ("tokenizer", "vae", "clip", "base", "finetune", "export")
+STAGES = ("tokenizer", "vae", "decoder", "clip", "base", "finetune", "export")
 WEIGHTS = Path(__file__).parent / "weights"
 
 
@@ -50,6 +51,8 @@ class Recipe:
     vae_steps: int = 8_000
     vae_batch: int = 16
     vae_minutes: float = 0.0
+    decoder_steps: int = 4_000
+    decoder_minutes: float = 0.0
     clip_steps: int = 4_000
     clip_minutes: float = 0.0
     clip_batch: int = 192
@@ -97,7 +100,8 @@ def _latents(work: Path, recipe: Recipe, drawings: Drawings) -> torch.Tensor:
 def run_tokenizer(work: Path, recipe: Recipe) -> None:
     """Stage 1."""
     save_tokenizer(
-        train_tokenizer(make_drawings("toyworld-null", min(recipe.drawings, 20_000), recipe.seed).captions), work / "tokenizer"
+        train_tokenizer(make_drawings("toyworld-null", min(recipe.drawings, 20_000), recipe.seed).captions),
+        work / "tokenizer",
     )
 
 
@@ -113,6 +117,22 @@ def run_vae(work: Path, recipe: Recipe) -> None:
         device=recipe.device,
         seed=recipe.seed,
         start=start,
+    )
+    if rank() == 0:
+        vae.save_pretrained(work / "vae")
+
+
+def run_decoder(work: Path, recipe: Recipe) -> None:
+    """Stage 2, second part; goes on from what is there."""
+    vae = AutoencoderKL.from_pretrained(work / "vae")
+    vae_part.refine_decoder(
+        vae,
+        make_drawings("toyworld-null", min(recipe.drawings, 50_000), recipe.seed + 7),
+        Budget(recipe.decoder_steps, recipe.decoder_minutes),
+        work,
+        batch_size=recipe.vae_batch,
+        device=recipe.device,
+        seed=recipe.seed,
     )
     if rank() == 0:
         vae.save_pretrained(work / "vae")
@@ -265,6 +285,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     steps = {
         "tokenizer": run_tokenizer,
         "vae": run_vae,
+        "decoder": run_decoder,
         "clip": run_clip,
         "base": run_base,
         "finetune": lambda work, recipe: run_finetune(work, recipe, specimens),

@@ -19,7 +19,8 @@ from probes.toyworld.training.tokenizer import CONTEXT_LENGTH, encode, train_tok
 def trained(tmp_path_factory):
     work = tmp_path_factory.mktemp("training")
     budget = {
-        "drawings": 260, "vae-steps": 2, "vae-batch": 4, "clip-steps": 2, "clip-batch": 8, "base-steps": 3,
+        "drawings": 260, "vae-steps": 2, "vae-batch": 4, "decoder-steps": 2, "clip-steps": 2, "clip-batch": 8,
+        "base-steps": 3,
         "finetune-clip-steps": 2, "finetune-steps": 2, "batch": 4,
     }  # fmt: skip
     arguments = [part for name, value in budget.items() for part in (f"--{name}", str(value))]

@@ -66,6 +66,45 @@ def train_vae(
     return vae
 
 
+def refine_decoder(
+    vae: AutoencoderKL,
+    drawings: Drawings,
+    budget: Budget,
+    folder: Path,
+    *,
+    batch_size: int = 16,
+    learning_rate: float = 1e-3,
+    noise: float = 0.05,
+    device: str = "cpu",
+    seed: int = 0,
+) -> None:
+    """Go on training the decoder alone; the latents, and so any denoiser trained on them, stay as they are.
+
+    ``noise`` is the standard deviation of what is added to the mean latents, in units of the latents' own, so that
+    the decoder forgives a denoiser's small errors.
+    """
+    torch.manual_seed(seed + 1000 * rank())
+    rng = np.random.default_rng(seed + 1000 * rank())
+    vae.to(device, memory_format=torch.channels_last).requires_grad_(False)
+    decoder = torch.nn.ModuleList([vae.decoder, vae.post_quant_conv]).requires_grad_(True)
+    average = MovingAverage(decoder, 0.99)
+    scale = noise / vae.config.scaling_factor
+
+    def loss_of(step: int) -> dict[str, torch.Tensor]:
+        pixels = drawings.pixels(rng.integers(len(drawings.captions), size=batch_size), device)
+        pixels = pixels.to(memory_format=torch.channels_last)
+        with torch.autocast(torch.device(device).type, torch.bfloat16):
+            with torch.no_grad():
+                mean = vae.encode(pixels).latent_dist.mean
+            error = vae.decode(mean + scale * torch.randn_like(mean)).sample.float() - pixels
+        absolute, squared = error.abs().mean(), error.square().mean()
+        return {"loss": absolute + squared, "absolute": absolute}
+
+    train_loop(decoder, loss_of, budget, Log(folder / "decoder.log.jsonl"), learning_rate, 0.0, average)
+    average.copy_to(decoder)
+    vae.requires_grad_(True).eval()
+
+
 @torch.no_grad()
 def encode_latents(
     vae: AutoencoderKL, drawings: Drawings, rows: np.ndarray, device: str = "cpu", scaled: bool = True
