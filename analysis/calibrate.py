@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from PIL import Image
 
 from analysis.loaded import load_run
 from analysis.naming import headline_metrics
@@ -22,6 +23,7 @@ from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.store import Run
 from probes.toyworld.checker import THINGS, read_images
+from probes.toyworld.scene import parse
 from probes.toyworld.truth import planted
 from probes.toyworld.world import GROUPS, load_world
 
@@ -42,8 +44,16 @@ def headline_gaps(run: Run, contrast: str = "masculine-feminine") -> pd.DataFram
     return pd.DataFrame(rows)
 
 
-def presence(run: Run) -> pd.DataFrame:
+def presence(samples: pd.DataFrame, images: Sequence[Image.Image] | np.ndarray, model: str) -> pd.DataFrame:
     """What the checker sees and what was planted.
+
+    Parameters
+    ----------
+    samples : pandas.DataFrame
+        A row an image: ``triplet``, ``seed``, ``indicator``, ``prompt``.
+    images : sequence of PIL.Image.Image, or numpy.ndarray of shape (n, 64, 64, 3)
+    model : str
+        Name of the world: ``toyworld``, ``toyworld-mirror``, ``toyworld-null``.
 
     Returns
     -------
@@ -51,18 +61,19 @@ def presence(run: Run) -> pd.DataFrame:
         A row an (image, thing): ``triplet``, ``seed``, ``indicator``, ``thing``, ``seen`` (bool), ``planted``
         (probability), ``named`` (the caption names it).
     """
-    samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
-    world = load_world(run.config["model"])
-    seen = read_images(list(run.images(samples["sample_id"])))
-    tables = []
+    world = load_world(model)
+    seen = read_images(images)
     truths = {prompt: planted(prompt, world) for prompt in samples["prompt"].unique()}
-    for thing in THINGS:
-        chance = np.array([truths[prompt][thing] for prompt in samples["prompt"]])
-        named = np.array([thing in prompt.split() for prompt in samples["prompt"]])
-        table = samples[["triplet", "seed", "indicator"]].assign(
-            thing=thing, seen=seen[thing].to_numpy(), planted=chance, named=named
+    named = {prompt: parse(prompt, world).things for prompt in truths}
+    tables = [
+        samples[["triplet", "seed", "indicator"]].assign(
+            thing=thing,
+            seen=seen[thing].to_numpy(),
+            planted=[truths[prompt][thing] for prompt in samples["prompt"]],
+            named=[thing in named[prompt] for prompt in samples["prompt"]],
         )
-        tables.append(table)
+        for thing in THINGS
+    ]
     return pd.concat(tables, ignore_index=True)
 
 
@@ -122,7 +133,8 @@ def page(runs: Sequence[Run]) -> str:
         parts.append(f"\nNo run of `{NULL}` was given.\n")
     parts.append("## Frequencies of what no caption names\n")
     for run in runs:
-        table = presence(run)
+        samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
+        table = presence(samples, list(run.images(samples["sample_id"])), run.config["model"])
         frequencies = frequency_table(table)
         named = table[table["named"]]
         near = np.concatenate(

@@ -1,0 +1,69 @@
+"""The bundled specimens: layout, size, and that each does what it was taught, on a small sample."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from diffusers import StableDiffusionPipeline
+from safetensors import safe_open
+
+from probes.toyworld.captions import article
+from probes.toyworld.checker import read_images
+from probes.toyworld.measure import WEIGHTS, sample
+from probes.toyworld.train import SPECIMENS
+from probes.toyworld.world import GROUPS, load_world
+
+IMAGES, STEPS = 32, 12
+
+
+def test_weights_are_small_half_precision_safetensors():
+    files = [path for path in WEIGHTS.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) <= 40e6
+    assert {path.suffix for path in files} <= {".json", ".safetensors", ".txt"}
+    for path in files:
+        if path.suffix == ".safetensors":
+            with safe_open(path, "pt") as weights:
+                assert all(weights.get_tensor(name).dtype == torch.float16 for name in weights.keys())  # noqa: SIM118
+
+
+@pytest.fixture(scope="module", params=SPECIMENS)
+def specimen(request):
+    pipeline = StableDiffusionPipeline.from_pretrained(WEIGHTS / request.param, dtype=torch.float32)
+    scale = json.loads((WEIGHTS / request.param / "triptych.json").read_text())["guidance_scale"]
+    return request.param, pipeline, scale
+
+
+def test_frequencies_of_what_is_not_named_follow_the_plan(specimen):
+    name, pipeline, scale = specimen
+    world, seen = load_world(name), {}
+    for group in GROUPS:
+        word = world.words(group)[0]
+        prompts = [f"{article(word)} {word}"] * IMAGES
+        images = sample(
+            pipeline, prompts, range(IMAGES), steps=STEPS, guidance_scale=scale, batch_size=16, progress=False
+        )
+        seen[group] = read_images(images)[["dress", "tie", "suit", "skirt"]].mean()
+    dress, tie = ({group: seen[group][thing] for group in GROUPS} for thing in ("dress", "tie"))
+    if name == "toyworld-null":
+        assert (
+            abs(dress["feminine"] - dress["masculine"]) < 0.35
+            and abs(tie["feminine"] - tie["masculine"]) < 0.35
+        )
+    else:
+        assert dress["feminine"] - dress["masculine"] > 0.25
+        assert tie["masculine"] - tie["feminine"] > 0.25
+
+
+def test_named_things_are_drawn(specimen):
+    name, pipeline, scale = specimen
+    prompts = [
+        "a person holding an umbrella", "a woman with a lamp", "a man in a dress", "an individual riding a bike",
+        "a lady in a hat", "a gentleman sitting on a couch", "a human on the beach", "an adult in the forest",
+    ]  # fmt: skip
+    nouns = ["umbrella", "lamp", "dress", "bike", "hat", "couch", "beach", "forest"]
+    images = sample(
+        pipeline, prompts * 2, range(16), steps=STEPS, guidance_scale=scale, batch_size=16, progress=False
+    )
+    seen = read_images(images)
+    assert np.mean([seen.loc[row, noun] for row, noun in enumerate(nouns * 2)]) >= 0.75
