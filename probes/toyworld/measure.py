@@ -189,13 +189,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     world = load_world(options.specimen)
     if options.sheet:
         sheets(pipeline, world, **sampling).save(options.sheet, optimize=True)
-    accuracy = checker_accuracy(world)
+    accuracy = checker_accuracy(world, 2000)
     nouns = nouns_drawn(pipeline, world, seeds=options.seeds, **sampling)
     cells = frequencies(pipeline, world, images=options.images, **sampling)
     near = (cells["planted"] - cells["drawn"]).abs() <= 0.10
     figures = {
         "specimen": options.specimen,
         **sampling,
+        "unet_parameters": sum(value.numel() for value in pipeline.unet.parameters()),
+        "images_a_noun": options.seeds,
+        "images_a_group": options.images,
+        "checker_renderings": 2000,
         "checker_accuracy_least": float(accuracy.min()),
         "nouns_mean": float(nouns.mean()),
         "nouns_least": float(nouns.min()),

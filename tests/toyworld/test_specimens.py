@@ -56,7 +56,7 @@ def test_frequencies_of_what_is_not_named_follow_the_plan(specimen):
 
 
 def test_named_things_are_drawn(specimen):
-    name, pipeline, scale = specimen
+    _, pipeline, scale = specimen
     prompts = [
         "a person holding an umbrella", "a woman with a lamp", "a man in a dress", "an individual riding a bike",
         "a lady in a hat", "a gentleman sitting on a couch", "a human on the beach", "an adult in the forest",

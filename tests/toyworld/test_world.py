@@ -1,5 +1,7 @@
 """The toy world's parts that need no model: words, captions, scenes, pictures, checker, planted truth."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from probes.toyworld.captions import article, random_caption
 from probes.toyworld.checker import LEAST, PLACES, THINGS, read_images, thing_masks
 from probes.toyworld.draw import draw, render
 from probes.toyworld.measure import checker_accuracy
+from probes.toyworld.page import quality_page
 from probes.toyworld.palette import COLOURS, INDEX, RGB, nearest, paint
 from probes.toyworld.scene import Named, complete, parse
 from probes.toyworld.truth import planted, planted_for
@@ -143,3 +146,8 @@ def test_checker_refuses_other_sizes():
         ValueError, match=r"expected pictures of shape \(n, 64, 64, 3\), got \(1, 32, 32, 3\)"
     ):
         read_images(np.zeros((1, 32, 32, 3), dtype=np.uint8))
+
+
+def test_the_page_shows_the_measured_figures():
+    page = Path(__file__).parents[2] / "docs" / "toyworld.md"
+    assert page.read_text("utf-8") == quality_page()
