@@ -117,6 +117,9 @@ class Sampler(_Section):
     guidance_scale: Annotated[float, Field(ge=0)] | None = None
     scheduler: str | None = None
     negative_prompt: str = ""
+    noise: Literal["own", "shared"] = (
+        "own"  # own: each prompt and seed its own noise; shared: one for each seed
+    )
     height: Positive | None = None
     width: Positive | None = None
 

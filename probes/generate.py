@@ -195,6 +195,7 @@ def _fields(config: Config, loaded: models.Loaded) -> dict[str, Any]:
         "sampler.guidance_scale": sampler.guidance_scale,
         "sampler.scheduler": [loaded.scheduler["class"], loaded.scheduler["set"]],
         "sampler.negative_prompt": sampler.negative_prompt,
+        "sampler.noise": sampler.noise,
         "sampler.height": sampler.height,
         "sampler.width": sampler.width,
         "capture.sites": capture.sites,
@@ -296,7 +297,7 @@ def _draw(job: Job, members: list[Sample], bar: tqdm) -> tuple[np.ndarray, Probe
             # SDXL tells an empty negative prompt from none
             negative_prompt=[negative] * len(members) if negative else None,
             # one generator an image, made on the CPU so that every device starts from the same noise
-            generator=[torch.Generator("cpu").manual_seed(sample.seed) for sample in members],
+            generator=[torch.Generator("cpu").manual_seed(sample.noise_seed) for sample in members],
             num_inference_steps=config.sampler.steps,
             guidance_scale=config.sampler.guidance_scale,
             height=config.sampler.height,

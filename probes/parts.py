@@ -40,6 +40,7 @@ SAMPLES = pa.schema(
         ("prompt", pa.string()),
         ("negative_prompt", pa.string()),
         ("seed", pa.int64()),
+        ("noise_seed", pa.int64()),
         ("tokens", pa.list_(pa.string())),
         ("words", pa.list_(pa.string())),
         ("word_positions", pa.list_(pa.list_(pa.int32()))),

@@ -147,6 +147,7 @@ def samples_table(plan: Plan) -> pa.Table:
                 "prompt": prompt,
                 "negative_prompt": "",
                 "seed": s,
+                "noise_seed": s,
                 "tokens": ["<|startoftext|>", *(f"{word}</w>" for word in words), "<|endoftext|>"],
                 "words": words,
                 "word_positions": [[i + 1] for i in range(len(words))],

@@ -43,7 +43,7 @@ def test_images_are_those_of_the_plain_pipeline(whole, saved):
     first = samples[:6]  # the first batch: two draws of three
     images = pipe(
         prompt=list(first["prompt"]),
-        generator=[torch.Generator().manual_seed(int(seed)) for seed in first["seed"]],
+        generator=[torch.Generator().manual_seed(int(seed)) for seed in first["noise_seed"]],
         num_inference_steps=2,
         output_type="np",
     ).images
@@ -98,8 +98,27 @@ def test_without_guidance_and_words(saved, tmp_path):
     assert (set(kept["site"]), len(kept)) == ({"latent"}, 9)
     latents = kept["values"].iloc[0].reshape(kept["shape"].iloc[0])
     assert latents.shape == (2, 4, 16, 16)
-    noise = torch.randn((1, 4, 16, 16), generator=torch.Generator().manual_seed(0))[0]
+    seed = int(run.samples(["noise_seed"])["noise_seed"].iloc[0])
+    noise = torch.randn((1, 4, 16, 16), generator=torch.Generator().manual_seed(seed))[0]
     np.testing.assert_allclose(latents[0], noise, rtol=1e-6)
+
+
+def test_prompts_have_noise_of_their_own_unless_it_is_shared(saved, tmp_path):
+    for noise, different in (("own", 4), ("shared", 2)):
+        config = settings(
+            saved(),
+            prompts=["a {person}", "a {person} in a hat"],
+            seeds=[0, 1],
+            sampler={"steps": 1, "noise": noise},
+            capture={"words": False, "sites": ["latent.final"], "keep": ["latent"]},
+        )
+        run = Run.open(generated(tmp_path / noise, config).path)
+        starts = run.kept()["values"].map(lambda values: tuple(values[:8]))
+        samples = run.samples(["triplet", "seed", "noise_seed"])
+        assert starts.nunique() == samples["noise_seed"].nunique() == different
+        assert (samples.groupby(["triplet", "seed"])["noise_seed"].nunique() == 1).all()
+        if noise == "shared":
+            assert (samples["noise_seed"] == samples["seed"]).all()
 
 
 def test_only_the_sites_asked_for(saved, tmp_path):
