@@ -22,7 +22,7 @@ def _pick(rng: np.random.Generator, items):
 
 
 def _attribute_phrases(world: World, rng: np.random.Generator) -> list[str]:
-    count = rng.choice(3, p=[0.30, 0.50, 0.20])
+    count = rng.choice(4, p=[0.15, 0.35, 0.35, 0.15])
     names = list(world.attributes)
     chosen: list[str] = []
     for _ in range(count):
@@ -38,7 +38,7 @@ def _attribute_phrases(world: World, rng: np.random.Generator) -> list[str]:
 
 
 def _object_phrases(world: World, rng: np.random.Generator, taken: set[str]) -> list[str]:
-    count = rng.choice(3, p=[0.20, 0.50, 0.30])
+    count = rng.choice(3, p=[0.15, 0.45, 0.40])
     names = [name for name in world.objects if world.objects[name]["at"] not in taken]
     chosen: list[str] = []
     for _ in range(count):
