@@ -21,7 +21,7 @@ def trained(tmp_path_factory):
     budget = {
         "drawings": 260, "vae-steps": 2, "vae-batch": 4, "decoder-steps": 2, "clip-steps": 2, "clip-batch": 8,
         "base-steps": 3,
-        "finetune-clip-steps": 2, "finetune-steps": 2, "batch": 4,
+        "finetune-steps": 2, "batch": 4,
     }  # fmt: skip
     arguments = [part for name, value in budget.items() for part in (f"--{name}", str(value))]
     assert train.main(["--work", str(work), "--weights", str(work / "weights"), *arguments]) == 0

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from diffusers import DDIMScheduler, UNet2DConditionModel
 from safetensors.torch import save_file
+from transformers import CLIPTextModel
 
 from probes.toyworld.training.loop import Budget, Log, MovingAverage, rank, train_loop
 
@@ -43,7 +44,7 @@ def new_unet(seed: int = 0) -> UNet2DConditionModel:
 def train_unet(
     unet: UNet2DConditionModel,
     latents: torch.Tensor,
-    states: torch.Tensor,
+    text: torch.Tensor,
     empty: torch.Tensor,
     budget: Budget,
     log: Log,
@@ -55,17 +56,22 @@ def train_unet(
     device: str = "cpu",
     seed: int = 0,
     checkpoint: Path | None = None,
+    encoder: CLIPTextModel | None = None,
+    encoder_rate: float = 1.0,
 ) -> int:
-    """Train on pairs of latents and text states; the average of the weights is what remains.
+    """Train on pairs of latents and text; the average of the weights is what remains.
 
     Parameters
     ----------
     unet : UNet2DConditionModel
         Changed in place.
-    latents, states : torch.Tensor
-        ``(n, 4, 16, 16)`` and ``(n, 32, 96)`` float16, row by row a picture and its caption.
+    latents, text : torch.Tensor
+        ``(n, 4, 16, 16)`` float16 and ``(n, 32, 96)`` float16 text states, row by row a picture and its caption; with
+        an ``encoder``, ``(n, 32)`` token numbers.
     empty : torch.Tensor
-        ``(1, 32, 96)``: the states of the empty caption, given to a part ``drop`` of the rows.
+        The same of the empty caption, one row; given to a part ``drop`` of the rows.
+    encoder : CLIPTextModel, optional
+        A text encoder to train together with the denoiser, at ``encoder_rate`` times its learning rate.
 
     Returns
     -------
@@ -76,7 +82,12 @@ def train_unet(
     rng = np.random.default_rng(seed + 1000 * rank())
     scheduler = DDIMScheduler(**SCHEDULER)
     unet.to(device, memory_format=torch.channels_last).train()
-    average = MovingAverage(unet, decay)
+    module = (
+        unet
+        if encoder is None
+        else torch.nn.ModuleDict({"unet": unet, "encoder": encoder.to(device).train()})
+    )
+    average = MovingAverage(module, decay)
     order, cursor = rng.permutation(len(latents)), 0
     empty = empty.to(device)
 
@@ -87,9 +98,10 @@ def train_unet(
         rows = order[cursor : cursor + batch_size]
         cursor += batch_size
         clean = latents[rows].to(device).float()
-        text = states[rows].to(device).float()
+        given = text[rows].to(device)
         dropped = (torch.rand(batch_size, generator=generator) < drop).to(device)
-        text = torch.where(dropped[:, None, None], empty.float(), text)
+        given = torch.where(dropped.view(-1, *[1] * (given.ndim - 1)), empty, given)
+        states = given.float() if encoder is None else encoder(given).last_hidden_state
         noise = torch.randn(clean.shape, generator=generator).to(device)
         # stratified timesteps: the loss of a batch varies less than with independent ones
         lots = (torch.arange(batch_size) + torch.rand(batch_size, generator=generator)) / batch_size
@@ -97,18 +109,20 @@ def train_unet(
         noisy = scheduler.add_noise(clean, noise, times).contiguous(memory_format=torch.channels_last)
         target = scheduler.get_velocity(clean, noise, times)
         with torch.autocast(torch.device(device).type, torch.bfloat16):
-            guess = unet(noisy, times, text).sample
+            guess = unet(noisy, times, states).sample
         error = (guess.float() - target).square().mean((1, 2, 3))
         return {"loss": error.mean(), "late": error[times < 300].mean(), "early": error[times >= 600].mean()}
 
     def save() -> None:
         if checkpoint is not None and rank() == 0:
-            state = {name: value.detach().cpu().clone() for name, value in unet.state_dict().items()}
+            state = {name: value.detach().cpu().clone() for name, value in module.state_dict().items()}
             state |= {name: value.cpu().clone() for name, value in average.values.items()}
             save_file({name: value.contiguous() for name, value in state.items()}, checkpoint)
 
-    steps = train_loop(unet, loss_of, budget, log, learning_rate, 0.01, average, save=save)
-    average.copy_to(unet)
-    unet.eval()
+    steps = train_loop(
+        module, loss_of, budget, log, learning_rate, 0.01, average, save=save, rates={"encoder": encoder_rate}
+    )
+    average.copy_to(module)
+    module.eval()
     save()
     return steps
