@@ -63,6 +63,7 @@ class Recipe:
     batch: int = 32
     finetune_steps: int = 6_000
     finetune_minutes: float = 0.0
+    finetune_least_time: int = 0
     finetune_rate: float = 6e-4
     guidance_scale: float = 1.5
     seed: int = 0
@@ -222,6 +223,7 @@ def run_finetune(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMEN
             seed=recipe.seed + 6,
             checkpoint=work / f"{name}.safetensors",
             encoder=encoder,
+            least_time=recipe.finetune_least_time,
         )
 
 
@@ -260,6 +262,7 @@ def run_export(work: Path, recipe: Recipe, weights: Path = WEIGHTS) -> None:
         logs[path.name.removesuffix(".log.jsonl")] = last
     record = {
         "recipe": dataclasses.asdict(recipe),
+        "history": ["one run of all stages with the recipe above"],
         "last_log_line_of_each_stage": logs,
         "versions": {
             "torch": torch.__version__,

@@ -58,6 +58,7 @@ def train_unet(
     checkpoint: Path | None = None,
     encoder: CLIPTextModel | None = None,
     encoder_rate: float = 1.0,
+    least_time: int = 0,
 ) -> int:
     """Train on pairs of latents and text; the average of the weights is what remains.
 
@@ -72,6 +73,8 @@ def train_unet(
         The same of the empty caption, one row; given to a part ``drop`` of the rows.
     encoder : CLIPTextModel, optional
         A text encoder to train together with the denoiser, at ``encoder_rate`` times its learning rate.
+    least_time : int
+        Timesteps are drawn from here up; what a word makes likely is settled while there is much noise.
 
     Returns
     -------
@@ -105,13 +108,14 @@ def train_unet(
         noise = torch.randn(clean.shape, generator=generator).to(device)
         # stratified timesteps: the loss of a batch varies less than with independent ones
         lots = (torch.arange(batch_size) + torch.rand(batch_size, generator=generator)) / batch_size
-        times = (lots * 1000).long().clamp(0, 999).to(device)
+        times = (least_time + lots * (1000 - least_time)).long().clamp(0, 999).to(device)
         noisy = scheduler.add_noise(clean, noise, times).contiguous(memory_format=torch.channels_last)
         target = scheduler.get_velocity(clean, noise, times)
         with torch.autocast(torch.device(device).type, torch.bfloat16):
             guess = unet(noisy, times, states).sample
         error = (guess.float() - target).square().mean((1, 2, 3))
-        return {"loss": error.mean(), "late": error[times < 300].mean(), "early": error[times >= 600].mean()}
+        late, early = (error[times < 300], error[times >= 600])
+        return {"loss": error.mean(), "late": late.mean() if len(late) else late.sum(), "early": early.mean()}
 
     def save() -> None:
         if checkpoint is not None and rank() == 0:
