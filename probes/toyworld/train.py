@@ -252,6 +252,10 @@ def run_export(work: Path, recipe: Recipe, weights: Path = WEIGHTS) -> None:
     for name in SPECIMENS:
         pipeline = assemble(work, work / f"{name}.safetensors")
         pipeline.to(torch.float16).save_pretrained(weights / name, safe_serialization=True)
+        for path in (weights / name).rglob("*.json"):  # diffusers notes where a part was loaded from
+            content = json.loads(path.read_text())
+            if content.pop("_name_or_path", None) is not None:
+                path.write_text(json.dumps(content, indent=2) + "\n")
         recommended = {"guidance_scale": recipe.guidance_scale, "world": name}
         (weights / name / "triptych.json").write_text(json.dumps(recommended, indent=1) + "\n")
     tokenizer = _tokenizer(work)
