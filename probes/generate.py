@@ -34,6 +34,7 @@ from probes.store import Run
 _CPU_IMAGES = 1.0
 _GPU_BYTES_PER_IMAGE = 2.5e9
 _REFERENCE_AREA = 64 * 64
+_SMALL = 50_000_000  # parameters of a U-Net that one thread serves best
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def generate(
         images=len(samples),
     )
     left = sum(len(draw) for index in todo for draw in chunks[index])
-    with _steady(), _bar(len(samples), len(samples) - left, progress and bool(todo)) as bar:
+    with _steady(loaded.pipe), _bar(len(samples), len(samples) - left, progress and bool(todo)) as bar:
         for index in todo:
             _part(run, job, index, chunks[index], bar)
     rundir.reached(run, "generated", monotonic() - began)
@@ -343,18 +344,28 @@ def _fits(members: list[Sample]) -> Iterator[None]:
 
 
 @contextmanager
-def _steady() -> Iterator[None]:
-    """The same input gives the same bits: deterministic kernels, no search for the fastest."""
+def _steady(pipe: Any) -> Iterator[None]:
+    """The same input gives the same bits: deterministic kernels, no search for the fastest.
+
+    On a CPU a small U-Net is given one thread: on a busy machine several wait for one another for minutes.
+    """
     cudnn = torch.backends.cudnn
-    before = cudnn.deterministic, cudnn.benchmark
+    before = cudnn.deterministic, cudnn.benchmark, torch.get_num_threads()
     cudnn.deterministic, cudnn.benchmark = True, False
+    torch.set_num_threads(_threads(pipe))
     try:
         yield
     finally:
-        cudnn.deterministic, cudnn.benchmark = before
+        cudnn.deterministic, cudnn.benchmark = before[:2]
+        torch.set_num_threads(before[2])
+
+
+def _threads(pipe: Any) -> int:
+    small = sum(parameter.numel() for parameter in pipe.unet.parameters()) < _SMALL
+    return 1 if small and pipe.device.type == "cpu" else torch.get_num_threads()
 
 
 def _device(loaded: models.Loaded) -> dict[str, Any]:
     cuda = loaded.device.startswith("cuda")
     name = torch.cuda.get_device_name(torch.device(loaded.device)) if cuda else "CPU"
-    return {"name": name, "torch": loaded.device, "threads": torch.get_num_threads()}
+    return {"name": name, "torch": loaded.device, "threads": _threads(loaded.pipe)}
