@@ -165,7 +165,8 @@ def page(runs: Sequence[Run]) -> str:
 
 HEAD = """# Calibration: the instrument held against a known answer
 
-Made by `python -m analysis.calibrate` from runs of `docs/calibration.yaml` on the three toyworld specimens. Planted
+Made by `python -m analysis.calibrate` from runs of `docs/calibration.yaml` (its first prompts, as many as the table
+says) on the three toyworld specimens. Planted
 frequencies are planted, not how anybody looks. *Seen* is what the exact checker reads in the generated images.
 """
 GAPS_NOTE = """
