@@ -124,13 +124,14 @@ def test_killed_at_random_moments_and_started_again(whole, yaml_file, tmp_path):
     path, expected = tmp_path / "run", stored(whole["path"])
     rng = random.Random(time.time_ns())
     reached = set()
-    for attempt in range(4):
+    kills = int(os.environ.get("TRIPTYCH_KILLS", "4"))
+    for attempt in range(kills):
         process = start(yaml_file, "--out", path, start_new_session=True)
         # the moments lie after the model is loaded; before that nothing is written
         file, before = path / "run.json", (path / "run.json").stat().st_mtime_ns if attempt else 0
         while process.poll() is None and (not file.exists() or file.stat().st_mtime_ns == before):
             time.sleep(0.02)
-        time.sleep(rng.uniform(0, 0.5) if attempt < 3 else rng.uniform(0, 5))
+        time.sleep(rng.uniform(0, 0.5) if attempt < kills - 1 else rng.uniform(0, 5))
         process.kill()
         process.communicate()
         # a file that was being written is left under a temporary name, which the next start removes

@@ -1,6 +1,8 @@
 """The training scripts, from nothing to three specimens, with budgets of a few steps."""
 
 import json
+import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,10 +11,14 @@ from diffusers import StableDiffusionPipeline
 from safetensors.torch import load_file
 
 from probes.toyworld import train
+from probes.toyworld.draw import draw
+from probes.toyworld.palette import INDEX
+from probes.toyworld.scene import complete, parse
 from probes.toyworld.training.clip import embed_captions, new_clip, text_encoder
-from probes.toyworld.training.data import make_drawings
+from probes.toyworld.training.data import make_drawings, small_zones
 from probes.toyworld.training.loop import Budget, MovingAverage
 from probes.toyworld.training.tokenizer import CONTEXT_LENGTH, encode, train_tokenizer
+from probes.toyworld.world import load_world
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +27,7 @@ def trained(tmp_path_factory):
     budget = {
         "drawings": 260, "vae-steps": 2, "vae-batch": 4, "decoder-steps": 2, "clip-steps": 2, "clip-batch": 8,
         "base-steps": 3,
-        "finetune-steps": 2, "batch": 4,
+        "finetune-steps": 2, "finetune-drawings": 260, "batch": 4,
     }  # fmt: skip
     arguments = [part for name, value in budget.items() for part in (f"--{name}", str(value))]
     assert train.main(["--work", str(work), "--weights", str(work / "weights"), *arguments]) == 0
@@ -51,6 +57,39 @@ def test_specimens_share_base_and_autoencoder_and_differ_in_what_was_tuned(train
     assert all(torch.equal(first[key], second[key]) for key in first)
     first, second = (weights(name, "unet") for name in train.SPECIMENS[:2])
     assert any(not torch.equal(first[key], second[key]) for key in first)
+
+
+def test_training_goes_on_from_exported_weights(trained, tmp_path):
+    weights = tmp_path / "weights"
+    shutil.copytree(trained / "weights", weights)
+    arguments = "--stage resume finetune export --specimen toyworld-mirror --finetune-steps 2 --batch 4"
+    arguments += f" --finetune-drawings 20 --weights {weights} --work {tmp_path / 'work'}"
+    (tmp_path / "work").mkdir()
+    for name in ("toyworld", "toyworld-null"):  # not trained again
+        shutil.copy(trained / f"{name}.safetensors", tmp_path / "work")
+    before = load_file(weights / "toyworld-null" / "unet" / WEIGHTS)
+    assert train.main(arguments.split()) == 0
+    base = load_file(tmp_path / "work" / "base.safetensors")
+    assert all(torch.equal(base[f"unet.{name}"], value.float()) for name, value in before.items())
+    history = json.loads((weights / "recipe.json").read_text())["history"]
+    assert [line.split(":")[0] for line in history] == [
+        "tokenizer", "vae", "decoder", "clip", "base", "finetune", "resume", "finetune"
+    ]  # fmt: skip
+
+
+def test_small_zones_hold_what_is_worn_and_depend_on_nothing_by_lot():
+    world = load_world("toyworld")
+    rng = np.random.default_rng(0)
+    for caption in ("a woman in a dress", "a man holding a cup", "two people with a tie on the beach"):
+        named = parse(caption, world)
+        for _ in range(20):
+            scene = complete(named, world, rng)
+            zones = small_zones(named, scene)
+            other = replace(complete(named, world, rng), looks=scene.looks)
+            assert (small_zones(named, other) == zones).all()
+            shown = np.isin(draw(scene), [INDEX[n] for n in ("tie", "gloves", "mask", "boots", "cup")])
+            assert not (shown.reshape(16, 4, 16, 4).any((1, 3)) & ~zones).any()
+        assert 0.02 < zones.mean() < 0.5
 
 
 def test_the_text_tower_in_transformers_equals_open_clip():

@@ -1,6 +1,6 @@
 """Training data: captions with the scenes that go with them, drawn once and kept as palette indices."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -8,7 +8,7 @@ import torch
 from probes.toyworld.captions import random_caption
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.palette import RGB
-from probes.toyworld.scene import complete
+from probes.toyworld.scene import Named, Scene, complete
 from probes.toyworld.world import load_world
 
 
@@ -16,11 +16,13 @@ from probes.toyworld.world import load_world
 class Drawings:
     """Captions and pictures of one world.
 
-    ``indices`` is ``(n, 64, 64)`` uint8; :meth:`pixels` gives ``(k, 3, 64, 64)`` float32 in [-1, 1].
+    ``indices`` is ``(n, 64, 64)`` uint8; :meth:`pixels` gives ``(k, 3, 64, 64)`` float32 in [-1, 1]. ``zones`` is
+    ``(n, 16, 16)`` bool, see :func:`small_zones`.
     """
 
     captions: list[str]
     indices: np.ndarray
+    zones: np.ndarray
 
     def pixels(self, rows: np.ndarray, device: str | torch.device = "cpu") -> torch.Tensor:
         """The pictures at ``rows``."""
@@ -28,13 +30,37 @@ class Drawings:
         return image.permute(0, 3, 1, 2).float().div_(127.5).sub_(1.0)
 
 
+def small_zones(named: Named, scene: Scene) -> np.ndarray:
+    """Where small things can be: feet, hands, neck, face, head, and what a hand holds where the caption says so.
+
+    The zones follow from the caption and the figure's place alone, not from what the figure happens to wear or on
+    which side a thing happens to be, so a loss that counts them more has the same optimum.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``(16, 16)`` bool, a cell for each cell of the latents (4 × 4 pixels).
+    """
+    objects = {name: "centre" for slot, name in named.objects.items() if slot == "wide"}
+    plain = replace(scene, wears=dict.fromkeys(scene.wears, "none"), objects=objects)
+    worn = {"feet": "boots", "hands": "gloves", "neck": "tie", "face": "mask", "head": "hat"}
+    zones = draw(replace(plain, wears=plain.wears | worn)) != draw(plain)
+    if "held" in named.objects:
+        for side in ("left", "right"):
+            zones |= draw(replace(plain, objects=objects | {named.objects["held"]: side})) != draw(plain)
+    return zones.reshape(16, 4, 16, 4).any((1, 3))
+
+
 def make_drawings(world_name: str, count: int, seed: int) -> Drawings:
     """Draw ``count`` captions and pictures of a world from a seed."""
     world = load_world(world_name)
     rng = np.random.default_rng(seed)
     captions, indices = [], np.empty((count, SIZE, SIZE), dtype=np.uint8)
+    zones = np.empty((count, 16, 16), dtype=bool)
     for row in range(count):
         caption, named = random_caption(world, rng)
         captions.append(caption)
-        indices[row] = draw(complete(named, world, rng))
-    return Drawings(captions, indices)
+        scene = complete(named, world, rng)
+        indices[row] = draw(scene)
+        zones[row] = small_zones(named, scene)
+    return Drawings(captions, indices, zones)
