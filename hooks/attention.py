@@ -1,230 +1,216 @@
-"""Word maps: which parts of the latent each token's cross-attention looks at while the image is drawn.
+"""Attention probabilities from the outputs of an attention's projections, summed while the pipeline draws.
 
-DAAM, "What the DAAM: Interpreting Stable Diffusion Using Cross Attention" (Tang et al., ACL 2023, section
-2.2), as its own code (daam 0.2.0) computes it: softmax probabilities of the conditional rows, summed over
-the steps, every head's map resized bicubically to the latent and clamped at 0, then the mean over layers
-and heads. The cross-attentions of the down and up blocks enter; layers at an eighth of the latent's
-resolution do not, nor, as in the paper's sum, the mid block.
-
-Deviations: probabilities are computed in float32 whatever the model's dtype; latents need not be square.
-
-The queries and keys are the outputs of `to_q` and `to_k`, read by forward hooks beside whatever attention
-processor the pipeline runs. Memory does not grow with the steps: (tokens, h, w) of a row for all
-full-resolution layers together (there resizing and clamping change nothing), and (heads, tokens, h, w) of a
-row for each smaller layer.
+Queries and keys are read by forward hooks on `to_q` and `to_k` (or the fused `to_kv`, `to_qkv`), beside
+whatever attention processor the pipeline runs; the softmax is taken anew in float32 whatever the model's
+dtype, of the prompts' rows alone, in chunks that fit a processor's cache (on a GPU, larger ones).
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from hooks.batch import Call
+from hooks.choice import MapChoice
+from hooks.definitions import Definition
 from hooks.errors import HookError
-from hooks.sites import cross_attentions, module_at
+from hooks.layers import AttentionLayer, attention_layers
+from hooks.sums import DefinitionSums, KeptSums
 
-DEFINITION = "daam"
-VERSION = "1"
-LEFT_OUT_FACTOR = 8
-MAX_ELEMENTS = 2**27  # of the probabilities held at once: 512 MiB in float32
+CHUNK_ON_CPU = 2**17  # probabilities worked on at once: 512 KiB in float32, twice
+CHUNK = 2**24  # on any other device: 64 MiB, twice
 
-
-@dataclass(frozen=True)
-class WordMaps:
-    """Heat maps of every token of every row.
-
-    Attributes
-    ----------
-    values : ndarray, shape (rows, n_tokens, h, w), float32
-        Raw sums of probabilities, before any min-max; (h, w) is the latent's size. All positions of the
-        prompt are there, start, end and padding included.
-    layers : tuple of str
-        Addresses of the cross-attentions that entered.
-    definition, version : str
-    """
-
-    values: np.ndarray
-    layers: tuple[str, ...]
-    definition: str = DEFINITION
-    version: str = VERSION
-
-    def heat(self, row: int) -> np.ndarray:
-        """Maps of one row of the batch, shape (n_tokens, h, w), float32, at least 0."""
-        if not 0 <= row < len(self.values):
-            raise HookError(f"row: expected one of the batch's {len(self.values)} rows, but got {row}")
-        return self.values[row]
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The UNet call under way: conditional rows are the last `rows` of `rows * branches`."""
-
-    rows: int
-    branches: int
-    height: int
-    width: int
-
-    def conditional(self, values: Tensor, address: str) -> Tensor:
-        if values.shape[0] != self.rows * self.branches:
-            raise HookError(
-                f"{address}: expected {self.rows * self.branches} rows "
-                f"({self.branches} x {self.rows} of the batch), but got {values.shape[0]}"
-            )
-        return values[-self.rows :] if self.branches > 1 else values
+Where = tuple[slice, slice, slice]
 
 
 class AttentionSums:
-    """Sums of cross-attention probabilities over the UNet calls of one block."""
-
-    def __init__(self, pipe: Any, batch: Callable[[], Batch | None]) -> None:
-        self._layers = [
-            (address, module_at(pipe, path))
-            for address, path in cross_attentions(pipe)
-            if not address.startswith("unet.mid")
-        ]
-        self._batch = batch
-        self._queries: dict[str, Tensor] = {}
-        self._full: Tensor | None = None  # (rows, h * w, tokens), all full-resolution heads together
-        self._small: dict[str, Tensor] = {}  # (rows, heads, h_l * w_l, tokens)
-        self._heads: dict[str, int] = {}
-        self._shapes: dict[str, tuple[int, int]] = {}
-        self._latent: tuple[int, int, int] | None = None
-        if not self._layers:
-            raise HookError(
-                "word_maps: the UNet's down and up blocks have no cross-attention: leave word_maps off"
-            )
-        for address, attention in self._layers:
-            if getattr(attention, "fused_projections", False):
-                raise HookError(
-                    f"{address}: to_k is fused with to_v: call pipe.unfuse_qkv_projections() first"
-                )
-            if (
-                getattr(attention, "norm_q", None) is not None
-                or getattr(attention, "norm_k", None) is not None
-            ):
-                raise HookError(
-                    f"{address}: queries and keys are normalised after projection: leave word_maps off"
-                )
-
-    def attach(self, stack: contextlib.ExitStack) -> None:
-        for address, attention in self._layers:
-            for module, hook in (
-                (attention.to_q, self._on_query(address)),
-                (attention.to_k, self._on_key(address, attention)),
-            ):
-                stack.callback(module.register_forward_hook(hook).remove)
-
-    def _on_query(self, address: str) -> Callable[..., None]:
-        def hook(module: Any, args: Any, output: Tensor) -> None:
-            if self._batch() is not None:
-                self._queries[address] = output
-
-        return hook
-
-    def _on_key(self, address: str, attention: Any) -> Callable[..., None]:
-        @torch.no_grad()
-        def hook(module: Any, args: Any, output: Tensor) -> None:
-            batch = self._batch()
-            query = self._queries.pop(address, None)
-            if batch is None or query is None:
-                return
-            size = (batch.rows, batch.height, batch.width)
-            if self._latent not in (None, size):
-                raise HookError(f"word_maps: expected latents of one size, {self._latent}, but got {size}")
-            self._latent = size
-            self._add(
-                address, attention, batch.conditional(query, address), batch.conditional(output, address)
-            )
-
-        return hook
-
-    def _add(self, address: str, attention: Any, query: Tensor, key: Tensor) -> None:
-        rows, pixels, _ = query.shape
-        factor, height, width = self._scale_of(address, pixels)
-        if factor == LEFT_OUT_FACTOR:
-            return
-        heads, tokens = attention.heads, key.shape[1]
-        self._heads[address] = heads
-        self._shapes[address] = (height, width)
-        total = self._full if factor == 1 else self._small.get(address)
-        if total is None:
-            shape = (rows, pixels, tokens) if factor == 1 else (rows, heads, pixels, tokens)
-            total = torch.zeros(shape, dtype=torch.float32, device=query.device)
-            if factor == 1:
-                self._full = total
-            else:
-                self._small[address] = total
-        per_chunk = max(1, MAX_ELEMENTS // (heads * pixels * tokens))
-        for start in range(0, rows, per_chunk):
-            part = slice(start, start + per_chunk)
-            probabilities = cross_attention_probabilities(query[part], key[part], heads, attention.scale)
-            total[part] += probabilities.sum(dim=1) if factor == 1 else probabilities
-
-    def _scale_of(self, address: str, pixels: int) -> tuple[int, int, int]:
-        """Downsampling factor and size of a layer that has so many pixels (each halving rounds up)."""
-        _, height, width = self._latent
-        factor = 1
-        while height * width > pixels and height * width > 1:
-            factor, height, width = 2 * factor, (height + 1) // 2, (width + 1) // 2
-        if height * width != pixels:
-            raise HookError(
-                f"{address}: {pixels} pixels are no halving of the latent's size {self._latent[1:]}"
-            )
-        return factor, height, width
-
-    @torch.no_grad()
-    def finish(self) -> WordMaps | None:
-        """Word maps of what was summed; None if the UNet was not called."""
-        if self._latent is None:
-            return None
-        if not self._heads:
-            raise HookError(
-                f"word_maps: every cross-attention runs at 1/{LEFT_OUT_FACTOR} of the latent and is left out"
-            )
-        rows, height, width = self._latent
-        some = self._full if self._full is not None else next(iter(self._small.values()))
-        tokens = some.shape[-1]
-        total = torch.zeros((rows, tokens, height, width), dtype=torch.float32, device=some.device)
-        if self._full is not None:
-            total += self._full.transpose(1, 2).reshape(total.shape)
-        for address, sums in self._small.items():
-            maps = sums.transpose(2, 3).unflatten(3, self._shapes[address])  # (rows, heads, tokens, h_l, w_l)
-            for row in range(rows):
-                resized = F.interpolate(maps[row].contiguous(), size=(height, width), mode="bicubic")
-                total[row] += resized.clamp_(min=0).sum(dim=0).to(total.device)
-        total /= sum(self._heads.values())
-        return WordMaps(total.cpu().numpy(), tuple(self._heads))
-
-
-def cross_attention_probabilities(query: Tensor, key: Tensor, heads: int, scale: float) -> Tensor:
-    """Softmax over the tokens of scaled query-key products, in float32.
+    """Sums of the probabilities of the UNet's cross- or self-attentions over the calls of one block.
 
     Parameters
     ----------
-    query : Tensor, shape (rows, pixels, heads * width)
-    key : Tensor, shape (rows, tokens, heads * width)
-    heads : int
-    scale : float
-        Usually 1 / sqrt(width).
+    pipe : DiffusionPipeline
+    call : callable
+        Gives the UNet call under way, or None.
+    definition : Definition, optional
+        Heat maps to sum.
+    choice : MapChoice, optional
+        Sums to keep apart.
+    kind : {"cross", "self"}
 
-    Returns
-    -------
-    Tensor, shape (rows, heads, pixels, tokens), float32; sums to 1 over the tokens
-
-    Examples
-    --------
-    >>> import torch
-    >>> query, key = torch.ones(1, 1, 2), torch.tensor([[[0.0, 0.0], [0.0, 1.0986123]]])
-    >>> cross_attention_probabilities(query, key, heads=2, scale=1.0)[0, :, 0]
-    tensor([[0.5000, 0.5000],
-            [0.2500, 0.7500]])
+    Raises
+    ------
+    HookError
+        If there is no such layer, or one whose attention is not a plain softmax.
     """
-    query = query.unflatten(2, (heads, -1)).transpose(1, 2).float()
-    key = key.unflatten(2, (heads, -1)).permute(0, 2, 3, 1).float()
-    return (query @ key * scale).softmax(dim=-1)
+
+    def __init__(
+        self,
+        pipe: Any,
+        call: Callable[[], Call | None],
+        definition: Definition | None = None,
+        choice: MapChoice | None = None,
+        kind: str = "cross",
+    ) -> None:
+        self._call, self._kind = call, kind
+        layers = attention_layers(pipe, kind)
+        self.defined = None if definition is None else DefinitionSums(definition, layers)
+        self.kept = None if choice is None else KeptSums(choice, layers)
+        self._sums = [sums for sums in (self.defined, self.kept) if sums is not None]
+        wanted = {address for sums in self._sums for address in sums.layers}
+        self.layers = [layer for layer in layers if layer.address in wanted]
+        if not self.layers:
+            raise HookError(f"attention: the UNet has no {kind}-attention: leave these maps off")
+        self.all_layers = layers
+        self.planned: int | None = None
+        self._queries: dict[str, Tensor] = {}
+        self._seen: set[str] = set()
+        self._scratch: tuple[Tensor, Tensor] | None = None
+        self.latent: tuple[int, int, int] | None = None  # rows, height, width
+        self.tokens: int | None = None
+
+    def attach(self, stack: contextlib.ExitStack) -> None:
+        for layer in self.layers:
+            fused = "to_kv" if self._kind == "cross" else "to_qkv"
+            for name in ("to_q", "to_k", fused):
+                module = getattr(layer.module, name, None)
+                if module is not None:
+                    stack.callback(module.register_forward_hook(self._hook(layer, name)).remove)
+
+    def _hook(self, layer: AttentionLayer, name: str) -> Callable[..., None]:
+        @torch.no_grad()
+        def hook(module: Any, args: Any, output: Tensor) -> None:
+            call = self._call()
+            if call is None:
+                return
+            if name == "to_q":
+                self._queries[layer.address] = output
+            elif name == "to_qkv":
+                query, key, _ = output.chunk(3, dim=-1)
+                self._pair(layer, query, key, call)
+            else:
+                query = self._queries.pop(layer.address, None)
+                key = output if name == "to_k" else output.chunk(2, dim=-1)[0]
+                if query is not None:
+                    self._pair(layer, query, key, call)
+
+        return hook
+
+    def _pair(self, layer: AttentionLayer, query: Tensor, key: Tensor, call: Call) -> None:
+        batch = call.batch
+        size = (batch.rows, batch.height, batch.width)
+        if self.latent is None:
+            self._begin(size, key.shape[1], call.planned)
+        elif self.latent != size:
+            raise HookError(f"attention: expected latents of one size, {self.latent}, but got {size}")
+        elif self._kind == "cross" and key.shape[1] != self.tokens:
+            raise HookError(f"{layer.address}: expected {self.tokens} tokens, but got {key.shape[1]}")
+        self._seen.add(layer.address)
+        takers = [sums for sums in self._sums if sums.wants(layer, call.number, call.planned)]
+        if not takers:
+            return
+        query = batch.conditional(query, layer.address)
+        key = batch.conditional(key, layer.address)
+        height, width = layer.size(batch.height, batch.width)
+        if query.shape[1] != height * width:
+            raise HookError(
+                f"{layer.address}: expected {height * width} pixels, 1/{layer.factor} of the latent's "
+                f"{batch.height}x{batch.width}, but got {query.shape[1]}"
+            )
+        for sums in takers:
+            sums.prepare(layer, batch.rows, key.shape[1], query.device, call.planned)
+        for where, probabilities in self._probabilities(query, key, layer.heads, layer.module.scale):
+            for sums in takers:
+                sums.add(layer, where, probabilities, call.number, call.planned)
+
+    def _begin(self, size: tuple[int, int, int], tokens: int, planned: int | None) -> None:
+        choice = None if self.kept is None else self.kept.choice
+        by_step = choice is not None and choice.steps != "sum"
+        by_step = by_step or (self.defined is not None and len(self.defined.definition.steps) > 1)
+        if by_step and planned is None:
+            raise HookError(
+                "steps: the pipeline does not say how many UNet calls it plans: choose steps='sum'"
+            )
+        held = self.elements(*size, tokens if self._kind == "cross" else None, planned) * 4
+        if choice is not None and choice.limit is not None and held > choice.limit:
+            raise HookError(
+                f"{self._kind}-attention: expected sums of at most {choice.limit:,} bytes (limit), but they "
+                f"would take {held:,}: choose fewer layers, resolutions, heads, steps or tokens, or raise limit"
+            )
+        self.latent, self.tokens, self.planned = size, tokens, planned
+        for sums in self._sums:
+            sums.begin(*size[1:])
+
+    def elements(self, rows: int, height: int, width: int, tokens: int | None, calls: int | None) -> int:
+        """How many numbers will be held for latents of this size; `tokens` is None for self-attention."""
+        total = 0
+        if self.defined is not None:
+            total += self.defined.elements(rows, tokens, height, width)
+        if self.kept is not None:
+            total += self.kept.elements(rows, tokens, height, width, calls)
+        return total
+
+    def held_bytes(self) -> int:
+        """Bytes of all tensors held."""
+        return sum(tensor.numel() * tensor.element_size() for sums in self._sums for tensor in sums.held())
+
+    def require_complete(self) -> None:
+        """Raise a HookError that names the first layer of which no query and key were seen."""
+        for layer in self.layers:
+            if layer.address not in self._seen:
+                raise HookError(
+                    f"{layer.address}: its attention ran without to_q and to_k, so nothing was read: "
+                    "call pipe.unet.set_default_attn_processor(), or leave attention maps off"
+                )
+
+    def _probabilities(
+        self, query: Tensor, key: Tensor, heads: int, scale: float
+    ) -> Iterator[tuple[Where, Tensor]]:
+        """Chunks of the probabilities, each valid until the next is asked for."""
+        rows, pixels, _ = query.shape
+        tokens = key.shape[1]
+        limit = CHUNK_ON_CPU if query.device.type == "cpu" else CHUNK
+        query = query.unflatten(2, (heads, -1)).transpose(1, 2)  # (rows, heads, pixels, width)
+        key = key.unflatten(2, (heads, -1)).permute(0, 2, 3, 1)  # (rows, heads, width, tokens)
+        for where in _chunks(rows, heads, pixels, tokens, limit):
+            scores, probabilities = self._two_buffers(where, tokens, limit, query.device)
+            left, right = _stacked(query[where]), _stacked(key[where[:2]])
+            flat = scores.flatten(0, 1)
+            torch.baddbmm(flat, left, right, beta=0, alpha=scale, out=flat)
+            torch.softmax(scores, dim=-1, out=probabilities)
+            yield where, probabilities
+
+    def _two_buffers(self, where: Where, tokens: int, limit: int, device: Any) -> tuple[Tensor, Tensor]:
+        shape = [*(part.stop - part.start for part in where), tokens]
+        if device.type != "cpu":  # its allocator reuses memory
+            return tuple(torch.empty(shape, dtype=torch.float32, device=device) for _ in range(2))
+        size = shape[0] * shape[1] * shape[2] * tokens
+        if self._scratch is None or self._scratch[0].numel() < size:
+            self._scratch = tuple(torch.empty(max(size, limit), dtype=torch.float32) for _ in range(2))
+        return tuple(buffer[:size].view(shape) for buffer in self._scratch)
+
+
+def _chunks(rows: int, heads: int, pixels: int, tokens: int, limit: int) -> Iterator[Where]:
+    """Parts of at most `limit` probabilities: whole rows, else whole heads of a row, else pixels of a head."""
+
+    def cut(size: int, step: int) -> Iterator[slice]:
+        step = max(1, step)
+        return (slice(start, min(start + step, size)) for start in range(0, size, step))
+
+    for row in cut(rows, limit // (heads * pixels * tokens)):
+        one_row = row.stop - row.start == 1
+        for head in cut(heads, limit // (pixels * tokens)) if one_row else [slice(0, heads)]:
+            one_head = one_row and head.stop - head.start == 1
+            for pixel in cut(pixels, limit // tokens) if one_head else [slice(0, pixels)]:
+                yield row, head, pixel
+
+
+def _stacked(values: Tensor) -> Tensor:
+    """Rows and heads as one dimension, in float32; a single row in float32 is not copied."""
+    if values.dtype == torch.float32 and len(values) == 1:
+        return values[0]
+    copy = torch.empty(values.shape, dtype=torch.float32, device=values.device)
+    return copy.copy_(values).flatten(0, 1)

@@ -14,6 +14,7 @@ No clipping or thresholding: this is the prediction itself, not what a scheduler
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -47,6 +48,56 @@ def guide(unconditional: Tensor, conditional: Tensor, scale: float, rescale: flo
 
         guided = rescale_noise_cfg(guided, conditional, guidance_rescale=rescale)
     return guided
+
+
+def guide_three_ways(
+    unconditional: Tensor, image: Tensor, conditional: Tensor, scale: float, image_scale: float
+) -> Tensor:
+    """The guided prediction of InstructPix2Pix (Brooks et al. 2023, Eq. 3), bit for bit as its pipeline does.
+
+    Parameters
+    ----------
+    unconditional, image, conditional : Tensor, shape (rows, c, h, w)
+        Without both conditions, with the image alone, with image and text.
+    scale, image_scale : float
+        `guidance_scale` and `image_guidance_scale`.
+
+    Returns
+    -------
+    Tensor, shape (rows, c, h, w), in the dtype of the predictions
+
+    Examples
+    --------
+    >>> import torch
+    >>> one, two, five = torch.tensor([1.0]), torch.tensor([2.0]), torch.tensor([5.0])
+    >>> guide_three_ways(one, two, five, scale=2.0, image_scale=10.0)
+    tensor([17.])
+    """
+    return unconditional + scale * (conditional - image) + image_scale * (image - unconditional)
+
+
+def guided_prediction(pipe: Any, parts: Mapping[str, Tensor]) -> Tensor:
+    """The guided prediction of the call under way.
+
+    Parameters
+    ----------
+    pipe : DiffusionPipeline
+        Whose scales of guidance are used.
+    parts : mapping of str to Tensor, each of shape (rows, c, h, w)
+        The UNet's output by branch (`hooks.batch`).
+
+    Returns
+    -------
+    Tensor, shape (rows, c, h, w)
+    """
+    conditional = parts["conditional"]
+    if "image" in parts:
+        scales = pipe.guidance_scale, pipe.image_guidance_scale
+        return guide_three_ways(parts["unconditional"], parts["image"], conditional, *scales)
+    if "unconditional" in parts:
+        rescale = getattr(pipe, "guidance_rescale", 0.0)
+        return guide(parts["unconditional"], conditional, pipe.guidance_scale, rescale)
+    return conditional
 
 
 def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:

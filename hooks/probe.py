@@ -19,23 +19,31 @@ One block watches one call of the pipeline. Within it:
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from hooks import maps
 from hooks import sites as site_table
-from hooks.attention import AttentionSums, Batch, WordMaps
+from hooks.attention import AttentionSums
+from hooks.batch import Call, batch_of
+from hooks.choice import MapChoice
+from hooks.definitions import Definition
 from hooks.errors import HookError
-from hooks.prediction import guide, predict_x0, signal_level
-from hooks.records import METRICS_OF_TEXT, Kept, Records, Similarity, first_tensor, timesteps_to_array
-from hooks.similarity import SharedPositions, cosine, cosine_at, products
+from hooks.maps import LayerMaps, WordMaps
+from hooks.masks import word_heat
+from hooks.memory import settle
+from hooks.prediction import guided_prediction, predict_x0, signal_level
+from hooks.promptwords import PromptWords
+from hooks.recorder import Recorder, once_after_denoising
+from hooks.records import Kept, Similarity, attach, first_tensor
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
-from hooks.text import TextReader, TextStates, conditional_states
-
-ONCE_AFTER_DENOISING = ("latent.final", "vae.", "image")
+from hooks.text import TextReader, conditional_states, select_runs
+from hooks.wordlist import Word
+from hooks.wordmap import WordMap
 
 
 class Probe:
@@ -46,7 +54,8 @@ class Probe:
     pipe : DiffusionPipeline
         One of `hooks.sites.SUPPORTED_PIPELINES`, or a subclass.
     sites : str or iterable of str
-        Addresses or globs of the sites whose similarities are computed (see `hooks.sites`); all, unless told.
+        Addresses or globs of the sites whose similarities are computed (see `hooks.sites`); all default
+        ones, unless told.
     pairs : sequence of (int, int), optional
         Rows of the batch to compare, one row an image. With `num_images_per_prompt=n`, image k of prompt i
         is row i * n + k; text sites compare the prompts of the two rows. Without pairs no similarities are
@@ -57,8 +66,15 @@ class Probe:
     keep : str or iterable of str
         Addresses or globs of sites whose tensors are kept whole, in float32 on the CPU, whether or not in
         `sites`.
-    word_maps : bool
-        Whether to sum cross-attention into word maps (`hooks.attention`).
+    word_maps : bool, str, Definition or MapChoice
+        Whether to sum cross-attention into word maps: True or the name of a definition
+        (`hooks.definitions`) for heat maps alone, at a memory that does not grow with the steps; a
+        `MapChoice` to keep sums by layer, head, step and token too.
+    self_attention : MapChoice, optional
+        Sums of self-attention to keep.
+    prompts : str or sequence of str, optional
+        The texts of the batch, for words with the characters they have there; without them, words are read
+        off the token ids that the text encoders were given.
     text_layer_norm : bool
         Whether embeddings and text layers pass the final layer norm before they are compared. What is kept
         is raw.
@@ -70,6 +86,9 @@ class Probe:
         `cosine_words`. Every requested key is there; a site that did not run in this call has no calls.
     kept : dict of str to Kept
     maps : WordMaps
+        Heat maps of every token; `word_map` gives a word's.
+    layer_maps, self_attention : LayerMaps
+        What `MapChoice`s kept.
 
     Raises
     ------
@@ -85,15 +104,18 @@ class Probe:
         pairs: Sequence[tuple[int, int]] | None = None,
         shared_positions: Sequence[tuple[Sequence[int], Sequence[int]]] | None = None,
         keep: str | Iterable[str] = (),
-        word_maps: bool = False,
+        word_maps: bool | str | Definition | MapChoice = False,
         text_layer_norm: bool = True,
+        self_attention: MapChoice | None = None,
+        prompts: str | Sequence[str] | None = None,
     ) -> None:
         self._pipe = pipe
         self._patterns, self._keep_patterns = sites, keep
         self._pairs = [] if pairs is None else list(pairs)
         self._shared_positions = shared_positions
-        self._word_maps = word_maps
+        self._word_maps, self._self_attention = word_maps, self_attention
         self._text_layer_norm = text_layer_norm
+        self._prompts = [prompts] if isinstance(prompts, str) else prompts and list(prompts)
         self._phase = "new"  # new, inside, done, failed
 
     # Entering and leaving
@@ -114,7 +136,7 @@ class Probe:
         if kind is None:
             self._finish()
             self._phase = "done"
-        self._readers, self._batch, self._attention, self._numbers, self._tensors = [], None, None, None, None
+        self._readers, self._call, self._attention, self._recorder = [], None, {}, None
 
     def _prepare(self) -> None:
         pipe = self._pipe
@@ -124,46 +146,36 @@ class Probe:
         wanted = {site.address for site in (*compared, *kept)}
         self._sites = {site.address: site for site in site_table.available(pipe) if site.address in wanted}
         self._check_vae()
-        per_step = {site.address for site in self._sites.values() if site.per_step}
-        self._left, self._right = _pair_rows(self._pairs)
-        if self._shared_positions is not None and not self._pairs:
-            raise HookError("shared_positions: given without pairs: pass the pairs they belong to")
-        self._shared = (
-            SharedPositions(self._shared_positions, len(self._pairs))
-            if self._shared_positions is not None
-            else None
-        )
-        keys = [f"{site.address}:{metric}" for site in compared for metric in self._metrics(site)]
-        self._numbers = Records(keys, {key for key in keys if key.rpartition(":")[0] in per_step})
-        self._tensors = Records([site.address for site in kept], per_step)
-        self._once = [key for key in (*keys, *self._sites) if key.startswith(ONCE_AFTER_DENOISING)]
-        self._batch: Batch | None = None
+        self._recorder = Recorder(compared, kept, self._pairs, self._shared_positions, self._text_layer_norm)
+        self._call: Call | None = None
         self._input: Tensor | None = None
-        self._timestep: Any = None
         self._rows: int | None = None
-        self._timesteps: list[Any] = []
-        self._parts: dict[str, list[Tensor]] = {}
-        self._pair_devices: dict[torch.device, tuple[Tensor, Tensor]] = {}
-        needs_text = any(site.kind == "text" for site in self._sites.values())
+        self._attention: dict[str, AttentionSums] = {}
+        for kind, choice in (("cross", self._word_maps), ("self", self._self_attention)):
+            if choice not in (False, None):
+                definition, kept_sums = settle(choice, kind)
+                self._attention[kind] = AttentionSums(pipe, lambda: self._call, definition, kept_sums, kind)
         self._readers = [
-            TextReader(pipe, name, part)
+            TextReader(pipe, name, part, self._inside_text(name))
             for name, part in TEXT_ENCODERS.items()
-            if needs_text and site_table.text_core(pipe, part) is not None
+            if self._needs_text() and site_table.text_core(pipe, part) is not None
         ]
-        self._attention = AttentionSums(pipe, lambda: self._batch) if self._word_maps else None
+        self._words = PromptWords(pipe, self._prompts)
 
     def _resolve(self, patterns: str | Iterable[str]) -> list[Site]:
         if patterns is DEFAULT_SITES:  # all there are, so a missing x0_pred is no error here
-            return site_table.available(self._pipe)
+            return [site for site in site_table.available(self._pipe) if site.default]
         return site_table.resolve(self._pipe, patterns)
 
-    def _metrics(self, site: Site) -> Sequence[str]:
-        if site.kind != "text":
-            return ("cosine",)
-        return METRICS_OF_TEXT if self._shared is not None else METRICS_OF_TEXT[:2]
+    def _needs_text(self) -> bool:
+        return "cross" in self._attention or any(site.kind == "text" for site in self._sites.values())
+
+    def _inside_text(self, name: str) -> list[Site]:
+        found = [site for site in self._sites.values() if site.address.startswith(f"{name}.layers.")]
+        return [site for site in found if not site.default]
 
     def _check_vae(self) -> None:
-        after = [address for address in self._sites if address.startswith(ONCE_AFTER_DENOISING)]
+        after = once_after_denoising(self._sites)
         if after and getattr(self._pipe.vae, "use_tiling", False):
             raise HookError(
                 f"{after[0]}: the VAE decodes in tiles, which no site can read whole: "
@@ -176,16 +188,17 @@ class Probe:
         stack.callback(unet.register_forward_pre_hook(self._before_unet, with_kwargs=True).remove)
         for reader in self._readers:
             reader.attach(stack)
-        if self._attention is not None:
-            self._attention.attach(stack)
+        for sums in self._attention.values():
+            sums.attach(stack)
         for site in self._sites.values():
             module = module_at(self._pipe, site.module)
             if site.kind == "unet":
-                stack.callback(module.register_forward_hook(self._on_unet_module(site)).remove)
+                stack.callback(attach(module, site, self._on_unet_module(site.address)).remove)
             elif site.address == "latent.final":
                 stack.callback(module.register_forward_pre_hook(self._before_decoding).remove)
             elif site.kind in ("vae", "image"):
-                stack.callback(module.register_forward_hook(self._on_decoding(site.address)).remove)
+                receive = functools.partial(self._recorder.gather, site.address)
+                stack.callback(attach(module, site, receive).remove)
         stack.callback(unet.register_forward_hook(self._after_unet).remove)
 
     # What the hooks do
@@ -196,60 +209,54 @@ class Probe:
         given = {name: args[i] if i < len(args) else kwargs.get(name) for i, name in enumerate(names)}
         sample, states = given["sample"], given["encoder_hidden_states"]
         self._refuse_second_call()
-        branches = 2 if getattr(self._pipe, "do_classifier_free_guidance", False) else 1
-        if sample.shape[0] % branches:
-            raise HookError(f"UNet: expected an even batch under guidance, but got {sample.shape[0]} rows")
-        rows = sample.shape[0] // branches
-        if self._rows not in (None, rows):
-            raise HookError(f"UNet: expected {self._rows} rows as in the first call, but got {rows}")
-        if self._attention is not None and kwargs.get("encoder_attention_mask") is not None:
-            raise HookError("word_maps: the pipeline masks tokens in cross-attention: leave word_maps off")
-        self._batch = Batch(rows, branches, *sample.shape[-2:])
-        self._input = self._batch.conditional(sample, "latent")[:, : self._pipe.vae.config.latent_channels]
-        self._timestep = given["timestep"]
+        batch = batch_of(self._pipe, sample)
+        if self._rows not in (None, batch.rows):
+            raise HookError(f"UNet: expected {self._rows} rows as in the first call, but got {batch.rows}")
+        if self._attention and any(
+            kwargs.get(name) is not None for name in ("encoder_attention_mask", "attention_mask")
+        ):
+            raise HookError("word_maps: the pipeline masks tokens in attention: leave attention maps off")
+        planned = getattr(self._pipe, "num_timesteps", None)
+        self._call = Call(batch, len(self._recorder.timesteps), planned)
+        self._input = batch.conditional(sample, "latent")[:, : self._pipe.vae.config.latent_channels]
         if self._rows is None:
-            self._check_pairs(rows)
-            self._rows = rows
-            final = self._batch.conditional(states, "text.final")
-            for site in conditional_states(self._readers, final, self._sites):
-                self._record_text(site)
+            self._recorder.begin(batch.rows)
+            self._rows = batch.rows
+            final = batch.conditional(states, "text.final")
+            runs = select_runs(self._readers, final)
+            self._words.begin(runs, batch.rows)
+            for site in conditional_states(runs, final, self._sites):
+                self._recorder.record_text(site)
         for reader in self._readers:
             reader.runs.clear()
-        self._timesteps.append(self._timestep)
-        self._numbers.clear(self._once)
-        self._tensors.clear(self._once)
-        self._parts.clear()
-        self._record("latent", self._input)
+        self._recorder.next_call(given["timestep"])
+        self._recorder.record("latent", self._input)
 
     @torch.no_grad()
     def _after_unet(self, module: Any, args: Any, output: Any) -> None:
-        batch, self._batch = self._batch, None
-        if batch is None:
+        call, self._call = self._call, None
+        if call is None:
             return
-        output = first_tensor(output)
-        conditional = guided = batch.conditional(output, "noise_pred")
-        if batch.branches == 2:
-            unconditional = output[: batch.rows]
-            self._record("noise_pred.unconditional", unconditional)
-            if "noise_pred.guided" in self._sites or "x0_pred" in self._sites:
-                rescale = getattr(self._pipe, "guidance_rescale", 0.0)
-                guided = guide(unconditional, conditional, self._pipe.guidance_scale, rescale)
-        self._record("noise_pred.conditional", conditional)
-        self._record("noise_pred.guided", guided)
-        if "x0_pred" in self._sites:
-            scheduler = self._pipe.scheduler
-            level = signal_level(scheduler, self._timestep, guided.device)
-            kind = getattr(scheduler.config, "prediction_type", "epsilon")
-            self._record("x0_pred", predict_x0(self._input, guided, level, kind))
+        output, record = first_tensor(output), self._recorder.record
+        parts = {name: call.batch.branch(name, output, "noise_pred") for name in call.batch.branches}
+        for name, values in parts.items():
+            record(f"noise_pred.{name}", values)
+        if "noise_pred.guided" in self._sites or "x0_pred" in self._sites:
+            guided = guided_prediction(self._pipe, parts)
+            record("noise_pred.guided", guided)
+            if "x0_pred" in self._sites:
+                scheduler = self._pipe.scheduler
+                level = signal_level(scheduler, self._recorder.timesteps[-1], guided.device)
+                kind = getattr(scheduler.config, "prediction_type", "epsilon")
+                record("x0_pred", predict_x0(self._input, guided, level, kind))
         self._input = None
 
-    def _on_unet_module(self, site: Site) -> Callable[..., None]:
-        @torch.no_grad()
-        def hook(module: Any, args: Any, output: Any) -> None:
-            if self._batch is not None:
-                self._record(site.address, self._batch.conditional(first_tensor(output), site.address))
+    def _on_unet_module(self, address: str) -> Callable[[Tensor], None]:
+        def receive(values: Tensor) -> None:
+            if self._call is not None:
+                self._recorder.record(address, self._call.batch.conditional(values, address))
 
-        return hook
+        return receive
 
     @torch.no_grad()
     def _before_decoding(self, module: Any, args: tuple[Any, ...]) -> None:
@@ -261,75 +268,10 @@ class Probe:
             latent = (latent - mean) * config.scaling_factor / std
         else:
             latent = latent * config.scaling_factor
-        self._gather("latent.final", latent)
-
-    def _on_decoding(self, address: str) -> Callable[..., None]:
-        @torch.no_grad()
-        def hook(module: Any, args: Any, output: Any) -> None:
-            self._gather(address, first_tensor(output))
-
-        return hook
-
-    # Recording
-
-    def _record(self, address: str, values: Tensor) -> None:
-        call = len(self._timesteps) - 1
-        key = f"{address}:cosine"
-        if key in self._numbers:
-            self._numbers.add(key, call, *products(values, *self._rows_on(values.device)))
-        if address in self._tensors:
-            self._tensors.add(address, call, _keep(values))
-
-    def _gather(self, address: str, values: Tensor) -> None:
-        """Record a site of the decoder once the whole batch is there (`vae.enable_slicing`: row by row)."""
-        if self._rows is None:
-            return  # a decode outside the pipeline's own call
-        parts = self._parts.setdefault(address, [])
-        if sum(len(part) for part in parts) + len(values) > self._rows:
-            parts.clear()  # an earlier decode of some of the rows
-        parts.append(values)
-        if sum(len(part) for part in parts) != self._rows:
-            return
-        whole = parts[0] if len(parts) == 1 else torch.cat(parts)
-        del self._parts[address]
-        key = f"{address}:cosine"
-        self._numbers.clear([key])
-        self._tensors.clear([address])
-        if key in self._numbers:
-            self._numbers.add(key, 0, *products(whole, *self._rows_on(whole.device)))
-        if address in self._tensors:
-            self._tensors.add(address, 0, _keep(whole))
-
-    def _record_text(self, site: TextStates) -> None:
-        if f"{site.address}:cosine_sequence" in self._numbers:
-            compared = site.normed if self._text_layer_norm else site.raw
-            left, right = (rows // site.repeats for rows in self._rows_on(compared.device))
-            found = {"cosine_sequence": cosine(compared, left, right)}
-            if site.ends is None:  # prompt_embeds came from elsewhere: where their text ends is not known
-                found["cosine_eos"] = torch.full_like(found["cosine_sequence"], torch.nan)
-            else:
-                found["cosine_eos"] = cosine_at(compared, left, right, site.ends.to(compared.device))
-            if self._shared is not None:
-                found["cosine_words"] = self._shared.cosine(compared, left, right)
-            for metric, values in found.items():
-                self._numbers.add(f"{site.address}:{metric}", 0, values)
-        if site.address in self._tensors:
-            self._tensors.add(site.address, 0, _keep(site.raw))
-
-    def _rows_on(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        if device not in self._pair_devices:
-            self._pair_devices[device] = (self._left.to(device), self._right.to(device))
-        return self._pair_devices[device]
-
-    def _check_pairs(self, rows: int) -> None:
-        for p, pair in enumerate(self._pairs):
-            if max(pair) >= rows:
-                raise HookError(
-                    f"pairs[{p}]: expected rows below the {rows} of the batch, but got {tuple(pair)}"
-                )
+        self._recorder.gather("latent.final", latent)
 
     def _refuse_second_call(self) -> None:
-        calls = len(self._timesteps)
+        calls = len(self._recorder.timesteps)
         planned = getattr(self._pipe, "num_timesteps", None)
         again = calls > 0 and any(reader.runs for reader in self._readers)
         if again or (planned is not None and calls >= planned):
@@ -342,10 +284,19 @@ class Probe:
 
     @torch.no_grad()
     def _finish(self) -> None:
-        timesteps = timesteps_to_array(self._timesteps)
-        self._similarity = self._numbers.similarities(timesteps, self._left, self._right)
-        self._kept = self._tensors.tensors(timesteps)
-        self._maps = self._attention.finish() if self._attention is not None else None
+        self._similarity, self._kept = self._recorder.results()
+        cross, self_sums = self._attention.get("cross"), self._attention.get("self")
+        self._maps = self._layer_maps = self._self_maps = None
+        if self._rows is None:
+            return
+        for sums in self._attention.values():
+            sums.require_complete()
+        if cross is not None:
+            self._maps, self._layer_maps = maps.word_maps(cross), maps.layer_maps(cross)
+            scale = self._pipe.vae_scale_factor
+            self._size = tuple(side * scale for side in cross.latent[1:])
+        if self_sums is not None:
+            self._self_maps = maps.layer_maps(self_sums)
 
     def _require_done(self, name: str) -> None:
         if self._phase == "new" or self._phase == "inside":
@@ -354,6 +305,13 @@ class Probe:
             raise HookError(f"Probe.{name}: the block ended with an exception: nothing was recorded")
         if self._rows is None:
             raise HookError(f"Probe.{name}: the pipeline was not called inside the block")
+
+    def _result(self, name: str, value: Any, remedy: str) -> Any:
+        self._require_done(name)
+        value = getattr(self, value)
+        if value is None:
+            raise HookError(f"Probe.{name}: not asked for: pass {remedy}")
+        return value
 
     @property
     def similarity(self) -> dict[str, Similarity]:
@@ -369,20 +327,59 @@ class Probe:
 
     @property
     def maps(self) -> WordMaps:
-        """Word maps of every row."""
-        self._require_done("maps")
-        if self._maps is None:
-            raise HookError("Probe.maps: not asked for: pass word_maps=True")
-        return self._maps
+        """Heat maps of every token of every row."""
+        return self._result("maps", "_maps", "word_maps=True, or a MapChoice with a definition")
 
+    @property
+    def layer_maps(self) -> LayerMaps:
+        """Sums of cross-attention, layer by layer."""
+        return self._result("layer_maps", "_layer_maps", "word_maps=hooks.MapChoice(...)")
 
-def _pair_rows(pairs: Sequence[tuple[int, int]]) -> tuple[Tensor, Tensor]:
-    for p, pair in enumerate(pairs):
-        if len(tuple(pair)) != 2 or any(int(row) != row or row < 0 for row in pair):
-            raise HookError(f"pairs[{p}]: expected two rows of the batch, counted from 0, but got {pair!r}")
-    table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return torch.from_numpy(table[:, 0].copy()), torch.from_numpy(table[:, 1].copy())
+    @property
+    def self_attention(self) -> LayerMaps:
+        """Sums of self-attention, layer by layer."""
+        return self._result("self_attention", "_self_maps", "self_attention=hooks.MapChoice(...)")
 
+    def words(self, row: int | None = None) -> list[Word]:
+        """The words of the prompts, or of one row's prompt, by encoder, with their token positions.
 
-def _keep(values: Tensor) -> Tensor:
-    return values.detach().to("cpu", torch.float32, copy=True)
+        Raises
+        ------
+        HookError
+            If the texts are not known (`prompt_embeds` were passed in, and no `prompts` to the probe).
+        """
+        self._require_done("words")
+        return self._words.words(row)
+
+    def word_map(
+        self, word: str | int | Sequence[int] | Word, row: int = 0, occurrence: int | None = None
+    ) -> WordMap:
+        """The heat map of a word in one image.
+
+        Parameters
+        ----------
+        word : str, int, sequence of int or Word
+            A word or phrase by its text (case and punctuation are ignored), or token positions counted with
+            the start-of-text token.
+        row : int
+            Row of the batch, one row an image.
+        occurrence : int, optional
+            Which of several, from 0; the mean over the tokens of all of them, unless told.
+
+        Raises
+        ------
+        HookError
+            If the word does not occur in this row's prompt.
+        """
+        heat = self.maps.heat(row)
+        name, positions = self._words.positions(word, row, occurrence)
+        return WordMap(
+            values=word_heat(heat, positions),
+            word=name,
+            positions=positions,
+            row=row,
+            definition=self.maps.definition,
+            version=self.maps.version,
+            size=self._size,
+            _kept=self._layer_maps,
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from hooks.errors import HookError
-from hooks.records import first_tensor
+from hooks.records import attach, first_tensor
 from hooks.similarity import end_of_text
-from hooks.sites import module_at, text_core
+from hooks.site_table import Site, module_at, text_core
 
 MAX_RUNS = 8  # held while waiting for the UNet; a pipeline needs two
 
@@ -33,6 +33,7 @@ class TextRun:
     states: list[Tensor] = field(default_factory=list)
     final: Tensor | None = None  # after the final layer norm
     normed: Tensor | None = None  # all states after the final layer norm: (1 + layers, rows, tokens, width)
+    inside: dict[str, Tensor] = field(default_factory=dict)  # of the sites within layers, by address
 
     def gives(self, conditional: Tensor) -> bool:
         """Whether some state of this run, as it is or normed, is what the UNet is given.
@@ -58,10 +59,13 @@ class TextReader:
         The pipeline.
     name, part : str
         Prefix of the addresses ("text") and attribute of the pipeline ("text_encoder").
+    inside : collection of Site
+        Sites within the layers to read too.
     """
 
-    def __init__(self, pipe: Any, name: str, part: str) -> None:
+    def __init__(self, pipe: Any, name: str, part: str, inside: Collection[Site] = ()) -> None:
         self.name = name
+        self._inside = [(site, module_at(pipe, site.module)) for site in inside]
         self.encoder = getattr(pipe, part)
         self.core = module_at(pipe, text_core(pipe, part))
         self.runs: deque[TextRun] = deque(maxlen=MAX_RUNS)
@@ -75,6 +79,8 @@ class TextReader:
         add(self.core.embeddings.register_forward_hook(self._on_embeddings, with_kwargs=True))
         for layer in self.core.encoder.layers:
             add(layer.register_forward_hook(self._on_layer))
+        for site, module in self._inside:
+            add(attach(module, site, self._on_inside(site)))
         add(self.core.final_layer_norm.register_forward_hook(self._on_final))
         add(self.encoder.register_forward_hook(self._end))
 
@@ -112,6 +118,13 @@ class TextReader:
         if self._current is not None:
             self._current.states.append(first_tensor(output))
 
+    def _on_inside(self, site: Site) -> Callable[[Tensor], None]:
+        def keep(values: Tensor) -> None:
+            if self._current is not None:
+                self._current.inside[site.address] = values
+
+        return keep
+
     def _on_final(self, module: Any, args: Any, output: Tensor) -> None:
         if self._current is not None:
             self._current.final = output
@@ -134,7 +147,7 @@ class TextStates:
     address : str
     raw, normed : Tensor, shape (rows, tokens, width)
         Before and after the final layer norm; the same at `text.final`, which the norm has been applied to
-        or not as the pipeline sees fit.
+        or not as the pipeline sees fit, and within layers. Per-head sites have (rows, tokens, heads, d).
     ends : Tensor of int64, shape (rows,), or None
         Position of the end-of-text token; None if the text is not known.
     repeats : int
@@ -148,14 +161,27 @@ class TextStates:
     repeats: int
 
 
-def conditional_states(
-    readers: Sequence[TextReader], final: Tensor, wanted: Collection[str]
-) -> Iterator[TextStates]:
-    """The wanted text sites of the run that the UNet is conditioned on.
+def select_runs(readers: Sequence[TextReader], final: Tensor) -> dict[str, tuple[TextReader, TextRun | None]]:
+    """By name of the encoder, its reader and the run that the UNet is conditioned on, if there was one.
 
     Parameters
     ----------
     readers : sequence of TextReader
+    final : Tensor, shape (images, tokens, width)
+        The conditional `encoder_hidden_states`.
+    """
+    return {reader.name: (reader, reader.select(final)) for reader in readers}
+
+
+def conditional_states(
+    runs: Mapping[str, tuple[TextReader, TextRun | None]], final: Tensor, wanted: Collection[str]
+) -> Iterator[TextStates]:
+    """The wanted text sites of the runs that the UNet is conditioned on.
+
+    Parameters
+    ----------
+    runs : mapping
+        As `select_runs` gives it.
     final : Tensor, shape (images, tokens, width)
         The conditional `encoder_hidden_states`.
     wanted : collection of str
@@ -167,12 +193,11 @@ def conditional_states(
         If a layer is wanted whose encoder did not give `final`.
     """
     ends_of_images = None
-    for reader in readers:
-        run = reader.select(final)
-        layers = [a for a in wanted if a.startswith((f"{reader.name}.embeddings", f"{reader.name}.layers."))]
+    for name, (reader, run) in runs.items():
+        layers = [a for a in wanted if a.startswith((f"{name}.embeddings", f"{name}.layers."))]
         if run is None:
             if layers:
-                encoder = reader.name.replace("text", "text_encoder")
+                encoder = name.replace("text", "text_encoder")
                 raise HookError(
                     f"{layers[0]}: no run of {encoder} in this block gave the UNet its encoder_hidden_states "
                     "(were prompt_embeds passed in?): pass prompts, or leave these sites out"
@@ -182,9 +207,11 @@ def conditional_states(
         ends = reader.end_of_text(run)
         if ends_of_images is None:
             ends_of_images = ends.repeat_interleave(repeats)
-        names = ["embeddings", *(f"layers.{k}" for k in range(len(run.states) - 1))]
-        for name, raw, normed in zip(names, run.states, run.normed):
-            if f"{reader.name}.{name}" in wanted:
-                yield TextStates(f"{reader.name}.{name}", raw, normed, ends, repeats)
+        streams = ["embeddings", *(f"layers.{k}" for k in range(len(run.states) - 1))]
+        for stream, raw, normed in zip(streams, run.states, run.normed):
+            if f"{name}.{stream}" in wanted:
+                yield TextStates(f"{name}.{stream}", raw, normed, ends, repeats)
+        for address, values in run.inside.items():
+            yield TextStates(address, values, values, ends, repeats)
     if "text.final" in wanted:
         yield TextStates("text.final", final, final, ends_of_images, 1)

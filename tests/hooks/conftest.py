@@ -1,7 +1,11 @@
-"""Shared by the tests of the hooks: tiny pipelines, a way to draw, a count of every hook on every module."""
+"""Shared by the tests of the hooks: tiny pipelines, a way to draw, a count of every hook on every module.
+
+`TRIPTYCH_TEST_DEVICE=cuda` runs the tests that take the `device` fixture on that device.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +28,11 @@ def pipelines() -> Callable[[str], Any]:
         return made[kind]
 
     return get
+
+
+@pytest.fixture(scope="session")
+def device() -> str:
+    return os.environ.get("TRIPTYCH_TEST_DEVICE", "cpu")
 
 
 @pytest.fixture(scope="session")

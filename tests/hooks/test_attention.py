@@ -124,8 +124,8 @@ def test_sums_do_not_grow_with_the_steps(toy):
     for steps in (2, 6):
         with Probe(toy, word_maps=True) as probe:
             draw(toy, num_inference_steps=steps)
-            sums = probe._attention
-            sizes.append(sums._full.numel() + sum(t.numel() for t in sums._small.values()))
+            sums = probe._attention["cross"]
+            sizes.append(sums.held_bytes())
             assert not sums._queries, "queries are dropped as soon as they are used"
     assert sizes[0] == sizes[1]
 
@@ -137,7 +137,7 @@ def test_chunks_change_nothing(toy, monkeypatch):
         return probe.maps.values
 
     whole = maps()
-    monkeypatch.setattr(attention, "MAX_ELEMENTS", 1)
+    monkeypatch.setattr(attention, "CHUNK_ON_CPU", 1)
     np.testing.assert_allclose(maps(), whole, rtol=1e-6)
 
 
@@ -154,17 +154,21 @@ def test_rows_are_images_not_prompts(toy):
 
 
 def test_what_cannot_be_read_is_refused_by_name():
-    pipe = tiny_pipeline("toy")
-    pipe.unet.fuse_qkv_projections()
-    with (
-        pytest.raises(HookError, match=r"unet\.down\.0\.attn\.0\.cross: to_k is fused.*unfuse"),
-        Probe(pipe, word_maps=True),
-    ):
-        pass
     pipe = tiny_pipeline(
         "toy", unet={"down_block_types": ("DownBlock2D",) * 3, "up_block_types": ("UpBlock2D",) * 3}
     )
     with pytest.raises(HookError, match="no cross-attention"), Probe(pipe, word_maps=True):
+        pass
+
+    class Mine:
+        pass
+
+    pipe = tiny_pipeline("toy")
+    pipe.unet.mid_block.attentions[0].transformer_blocks[0].attn2.processor = Mine()
+    with (
+        pytest.raises(HookError, match=r"unet\.mid\.attn\.0\.cross: .* but got Mine"),
+        Probe(pipe, word_maps=True),
+    ):
         pass
 
 

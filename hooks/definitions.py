@@ -1,0 +1,161 @@
+"""What a heat map is: named, versioned ways from attention probabilities to one map a token.
+
+A definition says which layers enter and with which weight, how the UNet calls are weighted, whether heads
+are resized one by one or averaged first, whether a layer's map is scaled before layers are averaged, and how
+maps are resized to the latent. All are summed while the pipeline runs, at a memory that does not grow with
+the steps, and every one is the same few lines (`hooks.sums`). Imports no torch.
+
+    w_l = weight of layer l, times its number of heads if heads are resized "each"
+    M_l = resize(sum over calls of weight * probability), clamped at 0, mean over heads, scaled
+    heat = sum over l of w_l M_l / sum over l of w_l
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hooks.errors import HookError
+from hooks.layers import AttentionLayer
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One way to compute heat maps.
+
+    Attributes
+    ----------
+    name, version : str
+        Written beside every map.
+    layers : tuple of (str, float)
+        Globs of layer addresses, each with a weight; the first that matches counts, a layer that none
+        matches is left out.
+    left_out : tuple of int
+        Factors (side of the latent over side of the layer's grid) whose layers are left out.
+    steps : tuple of float
+        Weights of so many bins of equal numbers of UNet calls; (1.0,) is the plain sum.
+    heads : {"each", "mean"}
+        Whether every head's map is resized and clamped by itself, or their mean.
+    scale : {"none", "max"}
+        Whether each token's map of a layer is divided by its largest value before layers are averaged.
+    resize : {"bicubic", "bilinear"}
+    source : str
+        Where it comes from.
+    """
+
+    name: str
+    version: str
+    layers: tuple[tuple[str, float], ...] = (("unet.*", 1.0),)
+    left_out: tuple[int, ...] = ()
+    steps: tuple[float, ...] = (1.0,)
+    heads: str = "each"
+    scale: str = "none"
+    resize: str = "bicubic"
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("heads", ("each", "mean")),
+            ("scale", ("none", "max")),
+            ("resize", ("bicubic", "bilinear")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise HookError(
+                    f"definition {self.name!r}: {name}: expected one of {', '.join(allowed)}, "
+                    f"but got {getattr(self, name)!r}"
+                )
+        if not self.steps or min(self.steps) < 0 or not any(self.steps):
+            raise HookError(
+                f"definition {self.name!r}: steps: expected weights from 0, one above it, but got {self.steps}"
+            )
+
+    def weight(self, layer: AttentionLayer) -> float:
+        """Weight of a layer, per head where heads are resized one by one; 0 if it does not enter."""
+        if layer.factor in self.left_out:
+            return 0.0
+        for glob, weight in self.layers:
+            if fnmatch.fnmatchcase(layer.address, glob):
+                return weight * (layer.heads if self.heads == "each" else 1)
+        return 0.0
+
+    def entering(self, layers: Sequence[AttentionLayer]) -> list[AttentionLayer]:
+        """The layers that enter.
+
+        Raises
+        ------
+        HookError
+            If none does.
+        """
+        found = [layer for layer in layers if self.weight(layer) > 0]
+        if not found:
+            raise HookError(
+                f"word_maps: the UNet has no cross-attention that the definition {self.name!r} takes "
+                f"({', '.join(glob for glob, _ in self.layers)}, factors {self.left_out} left out): "
+                "leave word_maps off"
+            )
+        return found
+
+    def step_weight(self, call: int, calls: int | None) -> float:
+        """Weight of a UNet call, of so many."""
+        if len(self.steps) == 1:
+            return self.steps[0]
+        return self.steps[min(call, calls - 1) * len(self.steps) // calls]
+
+
+DAAM = Definition(
+    name="daam",
+    version="1",
+    layers=(("unet.down.*", 1.0), ("unet.up.*", 1.0)),
+    left_out=(8,),
+    source="Tang et al. (ACL 2023), section 2.2, as daam 0.2.0 computes it",
+)
+
+_REGISTRY: dict[str, Definition] = {DAAM.name: DAAM}
+
+
+def names() -> list[str]:
+    """Names of the definitions there are."""
+    return list(_REGISTRY)
+
+
+def get(definition: str | Definition) -> Definition:
+    """A definition by its name; one given as it is stays as it is.
+
+    Raises
+    ------
+    HookError
+        If there is none of this name.
+
+    Examples
+    --------
+    >>> get("daam").left_out
+    (8,)
+    """
+    if isinstance(definition, Definition):
+        return definition
+    if definition not in _REGISTRY:
+        raise HookError(f"definition: expected one of {', '.join(_REGISTRY)}, but got {definition!r}")
+    return _REGISTRY[definition]
+
+
+def register(definition: Definition) -> Definition:
+    """Add a definition under its name.
+
+    Raises
+    ------
+    HookError
+        If another one has the name: a definition that is changed is a new one, of a new version or name.
+    """
+    there = _REGISTRY.get(definition.name)
+    if there is not None and there != definition:
+        raise HookError(
+            f"definition {definition.name!r}: version {there.version} is registered and differs: "
+            "give it another name"
+        )
+    return _REGISTRY.setdefault(definition.name, definition)
+
+
+def variant(definition: str | Definition, name: str, **changes: object) -> Definition:
+    """A definition like another but for the named fields, not registered."""
+    return replace(get(definition), name=name, version="0", **changes)

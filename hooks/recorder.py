@@ -1,0 +1,163 @@
+"""Turns what hooks read into records: similarities of pairs, tensors that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hooks.errors import HookError
+from hooks.records import METRICS_OF_TEXT, Kept, Records, Similarity, timesteps_to_array
+from hooks.similarity import SharedPositions, cosine, cosine_at, products
+from hooks.site_table import Site
+from hooks.text import TextStates
+
+ONCE_AFTER_DENOISING = ("latent.final", "vae.", "image")
+
+
+class Recorder:
+    """Records of one block.
+
+    Parameters
+    ----------
+    compared, kept : sequence of Site
+        Sites whose similarities are computed; sites whose tensors are kept.
+    pairs : sequence of (int, int)
+    shared_positions : sequence of (list of int, list of int), optional
+        One a pair.
+    text_layer_norm : bool
+
+    Raises
+    ------
+    HookError
+        If a pair is no pair of rows, or shared positions do not fit the pairs.
+    """
+
+    def __init__(
+        self,
+        compared: Sequence[Site],
+        kept: Sequence[Site],
+        pairs: Sequence[tuple[int, int]],
+        shared_positions: Sequence[tuple[Sequence[int], Sequence[int]]] | None,
+        text_layer_norm: bool,
+    ) -> None:
+        self._pairs = pairs
+        self._left, self._right = _pair_rows(pairs)
+        if shared_positions is not None and not pairs:
+            raise HookError("shared_positions: given without pairs: pass the pairs they belong to")
+        self._shared = None if shared_positions is None else SharedPositions(shared_positions, len(pairs))
+        self._text_layer_norm = text_layer_norm
+        per_step = {site.address for site in (*compared, *kept) if site.per_step}
+        keys = [f"{site.address}:{metric}" for site in compared for metric in self._metrics(site)]
+        self._numbers = Records(keys, {key for key in keys if key.rpartition(":")[0] in per_step})
+        self._tensors = Records([site.address for site in kept], per_step)
+        addresses = [site.address for site in (*compared, *kept)]
+        self._once = [key for key in (*keys, *addresses) if key.startswith(ONCE_AFTER_DENOISING)]
+        self._parts: dict[str, list[Tensor]] = {}
+        self._pair_devices: dict[torch.device, tuple[Tensor, Tensor]] = {}
+        self.rows: int | None = None
+        self.timesteps: list[Any] = []
+
+    def _metrics(self, site: Site) -> Sequence[str]:
+        if site.kind != "text":
+            return ("cosine",)
+        return METRICS_OF_TEXT if self._shared is not None else METRICS_OF_TEXT[:2]
+
+    def begin(self, rows: int) -> None:
+        """Fix the number of rows.
+
+        Raises
+        ------
+        HookError
+            If a pair names a row beyond them.
+        """
+        for p, pair in enumerate(self._pairs):
+            if max(pair) >= rows:
+                raise HookError(
+                    f"pairs[{p}]: expected rows below the {rows} of the batch, but got {tuple(pair)}"
+                )
+        self.rows = rows
+
+    def next_call(self, timestep: Any) -> None:
+        """A UNet call begins; what was decoded before it does not count."""
+        self.timesteps.append(timestep)
+        self._numbers.clear(self._once)
+        self._tensors.clear(self._once)
+        self._parts.clear()
+
+    def record(self, address: str, values: Tensor) -> None:
+        """Record a site of the UNet call under way."""
+        self._add(address, len(self.timesteps) - 1, values)
+
+    def gather(self, address: str, values: Tensor) -> None:
+        """Record a site of the decoder once the whole batch is there (`vae.enable_slicing`: row by row)."""
+        if self.rows is None:
+            return  # a decode outside the pipeline's own call
+        parts = self._parts.setdefault(address, [])
+        if sum(len(part) for part in parts) + len(values) > self.rows:
+            parts.clear()  # an earlier decode of some of the rows
+        parts.append(values)
+        if sum(len(part) for part in parts) != self.rows:
+            return
+        whole = parts[0] if len(parts) == 1 else torch.cat(parts)
+        del self._parts[address]
+        self._numbers.clear([f"{address}:cosine"])
+        self._tensors.clear([address])
+        self._add(address, 0, whole)
+
+    def record_text(self, site: TextStates) -> None:
+        """Record a text site."""
+        if f"{site.address}:cosine_sequence" in self._numbers:
+            compared = (site.normed if self._text_layer_norm else site.raw).flatten(2)
+            left, right = (rows // site.repeats for rows in self._rows_on(compared.device))
+            found = {"cosine_sequence": cosine(compared, left, right)}
+            if site.ends is None:  # prompt_embeds came from elsewhere: where their text ends is not known
+                found["cosine_eos"] = torch.full_like(found["cosine_sequence"], torch.nan)
+            else:
+                found["cosine_eos"] = cosine_at(compared, left, right, site.ends.to(compared.device))
+            if self._shared is not None:
+                found["cosine_words"] = self._shared.cosine(compared, left, right)
+            for metric, values in found.items():
+                self._numbers.add(f"{site.address}:{metric}", 0, values)
+        if site.address in self._tensors:
+            self._tensors.add(site.address, 0, _keep(site.raw))
+
+    def results(self) -> tuple[dict[str, Similarity], dict[str, Kept]]:
+        """Similarities and kept tensors, moved off the device."""
+        timesteps = timesteps_to_array(self.timesteps)
+        return (
+            self._numbers.similarities(timesteps, self._left, self._right),
+            self._tensors.tensors(timesteps),
+        )
+
+    def _add(self, address: str, call: int, values: Tensor) -> None:
+        key = f"{address}:cosine"
+        if key in self._numbers:
+            self._numbers.add(key, call, *products(values, *self._rows_on(values.device)))
+        if address in self._tensors:
+            self._tensors.add(address, call, _keep(values))
+
+    def _rows_on(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        if device not in self._pair_devices:
+            self._pair_devices[device] = (self._left.to(device), self._right.to(device))
+        return self._pair_devices[device]
+
+
+def once_after_denoising(addresses: Iterable[str]) -> list[str]:
+    """Those of the addresses that are read when the image is decoded."""
+    return [address for address in addresses if address.startswith(ONCE_AFTER_DENOISING)]
+
+
+def _pair_rows(pairs: Sequence[tuple[int, int]]) -> tuple[Tensor, Tensor]:
+    for p, pair in enumerate(pairs):
+        if len(tuple(pair)) != 2 or any(int(row) != row or row < 0 for row in pair):
+            raise HookError(f"pairs[{p}]: expected two rows of the batch, counted from 0, but got {pair!r}")
+    table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return torch.from_numpy(table[:, 0].copy()), torch.from_numpy(table[:, 1].copy())
+
+
+def _keep(values: Tensor) -> Tensor:
+    return values.detach().to("cpu", torch.float32, copy=True)

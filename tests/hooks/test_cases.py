@@ -1,0 +1,291 @@
+"""Every way of drawing that is supported: exact probabilities of the prompts' rows, and the same image.
+
+In each case the probe keeps every call, layer and head apart, and is held against probabilities that
+diffusers' own `get_attention_scores` gives on a run without the probe.
+"""
+
+import accelerate
+import numpy as np
+import pytest
+import torch
+from diffusers import (
+    DPMSolverMultistepScheduler,
+    EulerDiscreteScheduler,
+    HeunDiscreteScheduler,
+    KDPM2DiscreteScheduler,
+    LCMScheduler,
+    PNDMScheduler,
+    StableDiffusionImg2ImgPipeline,
+    StableDiffusionInpaintPipeline,
+    StableDiffusionInstructPix2PixPipeline,
+    StableDiffusionXLImg2ImgPipeline,
+    StableDiffusionXLInpaintPipeline,
+    UniPCMultistepScheduler,
+)
+
+from hooks import HookError, MapChoice, Probe
+from tests.hooks.conftest import PROMPTS, draw
+from tests.hooks.oracle import recorded
+from tests.tiny import tiny_pipeline
+
+EVERYTHING = MapChoice(heads="each", steps="each")
+
+
+def picture(size, rows=2):
+    return torch.rand(rows, 3, size, size, generator=torch.Generator().manual_seed(0))
+
+
+def check(pipe, prompt=PROMPTS[:2], branch=(1, 2), atol=1e-5, **call):
+    """Draw with and without, and compare; `branch` is the prompts' place among the guidance's branches."""
+    call = {"num_inference_steps": 2, **call}
+    without = draw(pipe, prompt, **call)
+    with Probe(pipe, sites="latent", word_maps=EVERYTHING) as probe:
+        images = draw(pipe, prompt, **call)
+    assert np.array_equal(images, without), "bit for bit the same image"
+    expected = recorded(pipe, lambda: draw(pipe, prompt, **call))
+    assert set(probe.layer_maps.layers) == set(expected)
+    for address, found in probe.layer_maps.values.items():
+        calls, index, branches = len(expected[address]), *branch
+        rows = expected[address].shape[1] // branches
+        right = expected[address][:, index * rows : (index + 1) * rows].transpose(0, 1)
+        found = torch.from_numpy(found).flatten(4).transpose(3, 4)  # (rows, calls, heads, pixels, tokens)
+        assert found.dtype == torch.float32
+        torch.testing.assert_close(found, right, rtol=0, atol=atol, msg=lambda m, a=address: f"{a}: {m}")
+        torch.testing.assert_close(found.sum(-1), torch.ones(found.shape[:-1]), rtol=0, atol=1e-5)
+    assert probe.layer_maps.calls == (1,) * calls
+    full = [layer for layer in probe.maps.layers if layer in ("unet.down.0.attn.0.cross",)]
+    assert full or probe.maps.layers
+    return probe, images
+
+
+@pytest.mark.parametrize("kind", ["sd1", "sd2", "sdxl"])
+def test_architectures(pipelines, kind):
+    check(pipelines(kind))
+
+
+@pytest.mark.parametrize("guidance_scale", [1.0, 0.0])
+def test_guidance_off(toy, guidance_scale):
+    check(toy, branch=(0, 1), guidance_scale=guidance_scale)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param({"negative_prompt": ["a red car", "dog"]}, id="negative prompts"),
+        pytest.param({"height": 96, "width": 32}, id="not square"),
+        pytest.param({"height": 72, "width": 40}, id="latent 18x10, halved to 9x5 and 5x3"),
+        pytest.param({"num_images_per_prompt": 2}, id="two images a prompt"),
+        pytest.param({"guidance_rescale": 0.7}, id="rescaled guidance"),
+        pytest.param({"prompt": ["umbrella " * 60, "a guitar"]}, id="longer than the tokenizer takes"),
+    ],
+)
+def test_ways_to_call(toy, call):
+    check(toy, **call)
+
+
+@pytest.mark.parametrize("kind", ["toy", "sdxl"])
+def test_image_to_image(kind):
+    classes = {"toy": StableDiffusionImg2ImgPipeline, "sdxl": StableDiffusionXLImg2ImgPipeline}
+    pipe = tiny_pipeline(kind, pipeline_class=classes[kind])
+    size = 64 if kind == "toy" else 32
+    probe, _ = check(pipe, image=picture(size), strength=0.5, num_inference_steps=4)
+    assert len(probe.layer_maps.calls) == 2
+
+
+@pytest.mark.parametrize("kind", ["toy", "sdxl"])
+@pytest.mark.parametrize("in_channels", [4, 9])
+def test_inpainting(kind, in_channels):
+    classes = {"toy": StableDiffusionInpaintPipeline, "sdxl": StableDiffusionXLInpaintPipeline}
+    pipe = tiny_pipeline(kind, pipeline_class=classes[kind], unet={"in_channels": in_channels})
+    size = 64 if kind == "toy" else 32
+    hole = torch.ones(2, 1, size, size).tril()
+    check(pipe, image=picture(size), mask_image=hole, height=size, width=size, strength=1.0)
+
+
+@pytest.mark.parametrize("scales", [(4.0, 1.5), (1.0, 1.5)])
+def test_instruct_pix2pix(scales, monkeypatch):
+    """Three branches, the prompts' first; without guidance one."""
+    pipe = tiny_pipeline(
+        "toy", pipeline_class=StableDiffusionInstructPix2PixPipeline, unet={"in_channels": 8}
+    )
+    guided = scales[0] > 1
+    call = {
+        "image": picture(64),
+        "guidance_scale": scales[0],
+        "image_guidance_scale": scales[1],
+        "negative_prompt": ["a red car", "dog"],
+        "num_inference_steps": 2,
+    }
+    check(pipe, branch=(0, 3) if guided else (0, 1), **call)
+    step, given = pipe.scheduler.step, []
+
+    def spy(output, timestep, sample, **kwargs):
+        result = step(output, timestep, sample, **{**kwargs, "return_dict": True})
+        given.append((output, result.pred_original_sample))
+        return (result.prev_sample,)
+
+    monkeypatch.setattr(pipe.scheduler, "step", spy)
+    with Probe(pipe, keep=["noise_pred.*", "x0_pred", "latent", "text.layers.0"]) as probe:
+        draw(pipe, PROMPTS[:2], **call)
+    kept = probe.kept
+    assert torch.equal(kept["noise_pred.guided"].values, torch.stack([output for output, _ in given]))
+    torch.testing.assert_close(
+        kept["x0_pred"].values, torch.stack([x0 for _, x0 in given]), rtol=1e-4, atol=1e-4
+    )
+    assert kept["latent"].values.shape == (2, 2, 4, 16, 16)
+    assert len(kept["noise_pred.image"].call) == (2 if guided else 0)
+    if guided:
+        assert not torch.equal(kept["noise_pred.image"].values, kept["noise_pred.unconditional"].values)
+    encoder_ids = pipe.tokenizer(PROMPTS[:2], padding="max_length", return_tensors="pt").input_ids
+    states = pipe.text_encoder(encoder_ids, output_hidden_states=True).hidden_states
+    torch.testing.assert_close(kept["text.layers.0"].values[0], states[1], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("unfused_again", [False, True])
+@pytest.mark.parametrize("kind", ["toy", "sdxl"])
+def test_fused_projections(kind, unfused_again):
+    pipe = tiny_pipeline(kind)
+    with Probe(pipe, word_maps=True) as plain:
+        draw(pipe, PROMPTS[:2], num_inference_steps=2)
+    pipe.fuse_qkv_projections()
+    if unfused_again:
+        pipe.unfuse_qkv_projections()
+    check(pipe)
+    with Probe(pipe, word_maps=True) as probe:
+        draw(pipe, PROMPTS[:2], num_inference_steps=2)
+    np.testing.assert_allclose(probe.maps.values, plain.maps.values, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        PNDMScheduler,
+        HeunDiscreteScheduler,
+        KDPM2DiscreteScheduler,
+        EulerDiscreteScheduler,
+        DPMSolverMultistepScheduler,
+        UniPCMultistepScheduler,
+        LCMScheduler,
+    ],
+)
+def test_schedulers(scheduler):
+    pipe = tiny_pipeline("toy", prediction_type="epsilon")
+    settings = {"skip_prk_steps": True} if scheduler is PNDMScheduler else {}
+    pipe.scheduler = scheduler.from_config(pipe.scheduler.config, **settings)
+    probe, _ = check(pipe, num_inference_steps=3)
+    calls = {"PNDMScheduler": 4, "HeunDiscreteScheduler": 5, "KDPM2DiscreteScheduler": 5}
+    assert len(probe.layer_maps.calls) == calls.get(scheduler.__name__, 3)
+
+
+def test_bfloat16(device):
+    check(tiny_pipeline("toy").to(device, torch.bfloat16), atol=0.02)
+
+
+def test_float16(device):
+    if device == "cpu":
+        pytest.skip("float16 is drawn on a GPU: set TRIPTYCH_TEST_DEVICE=cuda")
+    check(tiny_pipeline("toy").to(device, torch.float16), atol=0.005)
+
+
+def test_single_precision_on_the_device(device):
+    check(tiny_pipeline("sd1").to(device), atol=1e-4)
+
+
+def test_half_precision_is_multiplied_in_single(device):
+    """Against the softmax, in float64, of the very queries and keys that were read."""
+    pipe = tiny_pipeline("toy").to(device, torch.bfloat16)
+    layer = "unet.mid.attn.0.cross"
+    with Probe(pipe, keep=f"{layer}.*", word_maps=EVERYTHING) as probe:
+        draw(pipe, PROMPTS[:1], num_inference_steps=1)
+    heads = probe.layer_maps.values[layer].shape[2]
+    query, key = (probe.kept[f"{layer}.{name}"].values[0, 0].double() for name in ("query", "key"))
+    query, key = (tensor.unflatten(1, (heads, -1)).transpose(0, 1) for tensor in (query, key))
+    expected = (query @ key.mT / query.shape[-1] ** 0.5).softmax(-1)
+    found = torch.from_numpy(probe.layer_maps.values[layer][0, 0]).flatten(2).mT
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, "max"])
+def test_attention_slicing(size):
+    pipe = tiny_pipeline("toy")
+    pipe.enable_attention_slicing(size)
+    check(pipe)
+
+
+def test_offloaded_weights():
+    pipe = tiny_pipeline("toy")
+    without = draw(pipe, PROMPTS[:2])
+    for part in (pipe.text_encoder, pipe.unet, pipe.vae):
+        accelerate.cpu_offload(part, execution_device=torch.device("cpu"))
+    assert next(pipe.unet.parameters()).device.type == "meta", "the weights are elsewhere"
+    _, images = check(pipe, num_inference_steps=3)
+    assert np.array_equal(images, without)
+    with Probe(pipe, pairs=[(0, 1)], keep="+text.layers.0*", word_maps=True) as probe:
+        assert np.array_equal(draw(pipe, PROMPTS[:2]), without)
+    assert np.isfinite(probe.similarity["text.layers.0:cosine_eos"].values).all()
+
+
+def test_guidance_on_equals_the_conditional_half(toy):
+    """The first call sees the same noise with guidance and without."""
+    first = []
+    for scale in (4.0, 1.0):
+        with Probe(toy, word_maps=EVERYTHING) as probe:
+            draw(toy, guidance_scale=scale)
+        first.append({name: maps[:, 0] for name, maps in probe.layer_maps.values.items()})
+    for name, maps in first[0].items():
+        np.testing.assert_allclose(maps, first[1][name], atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ["toy", "sdxl"])
+def test_a_batch_equals_its_single_runs(pipelines, kind):
+    pipe = pipelines(kind)
+    with Probe(pipe, word_maps=True) as batch:
+        draw(pipe, PROMPTS[:2])
+    for row in range(2):
+        with Probe(pipe, word_maps=True) as single:
+            draw(pipe, [PROMPTS[row]])
+        np.testing.assert_allclose(batch.maps.heat(row), single.maps.heat(0), rtol=1e-3, atol=1e-4)
+    assert np.abs(batch.maps.heat(0) - batch.maps.heat(1)).max() > 1e-2
+
+
+def test_two_images_of_a_prompt_stay_two(toy):
+    def noise(*seeds):
+        return [torch.Generator().manual_seed(seed) for seed in seeds]
+
+    with Probe(toy, word_maps=True) as both:
+        draw(toy, PROMPTS[:2], num_images_per_prompt=2, generator=noise(1, 2, 1, 2))
+    assert np.abs(both.maps.heat(0) - both.maps.heat(1)).max() > 1e-2, "other noise"
+    for row, (prompt, seed) in enumerate([(0, 1), (0, 2), (1, 1), (1, 2)]):
+        with Probe(toy, word_maps=True) as single:
+            draw(toy, [PROMPTS[prompt]], generator=noise(seed))
+        np.testing.assert_allclose(both.maps.heat(row), single.maps.heat(0), rtol=1e-3, atol=1e-4)
+        word = "woman" if prompt else "person"
+        np.testing.assert_array_equal(both.word_map(word, row).values, both.maps.heat(row)[2])
+
+
+def test_tokens_masked_in_attention_are_refused(toy):
+    with (
+        pytest.raises(HookError, match="masks tokens in attention"),
+        Probe(toy, word_maps=True),
+        torch.no_grad(),
+    ):
+        toy.unet(
+            torch.zeros(1, 4, 16, 16), 1, torch.zeros(1, 32, 32), encoder_attention_mask=torch.ones(1, 32)
+        )
+
+
+def test_attention_that_is_not_read_is_an_error():
+    """A processor that projects elsewhere: nothing is seen, and nothing is not a result."""
+    pipe = tiny_pipeline("toy")
+    attention = pipe.unet.up_blocks[1].attentions[0].transformer_blocks[0].attn2
+
+    class AttnProcessor:
+        def __call__(self, attn, hidden_states, **kwargs):
+            return hidden_states
+
+    attention.processor = AttnProcessor()
+    with (
+        pytest.raises(HookError, match=r"unet\.up\.1\.attn\.0\.cross: its attention ran without to_q"),
+        Probe(pipe, word_maps=True),
+    ):
+        draw(pipe, num_inference_steps=1)
