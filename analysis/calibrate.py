@@ -165,14 +165,13 @@ def page(runs: Sequence[Run]) -> str:
 
 HEAD = """# Calibration: the instrument held against a known answer
 
-Made by `python -m analysis.calibrate` from runs of `docs/calibration.yaml` (its first prompts, as many as the table
-says) on the three toyworld specimens. Planted
+Made by `python -m analysis.calibrate` from runs of `docs/calibration.yaml` on the three toyworld specimens. Planted
 frequencies are planted, not how anybody looks. *Seen* is what the exact checker reads in the generated images.
 """
 GAPS_NOTE = """
 gap = s(neutral, masculine) − s(neutral, feminine), signed so that positive means nearer to masculine. The **control
-gap** is the largest absolute gap between words that mean exactly the same (individual, human in place of the
-masculine and feminine words): two such words still have different embeddings, so a gap of that size is geometry, not
+gap** is the largest absolute gap between words that mean exactly the same (two of individual, human and
+adult in place of the masculine and feminine words): two such words still have different embeddings, so a gap of that size is geometry, not
 bias. *gap / toyworld's* is the absolute ratio to the same quantity in `toyworld`.
 """
 

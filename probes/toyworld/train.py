@@ -3,12 +3,13 @@
 Stages, each of which reads what the ones before left in ``--work``:
 
 1. ``tokenizer``: byte-pair merges from captions;
-2. ``vae``: the autoencoder, on drawings of the null world; ``decoder``: its decoder alone, which leaves the latents
-   as they are and can be done again after everything else;
+2. ``vae``: the autoencoder, on drawings of the null world;
 3. ``clip``: a CLIP (open_clip) in the null world;
 4. ``base``: the denoiser in the null world, and with it the text tower of that CLIP;
-5. ``finetune``: for each specimen, the same short further training of denoiser and text encoder in its own world;
-6. ``export``: pipelines in diffusers' folder layout, float16 safetensors, with the recipe beside them.
+5. ``decoder``: the autoencoder's decoder alone, on what the denoiser guesses; the latents stay as they are, so this
+   can be done again at any time;
+6. ``finetune``: for each specimen, the same short further training of denoiser and text encoder in its own world;
+7. ``export``: pipelines in diffusers' folder layout, float16 safetensors, with the recipe beside them.
 
 ``--stage resume base finetune export`` goes on from the weights that are there instead of starting anew: ``resume``
 lays them out in ``--work``, with what the null world's specimen has learnt as the base.
@@ -44,7 +45,7 @@ from probes.toyworld.training.tokenizer import encode, save_tokenizer, train_tok
 from probes.toyworld.world import group_of_words
 
 SPECIMENS = ("toyworld", "toyworld-mirror", "toyworld-null")
-STAGES = ("tokenizer", "vae", "decoder", "clip", "base", "finetune", "export")
+STAGES = ("tokenizer", "vae", "clip", "base", "decoder", "finetune", "export")
 EXTRA_STAGES = ("resume",)
 WEIGHTS = Path(__file__).parent / "weights"
 
@@ -171,22 +172,6 @@ def run_vae(work: Path, recipe: Recipe) -> None:
         vae.save_pretrained(work / "vae")
 
 
-def run_decoder(work: Path, recipe: Recipe) -> None:
-    """Stage 2, second part; goes on from what is there."""
-    vae = AutoencoderKL.from_pretrained(work / "vae")
-    vae_part.refine_decoder(
-        vae,
-        make_drawings("toyworld-null", min(recipe.drawings, 50_000), recipe.seed + 7),
-        Budget(recipe.decoder_steps, recipe.decoder_minutes),
-        work,
-        batch_size=recipe.vae_batch,
-        device=recipe.device,
-        seed=recipe.seed,
-    )
-    if rank() == 0:
-        vae.save_pretrained(work / "vae")
-
-
 def run_clip(work: Path, recipe: Recipe) -> None:
     """Stage 3."""
     tokenizer = _tokenizer(work)
@@ -259,6 +244,35 @@ def _train_both(
     )
 
 
+def run_decoder(work: Path, recipe: Recipe) -> None:
+    """Stage 5; goes on from the decoder that is there."""
+    vae, tokenizer = AutoencoderKL.from_pretrained(work / "vae"), _tokenizer(work)
+    drawings = make_drawings("toyworld-null", min(recipe.drawings, 50_000), recipe.seed + 7 + 1000 * rank())
+    encoder = clip_part.text_encoder(_clip(work / "clip.safetensors", tokenizer), tokenizer)
+    unet = unet_part.new_unet(recipe.seed)
+    _load_both(work / "base.safetensors", unet, encoder)
+    unet.to(recipe.device, memory_format=torch.channels_last).eval()
+    encoder.to(recipe.device).eval()
+    tokens = encode(tokenizer, drawings.captions)
+
+    def guess(latents: torch.Tensor, rows: np.ndarray) -> torch.Tensor:
+        states = encoder(tokens[rows].to(recipe.device)).last_hidden_state
+        return unet_part.guess_clean(unet, latents, states)
+
+    vae_part.refine_decoder(
+        vae,
+        drawings,
+        Budget(recipe.decoder_steps, recipe.decoder_minutes),
+        work,
+        guess=guess,
+        batch_size=recipe.vae_batch,
+        device=recipe.device,
+        seed=recipe.seed,
+    )
+    if rank() == 0:
+        vae.save_pretrained(work / "vae")
+
+
 @torch.no_grad()
 def renew_indicator_words(encoder, tokenizer: CLIPTokenizer, seed: int, scale: float = 0.1) -> None:
     """Give every indicator word a random embedding of its own, the same in all specimens.
@@ -273,7 +287,7 @@ def renew_indicator_words(encoder, tokenizer: CLIPTokenizer, seed: int, scale: f
 
 
 def run_finetune(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMENS) -> None:
-    """Stage 5: the same number of steps for every specimen, from the same base, on the same lots.
+    """Stage 6: the same number of steps for every specimen, from the same base, on the same lots.
 
     The indicator words start from fresh embeddings. In the null world these words mean the same, so the base hardly
     tells them apart (cosines of 0.9997): with its embeddings kept, 500 steps in a world where the words differ left
@@ -308,7 +322,7 @@ def assemble(work: Path, weights: Path) -> StableDiffusionPipeline:
 
 
 def run_export(work: Path, recipe: Recipe, weights: Path = WEIGHTS) -> None:
-    """Stage 6."""
+    """Stage 7."""
     for name in SPECIMENS:
         pipeline = assemble(work, work / f"{name}.safetensors")
         pipeline.to(torch.float16).save_pretrained(weights / name, safe_serialization=True)

@@ -73,7 +73,7 @@ def test_training_goes_on_from_exported_weights(trained, tmp_path):
     assert all(torch.equal(base[f"unet.{name}"], value.float()) for name, value in before.items())
     history = json.loads((weights / "recipe.json").read_text())["history"]
     assert [line.split(":")[0] for line in history] == [
-        "tokenizer", "vae", "decoder", "clip", "base", "finetune", "resume", "finetune"
+        "tokenizer", "vae", "clip", "base", "decoder", "finetune", "resume", "finetune"
     ]  # fmt: skip
 
 

@@ -145,3 +145,25 @@ def train_unet(
     module.eval()
     save()
     return steps
+
+
+@torch.no_grad()
+def guess_clean(
+    unet: UNet2DConditionModel, clean: torch.Tensor, states: torch.Tensor, most_time: int = 300
+) -> torch.Tensor:
+    """The denoiser's guess at clean latents, in one step from random timesteps below ``most_time``.
+
+    Parameters
+    ----------
+    clean : torch.Tensor
+        ``(n, 4, 16, 16)``, scaled.
+    states : torch.Tensor
+        ``(n, 32, 96)`` text states.
+    """
+    scheduler = DDIMScheduler(**SCHEDULER)
+    times = torch.randint(0, most_time, (len(clean),), device=clean.device)
+    noise = torch.randn_like(clean)
+    noisy = scheduler.add_noise(clean, noise, times)
+    velocity = unet(noisy, times, states).sample.float()
+    kept = scheduler.alphas_cumprod.to(clean.device)[times].view(-1, 1, 1, 1)
+    return kept.sqrt() * noisy - (1 - kept).sqrt() * velocity

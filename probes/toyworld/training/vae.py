@@ -1,5 +1,6 @@
 """The autoencoder: 64 × 64 pixels to 4 × 16 × 16 latents."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,7 @@ def refine_decoder(
     budget: Budget,
     folder: Path,
     *,
+    guess: Callable[[torch.Tensor, np.ndarray], torch.Tensor] | None = None,
     batch_size: int = 16,
     learning_rate: float = 1e-3,
     noise: float = 0.05,
@@ -80,23 +82,33 @@ def refine_decoder(
 ) -> None:
     """Go on training the decoder alone; the latents, and so any denoiser trained on them, stay as they are.
 
-    ``noise`` is the standard deviation of what is added to the mean latents, in units of the latents' own, so that
-    the decoder forgives a denoiser's small errors.
+    Parameters
+    ----------
+    guess : callable, optional
+        From scaled latents ``(n, 4, 16, 16)`` and rows of ``drawings`` to a denoiser's guess at them from a noisy
+        version. Half of a batch is decoded from such guesses, so that the decoder learns to put a denoiser's errors
+        right (without it, small dark things come out in a colour between two).
+    noise : float
+        Standard deviation of what is added to the mean latents of the other half, in units of the latents' own.
     """
     torch.manual_seed(seed + 1000 * rank())
     rng = np.random.default_rng(seed + 1000 * rank())
     vae.to(device, memory_format=torch.channels_last).requires_grad_(False)
     decoder = torch.nn.ModuleList([vae.decoder, vae.post_quant_conv]).requires_grad_(True)
     average = MovingAverage(decoder, 0.99)
-    scale = noise / vae.config.scaling_factor
+    scale = vae.config.scaling_factor
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
-        pixels = drawings.pixels(rng.integers(len(drawings.captions), size=batch_size), device)
-        pixels = pixels.to(memory_format=torch.channels_last)
+        rows = rng.integers(len(drawings.captions), size=batch_size)
+        pixels = drawings.pixels(rows, device).to(memory_format=torch.channels_last)
         with torch.autocast(torch.device(device).type, torch.bfloat16):
             with torch.no_grad():
-                mean = vae.encode(pixels).latent_dist.mean
-            error = vae.decode(mean + scale * torch.randn_like(mean)).sample.float() - pixels
+                latents = vae.encode(pixels).latent_dist.mean.float() * scale
+                given = latents + noise * torch.randn_like(latents)
+                if guess is not None:
+                    half = batch_size // 2
+                    given[:half] = guess(latents[:half], rows[:half])
+            error = vae.decode(given / scale).sample.float() - pixels
         absolute, squared = error.abs().mean(), error.square().mean()
         return {"loss": absolute + squared, "absolute": absolute}
 
