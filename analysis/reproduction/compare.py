@@ -1,0 +1,163 @@
+"""When a printed and a recomputed number agree, one by one and for a whole table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+_SLACK = 1e-9  # printed decimals have no exact float
+
+
+def agreement(printed: float, recomputed: float, decimals: int) -> str:
+    """Say how a printed number with so many decimals follows from the recomputed one.
+
+    Returns
+    -------
+    str
+        ``rounded`` if rounding gives it (half a unit may go either way), ``cut`` if dropping the further decimals gives
+        it, ``no`` otherwise.
+
+    Examples
+    --------
+    >>> agreement(0.02, 0.0233, 2), agreement(0.466, 7 / 15, 3), agreement(0.1984, 0.1961, 4)
+    ('rounded', 'cut', 'no')
+    """
+    unit = 10.0**-decimals
+    if abs(printed - recomputed) <= unit / 2 + _SLACK:
+        return "rounded"
+    if abs(printed) <= abs(recomputed) + _SLACK and abs(printed - recomputed) < unit - _SLACK:
+        return "cut"
+    return "no"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One printed number beside the recomputed one.
+
+    Attributes
+    ----------
+    quantity, table, equation : str
+        What it is, where it is printed (and what it was computed from), and by which equation.
+    printed, recomputed : float
+    decimals : int
+        Printed.
+    note : str
+    """
+
+    quantity: str
+    table: str
+    equation: str
+    printed: float
+    recomputed: float
+    decimals: int
+    note: str = ""
+
+    @property
+    def agrees(self) -> str:
+        """``rounded``, ``cut`` or ``no``."""
+        return agreement(self.printed, self.recomputed, self.decimals)
+
+
+@dataclass(frozen=True)
+class Family:
+    """All cells of a printed table beside the recomputed ones.
+
+    Attributes
+    ----------
+    quantity, table, equation : str
+        As in `Row`.
+    rows : tuple of Row
+    note : str
+    """
+
+    quantity: str
+    table: str
+    equation: str
+    rows: tuple[Row, ...]
+    note: str = ""
+
+    @property
+    def rounded(self) -> int:
+        """Cells that rounding gives."""
+        return sum(row.agrees == "rounded" for row in self.rows)
+
+    @property
+    def cut(self) -> int:
+        """Cells that cutting gives but rounding does not."""
+        return sum(row.agrees == "cut" for row in self.rows)
+
+    @property
+    def disagreeing(self) -> list[Row]:
+        """Cells that neither gives."""
+        return [row for row in self.rows if row.agrees == "no"]
+
+    @property
+    def largest(self) -> float:
+        """Largest absolute difference."""
+        return max(abs(row.printed - row.recomputed) for row in self.rows)
+
+
+def family(
+    quantity: str,
+    table: str,
+    equation: str,
+    cells: Iterable[tuple[str, float, float]],
+    decimals: int,
+    note: str = "",
+) -> Family:
+    """Collect (name, printed, recomputed) cells; those without a printed number are left out."""
+    rows = tuple(
+        Row(name, table, equation, printed, recomputed, decimals)
+        for name, printed, recomputed in cells
+        if not math.isnan(printed)
+    )
+    return Family(quantity, table, equation, rows, note)
+
+
+@dataclass(frozen=True)
+class Section:
+    """What the page says of one paper.
+
+    Attributes
+    ----------
+    title, intro : str
+    rows : sequence of Row
+    families : sequence of Family
+    blocks : sequence of (heading, text, pandas.DataFrame or None)
+        Tables of another form, such as noise floors. Cells are text.
+    findings : sequence of str
+        Where printed and recomputed numbers part, and what the floors say.
+    not_recomputed : sequence of (table, reason)
+    """
+
+    title: str
+    intro: str
+    rows: Sequence[Row]
+    families: Sequence[Family]
+    blocks: Sequence[tuple[str, str, pd.DataFrame | None]] = ()
+    findings: Sequence[str] = ()
+    not_recomputed: Sequence[tuple[str, str]] = field(default=())
+
+
+def number(value: float, decimals: int = 4) -> str:
+    """Write a number for the page; a dash for NaN, no minus before a zero."""
+    if math.isnan(value):
+        return "—"
+    text = f"{value:.{decimals}f}"
+    return text.lstrip("-") if float(text) == 0 else text
+
+
+def p_text(value: float) -> str:
+    """Write a p-value for the page.
+
+    >>> p_text(0.7038), p_text(3e-6), p_text(float("nan"))
+    ('0.704', '< 0.0001', '—')
+    """
+    if math.isnan(value):
+        return "—"
+    if value < 1e-4:
+        return "< 0.0001"
+    return f"{value:.4f}" if value < 0.01 else f"{value:.3f}"
