@@ -67,7 +67,7 @@ class AttentionSums:
         self.all_layers = layers
         self.planned: int | None = None
         self._queries: dict[str, Tensor] = {}
-        self._seen: set[str] = set()
+        self._seen = dict.fromkeys((layer.address for layer in self.layers), 0)
         self._scratch: tuple[Tensor, Tensor] | None = None
         self.latent: tuple[int, int, int] | None = None  # rows, height, width
         self.tokens: int | None = None
@@ -108,7 +108,7 @@ class AttentionSums:
             raise HookError(f"attention: expected latents of one size, {self.latent}, but got {size}")
         elif self._kind == "cross" and key.shape[1] != self.tokens:
             raise HookError(f"{layer.address}: expected {self.tokens} tokens, but got {key.shape[1]}")
-        self._seen.add(layer.address)
+        self._seen[layer.address] += 1
         takers = [sums for sums in self._sums if sums.wants(layer, call.number, call.planned)]
         if not takers:
             return
@@ -157,13 +157,18 @@ class AttentionSums:
         """Bytes of all tensors held."""
         return sum(tensor.numel() * tensor.element_size() for sums in self._sums for tensor in sums.held())
 
-    def require_complete(self) -> None:
-        """Raise a HookError that names the first layer of which no query and key were seen."""
+    def require_complete(self, calls: int) -> None:
+        """Raise a HookError that names the first layer which was not read once in each UNet call."""
         for layer in self.layers:
-            if layer.address not in self._seen:
+            if self._seen[layer.address] == 0:
                 raise HookError(
                     f"{layer.address}: its attention ran without to_q and to_k, so nothing was read: "
                     "call pipe.unet.set_default_attn_processor(), or leave attention maps off"
+                )
+            if self._seen[layer.address] != calls:
+                raise HookError(
+                    f"{layer.address}: expected one run in each of {calls} UNet calls, but it ran "
+                    f"{self._seen[layer.address]} times: turn off what skips or repeats layers"
                 )
 
     def _probabilities(

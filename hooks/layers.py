@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hooks.errors import HookError
-from hooks.sites import attention_sites, module_at
+from hooks.sites import TEXT_ENCODERS, attention_sites, module_at
 
 # Processors of diffusers that project with `to_q`, `to_k` (or their fused forms) and take a plain softmax.
 READABLE_PROCESSORS = (
@@ -108,6 +108,15 @@ def latent_size(pipe: Any, height: int | None, width: int | None) -> tuple[int, 
         own_height if height is None else height // scale,
         own_width if width is None else width // scale,
     )
+
+
+def prompt_tokens(pipe: Any) -> int:
+    """Token positions of a prompt: what the first text encoder there is takes."""
+    for part in TEXT_ENCODERS.values():
+        config = getattr(getattr(pipe, part, None), "config", None)
+        if config is not None and hasattr(config, "max_position_embeddings"):
+            return config.max_position_embeddings
+    return 77
 
 
 def _factors(unet: Any) -> dict[str, int]:

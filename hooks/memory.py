@@ -9,8 +9,7 @@ from hooks.attention import AttentionSums
 from hooks.choice import MapChoice
 from hooks.definitions import Definition
 from hooks.errors import HookError
-from hooks.layers import latent_size
-from hooks.site_table import TEXT_ENCODERS
+from hooks.layers import latent_size, prompt_tokens
 
 
 def estimate_memory(
@@ -67,15 +66,6 @@ def settle(
     if isinstance(choice, MapChoice):
         return None if choice.definition is None else definitions.get(choice.definition), choice
     return definitions.get("daam" if choice is True else choice), None
-
-
-def prompt_tokens(pipe: Any) -> int:
-    """Token positions of a prompt: what the first text encoder there is takes."""
-    for part in TEXT_ENCODERS.values():
-        config = getattr(getattr(pipe, part, None), "config", None)
-        if config is not None and hasattr(config, "max_position_embeddings"):
-            return config.max_position_embeddings
-    return 77
 
 
 def unet_calls(pipe: Any, steps: int) -> int:

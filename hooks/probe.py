@@ -158,7 +158,7 @@ class Probe:
         self._readers = [
             TextReader(pipe, name, part, self._inside_text(name))
             for name, part in TEXT_ENCODERS.items()
-            if self._needs_text() and site_table.text_core(pipe, part) is not None
+            if site_table.text_core(pipe, part) is not None
         ]
         self._words = PromptWords(pipe, self._prompts)
 
@@ -166,9 +166,6 @@ class Probe:
         if patterns is DEFAULT_SITES:  # all there are, so a missing x0_pred is no error here
             return [site for site in site_table.available(self._pipe) if site.default]
         return site_table.resolve(self._pipe, patterns)
-
-    def _needs_text(self) -> bool:
-        return "cross" in self._attention or any(site.kind == "text" for site in self._sites.values())
 
     def _inside_text(self, name: str) -> list[Site]:
         found = [site for site in self._sites.values() if site.address.startswith(f"{name}.layers.")]
@@ -285,12 +282,13 @@ class Probe:
     @torch.no_grad()
     def _finish(self) -> None:
         self._similarity, self._kept = self._recorder.results()
+        calls = len(self._recorder.timesteps)
         cross, self_sums = self._attention.get("cross"), self._attention.get("self")
         self._maps = self._layer_maps = self._self_maps = None
         if self._rows is None:
             return
         for sums in self._attention.values():
-            sums.require_complete()
+            sums.require_complete(calls)
         if cross is not None:
             self._maps, self._layer_maps = maps.word_maps(cross), maps.layer_maps(cross)
             scale = self._pipe.vae_scale_factor

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hooks.errors import HookError
 from hooks.records import METRICS_OF_TEXT, Kept, Records, Similarity, timesteps_to_array
-from hooks.similarity import SharedPositions, cosine, cosine_at, products
+from hooks.similarity import SharedPositions, cosine, cosine_at, gram, group_size, products
 from hooks.site_table import Site
 from hooks.text import TextStates
 
@@ -59,6 +59,7 @@ class Recorder:
         self._parts: dict[str, list[Tensor]] = {}
         self._pair_devices: dict[torch.device, tuple[Tensor, Tensor]] = {}
         self.rows: int | None = None
+        self._group: int | None = None
         self.timesteps: list[Any] = []
 
     def _metrics(self, site: Site) -> Sequence[str]:
@@ -80,6 +81,7 @@ class Recorder:
                     f"pairs[{p}]: expected rows below the {rows} of the batch, but got {tuple(pair)}"
                 )
         self.rows = rows
+        self._group = group_size(self._pairs, rows)
 
     def next_call(self, timestep: Any) -> None:
         """A UNet call begins; what was decoded before it does not count."""
@@ -136,7 +138,11 @@ class Recorder:
     def _add(self, address: str, call: int, values: Tensor) -> None:
         key = f"{address}:cosine"
         if key in self._numbers:
-            self._numbers.add(key, call, *products(values, *self._rows_on(values.device)))
+            found = None if self._group is None else gram(values, self._group)
+            if found is None:
+                self._numbers.add(key, call, *products(values, *self._rows_on(values.device)))
+            else:
+                self._numbers.add(key, call, found, group=self._group)
         if address in self._tensors:
             self._tensors.add(address, call, _keep(values))
 

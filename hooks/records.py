@@ -53,7 +53,8 @@ class Kept:
 class Records:
     """Entries of many keys, one a call, each key's entries of one shape.
 
-    An entry is a tuple of tensors: `(values,)`, or the `(dots, norms)` of a cosine, divided at the end.
+    An entry is a tuple of tensors: `(values,)`, or what a cosine is made of, divided at the end: `(dots,
+    norms)`, or the products of all rows within groups of so many (`hooks.similarity.gram`).
 
     Parameters
     ----------
@@ -64,14 +65,14 @@ class Records:
     """
 
     def __init__(self, keys: Iterable[str], per_step: set[str]) -> None:
-        self._entries: dict[str, list[tuple[int, tuple[Tensor, ...]]]] = {key: [] for key in keys}
+        self._entries: dict[str, list[tuple[int, tuple[Tensor, ...], int]]] = {key: [] for key in keys}
         self._per_step = per_step
 
     def __contains__(self, key: str) -> bool:
         return key in self._entries
 
-    def add(self, key: str, call: int, *values: Tensor) -> None:
-        self._entries[key].append((call, values))
+    def add(self, key: str, call: int, *values: Tensor, group: int = 0) -> None:
+        self._entries[key].append((call, values, group))
 
     def clear(self, keys: Iterable[str]) -> None:
         for key in keys:
@@ -80,18 +81,22 @@ class Records:
 
     def similarities(self, timesteps: np.ndarray, left: Tensor, right: Tensor) -> dict[str, Similarity]:
         """All entries as arrays, moved from each device in one transfer."""
-        entries = [values for of_key in self._entries.values() for _, values in of_key]
+        entries = [values for of_key in self._entries.values() for _, values, _ in of_key]
         flat = iter(to_cpu([tensor for values in entries for tensor in values]))
         left, right = left.numpy(), right.numpy()
         found = {}
         for key, of_key in self._entries.items():
             table = np.empty((len(of_key), len(left)), dtype=np.float32)
-            for row, (_, values) in zip(table, of_key):
-                row[:] = next(flat).numpy()
-                if len(values) == 2:
-                    norms = next(flat).numpy()
-                    with np.errstate(invalid="ignore", divide="ignore"):  # a row of zeros: NaN
-                        row[:] = np.clip(row / (norms[left] * norms[right]), -1.0, 1.0)
+            for row, (_, values, group) in zip(table, of_key):
+                found_here = next(flat).numpy()
+                if group:
+                    products = found_here.reshape(-1, group)
+                    norms = np.sqrt(products[np.arange(len(products)), np.arange(len(products)) % group])
+                    row[:] = _cosine(products[left, right % group], norms, left, right)
+                elif len(values) == 2:
+                    row[:] = _cosine(found_here, next(flat).numpy(), left, right)
+                else:
+                    row[:] = found_here
             found[key] = Similarity(table, *self._when(key, timesteps))
         return found
 
@@ -99,17 +104,22 @@ class Records:
         """All entries as stacked tensors."""
         return {
             key: Kept(
-                torch.stack([values for _, (values,) in of_key]) if of_key else torch.empty(0),
+                torch.stack([values for _, (values,), _ in of_key]) if of_key else torch.empty(0),
                 *self._when(key, timesteps),
             )
             for key, of_key in self._entries.items()
         }
 
     def _when(self, key: str, timesteps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        calls = np.array([call for call, _ in self._entries[key]], dtype=np.int64)
+        calls = np.array([call for call, _, _ in self._entries[key]], dtype=np.int64)
         if key in self._per_step:
             return calls, timesteps[calls]
         return calls, np.full(len(calls), np.nan)
+
+
+def _cosine(dots: np.ndarray, norms: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore", divide="ignore"):  # a row of zeros: NaN
+        return np.clip(dots / (norms[left] * norms[right]), -1.0, 1.0)
 
 
 def to_cpu(tensors: list[Tensor]) -> list[Tensor]:

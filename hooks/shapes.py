@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from hooks.layers import latent_size
+from hooks.layers import latent_size, prompt_tokens
 from hooks.records import attach
 from hooks.site_table import TEXT_ENCODERS, Site, module_at, table
 
@@ -41,7 +41,7 @@ def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> di
     for site in table(bare):
         if site.kind in ("unet", "vae", "image"):
             attach(module_at(bare, site.module), site, keep(site))
-    text = _run_unet(unet, size)
+    text = _run_unet(unet, size, prompt_tokens(pipe))
     channels = vae.config.latent_channels
     with torch.no_grad():
         vae.decode(torch.zeros(1, channels, *size, device="meta"))
@@ -51,11 +51,11 @@ def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> di
     return found
 
 
-def _run_unet(unet: Any, size: tuple[int, int]) -> tuple[int, int]:
-    """Run it once; gives the shape of its text, the usual 77 positions."""
+def _run_unet(unet: Any, size: tuple[int, int], tokens: int) -> tuple[int, int]:
+    """Run it once; gives the shape of its text."""
     config = unet.config
     cross = config.cross_attention_dim
-    text = (77, cross if isinstance(cross, int) else cross[0])
+    text = (tokens, cross if isinstance(cross, int) else cross[0])
     added = None
     if config.addition_embed_type == "text_time":
         pooled = config.projection_class_embeddings_input_dim - 6 * config.addition_time_embed_dim
@@ -72,16 +72,9 @@ def _run_unet(unet: Any, size: tuple[int, int]) -> tuple[int, int]:
 
 def _text_shape(pipe: Any, site: Site, text: tuple[int, int]) -> tuple[int, ...]:
     if site.address == "text.final":
-        return _tokens(pipe, text[0]), text[1]
+        return text
     encoder = getattr(pipe, TEXT_ENCODERS[site.address.split(".")[0]])
     config = getattr(encoder.config, "text_config", encoder.config)
     if site.heads is not None:
         return config.max_position_embeddings, site.heads, config.hidden_size // site.heads
     return config.max_position_embeddings, config.hidden_size
-
-
-def _tokens(pipe: Any, otherwise: int) -> int:
-    for part in TEXT_ENCODERS.values():
-        if getattr(pipe, part, None) is not None:
-            return getattr(pipe, part).config.max_position_embeddings
-    return otherwise

@@ -15,6 +15,8 @@ from torch import Tensor
 from hooks.errors import HookError
 
 MAX_ELEMENTS = 2**26  # of one gathered operand: 256 MiB in float32
+BLOCK = 512  # numbers that one matrix product sums, before the blocks are summed pairwise
+LARGEST_GROUP = 16
 
 
 def cosine(values: Tensor, left: Tensor, right: Tensor) -> Tensor:
@@ -64,6 +66,70 @@ def products(values: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tenso
         torch.linalg.vecdot(flat[a], flat[b]) for a, b in zip(left.split(per_chunk), right.split(per_chunk))
     ]
     return torch.cat(dots), norms
+
+
+def group_size(pairs: Sequence[tuple[int, int]], rows: int) -> int | None:
+    """Smallest number of consecutive rows that groups of one size can have so that no pair crosses two.
+
+    None if there is none up to 16; then `products` serves.
+
+    Examples
+    --------
+    >>> group_size([(0, 1), (0, 2), (3, 5)], rows=6)
+    3
+    >>> group_size([(0, 1), (2, 3)], rows=4)
+    2
+    """
+    for size in range(1, min(rows, LARGEST_GROUP) + 1):
+        if rows % size == 0 and all(i // size == j // size for i, j in pairs):
+            return size
+    return None
+
+
+def gram(values: Tensor, group: int) -> Tensor | None:
+    """Dot products of all rows within each group of consecutive rows, in one pass over the numbers.
+
+    Matrix products of blocks of 512 numbers, then a pairwise sum: good to 1e-7 where one matrix product
+    over a whole row is not. None where matrix products are not done in single precision
+    (`torch.set_float32_matmul_precision`); then `products` serves.
+
+    Parameters
+    ----------
+    values : Tensor, shape (rows, ...), any float dtype
+    group : int
+        Rows in a group; divides `rows`.
+
+    Returns
+    -------
+    Tensor, shape (rows * group,), float32: of each row the products with the rows of its group
+
+    Examples
+    --------
+    >>> import torch
+    >>> gram(torch.tensor([[3.0, 4.0], [4.0, 3.0]]), 2)
+    tensor([25., 24., 24., 25.])
+    """
+    if torch.get_float32_matmul_precision() != "highest":
+        return None
+    flat = values.flatten(1).float()
+    whole = flat.shape[1] // BLOCK * BLOCK
+    total = torch.zeros((len(flat) // group, group, group), dtype=torch.float32, device=flat.device)
+    for part, block in ((flat[:, :whole], BLOCK), (flat[:, whole:], flat.shape[1] - whole)):
+        if part.shape[1] == 0:
+            continue
+        blocks = part.view(-1, group, part.shape[1] // block, block).transpose(1, 2)
+        if len(blocks) == 1 or flat.device.type == "cpu":  # a loop copies nothing
+            for index, one in enumerate(blocks):
+                total[index] += _multiplied(one).sum(0)
+        else:
+            total += _multiplied(blocks.flatten(0, 1)).unflatten(0, blocks.shape[:2]).sum(1)
+    return total.flatten()
+
+
+def _multiplied(blocks: Tensor) -> Tensor:
+    shape = (len(blocks), blocks.shape[1], blocks.shape[1])
+    out = torch.empty(shape, dtype=torch.float32, device=blocks.device)
+    return torch.bmm(blocks, blocks.mT, out=out)  # with `out`, autocast leaves it in float32
 
 
 def _norms(flat: Tensor) -> Tensor:

@@ -73,7 +73,8 @@ class DefinitionSums:
         weight = self.definition.step_weight(call, calls)
         if self._is_joint(layer):
             weight *= self.definition.weight(layer) / layer.heads
-            self._joint[rows, pixels].add_(_over_heads(probabilities), alpha=weight)
+            over_heads = _over_heads(probabilities).to(self._joint.device)  # layers may be on several devices
+            self._joint[rows, pixels].add_(over_heads, alpha=weight)
         elif self._heads_apart(layer) == 1:
             total = self._apart[layer.address]
             total[rows, 0, pixels].add_(_over_heads(probabilities), alpha=weight / layer.heads)

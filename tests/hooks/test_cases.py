@@ -270,7 +270,7 @@ def test_tokens_masked_in_attention_are_refused(toy):
         torch.no_grad(),
     ):
         toy.unet(
-            torch.zeros(1, 4, 16, 16), 1, torch.zeros(1, 32, 32), encoder_attention_mask=torch.ones(1, 32)
+            torch.zeros(2, 4, 16, 16), 1, torch.zeros(2, 32, 32), encoder_attention_mask=torch.ones(2, 32)
         )
 
 
@@ -289,3 +289,21 @@ def test_attention_that_is_not_read_is_an_error():
         Probe(pipe, word_maps=True),
     ):
         draw(pipe, num_inference_steps=1)
+
+
+def test_a_layer_that_is_skipped_is_an_error():
+    """As caches do that reuse what a block gave in an earlier call."""
+    pipe = tiny_pipeline("toy")
+    block = pipe.unet.up_blocks[1].attentions[0].transformer_blocks[0]
+    forward, calls = block.forward, []
+
+    def sometimes(hidden_states, **kwargs):
+        calls.append(1)
+        return hidden_states if len(calls) == 2 else forward(hidden_states, **kwargs)
+
+    block.forward = sometimes
+    with (
+        pytest.raises(HookError, match=r"unet\.up\.1\.attn\.0\.cross: expected one run in each of 3"),
+        Probe(pipe, word_maps=True),
+    ):
+        draw(pipe)

@@ -6,7 +6,7 @@ import torch
 from scipy.spatial.distance import cosine as scipy_cosine
 
 from hooks import HookError, similarity
-from hooks.similarity import SharedPositions, cosine, cosine_at, end_of_text
+from hooks.similarity import SharedPositions, cosine, cosine_at, end_of_text, gram, group_size
 
 PAIRS = [(0, 1), (0, 2), (3, 1), (2, 2)]
 LEFT, RIGHT = (torch.tensor(rows) for rows in zip(*PAIRS))
@@ -106,3 +106,44 @@ def test_end_of_text_as_clip_finds_it():
     assert end_of_text(ids, 2).tolist() == [2, 1, 3], "old configurations: the highest id"
     padded_with_zero = torch.tensor([[8, 3, 9, 0, 0]])
     assert end_of_text(padded_with_zero, 9).tolist() == [2]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(6, 5), (6, 512), (6, 3, 50, 60), (6, 2 * 512 + 1)])
+@pytest.mark.parametrize("group", [1, 3, 6])
+def test_products_of_a_group_in_one_pass(shape, dtype, group):
+    values = (rows(*shape) + 0.5).to(dtype)
+    found = gram(values, group).view(-1, group, group)
+    flat = values.flatten(1).double().unflatten(0, (-1, group))
+    lengths = flat.norm(dim=-1)
+    scale = lengths[:, :, None] * lengths[:, None, :]
+    torch.testing.assert_close(found.double() / scale, flat @ flat.mT / scale, rtol=0, atol=3e-7)
+
+
+def test_a_million_products_lose_no_precision():
+    values = rows(3, 320 * 64 * 64).relu() + 0.1
+    exact = values.double() @ values.double().T
+    assert (gram(values, 3).view(3, 3).double() / exact - 1).abs().max() < 2e-7
+
+
+@pytest.mark.parametrize(
+    ("pairs", "count", "size"),
+    [
+        ([(0, 1), (3, 5)], 6, 3),
+        ([(2, 3)], 6, 2),
+        ([], 3, 1),
+        ([(0, 11)], 12, 12),
+        ([(0, 33)], 34, None),
+        ([(0, 4), (1, 5)], 20, 10),
+    ],
+)
+def test_groups_that_no_pair_crosses(pairs, count, size):
+    assert group_size(pairs, count) == size
+
+
+def test_reduced_precision_products_are_not_used():
+    torch.set_float32_matmul_precision("medium")
+    try:
+        assert gram(rows(2, 8), 2) is None
+    finally:
+        torch.set_float32_matmul_precision("highest")

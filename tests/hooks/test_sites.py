@@ -115,6 +115,13 @@ def test_a_compiled_unet_is_refused():
         sites.available(pipe)
 
 
+def test_a_unet_compiled_in_place_is_refused():
+    pipe = tiny_pipeline("toy")
+    pipe.unet.mid_block.compile()
+    with pytest.raises(HookError, match=r"StableDiffusionPipeline\.unet: .*compiled in place"):
+        sites.available(pipe)
+
+
 def test_subclasses_are_supported():
     class Mine(StableDiffusionInpaintPipeline):
         pass
@@ -140,5 +147,8 @@ def test_x0_is_not_offered_where_it_cannot_be_computed():
 
 
 def test_masks_and_sites_need_no_torch():
-    code = "import sys, hooks.masks; from hooks import sites; assert 'torch' not in sys.modules; hooks.Probe"
+    code = (
+        "import sys, hooks.masks; from hooks import Definition, MapChoice, Word, WordMap, sites, words\n"
+        "assert 'torch' not in sys.modules; hooks.Probe"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
