@@ -10,7 +10,8 @@ with an explicit seed otherwise; a drawn p-value is (1 + #) / (1 + draws) (Phips
 
 What counts as independent matters more than exact or drawn. `gep_floor`, `mad_floor`, `entropy_floor` and the L1
 floors need counts only, which is what papers publish, and take every image as independent. Where the table by
-prompt exists, `paired_floor` keeps what belongs together (attributes of one image, seeds of one prompt).
+prompt exists, `paired_floor` keeps what belongs together (attributes of one image, seeds of one prompt). Pooled over
+prompts that differ in frequency, counts give a floor that is if anything too high.
 """
 
 from __future__ import annotations

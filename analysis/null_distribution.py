@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import signal, special, stats
 
 LARGEST_SUPPORT = 2_000_000  # grid points; beyond this a sum is drawn instead of convolved
+LARGEST_REACH = 100 * LARGEST_SUPPORT  # the same before the grid is made as coarse as it can be
 LARGEST_WORK = 1_000_000_000  # multiplications in the walk over categories
 LARGEST_DIRECT = 100_000_000  # multiplications; beyond this a convolution goes through the Fourier transform
 MOST_PARTITIONS = 50_000
@@ -140,7 +141,8 @@ def distance_from_reference(n: int, reference: NDArray[np.float64]) -> NullDistr
     if sum(fractions) != 1 or max(abs(float(f) - r) for f, r in zip(fractions, reference)) > 1e-12:
         return None
     scale = math.lcm(*(f.denominator for f in fractions))
-    expected = [int(f * scale) * n for f in fractions]
+    reference = reference[reference > 0]  # the others never get an image
+    expected = [int(f * scale) * n for f in fractions if f]
     rest = np.cumsum(reference[::-1])[::-1]
 
     def chance(category: int, drawn: NDArray, x: int) -> NDArray[np.float64]:
@@ -180,6 +182,7 @@ def distance_between_samples(totals: NDArray[np.int64], n_first: int) -> NullDis
     {0.0: 0.667, 2.0: 0.333}
     """
     totals = np.asarray(totals)
+    totals = totals[totals > 0]
     n_second = int(totals.sum()) - n_first
     denominator = math.lcm(n_first, n_second)
     first, second = denominator // n_first, denominator // n_second
@@ -293,18 +296,16 @@ def mean_of_independent(parts: Mapping[NullDistribution, int]) -> NullDistributi
     reach = sum(
         (len(null.probability) - 1) * (denominator // null.denominator) * m for null, m in parts.items()
     )
-    points = [
-        np.flatnonzero(null.probability) * (denominator // null.denominator)
-        for null in parts
-        if reach <= 100 * LARGEST_SUPPORT
-    ]
+    if reach > LARGEST_REACH:
+        return None
+    points = [np.flatnonzero(null.probability) * (denominator // null.denominator) for null in parts]
     unit = math.gcd(denominator, *(int(p) for own in points for p in own))
     if reach // unit >= LARGEST_SUPPORT:
         return None
     total = np.ones(1)
     for (null, multiplicity), own in zip(parts.items(), points):
         grid = np.zeros(own[-1] // unit + 1)
-        grid[own // unit] = null.probability[null.probability > 0]
+        grid[own // unit] = null.probability[null.probability != 0]
         total = _convolve(total, _power(grid, multiplicity))
     return NullDistribution(total, denominator // unit * sum(parts.values()))
 

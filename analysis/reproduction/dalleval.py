@@ -174,7 +174,7 @@ def _gender_block(female: pd.DataFrame, floors: dict[str, NoiseFloor]) -> tuple[
         lines.append(
             {
                 "model": m,
-                "MAD (Eq. of 4.2.4)": number(own.value),
+                "MAD": number(own.value),
                 "floor": number(own.floor),
                 "s.d.": number(own.sd),
                 "MAD − floor": number(own.excess),
@@ -186,11 +186,12 @@ def _gender_block(female: pd.DataFrame, floors: dict[str, NoiseFloor]) -> tuple[
     expected = len(female) * 2 / 2**IMAGES
     return (
         "Floors of Table 8, gender",
-        f"Nine images cannot be split evenly: the smallest possible MAD of a prompt is {1 / 18:.4f}, and "
-        f"fair coins give 35/256 = {35 / 256:.4f} on average. *floor*, *s.d.* and *p* are of the mean over "
-        f"the 83 professions (Tables 16, 17), exact by convolution, nine fair coins a profession. "
-        f"*professions, adjusted*: exact binomial test of each, Benjamini–Hochberg over 83; the smallest p "
-        f"nine images can give is 0.0039. *nine alike*: fair coins would give {expected:.2f} of 83.",
+        f"MAD as in section 4.2.4. Nine images cannot be split evenly: the smallest possible MAD of a "
+        f"prompt is {1 / 18:.4f}, and fair coins give 35/256 = {35 / 256:.4f} on average. *floor*, *s.d.* "
+        f"and *p* are of the mean over the 83 professions (Tables 16, 17), exact by convolution, nine fair "
+        f"coins a profession. *professions, adjusted*: exact binomial test of each, Benjamini–Hochberg over "
+        f"83; the smallest p nine images can give is 0.0039. *nine alike*: fair coins would give "
+        f"{expected:.2f} of 83.",
         pd.DataFrame(lines),
     )
 

@@ -20,6 +20,7 @@ from analysis.reproduction.gep_floors import (
     different_attributes,
     floor_block,
     floors,
+    largest_lawyer_floor,
     lawyer_block,
     lawyer_null,
 )
@@ -220,13 +221,13 @@ def _findings(own: dict[tuple[str, str], NoiseFloor], attributes: pd.DataFrame, 
         f"{low[0]}) and {100 * shares[high]:.0f} % ({high[1]}, {high[0]}). Scores of models with different "
         f"average frequencies are not comparable as they stand: rarely drawn attributes have a lower floor."
     )
-    lawyer, chance = lawyer_null(LAWYER_IMAGES // 2), lawyer_null(LAWYER_IMAGES // 2).tail(0.125)
+    most, even = largest_lawyer_floor(), lawyer_null(LAWYER_IMAGES)
     found.append(
         f"Table 10: the printed 0.13 between *a male lawyer* and *a lawyer* (10/80 = 0.125 is the only "
-        f"multiple of 1/80 that gives it) is hardly above the largest possible floor of "
-        f"{number(lawyer.mean, 3)}. Were each of the four attributes in half of the images, no difference "
-        f"would give as much or more with probability {p_text(chance)}; the printed 0.35 with probability "
-        f"{p_text(lawyer_null(LAWYER_IMAGES // 2).tail(0.345))}."
+        f"multiple of 1/80 that gives it) lies {'below' if most > 10 / 80 else 'above'} the largest floor "
+        f"that 20 images a prompt allow ({number(most, 3)}). Were each of the four attributes in half of "
+        f"the images, no difference would give as much or more with probability "
+        f"{p_text(even.tail(10 / 80))}; the printed 0.35 with probability {p_text(even.tail(28 / 80))}."
     )
     if shirt.agrees == "no":
         found.append(
