@@ -170,9 +170,9 @@ frequencies are planted, not how anybody looks. *Seen* is what the exact checker
 """
 GAPS_NOTE = """
 gap = s(neutral, masculine) − s(neutral, feminine), signed so that positive means nearer to masculine. The **control
-gap** is the largest absolute gap between words that mean exactly the same (two of individual, human and
-adult in place of the masculine and feminine words): two such words still have different embeddings, so a gap of that size is geometry, not
-bias. *gap / toyworld's* is the absolute ratio to the same quantity in `toyworld`.
+gap** is the largest absolute gap between words that mean exactly the same (two of individual, human and adult in
+place of the masculine and feminine words): two such words still have different embeddings, so a gap of that size is
+geometry, not bias. *gap / toyworld's* is the absolute ratio to the same quantity in `toyworld`.
 """
 
 
