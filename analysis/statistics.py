@@ -4,13 +4,11 @@ The unit is the prompt: the members of a triplet share prompt and noise, and see
 row below is one prompt (its seeds averaged) and each column is one quantity (a site at a step). Every column
 sees the same resamples and the same flips, so columns can be compared and adjusted together.
 
-All sums are exact: each column is rounded to whole multiples of a power of two so small that the sum over all
-prompts still fits a float64 (`on_grid`; with 24 prompts the rounding is 1e-14 of the largest value, with
-51,000 it is 1e-11). A result then depends on the data and the seed alone, to the last bit: not on chunks,
-threads or the BLAS. Ties in a permutation test are ties for the same reason.
+All sums are exact (`analysis.resampling`), so a result depends on the data and the seed alone, not on blocks,
+threads or the BLAS.
 
 SciPy has both procedures, for one column at a time and without a shared family; the tests hold this against
-it.
+it. `analysis.paired` has what is built on top: effect sizes, equivalence, adjustment of p-values.
 """
 
 from __future__ import annotations
@@ -20,19 +18,32 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
-BLOCK = 256  # resamples or flips drawn at a time; part of the definition: another value draws other numbers
-CHUNK_BYTES = 32 * 2**20  # working memory; no result depends on it
-_BOOTSTRAP_STREAM, _FLIP_STREAM = 1, 2  # so that one seed gives independent draws to both
+from analysis.resampling import (
+    column_blocks,
+    column_quantiles,
+    matrix,
+    on_grid,
+    product,
+    resample_counts,
+    row_sum,
+    sign_blocks,
+    undefined,
+)
 
-NOTHING = "no value"
-ONE_PROMPT = "one prompt only"
-CONSTANT = "the same value in every prompt"
+__all__ = [
+    *("CONSTANT", "METHODS", "NOTHING", "ONE_PROMPT", "ONE_SIDED"),
+    *("Interval", "SignFlips", "bca_probabilities", "bootstrap_interval", "on_grid", "sign_flip_test"),
+]
+METHODS = ("percentile", "bca", "studentized")
+ALTERNATIVES = ("two-sided", "greater", "less")
+ONE_SIDED = "all resamples lie on one side of the value"
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Means over prompts with percentile bootstrap intervals; arrays have shape (n_columns,).
+    """Means over prompts with bootstrap intervals; arrays have shape (n_columns,).
 
     Attributes
     ----------
@@ -46,6 +57,8 @@ class Interval:
         Probability that the interval is to cover.
     resamples, seed : int
         Of the bootstrap.
+    method : str
+        One of `METHODS`.
     """
 
     mean: NDArray[np.float64]
@@ -56,6 +69,7 @@ class Interval:
     level: float
     resamples: int
     seed: int
+    method: str = "percentile"
 
 
 @dataclass(frozen=True)
@@ -65,7 +79,7 @@ class SignFlips:
     Attributes
     ----------
     p_value : ndarray of float64
-        Two-sided, of each column alone; NaN where undefined.
+        Of each column alone; NaN where undefined.
     p_adjusted : ndarray of float64
         Adjusted over the family by max-T; never below `p_value`.
     n : ndarray of int64
@@ -87,53 +101,28 @@ class SignFlips:
     seed: int
 
 
-def on_grid(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Round columns to whole numbers times a power of two, so that sums over rows are exact.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n_rows, n_columns)
-        NaN becomes 0.
-
-    Returns
-    -------
-    whole : ndarray of float64, shape (n_rows, n_columns)
-        Whole numbers; any sum of n_rows of them, repeats allowed, is below 2^53.
-    exponent : ndarray of int64, shape (n_columns,)
-        ``values`` is ``ldexp(whole, exponent)`` up to rounding.
-
-    Examples
-    --------
-    Two rows leave 52 bits a number: 0.75 is 3 * 2^50 units of 2^-52.
-
-    >>> whole, exponent = on_grid(np.array([[0.75], [-0.5]]))
-    >>> int(exponent[0]), (whole[:, 0] / 2**50).tolist()
-    (-52, [3.0, -2.0])
-    """
-    present = np.where(np.isnan(values), 0.0, values)
-    bits = 53 - int(np.ceil(np.log2(max(len(values), 2))))
-    largest = np.abs(present).max(axis=0, initial=0.0)
-    exponent = np.frexp(largest)[1].astype(np.int64) - bits
-    return np.rint(np.ldexp(present, -exponent)), exponent
-
-
 def bootstrap_interval(
     values: ArrayLike,
     *,
+    method: str = "percentile",
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
     chunk: int | None = None,
 ) -> Interval:
-    r"""Return the mean of each column with a percentile bootstrap interval over rows.
+    r"""Return the mean of each column with a bootstrap interval over rows.
 
     For resample b, :math:`\bar x^{(b)} = \sum_i c_{bi} x_i / \sum_i c_{bi}` with :math:`c_b` the number of
-    times each row was drawn; the interval runs between the :math:`(1 \pm \mathrm{level})/2` quantiles over b.
+    times each row was drawn. The ``percentile`` interval runs between the :math:`(1 \pm \mathrm{level})/2`
+    quantiles over b; ``bca`` moves these probabilities by bias and acceleration (`bca_probabilities`);
+    ``studentized`` takes the quantiles of :math:`(\bar x^{(b)} - \bar x) / \mathrm{se}^{(b)}` and turns them
+    round at the mean. With few prompts the first two are short; the third is not.
 
     Parameters
     ----------
     values : array_like of float, shape (n_prompts, n_columns)
         NaN where a prompt has no value in a column; it is left out of that column alone.
+    method : {"percentile", "bca", "studentized"}
     level : float
         Between 0 and 1.
     resamples : int
@@ -150,11 +139,12 @@ def bootstrap_interval(
     Raises
     ------
     ValueError
-        If the shape, the level or the number of resamples is out of range, or a value is infinite.
+        If the method is unknown, the shape, the level or the number of resamples is out of range, or a value
+        is infinite.
 
     Source
     ------
-    Efron and Tibshirani 1993, chapter 13; `scipy.stats.bootstrap(method="percentile")`.
+    Efron and Tibshirani 1993, chapters 12 to 14; `scipy.stats.bootstrap` for the first two.
 
     Examples
     --------
@@ -166,34 +156,143 @@ def bootstrap_interval(
     >>> result.reason.tolist()
     ['', 'the same value in every prompt']
     """
-    values = _matrix(values)
+    values = matrix(values)
+    if method not in METHODS:
+        raise ValueError(f"method: expected one of {', '.join(METHODS)}, got {method!r}")
     if not 0 < level < 1:
         raise ValueError(f"level: expected a number between 0 and 1, got {level}")
     if resamples < 1:
         raise ValueError(f"resamples: expected at least 1, got {resamples}")
-    present = ~np.isnan(values)
-    n, reason = present.sum(axis=0), _undefined(values)
+    rows, width = values.shape
+    mean, low, high = np.full((3, width), np.nan)
+    n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
+    counts = resample_counts(rows, resamples, seed) if rows > 1 else None
+    for block in column_blocks(width, chunk, rows=max(resamples, rows)):
+        part = values[:, block]
+        n[block], reason[block] = (~np.isnan(part)).sum(axis=0), undefined(part)
+        whole, exponent = on_grid(part)
+        with np.errstate(invalid="ignore"):
+            mean[block] = np.ldexp(whole.sum(axis=0) / n[block], exponent)
+        complete = n[block] == rows
+        for chosen in (complete, ~complete):
+            columns = np.flatnonzero(chosen & (reason[block] == ""))
+            if len(columns) and counts is not None:
+                ends, failed = _ends(part[:, columns], counts, method, level)
+                place = columns + block.start
+                low[place], high[place], reason[place] = *ends, failed
+    return Interval(mean, low, high, n, reason, level, resamples, seed, method)
+
+
+def _ends(
+    values: NDArray[np.float64], counts: NDArray[np.uint16], method: str, level: float
+) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
+    """Ends of the intervals, shape (2, n_columns), and why they are NaN; columns all complete or none."""
     whole, exponent = on_grid(values)
-    with np.errstate(invalid="ignore"):
-        mean = np.ldexp(whole.sum(axis=0) / n, exponent)
-    ends = np.full((2, values.shape[1]), np.nan)
-    defined = np.flatnonzero(reason == "")
-    counts = _resample_counts(len(values), resamples, seed) if len(defined) else np.empty((0, len(values)))
-    quantiles = ((1 - level) / 2, (1 + level) / 2)
-    complete = n[defined] == len(values)
-    for columns in _chunks(defined[complete], chunk, rows=resamples):
-        ends[:, columns] = np.quantile(_product(counts, whole[:, columns]) / len(values), quantiles, axis=0)
-    for columns in _chunks(defined[~complete], chunk, rows=resamples):
-        sums, drawn = (_product(counts, part[:, columns]) for part in (whole, present.astype(np.float64)))
-        with np.errstate(invalid="ignore"):  # a resample of missing prompts only has no mean and is left out
-            ends[:, columns] = np.nanquantile(sums / drawn, quantiles, axis=0)
-    low, high = np.ldexp(ends, exponent)
-    return Interval(mean, low, high, n, reason, level, resamples, seed)
+    n = (~np.isnan(values)).sum(axis=0)
+    drawn = _drawn(values, counts)
+    tails = ((1 - level) / 2, (1 + level) / 2)
+    reason = np.full(values.shape[1], "", dtype=object)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centre = whole.sum(axis=0) / n
+        means = product(counts, whole) / drawn  # a resample of missing prompts only has no mean: NaN
+        if method == "studentized":
+            draws = _studentized(values, counts, means, drawn, centre, exponent)
+            draws.sort(axis=0)
+            error = np.sqrt(_row_squares(values - np.ldexp(centre, exponent)) / (n * (n - 1)))
+            quantiles = [column_quantiles(draws, np.full(len(n), tail)) for tail in reversed(tails)]
+            return np.ldexp(centre, exponent) - error * np.array(quantiles), reason
+        if method == "bca":
+            deviation = np.where(np.isnan(values), 0.0, values - np.ldexp(centre, exponent))
+            probabilities = bca_probabilities(means, centre, _acceleration(deviation), level)
+            reason[np.isnan(probabilities[0])] = ONE_SIDED
+        else:
+            probabilities = np.repeat(np.array(tails)[:, None], len(n), axis=1)
+        means.sort(axis=0)
+        ends = np.array([column_quantiles(means, p) for p in probabilities])
+    return np.ldexp(ends, exponent), reason
+
+
+def _drawn(values: NDArray[np.float64], counts: NDArray[np.uint16]) -> NDArray[np.float64] | float:
+    """How many rows with a value each resample holds."""
+    present = ~np.isnan(values)
+    return float(len(values)) if present.all() else product(counts, present.astype(np.float64))
+
+
+def _studentized(values, counts, means, drawn, centre, exponent) -> NDArray[np.float64]:
+    """Deviation of each resample's mean in units of its own standard error; NaN where that is 0."""
+    whole, small = on_grid(values - np.ldexp(centre, exponent))
+    squares, smaller = on_grid(np.ldexp(whole, small) ** 2)
+    first = np.ldexp(product(counts, whole), small)
+    variance = np.ldexp(product(counts, squares), smaller) - first**2 / drawn
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rounding = 1e-10 * np.ldexp(squares.sum(axis=0), smaller)
+        error = np.sqrt(np.where(variance > rounding, variance, np.nan) / (drawn * (drawn - 1)))
+        return np.ldexp(means - centre, exponent) / error
+
+
+def _row_squares(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return row_sum((np.where(np.isnan(row), 0.0, row) ** 2 for row in values), values.shape[1])
+
+
+def _acceleration(deviation: NDArray[np.float64]) -> NDArray[np.float64]:
+    r""":math:`\sum_i d_i^3 / 6 (\sum_i d_i^2)^{3/2}` of each column of deviations, the jackknife's for a mean."""
+    scale = np.abs(deviation).max(axis=0, initial=0.0)
+    scale[scale == 0] = 1.0
+    deviation = deviation / scale
+    cubes = row_sum((row**3 for row in deviation), deviation.shape[1])
+    squares = row_sum((row**2 for row in deviation), deviation.shape[1])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return cubes / (6 * squares**1.5)
+
+
+def bca_probabilities(
+    draws: NDArray[np.float64],
+    value: NDArray[np.float64],
+    acceleration: NDArray[np.float64],
+    level: float,
+) -> NDArray[np.float64]:
+    r"""Probabilities between whose bootstrap quantiles the BCa interval runs.
+
+    .. math:: \Phi\left(z_0 + \frac{z_0 + z_\alpha}{1 - a (z_0 + z_\alpha)}\right)
+
+    with :math:`\Phi(z_0)` the part of the draws below the value, those equal to it counted half.
+
+    Parameters
+    ----------
+    draws : ndarray of float64, shape (resamples, n_columns)
+        NaN are left out.
+    value, acceleration : ndarray of float64, shape (n_columns,)
+    level : float
+
+    Returns
+    -------
+    ndarray of float64, shape (2, n_columns)
+        NaN where all draws lie on one side of the value.
+
+    Source
+    ------
+    Efron 1987; `scipy.stats.bootstrap(method="BCa")`.
+
+    Examples
+    --------
+    Without bias and acceleration BCa is the percentile interval.
+
+    >>> draws = np.array([[-1.0], [0.0], [1.0]])
+    >>> bca_probabilities(draws, np.array([0.0]), np.array([0.0]), 0.95).ravel().round(6).tolist()
+    [0.025, 0.975]
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        below = (draws < value).sum(axis=0) + 0.5 * (draws == value).sum(axis=0)
+        share = below / (~np.isnan(draws)).sum(axis=0)
+        bias = special.ndtri(np.where((share > 0) & (share < 1), share, np.nan))
+        moved = bias + special.ndtri([[(1 - level) / 2], [(1 + level) / 2]])
+        return special.ndtr(bias + moved / (1 - acceleration * moved))
 
 
 def sign_flip_test(
     values: ArrayLike,
     *,
+    alternative: str = "two-sided",
     permutations: int = 10000,
     seed: int = 0,
     chunk: int | None = None,
@@ -213,6 +312,8 @@ def sign_flip_test(
     ----------
     values : array_like of float, shape (n_prompts, n_columns)
         Paired differences, a row a prompt; NaN where there is none. The columns are one family.
+    alternative : {"two-sided", "greater", "less"}
+        One-sided tests take the mean itself, not its absolute value.
     permutations : int
     seed : int
     chunk : int, optional
@@ -227,7 +328,7 @@ def sign_flip_test(
     Raises
     ------
     ValueError
-        If the shape or the number of permutations is out of range, or a value is infinite.
+        If the shape, the alternative or the number of permutations is out of range, or a value is infinite.
 
     Source
     ------
@@ -249,96 +350,44 @@ def sign_flip_test(
     >>> result.p_adjusted.tolist()
     [0.25, 0.5]
     """
-    values = _matrix(values)
+    values = matrix(values)
+    if alternative not in ALTERNATIVES:
+        raise ValueError(f"alternative: expected one of {', '.join(ALTERNATIVES)}, got {alternative!r}")
     if permutations < 1:
         raise ValueError(f"permutations: expected at least 1, got {permutations}")
-    reason = _undefined(values)
-    defined = np.flatnonzero(reason == "")
-    n = (~np.isnan(values)).sum(axis=0)
-    exact = len(values) < 63 and 2 ** len(values) <= permutations
-    total = 2 ** len(values) if exact else permutations
-    p_value, p_adjusted = np.full((2, values.shape[1]), np.nan)
-    if len(defined):
-        whole = on_grid(values[:, defined])[0]
-        observed, norm = np.abs(whole.sum(axis=0)), _root_sum_of_squares(whole)
-        reached, largest, done = np.zeros(len(defined), np.int64), np.empty(total), 0
-        for signs in _signs(len(values), total, exact, seed):
-            block = np.zeros(len(signs))
-            for columns in _chunks(np.arange(len(defined)), chunk, rows=len(signs)):
-                sums = np.abs(signs @ whole[:, columns])
-                reached[columns] += (sums >= observed[columns]).sum(axis=0)
-                block = np.maximum(block, (sums / norm[columns]).max(axis=1))
-            largest[done : done + len(signs)] = block
-            done += len(signs)
-        exceeded = total - np.searchsorted(np.sort(largest), observed / norm, side="left")
-        extra = 0 if exact else 1
-        p_value[defined] = (reached + extra) / (total + extra)
-        p_adjusted[defined] = (exceeded + extra) / (total + extra)
+    rows, width = values.shape
+    n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
+    exact = rows < 63 and 2**rows <= permutations
+    total = 2**rows if exact else permutations
+    turn = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}[alternative]
+    p_value, p_adjusted, observed = np.full((3, width), np.nan)
+    largest, extra = np.full(total, -np.inf), 0 if exact else 1
+    for block in column_blocks(width, chunk, rows=max(rows, 256)):
+        part = values[:, block]
+        n[block], reason[block] = (~np.isnan(part)).sum(axis=0), undefined(part)
+        columns = np.flatnonzero(reason[block] == "")
+        if not len(columns):
+            continue
+        whole = on_grid(part[:, columns])[0]
+        sums, norm = turn(whole.sum(axis=0)), np.sqrt(_row_squares(whole))
+        reached, done = np.zeros(len(columns), np.int64), 0
+        for flipped in _flipped_sums(whole, total, exact, seed):
+            flipped = turn(flipped)
+            reached += (flipped >= sums).sum(axis=0)
+            span = slice(done, done + len(flipped))
+            largest[span] = np.maximum(largest[span], (flipped / norm).max(axis=1))
+            done += len(flipped)
+        place = columns + block.start
+        p_value[place], observed[place] = (reached + extra) / (total + extra), sums / norm
+    defined = reason == ""
+    exceeded = total - np.searchsorted(np.sort(largest), observed[defined], side="left")
+    p_adjusted[defined] = (exceeded + extra) / (total + extra)
     return SignFlips(p_value, p_adjusted, n, reason, exact, total, seed)
 
 
-def _matrix(values: ArrayLike) -> NDArray[np.float64]:
-    values = np.asarray(values, np.float64)
-    if values.ndim != 2:
-        raise ValueError(f"values: expected shape (n_prompts, n_columns), got {values.shape}")
-    if np.isinf(values).any():
-        raise ValueError("values: expected finite numbers or NaN, got an infinite one")
-    return values
-
-
-def _undefined(values: NDArray[np.float64]) -> NDArray[np.object_]:
-    """Say for each column why nothing can be inferred from it; an empty text where something can."""
-    present = ~np.isnan(values)
-    n = present.sum(axis=0)
-    low = np.where(present, values, np.inf).min(axis=0, initial=np.inf)
-    high = np.where(present, values, -np.inf).max(axis=0, initial=-np.inf)
-    reason = np.full(values.shape[1], "", dtype=object)
-    reason[low == high] = CONSTANT
-    reason[n == 1] = ONE_PROMPT
-    reason[n == 0] = NOTHING
-    return reason
-
-
-def _resample_counts(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
-    """How often each of n rows is drawn in each resample, shape (resamples, n)."""
-    rng = np.random.default_rng([seed, _BOOTSTRAP_STREAM])
-    counts = np.empty((resamples, n), np.uint16)
-    for start in range(0, resamples, BLOCK):
-        rows = min(BLOCK, resamples - start)
-        drawn = rng.integers(0, n, (rows, n)) + n * np.arange(rows)[:, None]
-        counts[start : start + rows] = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
-    return counts
-
-
-def _signs(n: int, total: int, exact: bool, seed: int) -> Iterator[NDArray[np.float64]]:
-    """Yield rows of n signs, -1 or 1, in blocks: every combination, or drawn ones."""
-    rng = np.random.default_rng([seed, _FLIP_STREAM])
-    for start in range(0, total, BLOCK):
-        rows = min(BLOCK, total - start)
-        if exact:
-            ones = np.arange(start, start + rows)[:, None] >> np.arange(n) & 1
-        else:
-            ones = rng.integers(0, 2, (rows, n), dtype=np.int8)
-        yield 2.0 * ones - 1.0
-
-
-def _product(counts: NDArray, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return counts @ columns in float64 without a float64 copy of all the counts."""
-    rows = max(1, CHUNK_BYTES // (8 * max(counts.shape[1], 1)))
-    blocks = range(0, len(counts), rows)
-    return np.concatenate([counts[i : i + rows].astype(np.float64) @ columns for i in blocks])
-
-
-def _chunks(columns: NDArray[np.int64], chunk: int | None, rows: int) -> Iterator[NDArray[np.int64]]:
-    """Cut a list of columns so that a float64 matrix with so many rows stays within the working memory."""
-    chunk = chunk or max(1, CHUNK_BYTES // (8 * rows))
-    for start in range(0, len(columns), chunk):
-        yield columns[start : start + chunk]
-
-
-def _root_sum_of_squares(whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum row by row: numpy's own order of summation depends on the number of columns."""
-    total = np.zeros(whole.shape[1])
-    for row in whole:
-        total += row * row
-    return np.sqrt(total)
+def _flipped_sums(
+    whole: NDArray[np.float64], total: int, exact: bool, seed: int
+) -> Iterator[NDArray[np.float64]]:
+    """Sums over rows under the same flips for every block of columns."""
+    for signs in sign_blocks(len(whole), total, exact, seed):
+        yield signs @ whole

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis import statistics
+from analysis import resampling
 from analysis.statistics import bootstrap_interval, on_grid, sign_flip_test
 
 
@@ -141,7 +141,7 @@ def test_results_do_not_depend_on_chunks_or_working_memory(n, monkeypatch):
     values = columns(n, 37, shift=1)
     values[1, 5] = np.nan
     intervals, flips = bootstrap_interval(values), sign_flip_test(values, permutations=1000)
-    monkeypatch.setattr(statistics, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(resampling, "CHUNK_BYTES", 1000)
     for chunk in (None, 1, 7, 64):
         assert same(bootstrap_interval(values, chunk=chunk), intervals)
         assert same(sign_flip_test(values, permutations=1000, chunk=chunk), flips)
