@@ -178,8 +178,8 @@ class AttentionSums:
         rows, pixels, _ = query.shape
         tokens = key.shape[1]
         limit = CHUNK_ON_CPU if query.device.type == "cpu" else CHUNK
-        query = query.unflatten(2, (heads, -1)).transpose(1, 2)  # (rows, heads, pixels, width)
-        key = key.unflatten(2, (heads, -1)).permute(0, 2, 3, 1)  # (rows, heads, width, tokens)
+        query = query.view(rows, pixels, heads, -1).transpose(1, 2)  # (rows, heads, pixels, width)
+        key = key.view(rows, tokens, heads, -1).permute(0, 2, 3, 1)  # (rows, heads, width, tokens)
         for where in _chunks(rows, heads, pixels, tokens, limit):
             scores, probabilities = self._two_buffers(where, tokens, limit, query.device)
             left, right = _stacked(query[where]), _stacked(key[where[:2]])

@@ -181,6 +181,18 @@ def test_summed_while_running_or_made_of_what_was_kept(toy, definition):
         np.testing.assert_allclose(binned.heat(definition).values, again.values, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["toy", "sd1", "sdxl"])
+def test_at_full_resolution_a_pixel_sums_to_the_number_of_calls(pipelines, kind):
+    """No resizing, no clamping: probabilities sum to 1 over the tokens; PNDM makes five calls of four steps."""
+    pipe = pipelines(kind)
+    left_out = (4, 8) if kind == "sdxl" else (2, 4, 8)  # SDXL attends from half the resolution on
+    full = Definition("full", "1", left_out=left_out, resize="bilinear")
+    with Probe(pipe, sites="latent", word_maps=full) as probe:
+        draw(pipe, TWO, num_inference_steps=STEPS)
+    calls = 5 if kind == "sd1" else 4
+    np.testing.assert_allclose(probe.maps.values.sum(1), calls, rtol=1e-5)
+
+
 def test_a_definition_by_hand(toy, truth):
     """The "middle" one, with its weights, from the recorded probabilities."""
     found = kept(toy, VARIANTS[2]).maps.values
