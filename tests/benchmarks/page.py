@@ -1,0 +1,119 @@
+"""The page on what word maps cost: ``python -m tests.benchmarks.page > docs/benchmarks.md``.
+
+Made of the JSON files of `tests/benchmarks/results`, one a case, and nothing else.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+HEAD = """# What word maps cost, and how near they are to DAAM's
+
+Pipelines of the shapes of Stable Diffusion 1.4, 2.1 and XL with random weights, so that anyone can measure anywhere. A
+ratio is the time of a draw over the bare pipeline's in the same repetition, drawn in turn in one run: median (least to
+largest). Memory is the peak over the bare pipeline's, for each image of the batch: on a GPU torch's largest allocation,
+on a CPU the largest resident size of fresh processes, with the spread of their repetitions. "Image differs by" is the
+largest absolute difference from the bare pipeline's image, pixels from 0 to 1.
+
+- *word maps*: the probe with word maps alone;
+- *default run*: the probe as `probes.run` uses it, every site compared within each triplet, and word maps;
+- *daam*: daam 0.2.0, its trace and its global heat map, one prompt at a time; held against the bare pipeline of its own
+  process. "its own" versions are those it pins; "ours" are this project's.
+
+`python -m tests.benchmarks.word_maps` measures one case, `python -m tests.benchmarks.gpu` all of them on a GPU.
+"""
+PARITY = """
+## Are the maps DAAM's?
+
+`python -m tests.benchmarks.daam_parity`: largest absolute difference of any token's map of any prompt, our probe here
+against daam 0.2.0 in an environment of its own, on the same saved pipelines (float32, CPU). "Drawn": each side draws
+with its own versions, and the U-Net's last input differs by what is given beside it. "Replayed": daam is given the
+U-Net inputs of ours. "Words": maps of words, where daam matches words to tokens rightly; it did otherwise for the
+number in the last column ("woman" inside "saleswoman"), where the tokens' maps hold.
+
+| shape | width | pixels | draws | drawn | latents | replayed | words | largest value | words | matched otherwise |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+"""
+NAMES = {
+    "ours:words": "word maps",
+    "ours:default": "default run",
+    "ours:daam": "daam, ours",
+    "daam:daam": "daam, its own",
+}
+
+
+def benchmarks_page(results: Path = RESULTS) -> str:
+    """The page in Markdown."""
+    found = [(path, json.loads(path.read_text("utf-8"))) for path in sorted(results.glob("*.json"))]
+    cases = [data for _, data in found if data.get("benchmark") == "word_maps"]
+    parts = [HEAD]
+    for machine in dict.fromkeys(data["machine"] for data in cases):
+        parts.append(f"\n## {machine}\n\n")
+        parts.append(
+            "| shape | width | pixels | images | steps | type | bare, seconds | what | time ratio | extra MiB an image "
+            "| image differs by | day |\n|---|---:|---:|---:|---:|---|---:|---|---|---|---:|---|\n"
+        )
+        of_machine = [data for data in cases if data["machine"] == machine]
+        for data in sorted(of_machine, key=_order):
+            parts += _rows(data)
+        parts.append("\n" + "\n".join(dict.fromkeys(_versions(data) for data in of_machine)) + "\n")
+    for _, data in found:
+        if data.get("benchmark") == "daam_parity":
+            parts.append(PARITY)
+            parts += [_parity_row(data["settings"], row) for row in data["cases"]]
+            sides = dict.fromkeys(_listed(row["daam_side"]) for row in data["cases"])
+            parts.append(
+                f"\n{data['settings']['steps']} steps; schedulers in turn: "
+                f"{', '.join(data['settings']['schedulers'])}. "
+                f"Here: {_listed(data['versions'])}; daam's side: {'; '.join(sides)}. {data['date']}.\n"
+            )
+    return "".join(parts)
+
+
+def _order(data: dict[str, Any]) -> tuple[str, int, int]:
+    case = data["case"]
+    return case["build"]["architecture"], case["size"], case["batch"]
+
+
+def _rows(data: dict[str, Any]) -> list[str]:
+    case, rows = data["case"], []
+    for key, what in NAMES.items():
+        if key not in data["modes"]:
+            continue
+        mode, bare = data["modes"][key], data["modes"][key.split(":")[0] + ":bare"]
+        seconds = sorted(bare["seconds"])[len(bare["seconds"]) // 2]
+        memory = "" if "extra_mib_an_image" not in mode else f"{mode['extra_mib_an_image']:.1f}"
+        if memory and mode["peak_spread_mib"] > 0:
+            memory += f" (spread {mode['peak_spread_mib'] / case['batch']:.1f})"
+        differs = mode["image_difference"]
+        rows.append(
+            f"| {case['build']['architecture']} | {case['build']['width']:g} | {case['size']} | {case['batch']} | "
+            f"{case['steps']} | {case['dtype']} | {seconds:.2f} | {what} | {mode['ratio']:.3f} "
+            f"({mode['ratio_least']:.3f} to {mode['ratio_largest']:.3f}) | {memory} | "
+            f"{'' if differs is None else f'{differs:.1e}' if differs else '0'} | {data['date']} |\n"
+        )
+    return rows
+
+
+def _versions(data: dict[str, Any]) -> str:
+    sides = {"ours": "This project", "daam": "daam's own"}
+    return (
+        "; ".join(f"{sides[side]}: {_listed(versions)}" for side, versions in data["versions"].items()) + "."
+    )
+
+
+def _listed(versions: dict[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+
+
+def _parity_row(settings: dict[str, Any], row: dict[str, Any]) -> str:
+    return (
+        f"| {row['architecture']} | {settings['width']:g} | {row['size']} | {row['draws']} | {row['drawn']:.1e} | "
+        f"{row['latents']:.1e} | {row['replayed']:.1e} | {row['words']:.1e} | {row['largest_value']:.2f} | "
+        f"{row['words_compared']} | {row['words_daam_matches_otherwise']} |\n"
+    )
+
+
+if __name__ == "__main__":
+    print(benchmarks_page(), end="")

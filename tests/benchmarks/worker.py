@@ -1,0 +1,154 @@
+"""One process of a benchmark: holds a pipeline and draws with it as told, line by line.
+
+Run as a script with the interpreter of either environment. The argument is a JSON object: where the pipeline comes
+from (`folder`, or `build`: arguments of `tests.benchmarks.architectures.build`) and what to draw (`size`, `steps`,
+`batch`, `guidance_scale`, `device`, `dtype`, `threads`). Each line on stdin is a JSON object with a `mode`, and
+optionally `steps` and `batch` in place of the case's own; each answer is a line of JSON: seconds, peak memory, and
+the largest difference of the images from the latest bare ones of the same process and settings.
+
+Modes: `bare`; `words`, the probe with word maps alone; `default`, the probe as a run uses it (every site compared
+within each triplet, word maps); `daam`, daam 0.2.0's trace and its global heat map, prompt by prompt, since it cannot
+do more at once. What a mode computes after the pipeline has returned is inside its time.
+"""
+
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import numpy as np
+import torch
+
+WORDS = ("person", "woman", "man")
+PROMPT = "a {} holding an umbrella"
+PAIRS = ((0, 1), (0, 2), (1, 2))
+SHARED = [
+    1,
+    3,
+    4,
+    5,
+]  # positions of "a", "holding", "an", "umbrella": one token each in the tests' vocabulary
+
+
+class Bench:
+    """A pipeline and what to draw with it."""
+
+    def __init__(self, case):
+        self.case = case
+        self.device, self.dtype = case["device"], getattr(torch, case["dtype"])
+        if case.get("threads"):
+            torch.set_num_threads(case["threads"])
+        if case.get("folder"):
+            from daam_side import load
+
+            self.pipe = load(case["folder"], self.dtype, self.device)
+        else:
+            from tests.benchmarks.architectures import build
+
+            self.pipe = build(**case["build"], device=self.device, dtype=self.dtype)
+        self.reference = {}
+
+    def run(self, mode, steps, batch):
+        """Draw once and measure."""
+        cuda = self.device.startswith("cuda")
+        if cuda:
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+            torch.cuda.synchronize()
+        started = time.perf_counter()
+        images = getattr(self, mode)(steps, batch)
+        if cuda:
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - started
+        if mode == "bare":
+            self.reference[steps, batch] = images
+        return {
+            "mode": mode,
+            "seconds": seconds,
+            "peak_mib": torch.cuda.max_memory_allocated() / 2**20
+            if cuda
+            else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10,
+            "image_difference": difference(images, self.reference.get((steps, batch))),
+        }
+
+    def bare(self, steps, batch):
+        prompts = [PROMPT.format(WORDS[row % 3]) for row in range(batch)]
+        return self._draw(prompts, [row // 3 for row in range(batch)], steps)
+
+    def words(self, steps, batch):
+        from hooks import Probe
+
+        with Probe(self.pipe, sites="latent", word_maps=True) as probe:
+            images = self.bare(steps, batch)
+        assert probe.maps.heat(0).shape[0] == 77
+        return images
+
+    def default(self, steps, batch):
+        from hooks import Probe
+
+        pairs = [(start + i, start + j) for start in range(0, batch, 3) for i, j in PAIRS]
+        shared = [(SHARED, SHARED)] * len(pairs)
+        with Probe(self.pipe, pairs=pairs, shared_positions=shared, word_maps=True) as probe:
+            images = self.bare(steps, batch)
+        assert probe.similarity and probe.maps.heat(0).shape[0] == 77
+        return images
+
+    def daam(self, steps, batch):
+        from daam_side import traced
+
+        images = []
+        for row in range(batch):
+            with traced(self.pipe, self.case["size"]) as tracer:
+                images.append(self._draw([PROMPT.format(WORDS[row % 3])], [row // 3], steps))
+                tracer.compute_global_heat_map().heat_maps.cpu()
+        return np.concatenate(images)
+
+    def _draw(self, prompts, seeds, steps):
+        return self.pipe(
+            prompts,
+            num_inference_steps=steps,
+            guidance_scale=self.case["guidance_scale"],
+            generator=[torch.Generator().manual_seed(seed) for seed in seeds],
+            height=self.case["size"],
+            width=self.case["size"],
+            output_type="np",
+        ).images
+
+
+def difference(images, reference):
+    """Largest absolute difference of two arrays of images; None without a reference, 0 where both are NaN."""
+    if reference is None:
+        return None
+    if np.array_equal(images, reference, equal_nan=True):
+        return 0.0
+    return float(np.abs(images.astype(np.float64) - reference).max())
+
+
+def main(argument):
+    """Answer until stdin ends."""
+    bench = Bench(json.loads(argument))
+    case = bench.case
+    from daam_side import versions
+
+    print(json.dumps({"ready": True, "versions": versions()}), flush=True)
+    for line in sys.stdin:
+        told = json.loads(line)
+        try:
+            answer = bench.run(
+                told["mode"], told.get("steps", case["steps"]), told.get("batch", case["batch"])
+            )
+        except torch.cuda.OutOfMemoryError as error:
+            bench.reference.clear()
+            answer = {"mode": told["mode"], "error": "out of memory", "detail": str(error)[:200]}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    here = Path(__file__).resolve()
+    sys.path[:0] = [str(here.parent), str(here.parents[2])]
+    with torch.inference_mode():
+        main(sys.argv[1])

@@ -1,0 +1,114 @@
+"""The benchmarks' parts that are quick to run: shapes, one process's answers, the arithmetic, the page."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.benchmarks import architectures
+from tests.benchmarks.daam_parity import PROMPTS, word_positions
+from tests.benchmarks.gpu import LARGEST, extrapolated, fit
+from tests.benchmarks.page import benchmarks_page
+from tests.benchmarks.word_maps import _backwards, _memory, _times, modes_of
+from tests.benchmarks.worker import Bench, difference
+from tests.tiny import tiny_tokenizer
+
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+
+
+def test_the_page_shows_the_results():
+    assert PAGE.read_text("utf-8") == benchmarks_page()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "layers", "heads"),
+    [("sd14", 16, {8}), ("sd21", 16, {5, 10, 20}), ("sdxl", 70, {10, 20})],
+)
+def test_a_narrow_pipeline_has_the_real_ones_layers_and_heads(architecture, layers, heads):
+    pipe = architectures.build(architecture, width=0.02, size=64)
+    cross = [module for name, module in pipe.unet.named_modules() if name.endswith("attn2")]
+    assert len(cross) == layers and {module.heads for module in cross} == heads
+    assert pipe.tokenizer.model_max_length == 77 and pipe.unet.config.sample_size == 8
+
+
+def test_the_same_seed_gives_the_same_weights():
+    first, second, other = (architectures.build("sd14", width=0.02, size=64, seed=seed) for seed in (0, 0, 1))
+    weights = [pipe.unet.conv_in.weight for pipe in (first, second, other)]
+    assert torch.equal(weights[0], weights[1]) and not torch.equal(weights[0], weights[2])
+
+
+def test_a_saved_pipeline_holds_the_vocabulary_and_names_of_both_versions(tmp_path):
+    pipe = architectures.build("sd14", width=0.02, size=64)
+    architectures.save(pipe, tmp_path)
+    again = type(pipe).from_pretrained(tmp_path, safety_checker=None, dtype=torch.float32)
+    assert json.loads((tmp_path / "tokenizer" / "vocab.json").read_text()) == pipe.tokenizer.get_vocab()
+    for ours, theirs in zip(pipe.text_encoder.parameters(), again.text_encoder.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@pytest.fixture(scope="module")
+def bench():
+    case = {"size": 64, "steps": 2, "batch": 3, "guidance_scale": 7.5, "device": "cpu", "dtype": "float32"}
+    return Bench(case | {"build": {"architecture": "sd14", "width": 0.02, "size": 64}})
+
+
+def test_every_mode_draws_the_bare_pipelines_image(bench):
+    answers = {mode: bench.run(mode, 2, 3) for mode in ("bare", "words", "default")}
+    assert all(answer["image_difference"] == 0 for answer in answers.values())
+    assert all(answer["seconds"] > 0 and answer["peak_mib"] > 10 for answer in answers.values())
+
+
+def test_the_words_of_a_prompt_have_their_own_positions():
+    found = word_positions(tiny_tokenizer(), "A saleswoman and a woman, and a WOMAN")
+    assert [len(found[word]) for word in ("woman", "saleswoman", "a", "and")] == [2, 6, 3, 2]
+    assert not set(found["woman"]) & set(found["saleswoman"])
+    assert len(PROMPTS) == len(set(PROMPTS)) == 20
+
+
+def test_a_ratio_is_of_the_same_repetition():
+    bare = [{"seconds": 1.0, "image_difference": 0.0}, {"seconds": 2.0, "image_difference": 0.0}]
+    mode = [{"seconds": 1.1, "image_difference": 0.0}, {"seconds": 2.4, "image_difference": 1e-6}]
+    found = _times(mode, bare)
+    assert (found["ratio"], found["ratio_least"], found["ratio_largest"]) == (1.15, 1.1, 1.2)
+    assert found["image_difference"] == 1e-6
+    assert _memory([130.0, 120.0], [95.0, 95.0], 3) == {
+        "peak_mib": 125.0,
+        "extra_mib_an_image": 10.0,
+        "peak_spread_mib": 10.0,
+    }
+
+
+def test_the_order_is_turned_but_bare_comes_first():
+    plan = [("ours", "bare"), ("ours", "words"), ("daam", "bare"), ("daam", "daam")]
+    turned = _backwards(plan)
+    assert sorted(turned) == sorted(plan) and turned.index(("ours", "bare")) < turned.index(("ours", "words"))
+    assert turned != plan
+    assert [modes_of({"batch": batch}) for batch in (1, 3)] == [
+        ["bare", "words"],
+        ["bare", "words", "default"],
+    ]
+
+
+def test_differences_of_images():
+    images = np.zeros((1, 2, 2, 3), np.float32)
+    assert difference(images, None) is None
+    assert difference(images, images + np.float32(0.25)) == 0.25
+    assert difference(images * np.nan, images * np.nan) == 0.0
+    assert np.isnan(difference(images * np.nan, images))
+
+
+def test_time_is_given_up_in_order():
+    assert fit(0.1, 1.0, modes=3, seconds=100, steps=50, repetitions=5) == (50, 5)
+    assert fit(0.1, 1.0, modes=3, seconds=40, steps=50, repetitions=5) == (50, 2)
+    assert fit(1.0, 1.0, modes=3, seconds=60, steps=50, repetitions=5) == (9, 2)
+    assert fit(9.0, 1.0, modes=3, seconds=60, steps=50, repetitions=5) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("free", "largest", "expected"),
+    [(12_000, LARGEST, 18), (10**6, LARGEST, 96), (10**6, 10, 9), (100, LARGEST, 6)],
+)
+def test_a_batch_is_whole_triplets_and_leaves_some_memory(free, largest, expected):
+    assert extrapolated((2500.0, 4000.0), free, largest) == expected
