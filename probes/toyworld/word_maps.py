@@ -1,0 +1,356 @@
+"""Word maps held against the truth: ``python -m probes.toyworld.word_maps``.
+
+The specimens draw captions that name nouns; the checker says which pixels of the image are each noun's; the noun's word
+map, stretched and cut at a threshold, is compared with them: intersection over union (IoU). DAAM's definition is held
+beside others, which differ in the layers and steps that enter, in how layers are combined, and in whether the token
+after the word counts. The definition and its threshold are chosen on the first specimen's even prompts; the odd prompts
+and the other specimens only report.
+
+Writes ``docs/word_maps.json`` and, from it alone, ``docs/word_maps.md``.
+"""
+
+import argparse
+import itertools
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from diffusers import StableDiffusionPipeline
+from tqdm import tqdm
+
+from hooks import MapChoice, Probe
+from hooks.masks import resize
+from probes.toyworld.captions import random_caption
+from probes.toyworld.checker import LEAST, VERSION, thing_masks
+from probes.toyworld.word_maps_page import word_maps_page
+from probes.toyworld.world import load_world
+
+WEIGHTS = Path(__file__).parent / "weights"
+DOCS = Path(__file__).parents[2] / "docs"
+SPECIMENS = ("toyworld", "toyworld-mirror", "toyworld-null")
+THRESHOLDS = np.round(np.arange(0.025, 0.976, 0.025), 3)
+FIXED = (0.35, 0.4)  # the thresholds of Tang et al. and of Wu et al.
+BINS = 3
+FLOOR = 1e-3  # of a probability, so that one layer that looks away does not alone empty a product
+SEED = 700_000
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to make a word's map of its layers' maps.
+
+    Attributes
+    ----------
+    layers : {"all", "up"} or an address
+        Which cross-attentions enter: all but the mid block's, the up blocks', or one.
+    steps : {"all", "early", "late"}
+        All UNet calls, the first two thirds, the last two thirds.
+    combine : {"mean", "scaled", "product"}
+        Mean over layers; mean after dividing each layer's map by its largest value; product: the geometric mean.
+    following : float
+        Weight of the map of the token after the word, in whose state the causal text encoder has the word too.
+    power : float
+        What the combined map is raised to.
+    """
+
+    layers: str = "all"
+    steps: str = "all"
+    combine: str = "mean"
+    following: float = 0.0
+    power: float = 1.0
+
+    @property
+    def label(self) -> str:
+        """The candidate in words."""
+        parts = [self.layers, f"{self.steps} steps", self.combine]
+        parts += [f"following token x {self.following:g}"] if self.following else []
+        parts += [f"power {self.power:g}"] if self.power != 1 else []
+        return ", ".join(parts)
+
+
+OURS = Candidate(layers="up", combine="product", following=1.0, power=2.0)
+OURS_NAME, OURS_VERSION = "decoder-product", "1"
+SCALED = Candidate(layers="up", combine="scaled")  # hooks' Definition(layers up, heads "mean", scale "max")
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One noun that was named and drawn.
+
+    Attributes
+    ----------
+    prompt : int
+    noun : str
+    truth : numpy.ndarray, shape (64, 64), bool
+    daam : numpy.ndarray, shape (h, w)
+        The noun's map by DAAM's definition.
+    maps : dict of str to numpy.ndarray, shape (2, BINS, h, w)
+        By address: mean probability of the word's tokens and of the token after them, at the latent's size.
+    """
+
+    prompt: int
+    noun: str
+    truth: np.ndarray
+    daam: np.ndarray
+    maps: dict[str, np.ndarray]
+
+
+def candidates(addresses: Sequence[str]) -> list[Candidate]:
+    """All that are tried."""
+    combined = itertools.product(
+        ("all", "up"), ("all", "early", "late"), ("mean", "scaled", "product"), (0.0, 0.5, 1.0), (1.0, 2.0)
+    )
+    single = itertools.product(addresses, ("all",), ("mean",), (0.0, 1.0), (1.0,))
+    return [Candidate(*fields) for fields in itertools.chain(combined, single)]
+
+
+def heat(instance: Instance, candidate: Candidate) -> np.ndarray:
+    """The noun's map by a candidate, shape (h, w)."""
+    if candidate.layers in ("all", "up"):
+        start = "unet.up." if candidate.layers == "up" else "unet."
+        chosen = [maps for address, maps in instance.maps.items() if address.startswith(start)]
+    else:
+        chosen = [instance.maps[candidate.layers]]
+    third = {"all": slice(None), "early": slice(0, 2), "late": slice(1, 3)}[candidate.steps]
+    layers = np.stack([maps[:, third].mean(axis=1) for maps in chosen])  # (layers, 2, h, w)
+    layers = (layers[:, 0] + candidate.following * layers[:, 1]) / (1 + candidate.following)
+    if candidate.combine == "scaled":
+        layers = layers / layers.max(axis=(1, 2), keepdims=True)
+    if candidate.combine == "product":
+        combined = np.exp(np.log(layers + FLOOR).mean(axis=0))
+    else:
+        combined = layers.mean(axis=0)
+    return combined**candidate.power
+
+
+def iou(maps: Sequence[np.ndarray], truths: np.ndarray, thresholds: Sequence[float]) -> np.ndarray:
+    """IoU of every map with its truth at every threshold, shape (thresholds, maps).
+
+    Parameters
+    ----------
+    maps : sequence of numpy.ndarray, shape (h, w)
+    truths : numpy.ndarray, shape (maps, H, W), bool
+        None may be empty.
+    thresholds : sequence of float
+        Pixels strictly above, after resizing to the truth's size and min-max, are the mask.
+    """
+    large = np.stack([resize(one, truths.shape[1:]) for one in maps])
+    low, high = (extreme(axis=(1, 2), keepdims=True) for extreme in (large.min, large.max))
+    normal = (large - low) / np.maximum(high - low, 1e-12)
+    found = []
+    for threshold in thresholds:
+        masks = normal > threshold
+        found.append((masks & truths).sum((1, 2)) / (masks | truths).sum((1, 2)))
+    return np.array(found)
+
+
+@torch.inference_mode()
+def draw(
+    pipe: StableDiffusionPipeline,
+    prompts: int,
+    *,
+    steps: int,
+    guidance_scale: float,
+    seed: int = SEED,
+    batch_size: int = 24,
+    progress: bool = True,
+) -> list[Instance]:
+    """Draw random captions with the probe on; every noun of the checker's that was named and drawn."""
+    rng, world = np.random.default_rng(seed), load_world()
+    captions = [random_caption(world, rng)[0] for _ in range(prompts)]
+    pipe.set_progress_bar_config(disable=True)
+    found: list[Instance] = []
+    for start in tqdm(range(0, prompts, batch_size), disable=not progress, unit="batch"):
+        batch = captions[start : start + batch_size]
+        noise = [torch.Generator().manual_seed(seed + start + row) for row in range(len(batch))]
+        with Probe(pipe, sites="latent", word_maps=MapChoice(steps=BINS)) as probe:
+            output = pipe(
+                batch,
+                generator=noise,
+                num_inference_steps=steps,
+                guidance_scale=guidance_scale,
+                output_type="np",
+            ).images
+        images = (output * 255).round().astype(np.uint8)
+        for row in range(len(batch)):
+            found += _instances(probe, row, start + row, images[row])
+    return found
+
+
+def _instances(probe: Probe, row: int, prompt: int, image: np.ndarray) -> Iterator[Instance]:
+    kept = probe.layer_maps
+    addresses = [address for address in kept.layers if not address.startswith("unet.mid")]
+    calls = np.array(kept.calls, dtype=np.float32)[:, None, None]
+    for word in probe.words(row=row):
+        if word.lower not in LEAST or not word.positions or word.cut_off:
+            continue
+        truth = thing_masks(image[None], word.lower)[0]
+        if not truth.any():
+            continue
+        after = [min(word.positions[-1] + 1, probe.maps.heat(row).shape[0] - 1)]
+        maps = {}
+        for address in addresses:
+            sums = kept.values[address][row, :, 0]  # (bins, tokens, h, w)
+            both = [sums[:, list(tokens)].mean(axis=1) / calls for tokens in (word.positions, after)]
+            maps[address] = np.stack(
+                [[np.clip(resize(one, kept.size), 0, None) for one in part] for part in both]
+            )
+        daam = probe.maps.heat(row)[list(word.positions)].mean(axis=0)
+        yield Instance(prompt, word.lower, truth, daam, maps)
+
+
+def choose(instances: Sequence[Instance], tried: Sequence[Candidate]) -> Candidate:
+    """The candidate with the largest mean of three mean IoUs: at the best threshold and at the fixed ones."""
+    truths = np.stack([instance.truth for instance in instances])
+
+    def score(candidate: Candidate) -> float:
+        table = iou([heat(one, candidate) for one in instances], truths, THRESHOLDS).mean(axis=1)
+        return float(table.max() + sum(table[_at(theta)] for theta in FIXED)) / 3
+
+    return max(tried, key=score)
+
+
+def figures(
+    tuning: Sequence[Instance], held: Sequence[Instance], candidate: Candidate | None
+) -> tuple[dict[str, float], np.ndarray]:
+    """Mean IoUs on the held-out instances at the threshold best on the tuning ones and at the fixed ones.
+
+    Parameters
+    ----------
+    tuning, held : sequence of Instance
+    candidate : Candidate or None
+        None is DAAM's definition.
+
+    Returns
+    -------
+    dict
+        ``threshold``, ``tuning`` (mean IoU there), ``held``, and ``held_0.35``, ``held_0.4``.
+    numpy.ndarray, shape (held,)
+        The IoUs behind ``held``.
+    """
+
+    def table(instances: Sequence[Instance]) -> np.ndarray:
+        maps = [one.daam if candidate is None else heat(one, candidate) for one in instances]
+        return iou(maps, np.stack([one.truth for one in instances]), THRESHOLDS)
+
+    tuned, reported = table(tuning), table(held)
+    best = int(tuned.mean(axis=1).argmax())
+    found = {"threshold": float(THRESHOLDS[best]), "tuning": float(tuned[best].mean())}
+    found["held"] = float(reported[best].mean())
+    found |= {f"held_{theta}": float(reported[_at(theta)].mean()) for theta in FIXED}
+    return {key: round(value, 4) for key, value in found.items()}, reported[best]
+
+
+def interval(
+    differences: np.ndarray, prompts: np.ndarray, *, resamples: int = 2000, seed: int = 0
+) -> tuple[float, float]:
+    """95 % interval of a mean difference, by the bootstrap over prompts."""
+    rng = np.random.default_rng(seed)
+    ids, inverse = np.unique(prompts, return_inverse=True)
+    sums, counts = np.bincount(inverse, differences), np.bincount(inverse)
+    drawn = rng.integers(0, len(ids), (resamples, len(ids)))
+    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return round(float(low), 4), round(float(high), 4)
+
+
+def _at(theta: float) -> int:
+    return int(np.abs(THRESHOLDS - theta).argmin())
+
+
+def report(drawn: dict[str, list[Instance]], settings: dict) -> dict:
+    """All figures of a run, as they go to ``docs/word_maps.json``."""
+    first = next(iter(drawn))
+    tuning = [one for one in drawn[first] if one.prompt % 2 == 0]
+    tried = candidates(list(tuning[0].maps))
+    chosen = choose(tuning, tried)
+    rows = []
+    named = {"daam": None, "decoder-scaled": SCALED, OURS_NAME: OURS, "chosen here": chosen}
+    for specimen, instances in drawn.items():
+        held = [one for one in instances if one.prompt % 2] if specimen == first else instances
+        prompts = np.array([one.prompt for one in held])
+        of_daam = None
+        for name, candidate in named.items():
+            found, values = figures(tuning, held, candidate)
+            row = {"specimen": specimen, "definition": name, **found, "n": len(held)}
+            if candidate is None:
+                of_daam = values
+            else:
+                row["over_daam"] = round(float((values - of_daam).mean()), 4)
+                row["over_daam_interval"] = interval(values - of_daam, prompts)
+            rows.append(row)
+    steps = [
+        ("daam's layers, mean", Candidate()),
+        ("up blocks alone", Candidate(layers="up")),
+        ("each layer divided by its largest", Candidate(layers="up", combine="scaled")),
+        ("geometric mean of layers", Candidate(layers="up", combine="product")),
+        ("and the token after the word", Candidate(layers="up", combine="product", following=1.0)),
+        ("and squared", OURS),
+        *((address, Candidate(layers=address)) for address in tuning[0].maps),
+    ]
+    held = [one for one in drawn[first] if one.prompt % 2]
+    return {
+        "settings": settings | {"checker": VERSION, "nouns_tuning": len(tuning), "tried": len(tried)},
+        "ours": {"name": OURS_NAME, "version": OURS_VERSION, **asdict(OURS)},
+        "chosen": asdict(chosen) | {"label": chosen.label},
+        "rows": rows,
+        "one_by_one": [{"what": what} | figures(tuning, held, one)[0] for what, one in steps],
+        "by_noun": _by_noun(tuning, held),
+    }
+
+
+def _by_noun(tuning: Sequence[Instance], held: Sequence[Instance]) -> list[dict]:
+    _, daam = figures(tuning, held, None)
+    _, ours = figures(tuning, held, OURS)
+    nouns = np.array([one.noun for one in held])
+    return [
+        {
+            "noun": str(noun),
+            "n": int((nouns == noun).sum()),
+            "pixels": round(float(np.mean([one.truth.sum() for one in held if one.noun == noun])), 1),
+            "daam": round(float(daam[nouns == noun].mean()), 3),
+            "ours": round(float(ours[nouns == noun].mean()), 3),
+        }
+        for noun in np.unique(nouns)
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m probes.toyworld.word_maps", description=__doc__.split("\n\n")[0]
+    )
+    parser.add_argument("--specimens", nargs="+", default=list(SPECIMENS), help="the first one is tuned on")
+    parser.add_argument("--weights", type=Path, default=WEIGHTS, help="folder that holds the specimens")
+    parser.add_argument("--prompts", type=int, default=240, help="prompts a specimen")
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=DOCS, help="folder for word_maps.json and word_maps.md")
+    options = parser.parse_args(argv)
+    torch.set_num_threads(options.threads)
+    drawn, scales = {}, {}
+    for number, specimen in enumerate(options.specimens):
+        folder = options.weights / specimen
+        pipe = StableDiffusionPipeline.from_pretrained(folder, dtype=torch.float32)
+        scales[specimen] = json.loads((folder / "triptych.json").read_text())["guidance_scale"]
+        drawn[specimen] = draw(
+            pipe,
+            options.prompts,
+            steps=options.steps,
+            guidance_scale=scales[specimen],
+            seed=SEED + 10_000 * number,
+        )
+    settings = {"prompts": options.prompts, "steps": options.steps, "guidance_scale": scales, "seed": SEED}
+    found = report(drawn, settings)
+    (options.out / "word_maps.json").write_text(json.dumps(found, indent=1) + "\n")
+    (options.out / "word_maps.md").write_text(word_maps_page(found), "utf-8")
+    print(word_maps_page(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
