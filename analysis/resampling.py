@@ -119,6 +119,45 @@ def row_sum(rows: Iterable[NDArray[np.float64]], n_columns: int) -> NDArray[np.f
     return total
 
 
+def rows_drawn(values: NDArray[np.float64], counts: NDArray[np.uint16]) -> NDArray[np.float64] | float:
+    """How many rows with a value each resample holds: (resamples, n_columns), or one number if none is missing."""
+    present = ~np.isnan(values)
+    return float(len(values)) if present.all() else product(counts, present.astype(np.float64))
+
+
+def resampled_deviations(
+    values: NDArray[np.float64], mean: NDArray[np.float64], counts: NDArray[np.uint16]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | float]:
+    """Sum and spread of the deviations from a mean in every resample.
+
+    Returns
+    -------
+    first : ndarray of float64, shape (resamples, n_columns)
+        Sum of the deviations from `mean`.
+    spread : ndarray of float64, shape (resamples, n_columns)
+        Sum of the squared deviations from the resample's own mean; NaN where it is 0 but for rounding.
+    drawn : ndarray or float
+        See `rows_drawn`.
+    """
+    whole, exponent = on_grid(values - mean)
+    squares, smaller = on_grid(np.ldexp(whole, exponent) ** 2)
+    drawn = rows_drawn(values, counts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        first = np.ldexp(product(counts, whole), exponent)
+        spread = np.ldexp(product(counts, squares), smaller) - first**2 / drawn
+        rounding = 1e-10 * np.ldexp(squares.sum(axis=0), smaller)
+        return first, np.where(spread > rounding, spread, np.nan), drawn
+
+
+def studentized_draws(values: NDArray[np.float64], counts: NDArray[np.uint16]) -> NDArray[np.float64]:
+    """Deviation of each resample's mean in units of its own standard error; NaN where that is 0."""
+    whole, exponent = on_grid(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.ldexp(whole.sum(axis=0) / (~np.isnan(values)).sum(axis=0), exponent)
+        first, spread, drawn = resampled_deviations(values, mean, counts)
+        return first / np.sqrt(spread * drawn / (drawn - 1))
+
+
 def column_quantiles(
     sorted_values: NDArray[np.float64], probability: NDArray[np.float64]
 ) -> NDArray[np.float64]:

@@ -28,7 +28,9 @@ from analysis.resampling import (
     product,
     resample_counts,
     row_sum,
+    rows_drawn,
     sign_blocks,
+    studentized_draws,
     undefined,
 )
 
@@ -189,18 +191,19 @@ def _ends(
     """Ends of the intervals, shape (2, n_columns), and why they are NaN; columns all complete or none."""
     whole, exponent = on_grid(values)
     n = (~np.isnan(values)).sum(axis=0)
-    drawn = _drawn(values, counts)
     tails = ((1 - level) / 2, (1 + level) / 2)
     reason = np.full(values.shape[1], "", dtype=object)
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = whole.sum(axis=0) / n
-        means = product(counts, whole) / drawn  # a resample of missing prompts only has no mean: NaN
         if method == "studentized":
-            draws = _studentized(values, counts, means, drawn, centre, exponent)
+            draws = studentized_draws(values, counts)
             draws.sort(axis=0)
             error = np.sqrt(_row_squares(values - np.ldexp(centre, exponent)) / (n * (n - 1)))
             quantiles = [column_quantiles(draws, np.full(len(n), tail)) for tail in reversed(tails)]
             return np.ldexp(centre, exponent) - error * np.array(quantiles), reason
+        means = product(counts, whole) / rows_drawn(
+            values, counts
+        )  # NaN where only missing prompts are drawn
         if method == "bca":
             deviation = np.where(np.isnan(values), 0.0, values - np.ldexp(centre, exponent))
             probabilities = bca_probabilities(means, centre, _acceleration(deviation), level)
@@ -210,24 +213,6 @@ def _ends(
         means.sort(axis=0)
         ends = np.array([column_quantiles(means, p) for p in probabilities])
     return np.ldexp(ends, exponent), reason
-
-
-def _drawn(values: NDArray[np.float64], counts: NDArray[np.uint16]) -> NDArray[np.float64] | float:
-    """How many rows with a value each resample holds."""
-    present = ~np.isnan(values)
-    return float(len(values)) if present.all() else product(counts, present.astype(np.float64))
-
-
-def _studentized(values, counts, means, drawn, centre, exponent) -> NDArray[np.float64]:
-    """Deviation of each resample's mean in units of its own standard error; NaN where that is 0."""
-    whole, small = on_grid(values - np.ldexp(centre, exponent))
-    squares, smaller = on_grid(np.ldexp(whole, small) ** 2)
-    first = np.ldexp(product(counts, whole), small)
-    variance = np.ldexp(product(counts, squares), smaller) - first**2 / drawn
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rounding = 1e-10 * np.ldexp(squares.sum(axis=0), smaller)
-        error = np.sqrt(np.where(variance > rounding, variance, np.nan) / (drawn * (drawn - 1)))
-        return np.ldexp(means - centre, exponent) / error
 
 
 def _row_squares(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,0 +1,374 @@
+"""How large is a paired difference, and can it be called absent? One value a prompt, many columns at once.
+
+Beside the mean difference and its test (`analysis.statistics`) stand here: the mean of a prompt over its seeds, an
+interval from Student's t, effect sizes without units (Cohen's d_z, Hedges' g, probability of superiority) with
+intervals, and tests of equivalence. Not significant is no proof of absence: *equivalent* is claimed only where the
+data rule out every difference of δ or more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special, stats
+
+from analysis.resampling import (
+    column_blocks,
+    column_quantiles,
+    matrix,
+    resample_counts,
+    resampled_deviations,
+    row_sum,
+    studentized_draws,
+    undefined,
+)
+from analysis.statistics import (
+    ONE_SIDED,
+    Interval,
+    bca_probabilities,
+    bootstrap_interval,
+    sign_flip_test,
+)
+
+TWO_PROMPTS = "two prompts only"
+EQUIVALENCE_METHODS = ("t", "sign_flip", "bootstrap")
+
+
+@dataclass(frozen=True)
+class EffectSizes:
+    """Effect sizes of paired differences; arrays have shape (n_columns,), NaN where undefined.
+
+    Attributes
+    ----------
+    d_z, d_z_low, d_z_high : ndarray of float64
+        Mean over standard deviation of the differences. 0 is no difference; the sign is the mean's.
+    g, g_low, g_high : ndarray of float64
+        d_z times Hedges' exact factor for small samples.
+    superiority, superiority_low, superiority_high : ndarray of float64
+        Part of the prompts with a positive difference, ties counted half. 0 to 1; 1/2 is no difference.
+    n : ndarray of int64
+        Prompts that have a value.
+    reason : ndarray of object (str)
+        Why d_z and g or their intervals are NaN; empty where they are not.
+    level : float
+    resamples, seed : int
+        Of the BCa bootstrap of d_z.
+    """
+
+    d_z: NDArray[np.float64]
+    d_z_low: NDArray[np.float64]
+    d_z_high: NDArray[np.float64]
+    g: NDArray[np.float64]
+    g_low: NDArray[np.float64]
+    g_high: NDArray[np.float64]
+    superiority: NDArray[np.float64]
+    superiority_low: NDArray[np.float64]
+    superiority_high: NDArray[np.float64]
+    n: NDArray[np.int64]
+    reason: NDArray[np.object_]
+    level: float
+    resamples: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Tests of "the mean difference lies within −δ and δ"; arrays have shape (n_columns,).
+
+    Attributes
+    ----------
+    p_value : ndarray of float64
+        The larger of the two one-sided p-values; small speaks for equivalence. NaN where undefined.
+    low, high : ndarray of float64
+        Interval of level 1 − 2α; equivalence at α is that it lies within −δ and δ (t and bootstrap).
+    smallest : ndarray of float64
+        The smallest δ that could have been claimed at α: the farther end of the interval from 0.
+    n : ndarray of int64
+    reason : ndarray of object (str)
+    delta, alpha : float
+    method : str
+    """
+
+    p_value: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    smallest: NDArray[np.float64]
+    n: NDArray[np.int64]
+    reason: NDArray[np.object_]
+    delta: float
+    alpha: float
+    method: str
+
+
+def prompt_means(values: ArrayLike) -> NDArray[np.float64]:
+    """Average over seeds, so that a prompt counts once however many seeds it has.
+
+    Parameters
+    ----------
+    values : array_like of float, shape (n_prompts, n_seeds, n_columns)
+        NaN where there is no value.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_prompts, n_columns)
+        NaN where a prompt has no seed with a value.
+
+    Examples
+    --------
+    >>> prompt_means([[[1.0], [3.0]], [[5.0], [np.nan]]]).tolist()
+    [[2.0], [5.0]]
+    """
+    values = np.asarray(values, np.float64)
+    if values.ndim != 3:
+        raise ValueError(f"values: expected shape (n_prompts, n_seeds, n_columns), got {values.shape}")
+    present = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(present, values, 0.0).sum(axis=1) / present.sum(axis=1)
+
+
+def student_interval(values: ArrayLike, *, level: float = 0.95) -> Interval:
+    r"""Mean of each column with the interval :math:`\bar x \pm t_{n-1} s / \sqrt n`.
+
+    Parameters
+    ----------
+    values : array_like of float, shape (n_prompts, n_columns)
+        NaN where a prompt has no value.
+    level : float
+
+    Source
+    ------
+    `scipy.stats.ttest_1samp(...).confidence_interval`.
+
+    Examples
+    --------
+    >>> result = student_interval([[0.0], [1.0], [2.0]])
+    >>> round(float(result.low[0]), 4), round(float(result.high[0]), 4)
+    (-1.4841, 3.4841)
+    """
+    values = matrix(values)
+    if not 0 < level < 1:
+        raise ValueError(f"level: expected a number between 0 and 1, got {level}")
+    n, mean, sd = moments(values)
+    reason = undefined(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        half = special.stdtrit(n - 1, (1 + level) / 2) * sd / np.sqrt(n)
+    half = np.where(reason == "", half, np.nan)
+    return Interval(mean, mean - half, mean + half, n, reason, level, 0, 0, "t")
+
+
+def moments(
+    values: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Number, mean and standard deviation (n − 1) of each column, NaN left out; rows added in order."""
+    n = (~np.isnan(values)).sum(axis=0)
+    width = values.shape[1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = row_sum(np.nan_to_num(values), width) / n
+        squares = row_sum(np.nan_to_num(values - mean) ** 2, width)
+        return n, mean, np.sqrt(squares / np.where(n > 1, n - 1, np.nan))
+
+
+def hedges_factor(n: ArrayLike) -> NDArray[np.float64]:
+    r""":math:`J = \Gamma(\nu/2) / (\sqrt{\nu/2}\,\Gamma((\nu-1)/2))` with :math:`\nu = n - 1`; NaN below n = 3.
+
+    Source
+    ------
+    Hedges 1981.
+
+    Examples
+    --------
+    >>> hedges_factor([2, 10]).round(4).tolist()
+    [nan, 0.9139]
+    """
+    freedom = np.where(np.asarray(n) > 2, np.asarray(n, np.float64) - 1, np.nan)
+    return np.exp(special.gammaln(freedom / 2) - special.gammaln((freedom - 1) / 2)) / np.sqrt(freedom / 2)
+
+
+def effect_sizes(
+    values: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0, chunk: int | None = None
+) -> EffectSizes:
+    r"""Effect sizes of paired differences, with intervals.
+
+    :math:`d_z = \bar x / s` and its BCa bootstrap interval over prompts, under the resamples of
+    `bootstrap_interval`; the probability of superiority with Wilson's interval, its size that of n prompts
+    (fewer than n effective ones are never assumed; ties only narrow it).
+
+    Parameters
+    ----------
+    values : array_like of float, shape (n_prompts, n_columns)
+        Paired differences; NaN where there is none.
+    level : float
+    resamples, seed : int
+    chunk : int, optional
+        Columns worked on at a time; no result depends on it.
+
+    Source
+    ------
+    Cohen 1988 (d_z); Hedges 1981 (g); Wilson 1927.
+
+    Examples
+    --------
+    Differences 1, 2, 3: mean 2, standard deviation 1; all positive.
+
+    >>> result = effect_sizes([[1.0], [2.0], [3.0]])
+    >>> float(result.d_z[0]), round(float(result.g[0]), 4), float(result.superiority[0])
+    (2.0, 1.1284, 1.0)
+    >>> round(float(result.superiority_low[0]), 4)  # 3 of 3 by Wilson
+    0.4385
+    """
+    values = matrix(values)
+    if not 0 < level < 1:
+        raise ValueError(f"level: expected a number between 0 and 1, got {level}")
+    n, mean, sd = moments(values)
+    reason = undefined(values)
+    defined = reason == ""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        d_z = np.where(defined, mean / np.where(sd > 0, sd, np.nan), np.nan)
+    low, high = np.full((2, values.shape[1]), np.nan)
+    two = defined & (n == 2)
+    reason[two] = TWO_PROMPTS  # leaving one out leaves no standard deviation
+    if len(values) > 2:
+        counts = resample_counts(len(values), resamples, seed)
+        for block in column_blocks(values.shape[1], chunk, rows=max(resamples, len(values))):
+            columns = np.flatnonzero(defined[block] & ~two[block]) + block.start
+            if len(columns):
+                low[columns], high[columns], reason[columns] = _d_z_ends(
+                    values[:, columns], d_z[columns], mean[columns], counts, level
+                )
+    factor = hedges_factor(n)
+    superiority, below, above = _superiority(values, n, level)
+    return EffectSizes(
+        *(d_z, low, high, d_z * factor, low * factor, high * factor),
+        *(superiority, below, above, n, reason, level, resamples, seed),
+    )
+
+
+def _superiority(values: NDArray[np.float64], n: NDArray[np.int64], level: float) -> tuple[NDArray, ...]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        part = ((values > 0).sum(axis=0) + 0.5 * (values == 0).sum(axis=0)) / np.where(n > 0, n, np.nan)
+        low, high = wilson_interval(part, n, level)
+    return part, low, high
+
+
+def wilson_interval(
+    part: NDArray[np.float64], size: NDArray, level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Wilson's score interval of a proportion from a (possibly effective, possibly fractional) sample size.
+
+    Examples
+    --------
+    >>> low, high = wilson_interval(np.array([0.5]), np.array([10]), 0.95)
+    >>> round(float(low[0]), 4), round(float(high[0]), 4)
+    (0.2366, 0.7634)
+    """
+    size = np.where(np.asarray(size) > 0, np.asarray(size, np.float64), np.nan)
+    z2 = stats.norm.ppf((1 + level) / 2) ** 2
+    middle = (part + z2 / (2 * size)) / (1 + z2 / size)
+    half = np.sqrt(z2 * (part * (1 - part) / size + z2 / (4 * size**2))) / (1 + z2 / size)
+    return np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)
+
+
+def _d_z_ends(values, d_z, mean, counts, level) -> tuple[NDArray, NDArray, NDArray]:
+    """BCa ends of d_z and why they are NaN; sums under all resamples at once."""
+    first, spread, drawn = resampled_deviations(values, mean, counts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        draws = (mean + first / drawn) / np.sqrt(spread / (drawn - 1))
+        probabilities = bca_probabilities(draws, d_z, _d_z_acceleration(values, mean), level)
+        draws.sort(axis=0)
+        low, high = (column_quantiles(draws, p) for p in probabilities)
+    reason = np.where(np.isnan(low) | np.isnan(high), ONE_SIDED, "").astype(object)
+    return low, high, reason
+
+
+def _d_z_acceleration(values: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Jackknife acceleration of d_z from the values with one row left out."""
+    width, missing = values.shape[1], np.isnan(values)
+    n = (~missing).sum(axis=0)
+    deviation = np.where(missing, 0.0, values - mean)
+    squares = row_sum(deviation**2, width)
+    left_mean = mean - deviation / (n - 1)
+    left_squares = squares - deviation**2 * n / (n - 1)
+    rounding = 1e-12 * squares
+    left_sd = np.sqrt(np.where(left_squares > rounding, left_squares, np.nan) / (n - 2))
+    left_out = np.where(missing, np.nan, left_mean / left_sd)
+    count = (~np.isnan(left_out)).sum(axis=0)
+    turned = row_sum(np.nan_to_num(left_out), width) / count - left_out
+    cubes, second = (row_sum(np.nan_to_num(turned) ** power, width) for power in (3, 2))
+    return np.where(second > 0, cubes / (6 * second**1.5), np.nan)
+
+
+def equivalence_test(
+    values: ArrayLike,
+    delta: float,
+    *,
+    method: str = "t",
+    alpha: float = 0.05,
+    permutations: int = 10000,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Equivalence:
+    r"""Two one-sided tests that the mean of each column lies within :math:`\pm\delta`.
+
+    Null: the mean is ≤ −δ or ≥ δ. ``t``: Student's t of :math:`\bar x \mp \delta`. ``sign_flip``: one-sided sign
+    flips of :math:`x_i \pm \delta`, exact where the differences lie symmetrically about their mean. ``bootstrap``:
+    studentized; the p-value is where ±δ stands among the resampled t, (1 + #) / (1 + resamples).
+
+    Parameters
+    ----------
+    values : array_like of float, shape (n_prompts, n_columns)
+        Paired differences; NaN where there is none.
+    delta : float
+        Above 0, in the units of the values: chosen before the data are seen.
+    method : {"t", "sign_flip", "bootstrap"}
+    alpha : float
+        Of the interval of level 1 − 2α that is returned beside the p-value.
+    permutations, resamples, seed : int
+
+    Source
+    ------
+    Schuirmann 1987; `statsmodels.stats.weightstats.ttost_paired`.
+
+    Examples
+    --------
+    >>> result = equivalence_test([[0.1], [-0.1], [0.2], [-0.2]], 1.0)
+    >>> round(float(result.p_value[0]), 4), round(float(result.smallest[0]), 4)
+    (0.0008, 0.2148)
+    """
+    values = matrix(values)
+    if method not in EQUIVALENCE_METHODS:
+        raise ValueError(f"method: expected one of {', '.join(EQUIVALENCE_METHODS)}, got {method!r}")
+    if not (np.isfinite(delta) and delta > 0):
+        raise ValueError(f"delta: expected a number above 0, got {delta}")
+    if not 0 < alpha < 0.5:
+        raise ValueError(f"alpha: expected a number between 0 and 0.5, got {alpha}")
+    level = 1 - 2 * alpha
+    interval = student_interval(values, level=level)
+    defined = interval.reason == ""
+    if method == "sign_flip":
+        options = {"permutations": permutations, "seed": seed}
+        above = sign_flip_test(values + delta, alternative="greater", **options).p_value
+        below = sign_flip_test(values - delta, alternative="less", **options).p_value
+        p_value = np.fmax(above, below)
+    else:
+        n, mean, sd = moments(values)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            error = sd / np.sqrt(n)
+            t_above, t_below = (mean + delta) / error, (mean - delta) / error
+            if method == "t":
+                p_value = np.maximum(special.stdtr(n - 1, -t_above), special.stdtr(n - 1, t_below))
+            else:
+                interval = bootstrap_interval(
+                    values, method="studentized", level=level, resamples=resamples, seed=seed
+                )
+                t_draws = studentized_draws(values, resample_counts(len(values), resamples, seed))
+                count = (~np.isnan(t_draws)).sum(axis=0)
+                tails = ((t_draws >= t_above).sum(axis=0), (t_draws <= t_below).sum(axis=0))
+                p_value = (1 + np.maximum(*tails)) / (1 + count)
+    p_value = np.where(defined, p_value, np.nan)
+    smallest = np.maximum(np.abs(interval.low), np.abs(interval.high))
+    return Equivalence(
+        *(p_value, interval.low, interval.high, smallest, interval.n, interval.reason),
+        *(float(delta), float(alpha), method),
+    )
