@@ -160,7 +160,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except SystemExit as error:
             notes.append(f"{architecture} {size}: {error}")
         print(f"{architecture} {size}: done, {clock.left:.0f} s left", flush=True)
-    (options.out / "notes.json").write_text(json.dumps(notes, indent=1) + "\n")
+    (options.out / "notes.txt").write_text("".join(f"{note}\n" for note in notes))
     print("\n".join(notes))
     return 0
 
