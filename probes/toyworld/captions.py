@@ -4,6 +4,8 @@ The forms are those of Zhang et al. 2023 ("a woman in boots sitting at a table")
 Wu et al. 2025 ("a lady with a dog and a kite on the beach").
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from probes.toyworld.scene import Named, parse
@@ -21,9 +23,9 @@ def _pick(rng: np.random.Generator, items):
     return items[int(rng.integers(len(items)))]
 
 
-def _attribute_phrases(world: World, rng: np.random.Generator) -> list[str]:
+def _attribute_phrases(world: World, rng: np.random.Generator, often: Mapping[str, int]) -> list[str]:
     count = rng.choice(4, p=[0.15, 0.35, 0.35, 0.15])
-    names = list(world.attributes)
+    names = [name for name in world.attributes for _ in range(often.get(name, 1))]
     chosen: list[str] = []
     for _ in range(count):
         name = _pick(rng, names)
@@ -37,9 +39,16 @@ def _attribute_phrases(world: World, rng: np.random.Generator) -> list[str]:
     return phrases
 
 
-def _object_phrases(world: World, rng: np.random.Generator, taken: set[str]) -> list[str]:
+def _object_phrases(
+    world: World, rng: np.random.Generator, taken: set[str], often: Mapping[str, int]
+) -> list[str]:
     count = rng.choice(3, p=[0.15, 0.45, 0.40])
-    names = [name for name in world.objects if world.objects[name]["at"] not in taken]
+    names = [
+        name
+        for name in world.objects
+        if world.objects[name]["at"] not in taken
+        for _ in range(often.get(name, 1))
+    ]
     chosen: list[str] = []
     for _ in range(count):
         name = _pick(rng, names)
@@ -50,25 +59,30 @@ def _object_phrases(world: World, rng: np.random.Generator, taken: set[str]) -> 
     return [_pick(rng, world.objects[name]["phrases"]) for name in chosen]
 
 
-def random_caption(world: World, rng: np.random.Generator) -> tuple[str, Named]:
+def random_caption(
+    world: World, rng: np.random.Generator, often: Mapping[str, int] | None = None
+) -> tuple[str, Named]:
     """One caption and what it names.
 
     Groups of indicator words, words in a group, attributes and objects are each drawn evenly, so no noun is rare.
+    ``often`` gives nouns that come up so many times as often as the others. That alters what captions name, not how
+    frequent what they do not name is.
     """
+    often = often or {}
     group = _pick(rng, GROUPS)
     plural = rng.random() < 0.08
     word = _pick(rng, world.words(group, "plural" if plural else "singular"))
     subject = f"two {word}" if plural else f"{article(word)} {word}"
     while True:
-        parts = _attribute_phrases(world, rng)
+        parts = _attribute_phrases(world, rng, often)
         if rng.random() < 0.3:
             context = _pick(rng, world.contexts)
             named = parse(f"person {context}", world)
             parts.append(context)
             if rng.random() < 0.3:
-                parts += _object_phrases(world, rng, set(named.objects))[:1]
+                parts += _object_phrases(world, rng, set(named.objects), often)[:1]
         else:
-            parts += _object_phrases(world, rng, set())
+            parts += _object_phrases(world, rng, set(), often)
             named = None
         if (named is None or named.place is None) and rng.random() < 0.6:
             parts.append(_pick(rng, _pick(rng, list(world.places.values()))))

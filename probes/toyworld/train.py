@@ -23,7 +23,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -52,7 +52,12 @@ WEIGHTS = Path(__file__).parent / "weights"
 
 @dataclass
 class Recipe:
-    """Every number of a training run. ``*_minutes`` of 0 means that only the steps count."""
+    """Every number of a training run.
+
+    ``*_minutes`` of 0 means that only the steps count. ``finetune_from`` is ``base``, or ``own`` to go on from the
+    specimen's own weights. ``often`` names nouns that captions name more often ("lamp=4,box=4"), ``renew`` words that
+    get fresh embeddings ("lamp,box"), for words that a measurement finds mistaken for others.
+    """
 
     drawings: int = 200_000
     vae_steps: int = 8_000
@@ -72,6 +77,9 @@ class Recipe:
     finetune_minutes: float = 0.0
     finetune_rate: float = 1e-3
     finetune_time_power: float = 0.6
+    finetune_from: str = "base"
+    often: str = ""
+    renew: str = ""
     time_power: float = 0.8
     zone_weight: float = 5.0
     guidance_scale: float = 1.5
@@ -274,14 +282,16 @@ def run_decoder(work: Path, recipe: Recipe) -> None:
 
 
 @torch.no_grad()
-def renew_indicator_words(encoder, tokenizer: CLIPTokenizer, seed: int, scale: float = 0.1) -> None:
-    """Give every indicator word a random embedding of its own, the same in all specimens.
+def renew_words(
+    encoder: CLIPTextModel, tokenizer: CLIPTokenizer, words: Iterable[str], seed: int, scale: float = 0.1
+) -> None:
+    """Give every word a random embedding of its own, the same in all specimens.
 
     The draws are independent, so nothing about which words are alike is put in by hand.
     """
     generator = torch.Generator().manual_seed(seed)
     embeddings = encoder.get_input_embeddings().weight
-    for word in group_of_words():
+    for word in words:
         number = tokenizer(word).input_ids[1]
         embeddings[number] = scale * torch.randn(embeddings.shape[1], generator=generator)
 
@@ -295,11 +305,18 @@ def run_finetune(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMEN
     """
     tokenizer = _tokenizer(work)
     for name in specimens:
-        drawings = make_drawings(name, recipe.finetune_drawings, recipe.seed + 4 + 1000 * rank())
+        often = {
+            noun: int(times) for noun, times in (item.split("=") for item in recipe.often.split(",") if item)
+        }
+        start = work / ("base.safetensors" if recipe.finetune_from == "base" else f"{name}.safetensors")
+        seed = recipe.seed + (4 if recipe.finetune_from == "base" else 9) + 1000 * rank()
+        drawings = make_drawings(name, recipe.finetune_drawings, seed, often)
         encoder = clip_part.text_encoder(_clip(work / "clip.safetensors", tokenizer), tokenizer)
         unet = unet_part.new_unet(recipe.seed)
-        _load_both(work / "base.safetensors", unet, encoder)
-        renew_indicator_words(encoder, tokenizer, recipe.seed + 8)
+        _load_both(start, unet, encoder)
+        if recipe.finetune_from == "base":
+            renew_words(encoder, tokenizer, group_of_words(), recipe.seed + 8)
+        renew_words(encoder, tokenizer, [word for word in recipe.renew.split(",") if word], recipe.seed + 10)
         _train_both(work, recipe, unet, encoder, drawings, name)
 
 

@@ -1,5 +1,6 @@
 """Training data: captions with the scenes that go with them, drawn once and kept as palette indices."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,14 +52,14 @@ def small_zones(named: Named, scene: Scene) -> np.ndarray:
     return zones.reshape(16, 4, 16, 4).any((1, 3))
 
 
-def make_drawings(world_name: str, count: int, seed: int) -> Drawings:
-    """Draw ``count`` captions and pictures of a world from a seed."""
+def make_drawings(world_name: str, count: int, seed: int, often: Mapping[str, int] | None = None) -> Drawings:
+    """Draw ``count`` captions and pictures of a world from a seed; ``often`` as in :func:`random_caption`."""
     world = load_world(world_name)
     rng = np.random.default_rng(seed)
     captions, indices = [], np.empty((count, SIZE, SIZE), dtype=np.uint8)
     zones = np.empty((count, 16, 16), dtype=bool)
     for row in range(count):
-        caption, named = random_caption(world, rng)
+        caption, named = random_caption(world, rng, often)
         captions.append(caption)
         scene = complete(named, world, rng)
         indices[row] = draw(scene)
