@@ -7,7 +7,10 @@ the steps, and every one is the same few lines (`hooks.sums`). Imports no torch.
 
     w_l = weight of layer l, times its number of heads if heads are resized "each"
     M_l = resize(sum over calls of weight * probability), clamped at 0, mean over heads, scaled
-    heat = sum over l of w_l M_l / sum over l of w_l
+    heat = (sum over l of w_l M_l / sum over l of w_l) ** power
+
+or, where layers are combined by "product", their weighted geometric mean to that power. Where `following` is above
+0, M_l of a token is the weighted mean of its own and the next token's.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from dataclasses import dataclass, replace
 
 from hooks.errors import HookError
 from hooks.layers import AttentionLayer
+
+FLOOR = 1e-3  # of a probability
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,14 @@ class Definition:
     scale : {"none", "max"}
         Whether each token's map of a layer is divided by its largest value before layers are averaged.
     resize : {"bicubic", "bilinear"}
+    combine : {"mean", "product"}
+        Arithmetic or geometric mean over layers; the product takes `FLOOR` of a probability more of each
+        layer, so that one layer that looks away does not alone empty it.
+    following : float
+        Weight of the next token's map beside a token's own, 1: a causal text encoder has read a word in the
+        state of the token after it.
+    power : float
+        What the combined map is raised to; above 1, thresholds of a stretched map come to lie lower.
     source : str
         Where it comes from.
     """
@@ -52,6 +65,9 @@ class Definition:
     heads: str = "each"
     scale: str = "none"
     resize: str = "bicubic"
+    combine: str = "mean"
+    following: float = 0.0
+    power: float = 1.0
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -59,6 +75,7 @@ class Definition:
             ("heads", ("each", "mean")),
             ("scale", ("none", "max")),
             ("resize", ("bicubic", "bilinear")),
+            ("combine", ("mean", "product")),
         ):
             if getattr(self, name) not in allowed:
                 raise HookError(
@@ -69,6 +86,11 @@ class Definition:
             raise HookError(
                 f"definition {self.name!r}: steps: expected weights from 0, one above it, but got {self.steps}"
             )
+
+    @property
+    def layers_apart(self) -> bool:
+        """Whether each layer's map is needed by itself: they are more than summed."""
+        return self.scale != "none" or self.combine != "mean"
 
     def weight(self, layer: AttentionLayer) -> float:
         """Weight of a layer, per head where heads are resized one by one; 0 if it does not enter."""
@@ -111,7 +133,18 @@ DAAM = Definition(
     source="Tang et al. (ACL 2023), section 2.2, as daam 0.2.0 computes it",
 )
 
-_REGISTRY: dict[str, Definition] = {DAAM.name: DAAM}
+DECODER_PRODUCT = Definition(
+    name="decoder-product",
+    version="1",
+    layers=(("unet.up.*", 1.0),),
+    heads="mean",
+    combine="product",
+    following=1.0,
+    power=2.0,
+    source="found and held against masks on toyworld, see docs/word_maps.md",
+)
+
+_REGISTRY: dict[str, Definition] = {DAAM.name: DAAM, DECODER_PRODUCT.name: DECODER_PRODUCT}
 
 
 def names() -> list[str]:

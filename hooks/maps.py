@@ -129,7 +129,7 @@ class LayerMaps:
         """
         import torch
 
-        from hooks.sums import add_layers
+        from hooks.sums import add_layers, combined
 
         definition = definitions.get(definition)
         name, choice = f"definition {definition.name!r}", self.choice
@@ -152,7 +152,7 @@ class LayerMaps:
                     sums = sums.mean(dim=0, keepdim=True)
                 maps.append((layer, sums.flatten(2).transpose(1, 2)))
             add_layers(total[row], definition, maps)
-        total /= sum(definition.weight(layer) for layer in entering)
+        total = combined(total, definition, entering)
         layers = tuple(layer.address for layer in entering)
         return WordMaps(total.numpy(), layers, definition.name, definition.version)
 

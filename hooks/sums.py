@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hooks.choice import MapChoice
-from hooks.definitions import Definition
+from hooks.definitions import FLOOR, Definition
 from hooks.layers import AttentionLayer
 
 RESIZED_AT_ONCE = 2**22  # elements: 16 MiB in float32
@@ -41,7 +41,7 @@ class DefinitionSums:
         return layer.address in self.layers and self.definition.step_weight(call, calls) > 0
 
     def _is_joint(self, layer: AttentionLayer) -> bool:
-        return layer.factor == 1 and self.definition.scale == "none"
+        return layer.factor == 1 and not self.definition.layers_apart
 
     def _heads_apart(self, layer: AttentionLayer) -> int:
         return 1 if self.definition.heads == "mean" or layer.factor == 1 else layer.heads
@@ -107,8 +107,7 @@ class DefinitionSums:
         for row in range(rows):
             maps = ((self.layers[address], sums[row]) for address, sums in self._apart.items())
             add_layers(total[row], self.definition, maps)
-        total /= sum(self.definition.weight(layer) for layer in self.layers.values())
-        return total
+        return combined(total, self.definition, list(self.layers.values()))
 
 
 class KeptSums:
@@ -193,6 +192,8 @@ class KeptSums:
 def add_layers(total: Tensor, definition: Definition, maps: Iterable[tuple[AttentionLayer, Tensor]]) -> None:
     """Add each layer's weighted map of one row to a total, resized, clamped and scaled as defined.
 
+    For a product, what is added is the weighted logarithm.
+
     Parameters
     ----------
     total : Tensor, shape (tokens, h, w)
@@ -205,15 +206,49 @@ def add_layers(total: Tensor, definition: Definition, maps: Iterable[tuple[Atten
         heads, size = sums.shape[0], layer.size(height, width)
         weight = definition.weight(layer) / heads
         at_once = max(1, RESIZED_AT_ONCE // total.numel())
-        mean = torch.zeros_like(total) if definition.scale == "max" else total
+        plain = not definition.layers_apart
+        mean = total if plain else torch.zeros_like(total)
         for part in sums.split(at_once):
             small = part.transpose(1, 2).unflatten(2, size).to(total.device).contiguous()
             if size != (height, width):
                 small = F.interpolate(small, size=(height, width), mode=definition.resize).clamp_(min=0)
             mean.add_(small.sum(dim=0), alpha=weight)
+        if plain:
+            continue
+        mean /= definition.weight(layer)
+        if definition.following:
+            mean = following_too(mean, definition.following)
         if definition.scale == "max":
             peak = mean.amax(dim=(1, 2), keepdim=True)
-            total.add_(torch.where(peak > 0, mean / peak, 0.0), alpha=definition.weight(layer))
+            mean = torch.where(peak > 0, mean / peak, 0.0)
+        if definition.combine == "product":
+            one = (
+                1.0 if definition.scale == "max" else float(sums[0, 0].sum())
+            )  # probabilities sum to the calls
+            mean = (mean + FLOOR * one).log_()
+        total.add_(mean, alpha=definition.weight(layer))
+
+
+def combined(total: Tensor, definition: Definition, layers: Sequence[AttentionLayer]) -> Tensor:
+    """Heat maps from what `add_layers` has added for all layers.
+
+    Parameters
+    ----------
+    total : Tensor, shape (..., tokens, h, w)
+        Is overwritten.
+    """
+    total /= sum(definition.weight(layer) for layer in layers)
+    if definition.combine == "product":
+        total.exp_()
+    if definition.following and not definition.layers_apart:
+        total = following_too(total, definition.following)
+    return total if definition.power == 1 else total.pow_(definition.power)
+
+
+def following_too(maps: Tensor, weight: float) -> Tensor:
+    """Weighted mean of each token's map (..., tokens, h, w) and the next token's; the last stays as it is."""
+    after = torch.cat([maps[..., 1:, :, :], maps[..., -1:, :, :]], dim=-3)
+    return (maps + weight * after) / (1 + weight)
 
 
 def _over_heads(probabilities: Tensor) -> Tensor:
