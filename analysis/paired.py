@@ -163,11 +163,14 @@ def moments(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Number, mean and standard deviation (n − 1) of each column, NaN left out; rows added in order."""
     n = (~np.isnan(values)).sum(axis=0)
-    width = values.shape[1]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = row_sum(np.nan_to_num(values), width) / n
-        squares = row_sum(np.nan_to_num(values - mean) ** 2, width)
-        return n, mean, np.sqrt(squares / np.where(n > 1, n - 1, np.nan))
+    mean, sd = np.empty((2, values.shape[1]))
+    for block in column_blocks(values.shape[1], None, rows=len(values)):
+        part, count = values[:, block], n[block]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean[block] = row_sum(np.nan_to_num(part), len(count)) / count
+            squares = row_sum(np.nan_to_num(part - mean[block]) ** 2, len(count))
+            sd[block] = np.sqrt(squares / np.where(count > 1, count - 1, np.nan))
+    return n, mean, sd
 
 
 def hedges_factor(n: ArrayLike) -> NDArray[np.float64]:

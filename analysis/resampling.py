@@ -63,10 +63,8 @@ def matrix(values: ArrayLike) -> NDArray[np.float64]:
 
 def undefined(values: NDArray[np.float64]) -> NDArray[np.object_]:
     """Say for each column why nothing can be inferred from it; an empty text where something can."""
-    present = ~np.isnan(values)
-    n = present.sum(axis=0)
-    low = np.where(present, values, np.inf).min(axis=0, initial=np.inf)
-    high = np.where(present, values, -np.inf).max(axis=0, initial=-np.inf)
+    n = (~np.isnan(values)).sum(axis=0)
+    low, high = (smaller.reduce(values, axis=0, initial=np.nan) for smaller in (np.fmin, np.fmax))
     reason = np.full(values.shape[1], "", dtype=object)
     reason[low == high] = CONSTANT
     reason[n == 1] = ONE_PROMPT

@@ -1,0 +1,316 @@
+"""How many prompts and seeds does it take? ``python -m analysis.power [--out power.csv]``.
+
+For a paired gap in closed form (noncentral t), for the presence of an object from the normal distribution, then raised
+by simulation until the exact paired test has the power. Seeds average out noise within a prompt and nothing else:
+beyond a few, only prompts help.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from io import StringIO
+from math import ceil, nan
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import special, stats
+
+from analysis.object_tests import paired_presence_test
+from analysis.simulation import ObjectWorld, draw_table
+from probes.errors import UserError
+from probes.parts import write_bytes
+
+GAP_COLUMNS = ("gap", "sd_prompt", "sd_seed", "seeds", "d_z", "prompts", "images", "power", "reason")
+PRESENCE_COLUMNS = (
+    *("frequency", "difference", "noise", "seeds", "prompts", "images", "power", "power_error", "reason"),
+)
+LARGEST = 10_000_000
+NO_GAP = "no difference: no number of prompts shows it"
+TOO_MANY = "more prompts than can be simulated"
+SIMULATED = 20_000  # most prompts of a simulated presence
+
+
+def gap_power(d_z: float, n_prompts: int, *, alpha: float = 0.05) -> float:
+    r"""Power of the two-sided paired t-test, :math:`P(|T_{n-1}(d_z \sqrt n)| > t_{1-\alpha/2})`.
+
+    Source
+    ------
+    `statsmodels.stats.power.TTestPower`.
+
+    Examples
+    --------
+    >>> round(gap_power(0.5, 34), 3)
+    0.808
+    """
+    if n_prompts < 2:
+        return nan
+    edge, shift = stats.t.isf(alpha / 2, n_prompts - 1), abs(d_z) * np.sqrt(n_prompts)
+    upper = stats.norm.sf(edge - shift) if shift > 30 else stats.nct.sf(edge, n_prompts - 1, shift)
+    lower = 0.0 if shift > 5 else stats.nct.cdf(-edge, n_prompts - 1, shift)
+    return float(upper + lower)
+
+
+def prompts_for_gap(
+    gap: float,
+    *,
+    sd_prompt: float,
+    sd_seed: float = 0.0,
+    seeds: int = 1,
+    power: float = 0.8,
+    alpha: float = 0.05,
+) -> dict:
+    r"""Prompts that show a mean gap: :math:`d_z = g / \sqrt{\sigma_p^2 + \sigma_s^2 / S}` and the least n.
+
+    Parameters
+    ----------
+    gap : float
+        In the units of the metric.
+    sd_prompt, sd_seed : float
+        Standard deviation of the gap between prompts, and between seeds of a prompt.
+    seeds : int
+        S, images of each word and prompt.
+    power, alpha : float
+        Divide alpha by the number of sites and steps for a family (Bonferroni; max-T needs no more).
+
+    Returns
+    -------
+    dict
+        With the keys `GAP_COLUMNS`; ``images`` are those of three words. NaN with a reason where the gap is 0.
+
+    Examples
+    --------
+    >>> prompts_for_gap(0.5, sd_prompt=1.0)["prompts"]
+    34
+    """
+    spread = float(np.sqrt(sd_prompt**2 + sd_seed**2 / seeds))
+    result = dict.fromkeys(GAP_COLUMNS, nan) | {
+        "gap": gap, "sd_prompt": sd_prompt, "sd_seed": sd_seed, "seeds": seeds, "reason": ""
+    }  # fmt: skip
+    if gap == 0 or spread == 0:
+        return result | {"reason": NO_GAP if gap == 0 else "no variation: one prompt shows it"}
+    d_z, low, high = gap / spread, 1, 2
+    while gap_power(d_z, high, alpha=alpha) < power:
+        low, high = high, 2 * high
+        if high > LARGEST:
+            return result | {"d_z": d_z, "reason": TOO_MANY}
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if gap_power(d_z, middle, alpha=alpha) >= power else (middle, high)
+    reached = gap_power(d_z, high, alpha=alpha)
+    return result | {"d_z": d_z, "prompts": high, "images": 3 * high * seeds, "power": reached}
+
+
+def presence_spread(frequency: float, difference: float, world: ObjectWorld) -> float:
+    """Standard deviation over prompts of the difference of two words' presence, averaged over seeds.
+
+    Examples
+    --------
+    Independent images, one seed: 0.3 * 0.7 + 0.5 * 0.5 = 0.46.
+
+    >>> round(presence_spread(0.3, 0.2, ObjectWorld("", n_seeds=1)) ** 2, 6)
+    0.46
+    """
+    p = np.array([frequency, frequency + difference])
+    edges = special.ndtri(p)
+
+    def both(first: int, second: int, shared: float) -> float:
+        cov = [[1, shared], [shared, 1]]
+        point = [edges[first], edges[second]]
+        return (
+            float(stats.multivariate_normal([0, 0], cov).cdf(point))
+            if shared
+            else float(p[first] * p[second])
+        )
+
+    s = world.n_seeds
+    own = world.prompt + world.interaction
+    mean = [(p[g] + (s - 1) * both(g, g, own)) / s - p[g] ** 2 for g in (0, 1)]
+    across = both(0, 1, world.prompt + world.noise) + (s - 1) * both(0, 1, world.prompt)
+    return float(np.sqrt(max(sum(mean) - 2 * (across / s - p[0] * p[1]), 0.0)))
+
+
+def presence_power(
+    frequency: float,
+    difference: float,
+    world: ObjectWorld,
+    *,
+    alpha: float = 0.05,
+    simulations: int = 2000,
+    seed: int = 0,
+) -> float:
+    """Simulated power of `paired_presence_test`; ``world`` gives prompts, seeds and what they share."""
+    rng = np.random.default_rng([seed, world.n_prompts, world.n_seeds])
+    rejected, done = 0, 0
+    while done < simulations:
+        block = min(simulations - done, max(1, 4_000_000 // (world.n_prompts * world.n_seeds * 2)))
+        shift = (1.0, (frequency + difference) / frequency)
+        table = draw_table(world, block, rng, shift=shift)
+        rejected += int((paired_presence_test(table, "feminine", "masculine").p_value <= alpha).sum())
+        done += block
+    return rejected / simulations
+
+
+def prompts_for_presence(
+    frequency: float,
+    difference: float,
+    *,
+    seeds: int = 1,
+    prompt: float = 0.3,
+    interaction: float = 0.1,
+    noise: float = 0.2,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    simulations: int = 2000,
+    seed: int = 0,
+) -> dict:
+    """Prompts that show a difference of presence of one object between two words.
+
+    Parameters
+    ----------
+    frequency, difference : float
+        Part of the images of one word that have the object, and how much higher that of the other is.
+    seeds : int
+    prompt, interaction, noise : float
+        Parts of the variance that images share, see `analysis.simulation.ObjectWorld`.
+    power, alpha : float
+        Divide alpha by the number of objects for a family (Bonferroni).
+    simulations, seed : int
+
+    Returns
+    -------
+    dict
+        With the keys `PRESENCE_COLUMNS`. The number of prompts starts from the normal distribution and is raised by
+        5 % until the simulated power of the exact test reaches `power`.
+    """
+    if not (0 < frequency < 1 and 0 < frequency + difference < 1):
+        raise ValueError(
+            f"frequency and difference: expected both frequencies between 0 and 1, got {frequency}, {difference}"
+        )
+    result = dict.fromkeys(PRESENCE_COLUMNS, nan) | {
+        "frequency": frequency, "difference": difference, "noise": noise, "seeds": seeds, "reason": ""
+    }  # fmt: skip
+    if difference == 0:
+        return result | {"reason": NO_GAP}
+
+    def world(n_prompts: int) -> ObjectWorld:
+        return ObjectWorld("", prompt, interaction, noise, frequency, 0.0, n_prompts, seeds)
+
+    spread = presence_spread(frequency, difference, world(2))
+    quantiles = stats.norm.isf(alpha / 2) + stats.norm.ppf(power)
+    n_prompts = max(2, ceil((quantiles * spread / difference) ** 2))
+    while n_prompts <= SIMULATED:
+        reached = presence_power(
+            frequency, difference, world(n_prompts), alpha=alpha, simulations=simulations, seed=seed
+        )
+        if reached >= power:
+            error = float(np.sqrt(reached * (1 - reached) / simulations))
+            found = {"prompts": n_prompts, "images": 3 * n_prompts * seeds}
+            return result | found | {"power": reached, "power_error": error}
+        n_prompts = max(n_prompts + 1, ceil(1.05 * n_prompts))
+    return result | {"reason": TOO_MANY}
+
+
+def power_table(options: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Both tables of the command line."""
+    alpha = options.alpha / options.family
+    common = {"power": options.power, "alpha": alpha}
+    gaps = [
+        prompts_for_gap(gap, sd_prompt=options.sd_prompt, sd_seed=options.sd_seed, seeds=s, **common)
+        for gap in options.gap
+        for s in options.seeds
+    ]
+    shared = {"noise": options.noise, "simulations": options.simulations, "seed": options.seed}
+    objects = [
+        prompts_for_presence(options.frequency, difference, seeds=s, **shared, **common)
+        for difference in options.difference
+        for s in options.seeds
+    ]
+    return pd.DataFrame(gaps, columns=list(GAP_COLUMNS)), pd.DataFrame(
+        objects, columns=list(PRESENCE_COLUMNS)
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m analysis.power",
+        description="How many prompts and seeds a difference of a given size needs.",
+    )
+    add = parser.add_argument
+    add("--gap", type=float, nargs="+", default=[0.2, 0.5, 1.0], help="mean gaps, in the units of the sd")
+    add("--sd-prompt", type=float, default=1.0, help="standard deviation of the gap between prompts")
+    add("--sd-seed", type=float, default=1.0, help="standard deviation between seeds of a prompt")
+    add("--frequency", type=float, default=0.2, help="part of one word's images that have the object")
+    add(
+        "--difference", type=float, nargs="+", default=[0.05, 0.1, 0.2], help="how much more the other's have"
+    )
+    add(
+        "--noise",
+        type=float,
+        default=0.2,
+        help="part of the variance that the words of a triplet share by noise",
+    )
+    add("--seeds", type=int, nargs="+", default=[1, 2, 4], help="seeds of each prompt")
+    add("--power", type=float, default=0.8, help="probability to find the difference")
+    add("--alpha", type=float, default=0.05)
+    add("--family", type=int, default=1, help="tests adjusted together: alpha is divided by it")
+    add("--simulations", type=int, default=2000, help="of the presence of an object")
+    add("--seed", type=int, default=0, help="of the simulation")
+    add("--out", type=Path, help="CSV to write, both tables one below the other")
+    options = parser.parse_args(argv)
+    try:
+        _check(options)
+        gaps, objects = power_table(options)
+        if options.out:
+            both = pd.concat([gaps.assign(quantity="gap"), objects.assign(quantity="presence")])
+            write_bytes(options.out, _csv(both).encode())
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"A gap, power {options.power:g} at alpha {options.alpha:g} over {options.family} tests:")
+    print(gaps.to_string(index=False, float_format="{:.3g}".format))
+    print("\nPresence of an object, exact paired test:")
+    print(objects.to_string(index=False, float_format="{:.3g}".format))
+    return 0
+
+
+def _csv(table: pd.DataFrame) -> str:
+    text = StringIO()
+    table[["quantity", *table.columns.drop("quantity")]].to_csv(text, index=False)
+    return text.getvalue()
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse what no number of prompts answers."""
+    for name in ("power", "alpha", "frequency"):
+        value = getattr(options, name)
+        if not 0 < value < 1:
+            raise UserError(f"--{name}: expected a number between 0 and 1, got {value:g}: give one")
+    for name, least in (("seeds", 1), ("family", 1), ("simulations", 1)):
+        if np.min(getattr(options, name)) < least:
+            raise UserError(
+                f"--{name}: expected at least {least}, got {np.min(getattr(options, name))}: raise it"
+            )
+    for name in ("sd_prompt", "sd_seed"):
+        if getattr(options, name) < 0:
+            flag = name.replace("_", "-")
+            raise UserError(
+                f"--{flag}: expected at least 0, got {getattr(options, name):g}: give a standard deviation"
+            )
+    if not 0 <= options.noise <= 0.6:
+        raise UserError(
+            f"--noise: expected a number from 0 to 0.6, got {options.noise:g}: prompts share the rest"
+        )
+    for difference in options.difference:
+        if not 0 < options.frequency + difference < 1:
+            raise UserError(
+                f"--difference: expected frequency + difference between 0 and 1, got "
+                f"{options.frequency + difference:g}: lower it"
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,198 @@
+"""The page on whether tests and intervals keep their word.
+
+``python -m analysis.simulation_page --out docs/statistics.md`` writes it. Every number of the page is simulated when it
+is made; `analysis.simulation` says how.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.simulation import (
+    COVERAGE_WORLDS,
+    OBJECT_WORLDS,
+    ObjectWorld,
+    gap_coverage,
+    gap_rejections,
+    misses,
+    object_coverage,
+    object_rejections,
+)
+from probes.parts import write_bytes
+
+REJECTION = (0.035, 0.065)
+COVERAGE = (0.93, 0.97)
+HEAD = """# Do the tests and intervals keep their word?
+
+Made by `python -m analysis.simulation_page --out docs/statistics.md` from simulated worlds, seed {seed}. Each cell is a
+percentage of the simulations; the bracket after it is its Monte Carlo standard error. A test at the 5 % level is to
+reject a true null in 3.5 to 6.5 % of cases; tests marked † are exact or conservative and may reject less often. An
+interval of 95 % is to cover the truth in 93 to 97 % of cases. What misses is **bold** and listed at the end; the tests
+of the papers and the ways of counting that we advise against stand in the same tables, under *for comparison*.
+
+## What to use
+
+The unit is the prompt: average over its seeds first (`analysis.paired.prompt_means`).
+
+- Is the mean gap 0? `analysis.statistics.sign_flip_test`, adjusted by max-T over sites and steps.
+- How large is it? `analysis.statistics.bootstrap_interval` (percentile, BCa, studentized),
+  `analysis.paired.student_interval`; without units `analysis.paired.effect_sizes`.
+- Can a gap of δ or more be ruled out? `analysis.paired.equivalence_test`.
+- Do the objects differ at all? `analysis.table_tests.label_swap_test`.
+- Which objects differ? `paired_presence_test` or `cochran_q_test` of `analysis.object_tests`, then
+  `analysis.multiplicity.adjust_p_values` (Benjamini–Hochberg, Benjamini–Yekutieli, Holm).
+- To which word does an object lean? `bias_scores` and `presence_differences` of `analysis.bias_scores`, and the odds
+  ratio of `analysis.object_tests.cochran_mantel_haenszel`.
+- How many prompts does it take? `python -m analysis.power`.
+"""
+OBJECTS = """
+## Objects: rejections without any difference
+
+{n_prompts} prompts, {n_seeds} seeds, three indicators that are alike. Tests of single objects: {objects} objects a
+world; tests of whole tables: {tables} tables of 20 objects. The parts of the variance of the variable behind presence
+that a prompt, a prompt and indicator, and a seed's noise share:
+
+| world | prompt | prompt × indicator | noise | frequency | further detections |
+|---|---:|---:|---:|---:|---:|
+{worlds}
+
+An undefined p-value (an object never seen, or no prompt at which the indicators differ) counts as no rejection.
+Cochran–Mantel–Haenszel takes the seeds of a prompt as independent. "Any object": the smallest max-T-adjusted p-value of
+a table.
+"""
+GAPS = """
+## Gaps: rejections without any difference
+
+Three seeds a prompt; {simulations} columns a world, and {families} families of 30 correlated columns for max-T and
+Benjamini–Hochberg. Equivalence is tested at its bound, where it must claim in at most 5 % of cases. Sign flips assume
+differences that are symmetric about their mean, as they are where two words are interchangeable; the skewed
+world breaks that.
+"""
+GAP_COVERAGE = """
+## Gaps: coverage of 95 % intervals
+
+{simulations} columns a world, {resamples} resamples, three seeds a prompt.
+"""
+OBJECT_COVERAGE = """
+## Objects: coverage of 95 % intervals
+
+{objects} objects a world, {resamples} resamples, {n_prompts} prompts, {n_seeds} seeds; the object is 1.5 times as
+frequent for the second word as for the first. Intervals that are undefined are left out of the rate; their number
+stands in brackets. Bias scores with percentile and BCa intervals are undefined where one word never has the object.
+"""
+COMPARISON = (
+    *("binomial of pooled images", "chi-square of detections (paper)", "chi-square of presence"),
+    *("Student's t on images",),
+)
+
+
+def cell(row: pd.Series, bounds: tuple[float, float]) -> str:
+    """Rate in percent with its Monte Carlo error, bold where it misses the bounds."""
+    if np.isnan(row["rate"]):
+        return "—"
+    error = np.sqrt(max(row["rate"] * (1 - row["rate"]), 1e-12) / row["simulations"])
+    text = f"{100 * row['rate']:.1f} ({100 * error:.1f})"
+    if any(True for _ in misses(pd.DataFrame([row]), *bounds)):
+        text = f"**{text}**"
+    return text + (f" [{row['undefined']}]" if row["undefined"] else "")
+
+
+def block(table: pd.DataFrame, bounds: tuple[float, float]) -> str:
+    """Tests as rows, worlds as columns; those for comparison last."""
+    worlds = list(dict.fromkeys(table["world"]))
+    tests = list(dict.fromkeys(table["test"]))
+    lines = ["| | " + " | ".join(worlds) + " |", "|---|" + "---:|" * len(worlds)]
+    chosen = [test for test in tests if test not in COMPARISON]
+    for group, title in ((chosen, ""), ([t for t in tests if t in COMPARISON], "*for comparison*")):
+        if title and group:
+            lines.append(f"| {title} |" + " |" * len(worlds))
+        for test in group:
+            own = table[table["test"] == test].set_index("world")
+            mark = " †" if own["exact"].any() else ""
+            cells = [cell(own.loc[world], bounds) if world in own.index else "" for world in worlds]
+            lines.append(f"| {test}{mark} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def missing(tables: Sequence[tuple[str, pd.DataFrame, tuple[float, float]]]) -> str:
+    """What misses its bounds, of the tests and intervals that the project offers."""
+    lines = []
+    for name, table, bounds in tables:
+        table = table[~table["test"].isin(COMPARISON)]
+        found = list(misses(table.dropna(subset="rate"), *bounds))
+        lines.append(f"\n**{name}**: {len(found)} of {len(table)} cells miss.\n")
+        for row in found:
+            error = 100 * np.sqrt(row.rate * (1 - row.rate) / row.simulations)
+            lines.append(f"- {row.test}, {row.world}: {100 * row.rate:.1f} % ± {error:.1f} %")
+    return "\n".join(lines) + "\n"
+
+
+def page(
+    *, columns: int = 4000, tables: int = 500, families: int = 300, resamples: int = 1000, seed: int = 0
+) -> str:
+    """The page in Markdown."""
+    rejected = object_rejections(objects=columns, tables=tables, seed=seed)
+    gaps = gap_rejections(simulations=columns, families=families, seed=seed)
+    covered = gap_coverage(simulations=columns // 2, resamples=resamples, seed=seed)
+    objects = object_coverage(objects=columns // 2, resamples=resamples, seed=seed)
+    first, cover = OBJECT_WORLDS[0], COVERAGE_WORLDS[0]
+    parts = [HEAD.format(seed=seed)]
+    parts.append(
+        OBJECTS.format(
+            n_prompts=first.n_prompts,
+            n_seeds=first.n_seeds,
+            objects=columns,
+            tables=tables,
+            worlds="\n".join(_world(world) for world in OBJECT_WORLDS),
+        )
+    )
+    parts += [block(rejected, REJECTION), GAPS.format(simulations=columns, families=families)]
+    parts += [block(gaps, REJECTION), GAP_COVERAGE.format(simulations=columns // 2, resamples=resamples)]
+    parts.append(block(covered, COVERAGE))
+    options = {"objects": columns // 2, "n_prompts": cover.n_prompts, "n_seeds": cover.n_seeds}
+    parts.append(OBJECT_COVERAGE.format(resamples=resamples, **options))
+    odds = objects["world"].str.startswith("odds")
+    parts += [block(objects[~odds], COVERAGE), block(objects[odds], COVERAGE)]
+    parts.append("\n## What misses\n")
+    both = (("Rejections, objects", rejected, REJECTION), ("Rejections, gaps", gaps, REJECTION))
+    both += (("Coverage, gaps", covered, COVERAGE), ("Coverage, objects", objects, COVERAGE))
+    parts.append(missing(both))
+    return "\n".join(parts)
+
+
+def _world(world: ObjectWorld) -> str:
+    parts = f"{world.prompt} | {world.interaction} | {world.noise}"
+    return f"| {world.name} | {parts} | {world.frequency} | {world.repeats} |"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m analysis.simulation_page",
+        description="Simulate how often tests reject and intervals cover, and write the page.",
+    )
+    parser.add_argument("--columns", type=int, default=4000, help="simulations of a test or interval")
+    parser.add_argument("--tables", type=int, default=500, help="simulations of a test of a whole table")
+    parser.add_argument(
+        "--families", type=int, default=300, help="simulations of an adjustment over a family"
+    )
+    parser.add_argument("--resamples", type=int, default=1000, help="of each bootstrap")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="page to write; printed if not given")
+    options = vars(parser.parse_args(argv))
+    out = options.pop("out")
+    text = page(**options)
+    if out:
+        write_bytes(out, text.encode())
+    print(out or text, end="\n" if out else "")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
