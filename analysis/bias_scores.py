@@ -54,6 +54,7 @@ def bias_scores(
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
+    draws: ObjectDraws | None = None,
 ) -> Scores:
     r"""Bias score :math:`BS = C_2 / (C_1 + C_2)` of every object, with an interval over prompts.
 
@@ -74,6 +75,8 @@ def bias_scores(
     level : float
     resamples, seed : int
         Of the bootstraps.
+    draws : ObjectDraws, optional
+        Of `bootstrap_totals`, to share them between scores; `resamples` and `seed` are then theirs.
 
     Source
     ------
@@ -97,16 +100,19 @@ def bias_scores(
         value = np.where(both > 0, c2 / both, np.nan)
         pull = (x2 * (1 - value[table.object]) - x1 * value[table.object]) / both[table.object]
         spread = table.by_object(np.nan_to_num(pull) ** 2)
-        reason = _reasons(table, both, (spread > 0) | (value == 0) | (value == 1))
+        uneven = x2 * c1[table.object] != x1 * c2[table.object]  # whole numbers: exact
+        varies = table.by_object(uneven.astype(np.int64)) > 0
+        reason = _reasons(table, both, varies | (value == 0) | (value == 1))
         if method == "wilson":
             variance = spread * n / np.where(n > 1, n - 1, np.nan)
             size = np.where((value == 0) | (value == 1), n, value * (1 - value) / variance)
             reason[(reason == "") & ~(size > 0)] = ONE_PROMPT
             low, high = wilson_interval(value, np.nan_to_num(size), level)
         else:
-            draws = bootstrap_totals(table, (first, second), of=of, resamples=resamples, seed=seed)
+            draws = draws or bootstrap_totals(table, (first, second), of=of, resamples=resamples, seed=seed)
+            y1, y2 = draws.of_pair(first, second, of)
             acceleration = table.by_object(np.nan_to_num(pull) ** 3) / (6 * spread**1.5)
-            low, high = _ends(draws[1] / draws.sum(axis=0), value, acceleration, method, level, reason)
+            low, high = _ends(y2 / (y1 + y2), value, acceleration, method, level, reason)
     low, high = (np.where(reason == "", end, np.nan) for end in (low, high))
     return Scores(value, low, high, n, reason, level, method)
 
@@ -116,37 +122,103 @@ def presence_differences(
     first: str,
     second: str,
     *,
-    method: str = "bca",
+    method: str = "adjusted",
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
+    draws: ObjectDraws | None = None,
 ) -> Scores:
-    """Part of the images with the object, second word less first, with a bootstrap interval over prompts.
+    r"""Part of the images with the object, second word less first, with an interval over prompts.
 
-    Range −1 to 1; 0 is no difference. See `bias_scores` for the parameters; ``wilson`` is not among the methods.
+    Range −1 to 1; 0 is no difference. ``adjusted``: normal, from the variance over prompts after adding two prompts,
+    each with one image that differs, one either way; holds for rare objects too. ``percentile`` and ``bca``: bootstrap
+    over prompts, see `bias_scores` for the other parameters.
+
+    Source
+    ------
+    Bonett and Price 2012 for ``adjusted`` with one seed a prompt.
+
+    Examples
+    --------
+    Of 8 prompts 3 differ one way and 1 the other: 1/4. With the two added, (4 − 2) / 10 and variance
+    (6/10 − 0.2²) / 10 = 0.056.
+
+    >>> import pandas as pd
+    >>> from analysis.object_tables import object_table
+    >>> keys = [(prompt, 0, word) for prompt in range(8) for word in "fm"]
+    >>> images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
+    >>> counts = [[0], [1]] * 3 + [[1], [0]] + [[0], [0]] * 4
+    >>> result = presence_differences(
+    ...     object_table(images, counts, indicators="fm", objects=["hat"]), "f", "m"
+    ... )
+    >>> result.value.tolist(), round(float(result.low[0]), 4), round(float(result.high[0]), 4)
+    ([0.25], -0.2638, 0.6638)
     """
-    if method not in ("percentile", "bca"):
-        raise ValueError(f"method: expected percentile or bca, got {method!r}")
+    if method not in ("adjusted", "percentile", "bca"):
+        raise ValueError(f"method: expected adjusted, percentile or bca, got {method!r}")
     x1, x2 = (table.presence[:, table.column(name)].astype(np.float64) for name in (first, second))
-    images = float(table.n_images)
+    seeds, images = table.seeds.astype(np.float64), float(table.n_images)
     n = table.by_object(((x1 + x2) > 0).astype(np.int64))
     total = table.by_object(x2 - x1)
+    reason = _reasons(table, table.by_object(x1 + x2), table.by_object((x1 != x2).astype(np.int64)) > 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.where((images > 0) & (n > 0), total / (images or np.nan), np.nan)
-        # deviations of all prompts from the mean: those without the object have only the mean's part
-        pull = (x2 - x1) - value[table.object] * table.seeds[table.prompt]
-        square = table.by_object(pull**2 - (value[table.object] * table.seeds[table.prompt]) ** 2)
-        square += (value**2) * float((table.seeds.astype(np.float64) ** 2).sum())
-        cube = table.by_object(pull**3 + (value[table.object] * table.seeds[table.prompt]) ** 3)
-        cube -= (value**3) * float((table.seeds.astype(np.float64) ** 3).sum())
-        reason = _reasons(table, table.by_object(x1 + x2), table.by_object((x1 != x2).astype(np.int64)) > 0)
-        draws = bootstrap_totals(table, (first, second), resamples=resamples, seed=seed)
-        counts = resample_counts(len(table.prompts), resamples, seed) if len(table.prompts) else None
-        drawn = counts.astype(np.int64) @ table.seeds if counts is not None else np.full(resamples, np.nan)
-        low, high = _ends(
-            (draws[1] - draws[0]) / drawn, value, cube / (6 * square**1.5), method, level, reason
-        )
+        if method == "adjusted":
+            z, many = normal_quantile(level), len(seeds) + 2
+            middle = total / (images + 2 * (images / max(len(seeds), 1)))
+            squares = table.by_object((x2 - x1) ** 2) + 2.0
+            per_prompt = images / max(len(seeds), 1)
+            variance = (squares / per_prompt**2 / many - middle**2) / many
+            low, high = (np.clip(middle + sign * z * np.sqrt(variance), -1, 1) for sign in (-1, 1))
+        else:
+            # deviations of all prompts from the mean: those without the object have only the mean's part
+            part = value[table.object] * table.seeds[table.prompt]
+            square = table.by_object((x2 - x1 - part) ** 2 - part**2) + value**2 * float((seeds**2).sum())
+            cube = table.by_object((x2 - x1 - part) ** 3 + part**3) - value**3 * float((seeds**3).sum())
+            draws = draws or bootstrap_totals(table, (first, second), resamples=resamples, seed=seed)
+            y1, y2 = draws.of_pair(first, second, "presence")
+            low, high = _ends(
+                (y2 - y1) / draws.images, value, cube / (6 * square**1.5), method, level, reason
+            )
+    low, high = (np.where(reason == "", end, np.nan) for end in (low, high))
     return Scores(value, low, high, n, reason, level, method)
+
+
+@dataclass(frozen=True)
+class ObjectDraws:
+    """Bootstrap totals of objects.
+
+    Attributes
+    ----------
+    indicators : tuple of str
+    totals : ndarray of float64, shape (n_indicators, n_objects, resamples)
+    images : ndarray of float64, shape (resamples,)
+        Images of each indicator in the resample.
+    of : str
+        ``presence`` or ``detections``.
+    resamples, seed : int
+    """
+
+    indicators: tuple[str, ...]
+    totals: NDArray[np.float64]
+    images: NDArray[np.float64]
+    of: str
+    resamples: int
+    seed: int
+
+    def of_pair(self, first: str, second: str, of: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Totals of two indicators.
+
+        Raises
+        ------
+        ValueError
+            If these are draws of something else.
+        """
+        if of != self.of or not {first, second} <= set(self.indicators):
+            raise ValueError(
+                f"draws: expected {of} of {first} and {second}, got {self.of} of {', '.join(self.indicators)}"
+            )
+        return tuple(self.totals[self.indicators.index(name)] for name in (first, second))
 
 
 def bootstrap_totals(
@@ -156,21 +228,23 @@ def bootstrap_totals(
     of: str = "presence",
     resamples: int = 2000,
     seed: int = 0,
-) -> NDArray[np.float64]:
-    """Totals of every object in every resample of the prompts, shape (n_indicators, n_objects, resamples).
+) -> ObjectDraws:
+    """Totals of every object in every resample of the prompts.
 
     The resamples are those of `statistics.bootstrap_interval` with the same seed and number of prompts.
     """
     matrices = [table.matrix(name, of=of) for name in indicators]
-    result = np.empty((len(indicators), len(table.objects), resamples))
-    if len(table.prompts) == 0:
-        return np.full_like(result, np.nan)
-    counts = resample_counts(len(table.prompts), resamples, seed)
-    for start in range(0, resamples, BLOCK):
-        weights = np.ascontiguousarray(counts[start : start + BLOCK].T, dtype=np.float32)
-        for place, matrix in enumerate(matrices):
-            result[place, :, start : start + BLOCK] = matrix @ weights  # whole numbers below 2^24: exact
-    return result
+    totals = np.full((len(indicators), len(table.objects), resamples), np.nan)
+    images = np.full(resamples, np.nan)
+    if len(table.prompts):
+        counts = resample_counts(len(table.prompts), resamples, seed)
+        for start in range(0, resamples, BLOCK):
+            block = slice(start, start + BLOCK)
+            weights = np.ascontiguousarray(counts[block].T, dtype=np.float32)
+            images[block] = counts[block].astype(np.float64) @ table.seeds
+            for place, matrix in enumerate(matrices):
+                totals[place, :, block] = matrix @ weights  # whole numbers below 2^24: exact
+    return ObjectDraws(tuple(indicators), totals, images, of, resamples, seed)
 
 
 def _ends(

@@ -60,7 +60,9 @@ class StratifiedTests:
     Attributes
     ----------
     statistic, p_value : ndarray of float64
-        Chi-square with one degree of freedom.
+        Chi-square with one degree of freedom; takes the seeds of a prompt as independent.
+    statistic_prompts, p_value_prompts : ndarray of float64
+        The same excess over its variance between prompts, which does not.
     odds_ratio, low, high : ndarray of float64
         Of presence for the second indicator against the first; 1 is no difference. The interval takes prompts as
         units (variance over prompts).
@@ -71,6 +73,8 @@ class StratifiedTests:
 
     statistic: NDArray[np.float64]
     p_value: NDArray[np.float64]
+    statistic_prompts: NDArray[np.float64]
+    p_value_prompts: NDArray[np.float64]
     odds_ratio: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -231,7 +235,8 @@ def cochran_mantel_haenszel(
 ) -> StratifiedTests:
     r"""Cochran–Mantel–Haenszel test and common odds ratio of presence, every prompt a stratum.
 
-    The test takes the seeds of a prompt as independent; the interval of the odds ratio does not:
+    The test takes the seeds of a prompt as independent. The one over prompts, :math:`(\sum_i e_i)^2 / \sum_i e_i^2`
+    with :math:`e_i` the excess of stratum i, and the interval of the odds ratio do not:
     :math:`\mathrm{var} \log\psi = \sum_i (R_i - \psi S_i)^2 / (\sum_i R_i)^2` over prompts, which with one seed a
     prompt is 1/b + 1/c.
 
@@ -267,6 +272,8 @@ def cochran_mantel_haenszel(
     with np.errstate(invalid="ignore", divide="ignore"):
         distance = np.maximum(np.abs(excess) - (0.5 if correction else 0.0), 0)
         statistic = np.where(variance > 0, distance**2 / variance, np.nan)
+        between = table.by_object(((a - c) / 2) ** 2)
+        over_prompts = np.where(between > 0, distance**2 / between, np.nan)
         sided = (r > 0) & (s > 0)
         odds = np.where(sided, r / s, np.nan)
         unbalanced = table.by_object((right - odds[table.object] * left) ** 2)
@@ -280,11 +287,12 @@ def cochran_mantel_haenszel(
         error = np.where(spread, error, np.nan)
         ends = [odds * np.exp(sign * z * width) for width in (error, independent) for sign in (-1, 1)]
     never = (reason == NEVER) | (reason == NO_IMAGES) | (reason == ONE_PROMPT)
-    statistic = np.where(never, np.nan, statistic)
+    statistic, over_prompts = (np.where(never, np.nan, part) for part in (statistic, over_prompts))
     odds, *ends = (np.where(never, np.nan, part) for part in (odds, *ends))
     known = np.where(sided, np.where(spread, "", NO_SPREAD), ONE_SIDE)
     reason = np.where(never | (variance == 0), reason, known).astype(object)
-    return StratifiedTests(statistic, special.chdtrc(1, statistic), odds, *ends, reason)
+    tests = (statistic, special.chdtrc(1, statistic), over_prompts, special.chdtrc(1, over_prompts))
+    return StratifiedTests(*tests, odds, *ends, reason)
 
 
 def normal_quantile(level: float) -> float:

@@ -92,11 +92,13 @@ def object_rejections(
         table = draw_table(world, objects, rng)
         pair = ("feminine", "masculine")
         exact, mid = (paired_presence_test(table, *pair, mid_p=mid).p_value for mid in (False, True))
+        strata = cochran_mantel_haenszel(table, *pair)
         rows += [
             _row(world.name, "paired exact (McNemar)", True, exact),
-            _row(world.name, "paired, mid-p", False, mid),
+            _row(world.name, "paired, mid-p", True, mid),
             _row(world.name, "Cochran's Q", True, cochran_q_test(table).p_value),
-            _row(world.name, "Cochran–Mantel–Haenszel", False, cochran_mantel_haenszel(table, *pair).p_value),
+            _row(world.name, "Cochran–Mantel–Haenszel over prompts", True, strata.p_value_prompts),
+            _row(world.name, "Cochran–Mantel–Haenszel, seeds independent", False, strata.p_value),
             _row(world.name, "binomial of pooled images", True, _images_as_units(table, pair)),
         ]
         found = {"label swaps, table": [], "label swaps, detections": [], "label swaps, any object": []}
@@ -104,10 +106,9 @@ def object_rejections(
         for _ in range(tables):
             table = draw_table(world, 20, rng)
             drawn = int(rng.integers(2**31))
-            swaps, counted = (
-                label_swap_test(table, of=of, permutations=199, seed=drawn)
-                for of in ("presence", "detections")
-            )
+            swaps = counted = label_swap_test(table, permutations=199, seed=drawn)
+            if world.repeats:
+                counted = label_swap_test(table, of="detections", permutations=199, seed=drawn)
             smallest = np.fmin.reduce(swaps.object_p_adjusted)
             for name, p in zip(found, (swaps.p_value, counted.p_value, smallest)):
                 found[name].append(p)
@@ -231,7 +232,7 @@ def object_coverage(
             for method in ("wilson", "bca"):
                 result = bias_scores(table, *pair, of="detections", method=method, **options)
                 rows.append(_covered(world.name, f"bias score of detections, {method}", 0.6, result))
-        for method in ("percentile", "bca"):
+        for method in ("adjusted", "percentile", "bca"):
             result = presence_differences(table, *pair, method=method, **options)
             name = f"difference of presence, {method}"
             rows.append(_covered(world.name, name, 0.5 * world.frequency, result))

@@ -32,7 +32,8 @@ HEAD = """# Do the tests and intervals keep their word?
 
 Made by `python -m analysis.simulation_page --out docs/statistics.md` from simulated worlds, seed {seed}. Each cell is a
 percentage of the simulations; the bracket after it is its Monte Carlo standard error. A test at the 5 % level is to
-reject a true null in 3.5 to 6.5 % of cases; tests marked † are exact or conservative and may reject less often. An
+reject a true null in 3.5 to 6.5 % of cases; tests marked † are exact, or conservative where counts
+are small, and may reject less often. An
 interval of 95 % is to cover the truth in 93 to 97 % of cases. What misses is **bold** and listed at the end; the tests
 of the papers and the ways of counting that we advise against stand in the same tables, under *for comparison*.
 
@@ -63,7 +64,7 @@ that a prompt, a prompt and indicator, and a seed's noise share:
 {worlds}
 
 An undefined p-value (an object never seen, or no prompt at which the indicators differ) counts as no rejection.
-Cochran–Mantel–Haenszel takes the seeds of a prompt as independent. "Any object": the smallest max-T-adjusted p-value of
+"Any object": the smallest max-T-adjusted p-value of
 a table.
 """
 GAPS = """
@@ -87,6 +88,7 @@ frequent for the second word as for the first. Intervals that are undefined are 
 stands in brackets. Bias scores with percentile and BCa intervals are undefined where one word never has the object.
 """
 COMPARISON = (
+    "Cochran–Mantel–Haenszel, seeds independent",
     *("binomial of pooled images", "chi-square of detections (paper)", "chi-square of presence"),
     *("Student's t on images",),
 )

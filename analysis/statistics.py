@@ -38,7 +38,7 @@ __all__ = [
     *("CONSTANT", "METHODS", "NOTHING", "ONE_PROMPT", "ONE_SIDED"),
     *("Interval", "SignFlips", "bca_probabilities", "bootstrap_interval", "on_grid", "sign_flip_test"),
 ]
-METHODS = ("percentile", "bca", "studentized")
+METHODS = ("percentile", "expanded", "bca", "studentized")
 ALTERNATIVES = ("two-sided", "greater", "less")
 ONE_SIDED = "all resamples lie on one side of the value"
 
@@ -116,15 +116,16 @@ def bootstrap_interval(
 
     For resample b, :math:`\bar x^{(b)} = \sum_i c_{bi} x_i / \sum_i c_{bi}` with :math:`c_b` the number of
     times each row was drawn. The ``percentile`` interval runs between the :math:`(1 \pm \mathrm{level})/2`
-    quantiles over b; ``bca`` moves these probabilities by bias and acceleration (`bca_probabilities`);
-    ``studentized`` takes the quantiles of :math:`(\bar x^{(b)} - \bar x) / \mathrm{se}^{(b)}` and turns them
-    round at the mean. With few prompts the first two are short; the third is not.
+    quantiles over b; ``expanded`` takes the probabilities :math:`\Phi(\pm t_{n-1} \sqrt{n/(n-1)})` instead, since
+    with few prompts the resamples vary too little; ``bca`` moves these probabilities by bias and acceleration
+    (`bca_probabilities`); ``studentized`` takes the quantiles of :math:`(\bar x^{(b)} - \bar x) / \mathrm{se}^{(b)}` and turns them
+    round at the mean. With few prompts ``percentile`` and ``bca`` are short.
 
     Parameters
     ----------
     values : array_like of float, shape (n_prompts, n_columns)
         NaN where a prompt has no value in a column; it is left out of that column alone.
-    method : {"percentile", "bca", "studentized"}
+    method : {"percentile", "expanded", "bca", "studentized"}
     level : float
         Between 0 and 1.
     resamples : int
@@ -146,7 +147,8 @@ def bootstrap_interval(
 
     Source
     ------
-    Efron and Tibshirani 1993, chapters 12 to 14; `scipy.stats.bootstrap` for the first two.
+    Efron and Tibshirani 1993, chapters 12 to 14; Hesterberg 2015 for ``expanded``; `scipy.stats.bootstrap` has
+    percentile and BCa.
 
     Examples
     --------
@@ -208,6 +210,9 @@ def _ends(
             deviation = np.where(np.isnan(values), 0.0, values - np.ldexp(centre, exponent))
             probabilities = bca_probabilities(means, centre, _acceleration(deviation), level)
             reason[np.isnan(probabilities[0])] = ONE_SIDED
+        elif method == "expanded":
+            wide = special.stdtrit(n - 1, tails[0]) * np.sqrt(n / (n - 1))
+            probabilities = special.ndtr([wide, -wide])
         else:
             probabilities = np.repeat(np.array(tails)[:, None], len(n), axis=1)
         means.sort(axis=0)

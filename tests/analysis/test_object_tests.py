@@ -125,6 +125,14 @@ def test_cmh_is_that_of_statsmodels(correction):
         )
 
 
+def test_cmh_over_prompts_is_the_limit_of_the_paired_test():
+    table = dense_table(random_counts(400, 3, 2, 5, seed=8))
+    over, paired = cochran_mantel_haenszel(table, "n", "f"), paired_presence_test(table, "n", "f")
+    np.testing.assert_allclose(over.p_value_prompts, paired.p_value, atol=0.03)
+    q = cochran_q_test(table)
+    np.testing.assert_allclose(over.statistic_prompts, q.statistic)
+
+
 def test_odds_ratio_with_one_seed_is_that_of_matched_pairs():
     counts = random_counts(60, 1, 2, 5, seed=4)
     result = cochran_mantel_haenszel(dense_table(counts), "n", "f")
@@ -168,7 +176,7 @@ def test_bootstrap_of_scores_and_differences_by_loops(method):
     present = (counts > 0).sum(axis=1).astype(float)  # prompts, k, objects
     drawn = resample_counts(25, 600, 8)
     totals = bootstrap_totals(table, ("n", "f"), resamples=600, seed=8)
-    np.testing.assert_array_equal(totals, np.einsum("bp,pko->kob", drawn, present))
+    np.testing.assert_array_equal(totals.totals, np.einsum("bp,pko->kob", drawn, present))
     scores = bias_scores(table, "n", "f", method=method, resamples=600, seed=8)
     for o in range(4):
         pairs = present[..., o]
@@ -187,7 +195,7 @@ def test_bootstrap_of_scores_and_differences_by_loops(method):
         tolerance = 1e-12 if method == "percentile" else 0.02
         np.testing.assert_allclose([scores.low[o], scores.high[o]], scipy, atol=tolerance)
     # a difference of presence is a mean over prompts
-    differences = presence_differences(table, "n", "f", method=method, resamples=600, seed=8)
+    differences = presence_differences(table, "n", "f", method=method, draws=totals)
     means = (present[:, 1] - present[:, 0]) / 2
     known = bootstrap_interval(means, method=method, resamples=600, seed=8)
     np.testing.assert_allclose(differences.value, known.mean, atol=1e-15)
@@ -239,7 +247,8 @@ def test_no_prompt_and_one_prompt(n_prompts, reason):
         cochran_mantel_haenszel(table, "n", "f"),
         bias_scores(table, "n", "f"),
         bias_scores(table, "n", "f", method="bca", resamples=20),
-        presence_differences(table, "n", "f", resamples=20),
+        presence_differences(table, "n", "f", method="bca", resamples=20),
+        presence_differences(table, "n", "f"),
     ):
         assert result.reason.tolist() == [reason] * 3
         p = result.p_value if hasattr(result, "p_value") else result.low
@@ -251,6 +260,7 @@ def test_bad_options_are_named():
     for call in (
         lambda: bias_scores(table, "n", "f", method="delta"),
         lambda: presence_differences(table, "n", "f", method="wilson"),
+        lambda: bias_scores(table, "n", "f", method="bca", draws=bootstrap_totals(table, ("n", "m"))),
         lambda: cochran_mantel_haenszel(table, "n", "f", level=95),
     ):
         with pytest.raises(ValueError, match="expected"):

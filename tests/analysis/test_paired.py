@@ -68,7 +68,7 @@ def test_studentized_by_a_plain_loop_over_the_same_resamples():
         assert result.low[c] < np.nanmean(x) < result.high[c]
 
 
-@pytest.mark.parametrize("method", ["percentile", "bca", "studentized"])
+@pytest.mark.parametrize("method", ["percentile", "expanded", "bca", "studentized"])
 def test_no_method_depends_on_blocks_neighbours_or_missing_rows(method, monkeypatch):
     values = skewed(12, 11)
     values[2, 4] = np.nan
@@ -85,6 +85,16 @@ def test_bca_says_where_all_resamples_lie_on_one_side():
     # one resample cannot lie on both sides of the mean
     result = bootstrap_interval([[0.0], [1.0], [5.0]], method="bca", resamples=1)
     assert np.isnan(result.low[0]) and result.reason[0] == ONE_SIDED
+
+
+def test_expanded_probabilities_give_students_interval_of_a_normal_bootstrap():
+    """Were the resampled means exactly normal, with variance s² (n − 1) / n², the interval would be Student's."""
+    n, values = 24, np.random.default_rng(0).normal(size=(24, 3))
+    wide = bootstrap_interval(values, method="expanded", resamples=40000, seed=1)
+    student = student_interval(values)
+    np.testing.assert_allclose([wide.low, wide.high], [student.low, student.high], atol=0.04)
+    short = bootstrap_interval(values, resamples=40000, seed=1)
+    assert (wide.low < short.low).all() and (wide.high > short.high).all() and n == wide.n[0]
 
 
 def test_student_interval_is_that_of_scipy():
