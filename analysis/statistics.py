@@ -118,8 +118,9 @@ def bootstrap_interval(
     times each row was drawn. The ``percentile`` interval runs between the :math:`(1 \pm \mathrm{level})/2`
     quantiles over b; ``expanded`` takes the probabilities :math:`\Phi(\pm t_{n-1} \sqrt{n/(n-1)})` instead, since
     with few prompts the resamples vary too little; ``bca`` moves these probabilities by bias and acceleration
-    (`bca_probabilities`); ``studentized`` takes the quantiles of :math:`(\bar x^{(b)} - \bar x) / \mathrm{se}^{(b)}` and turns them
-    round at the mean. With few prompts ``percentile`` and ``bca`` are short.
+    (`bca_probabilities`); ``studentized`` takes the quantiles of
+    :math:`(\bar x^{(b)} - \bar x) / \mathrm{se}^{(b)}` and turns them round at the mean.
+    With few prompts ``percentile`` and ``bca`` are short.
 
     Parameters
     ----------
