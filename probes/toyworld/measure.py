@@ -47,7 +47,7 @@ def sample(
     seeds: Sequence[int],
     *,
     steps: int = 30,
-    guidance_scale: float = 1.5,
+    guidance_scale: float = 1.0,
     batch_size: int = 32,
     progress: bool = True,
 ) -> np.ndarray:

@@ -82,7 +82,7 @@ class Recipe:
     renew: str = ""
     time_power: float = 0.8
     zone_weight: float = 5.0
-    guidance_scale: float = 1.5
+    guidance_scale: float = 1.0
     seed: int = 0
     device: str = "cpu"
     threads: int = 1
