@@ -128,10 +128,13 @@ def _write_down(work: Path, stage: str, started: float, recipe: Recipe) -> None:
     batch = {"vae": recipe.vae_batch, "decoder": recipe.vae_batch, "clip": recipe.clip_batch}
     size = batch.get(stage, recipe.batch) * int(os.environ.get("WORLD_SIZE", "1"))
     steps = ", ".join(f"{Path(log).name} past step {row['step']}" for log, row in zip(logs, last))
+    usual = dataclasses.asdict(Recipe())
+    changed = {name: value for name, value in dataclasses.asdict(recipe).items() if value != usual[name]}
     with _history(work).open("a") as file:
         print(
             f"{stage}: {steps + f', batches of {size}, ' if steps else ''}{recipe.device}, "
-            f"{(time.monotonic() - started) / 60:.1f} min",
+            f"{(time.monotonic() - started) / 60:.1f} min"
+            + (f"; unlike the recipe: {changed}" if changed else ""),
             file=file,
         )
 
@@ -356,7 +359,6 @@ def run_export(work: Path, recipe: Recipe, weights: Path = WEIGHTS) -> None:
         last = json.loads(path.read_text().splitlines()[-1])
         logs[path.name.removesuffix(".log.jsonl")] = last
     record = {
-        "recipe_of_the_last_stage": dataclasses.asdict(recipe),
         "history": _history(work).read_text().splitlines(),
         "last_log_line_of_each_stage": logs,
         "versions": {
