@@ -104,7 +104,7 @@ def bias_scores(
         varies = table.by_object(uneven.astype(np.int64)) > 0
         reason = _reasons(table, both, varies | (value == 0) | (value == 1))
         if method == "wilson":
-            variance = spread * n / np.where(n > 1, n - 1, np.nan)
+            variance = np.where(varies, spread, np.nan) * n / np.where(n > 1, n - 1, np.nan)
             size = np.where((value == 0) | (value == 1), n, value * (1 - value) / variance)
             reason[(reason == "") & ~(size > 0)] = ONE_PROMPT
             low, high = wilson_interval(value, np.nan_to_num(size), level)
