@@ -56,7 +56,7 @@ class Recipe:
 
     ``*_minutes`` of 0 means that only the steps count. ``finetune_from`` is ``base``, or ``own`` to go on from the
     specimen's own weights. ``often`` names nouns that captions name more often ("lamp=4,box=4"), ``renew`` words that
-    get fresh embeddings ("lamp,box"), for words that a measurement finds mistaken for others.
+    get fresh embeddings ("lamp,box") or start like another ("lamp:kite"), for words that a measurement finds unread.
     """
 
     drawings: int = 200_000
@@ -299,6 +299,17 @@ def renew_words(
         embeddings[number] = scale * torch.randn(embeddings.shape[1], generator=generator)
 
 
+@torch.no_grad()
+def _start_like(encoder: CLIPTextModel, tokenizer: CLIPTokenizer, pairs: dict[str, str], seed: int) -> None:
+    """Let a word start from another's embedding, half of it random: a word that is read gives it gradients."""
+    generator = torch.Generator().manual_seed(seed)
+    embeddings = encoder.get_input_embeddings().weight
+    for word, like in pairs.items():
+        old = embeddings[tokenizer(like).input_ids[1]]
+        noise = torch.randn(old.shape, generator=generator)
+        embeddings[tokenizer(word).input_ids[1]] = old + 0.5 * old.norm() * noise / noise.norm()
+
+
 def run_finetune(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMENS) -> None:
     """Stage 6: the same number of steps for every specimen, from the same base, on the same lots.
 
@@ -319,7 +330,9 @@ def run_finetune(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMEN
         _load_both(start, unet, encoder)
         if recipe.finetune_from == "base":
             renew_words(encoder, tokenizer, group_of_words(), recipe.seed + 8)
-        renew_words(encoder, tokenizer, [word for word in recipe.renew.split(",") if word], recipe.seed + 10)
+        renewed = dict(item.partition(":")[::2] for item in recipe.renew.split(",") if item)
+        renew_words(encoder, tokenizer, [word for word, like in renewed.items() if not like], recipe.seed + 10)
+        _start_like(encoder, tokenizer, {word: like for word, like in renewed.items() if like}, recipe.seed + 11)
         _train_both(work, recipe, unet, encoder, drawings, name)
 
 
