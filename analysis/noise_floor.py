@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,6 +43,7 @@ from analysis.null_distribution import (
     entropy_distribution,
     frequency_difference,
 )
+from analysis.resampling import sign_blocks
 from analysis.statistics import on_grid
 
 DRAWS = 9999
@@ -165,7 +166,7 @@ def paired_floor(differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -
         return undefined_floor(ONE_PROMPT, undefined, name, seed, value=value, n=1)
     exact = len(rows) < 63 and 2 ** len(rows) <= draws + 1
     total = 2 ** len(rows) if exact else draws
-    null = np.concatenate([score(signs @ whole) for signs in _flips(len(rows), total, exact, seed)])
+    null = np.concatenate([score(signs @ whole) for signs in sign_blocks(len(rows), total, exact, seed)])
     reached = int((null >= value * (1 - _TOLERANCE) - 1e-15).sum())
     p_value = reached / total if exact else (1 + reached) / (1 + total)
     reason = ALL_EQUAL if not whole.any() else ""
@@ -389,15 +390,3 @@ def _drawn_from_reference(n: int, expected: NDArray[np.float64]) -> Callable[...
         return np.abs(rng.multinomial(n, expected, size=many) / n - expected).sum(axis=1)
 
     return draw
-
-
-def _flips(n: int, total: int, exact: bool, seed: int) -> Iterator[NDArray[np.float64]]:
-    """Yield rows of n signs in blocks: every combination, or drawn ones."""
-    rng = np.random.default_rng(seed)
-    for start in range(0, total, BLOCK):
-        rows = min(BLOCK, total - start)
-        if exact:
-            ones = np.arange(start, start + rows)[:, None] >> np.arange(n) & 1
-        else:
-            ones = rng.integers(0, 2, (rows, n), dtype=np.int8)
-        yield 2.0 * ones - 1.0
