@@ -331,8 +331,12 @@ def run_finetune(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMEN
         if recipe.finetune_from == "base":
             renew_words(encoder, tokenizer, group_of_words(), recipe.seed + 8)
         renewed = dict(item.partition(":")[::2] for item in recipe.renew.split(",") if item)
-        renew_words(encoder, tokenizer, [word for word, like in renewed.items() if not like], recipe.seed + 10)
-        _start_like(encoder, tokenizer, {word: like for word, like in renewed.items() if like}, recipe.seed + 11)
+        renew_words(
+            encoder, tokenizer, [word for word, like in renewed.items() if not like], recipe.seed + 10
+        )
+        _start_like(
+            encoder, tokenizer, {word: like for word, like in renewed.items() if like}, recipe.seed + 11
+        )
         _train_both(work, recipe, unet, encoder, drawings, name)
 
 
