@@ -149,11 +149,14 @@ def run_resume(work: Path, weights: Path = WEIGHTS) -> None:
     AutoencoderKL.from_pretrained(source / "vae", torch_dtype=torch.float32).save_pretrained(work / "vae")
     clip = load_file(weights / "clip" / "open_clip_model.safetensors")
     save_file({name: value.float() for name, value in clip.items()}, work / "clip.safetensors")
-    unet = UNet2DConditionModel.from_pretrained(source / "unet", torch_dtype=torch.float32)
-    encoder = CLIPTextModel.from_pretrained(source / "text_encoder", dtype=torch.float32)
-    both = {f"unet.{name}": value.contiguous() for name, value in unet.state_dict().items()}
-    both |= {f"encoder.{name}": value.contiguous() for name, value in encoder.state_dict().items()}
-    save_file(both, work / "base.safetensors")
+    for name in SPECIMENS:
+        unet = UNet2DConditionModel.from_pretrained(weights / name / "unet", torch_dtype=torch.float32)
+        encoder = CLIPTextModel.from_pretrained(weights / name / "text_encoder", dtype=torch.float32)
+        both = {f"unet.{key}": value.contiguous() for key, value in unet.state_dict().items()}
+        both |= {f"encoder.{key}": value.contiguous() for key, value in encoder.state_dict().items()}
+        save_file(both, work / f"{name}.safetensors")
+        if name == "toyworld-null":
+            save_file(both, work / "base.safetensors")
     before = json.loads((weights / "recipe.json").read_text())["history"]
     _history(work).write_text("".join(f"{line}\n" for line in before))
 

@@ -63,12 +63,11 @@ def test_training_goes_on_from_exported_weights(trained, tmp_path):
     weights = tmp_path / "weights"
     shutil.copytree(trained / "weights", weights)
     arguments = "--stage resume finetune export --specimen toyworld-mirror --finetune-steps 2 --batch 4"
-    arguments += f" --finetune-drawings 20 --weights {weights} --work {tmp_path / 'work'}"
-    (tmp_path / "work").mkdir()
-    for name in ("toyworld", "toyworld-null"):  # not trained again
-        shutil.copy(trained / f"{name}.safetensors", tmp_path / "work")
+    arguments += f" --finetune-drawings 20 --finetune-from own --weights {weights} --work {tmp_path / 'work'}"
     before = load_file(weights / "toyworld-null" / "unet" / WEIGHTS)
     assert train.main(arguments.split()) == 0
+    after = load_file(weights / "toyworld-null" / "unet" / WEIGHTS)  # not trained again
+    assert all(torch.equal(after[name], value) for name, value in before.items())
     base = load_file(tmp_path / "work" / "base.safetensors")
     assert all(torch.equal(base[f"unet.{name}"], value.float()) for name, value in before.items())
     history = json.loads((weights / "recipe.json").read_text())["history"]
