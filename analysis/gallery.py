@@ -152,15 +152,6 @@ def _has_map(chip: dict, maps: dict) -> bool:
 def _cell(name: str, sample: pd.Series, images: dict[str, Image.Image]) -> dict:
     image = images[sample["sample_id"]]
     width, height = image.size
-    buffer = io.BytesIO()
-    if max(width, height) > LARGEST:
-        kind, scale = "jpeg", LARGEST / max(width, height)
-        size = (round(width * scale), round(height * scale))
-        image.resize(size, Image.Resampling.LANCZOS).save(buffer, "jpeg", quality=88)
-    else:
-        kind = "png"
-        image.save(buffer, "png", optimize=True)
-    source = buffer.getvalue()
     return {
         "sample_id": str(sample["sample_id"]),
         "indicator": name,
@@ -168,8 +159,21 @@ def _cell(name: str, sample: pd.Series, images: dict[str, Image.Image]) -> dict:
         "prompt": str(sample["prompt"]),
         "width": width,
         "height": height,
-        "source": f"data:image/{kind};base64,{base64.b64encode(source).decode('ascii')}",
+        "source": encode(image, LARGEST),
     }
+
+
+def encode(image: Image.Image, largest: int) -> str:
+    """An image as a ``data:`` address: PNG, or a reduced JPEG where a side exceeds `largest` pixels."""
+    buffer = io.BytesIO()
+    if max(image.size) > largest:
+        kind, scale = "jpeg", largest / max(image.size)
+        size = tuple(round(side * scale) for side in image.size)
+        image.resize(size, Image.Resampling.LANCZOS).save(buffer, "jpeg", quality=88)
+    else:
+        kind = "png"
+        image.save(buffer, "png", optimize=True)
+    return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
 
 
 def _maps(words: pd.DataFrame) -> dict:

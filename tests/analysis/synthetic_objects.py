@@ -1,0 +1,74 @@
+"""Made-up detections for `synthetic_run`: which object is in which image is known, and what the detector misses.
+
+The noun of the prompt is drawn most of the time; a dress goes with feminine and a tie with masculine prompts, and the
+reference has each as often as `Plan.lean` says. A wall stands in every image.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.coco_masks import encode
+from probes import parts
+from probes.store import Run
+from tests.analysis.synthetic_run import OBJECTS, Plan, _members, _sample_id
+
+ENGINE = {"engine": "made up", "detector": "made up", "segmenter": "made up", "tagger": None}
+
+
+def detections(plan: Plan, missed: float = 0.0) -> pd.DataFrame:
+    """A row a detection, with a rectangle as its mask; `missed` of those of feminine prompts are left out."""
+    rng = np.random.default_rng([plan.seed, 5])
+    rows = []
+    for t, s, (name, entry) in _members(plan):
+        place = min(max(plan.place(name), 0.0), 1.0)
+        chances = {OBJECTS[t % len(OBJECTS)]: 0.85, entry["word"]: 0.95, "wall": 1.0}
+        chances |= {"dress": 0.05 + 0.8 * (1 - place), "tie": 0.05 + 0.7 * place, "cup": 0.3}
+        number = 0
+        for label, chance in chances.items():
+            there = rng.random() < chance
+            seen = rng.random() >= (missed if name == "feminine" else 0)
+            x, y, w, h = rng.integers((2, 2, 8, 8), (plan.size // 2, plan.size // 2, 24, 24))
+            if there and seen:
+                row = (
+                    _sample_id(t, s, name),
+                    t,
+                    s,
+                    name,
+                    number,
+                    label,
+                    "prompt",
+                    float(rng.uniform(0.3, 1)),
+                )
+                rows.append((*row, int(x), int(y), int(x + w), int(y + h)))
+                number += 1
+    columns = ["sample_id", "triplet", "seed", "indicator", "object", "label", "source", "score"]
+    return pd.DataFrame(rows, columns=[*columns, "x0", "y0", "x1", "y1"])
+
+
+def add_objects(path: str | Path, missed: float = 0.0, **options) -> Path:
+    """Write ``observed/`` and ``objects/`` into a run of `write_run` with the same options; return its path."""
+    plan, path = Plan(**options), Path(path)
+    found = detections(plan, missed)
+    ident = parts.identity(0, {"plan": "synthetic"})
+    rows = []
+    for row in found.to_dict("records"):
+        mask = np.zeros((plan.size, plan.size), bool)
+        mask[row["y0"] : row["y1"], row["x0"] : row["x1"]] = True
+        shape = {"height": plan.size, "width": plan.size}
+        rows.append(row | {"area": int(mask.sum()), "mask": encode(mask)} | shape)
+    parts.write_part(path / "objects" / "part-00000.parquet", rows, parts.OBJECTS, ident)
+    kept = found["sample_id"].value_counts()
+    images = [
+        {"sample_id": sample, "triplet": t, "seed": s, "indicator": name, "status": "ok", "reason": ""}
+        | {"detected": int(kept.get(sample, 0)), "kept": int(kept.get(sample, 0)), "tags": []}
+        | {f"dropped_{why}": 0 for why in ("empty", "merged", "unknown", "overlap")}
+        for t, s, (name, _) in _members(plan)
+        for sample in [_sample_id(t, s, name)]
+    ]
+    parts.write_part(path / "observed" / "part-00000.parquet", images, parts.OBSERVED, ident)
+    Run.open(path).write_meta(status="observed", observer=ENGINE)
+    return path
