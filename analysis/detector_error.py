@@ -1,0 +1,145 @@
+"""What does the detector miss, and does it miss more on the images of one indicator? On toyworld the checker knows.
+
+An object counts by image: detected or not, there or not (by `probes.toyworld.checker`). Only objects are held against
+each other that the detector looked for in an image of the same triplet and seed; labels that the checker does not know
+(persons among them) are left out and counted. Where the detector is the checker, it would be its own truth; then its
+measured accuracy on renderings, whose content is known, is given instead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from analysis.detection_rates import ALL, COLUMNS, detection_rates
+from analysis.naming import contrasts, indicators
+from analysis.paired import wilson_interval
+from probes.store import Run
+from probes.toyworld import SPECIMENS, WEIGHTS
+from probes.toyworld.checker import THINGS, VERSION, read_images
+
+CHECKER = "toyworld-checker"
+RENDERINGS = "renderings"
+ERROR_COLUMNS = ("truth", *COLUMNS, "version")
+OWN_VERSION = "detector_error/1"
+ITS_OWN_TRUTH = "the detector is the checker, so its images hold no other truth"
+
+
+def detector_error(run: Run) -> pd.DataFrame | None:
+    """Recall and precision of a run's detector; None where nothing is known (another model than toyworld's).
+
+    Returns
+    -------
+    DataFrame or None
+        Columns `ERROR_COLUMNS`: ``truth`` is the version of the checker or ``renderings``, the others are those of
+        `analysis.detection_rates.detection_rates`. Beside recall and precision there is ``known``, the part of the
+        detections whose label the checker knows, and for the checker itself ``accuracy``, the smallest share of
+        renderings read rightly of any of its things.
+    """
+    observer = run.meta.get("observer") or {}
+    if run.config["model"] not in SPECIMENS or not run.parts("objects"):
+        return None
+    if observer.get("engine") == CHECKER:
+        return checker_accuracy(run.config["model"], run.config["measure"]["level"])
+    objects, observed = (
+        run.table("objects"),
+        run.observed(["sample_id", "triplet", "seed", "indicator", "tags"]),
+    )
+    seen = read_images(run.images(observed["sample_id"]))
+    options, members = run.config["measure"], indicators(run.config)
+    rates = error_rates(
+        *(observed, objects, seen.set_axis(observed["sample_id"])),
+        indicators=[member.name for member in members],
+        contrasts=contrasts(run.config),
+        level=options["level"],
+        resamples=options["bootstrap"],
+        seed=options["seed"],
+    )
+    return rates.assign(truth=VERSION, version=OWN_VERSION)[list(ERROR_COLUMNS)]
+
+
+def error_rates(
+    observed: pd.DataFrame,
+    objects: pd.DataFrame,
+    seen: pd.DataFrame,
+    *,
+    indicators: Sequence[str],
+    contrasts: Sequence[tuple[str, str]] = (),
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Hold detections against what is there.
+
+    Parameters
+    ----------
+    observed : DataFrame
+        A row an image: ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``tags`` (what was looked for).
+    objects : DataFrame
+        A row a detection: ``sample_id``, ``triplet``, ``seed``, ``object`` (below 0: none), ``label``, ``lemma``.
+    seen : DataFrame
+        By ``sample_id``, a bool column for every thing of the checker.
+    indicators, contrasts, level, resamples, seed
+        See `analysis.detection_rates.detection_rates`.
+
+    Returns
+    -------
+    DataFrame
+        Columns `analysis.detection_rates.COLUMNS`.
+    """
+    found = objects[objects["object"] >= 0]
+    lemmas = dict(zip(found["label"], found["lemma"]))
+    looked_for: dict[tuple, set] = {}
+    for row in observed.itertuples():
+        tags = {lemmas.get(tag, tag) for tag in row.tags}
+        looked_for.setdefault((row.triplet, row.seed), set()).update(tags & set(THINGS))
+    for triplet, draw, lemma in zip(found["triplet"], found["seed"], found["lemma"]):
+        looked_for.setdefault((triplet, draw), set()).update({lemma} & set(THINGS))
+    detected = set(zip(found["sample_id"], found["lemma"]))
+    columns = {thing: number for number, thing in enumerate(seen.columns)}
+    there = seen.loc[observed["sample_id"]].to_numpy()
+    rows = [
+        (
+            row.triplet,
+            row.indicator,
+            thing,
+            bool(there[place, columns[thing]]),
+            (row.sample_id, thing) in detected,
+        )
+        for place, row in enumerate(observed.itertuples())
+        for thing in sorted(looked_for[row.triplet, row.seed])
+    ]
+    items = pd.DataFrame(rows, columns=["prompt", "indicator", "object", "truth", "detected"])
+    options = {"indicators": indicators, "level": level, "resamples": resamples, "seed": seed}
+    rates = detection_rates(items, contrasts=contrasts, **options)
+    known = found["lemma"].isin(THINGS)
+    part = float(known.mean()) if len(known) else np.nan
+    reason = "" if len(known) else "nothing detected"
+    last = ("known", ALL, ALL, part, *[np.nan] * 4, len(known), found["triplet"].nunique(), reason)
+    return pd.concat([rates, pd.DataFrame([last], columns=list(COLUMNS))], ignore_index=True)
+
+
+def checker_accuracy(model: str, level: float = 0.95) -> pd.DataFrame:
+    """What was measured of the checker on renderings when the specimen was taught (``quality.json``)."""
+    quality = json.loads((WEIGHTS / model / "quality.json").read_text(encoding="utf-8"))
+    value, n = float(quality["checker_accuracy_least"]), int(quality["checker_renderings"])
+    low, high = (float(end) for end in wilson_interval(np.float64(value), n, level))
+    row = (
+        RENDERINGS,
+        "accuracy",
+        ALL,
+        ALL,
+        value,
+        low,
+        high,
+        np.nan,
+        np.nan,
+        n,
+        0,
+        ITS_OWN_TRUTH,
+        OWN_VERSION,
+    )
+    return pd.DataFrame([row], columns=list(ERROR_COLUMNS))
