@@ -1,0 +1,249 @@
+"""Which nouns does a prompt hold, and where? The prompt's own list of things it asks for.
+
+Wu et al. 2025, section 6.1 (1): the lemmatized nouns of the prompt, by NLTK. Its tagger and WordNet are downloads; so
+the default backend is lemminflect, whose dictionary is in the wheel. It lists what a word *can* be, and a short grammar
+of captions decides what it is (`analysis.caption_grammar`). Both know the characters of each noun, so a noun meets its
+word map by place and not by spelling: in "a bike next to a bike" these are two.
+
+Deviation: "people" is the plural of "person", as "women" is of "woman", so that all indicators are joined alike
+(WordNet keeps the two apart).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import Any
+
+import pandas as pd
+
+from analysis.caption_grammar import noun_spans
+from analysis.reproduction.tables import read_table
+from analysis.word_classes import PLURAL_ONLY, SINGULAR
+from probes.errors import UserError
+
+BACKENDS = ("lemminflect", "nltk")
+# Wu et al. 2025, Definition 2: words that refer to humans; and section 6.3.1: the individuals its figures leave out.
+DEFINITION_2 = ("people", "person", "woman", "women", "man", "men")
+INDIVIDUALS = (*DEFINITION_2, "female", "male", "girl", "boy")
+NOUN_COLUMNS = ("triplet", "indicator", "word", "lemma", "start", "end", "word_index", "human", "backend")
+
+
+@dataclass(frozen=True)
+class Noun:
+    """A noun of a text.
+
+    Attributes
+    ----------
+    word : str
+        As it stands there.
+    lemma : str
+        Singular, in lower case.
+    start, end : int
+        Its characters, half open.
+    human : bool
+        Whether it refers to a human (see `human_lemmas`).
+    """
+
+    word: str
+    lemma: str
+    start: int
+    end: int
+    human: bool = False
+
+
+def nouns(
+    text: str,
+    *,
+    backend: str = "lemminflect",
+    compounds: bool = False,
+    human: frozenset[str] | None = None,
+) -> list[Noun]:
+    """Return the nouns of a text, in order.
+
+    Parameters
+    ----------
+    text : str
+    backend : {"lemminflect", "nltk"}
+        The first needs no download; the second is the paper's.
+    compounds : bool
+        Join nouns that follow one another ("tennis racket") into one. The paper takes single nouns.
+    human : frozenset of str, optional
+        Lemmas that refer to humans; `human_lemmas` of the backend unless given.
+
+    Raises
+    ------
+    UserError
+        If NLTK's data is not installed.
+
+    Examples
+    --------
+    >>> [(noun.word, noun.lemma, noun.start, noun.human) for noun in nouns("two women riding bikes")]
+    [('women', 'woman', 4, True), ('bikes', 'bike', 17, False)]
+    >>> [noun.lemma for noun in nouns("a man with a tennis racket", compounds=True)]
+    ['man', 'tennis racket']
+    """
+    found = [Noun(text[start:end], own, start, end) for start, end, own in _found(text, backend)]
+    if compounds:
+        found = _joined(text, found)
+    human = human_lemmas(backend=backend) if human is None else human
+    return [replace(noun, human=_head(noun.lemma) in human) for noun in found]
+
+
+def lemma(name: str, *, backend: str = "lemminflect") -> str:
+    """Return the singular of a noun or of a phrase's last word, in lower case.
+
+    Raises
+    ------
+    UserError
+        If NLTK's data is not installed.
+
+    Examples
+    --------
+    >>> [lemma(name) for name in ("Women", "bow ties", "jeans", "people", "glass")]
+    ['woman', 'bow tie', 'jeans', 'person', 'glass']
+    """
+    _require(backend)
+    words = name.lower().replace("_", " ").split()
+    return " ".join([*words[:-1], _lemma(words[-1], backend)]) if words else ""
+
+
+def human_lemmas(words: Iterable[str] = (), *, backend: str = "lemminflect") -> frozenset[str]:
+    """Return the lemmas that refer to humans.
+
+    Those of the paper's list (`wu2025_table2_human_words`), the six words that its Definition 2 names, and `words`:
+    what a run puts for the person, such as "individual" or "female doctor" (of which the last word counts).
+
+    Examples
+    --------
+    >>> {"woman", "person", "child"} <= human_lemmas(), "individual" in human_lemmas(["individual"])
+    (True, True)
+    """
+    listed = read_table("wu2025_table2_human_words", ["word"])["word"]
+    return frozenset(_head(lemma(word, backend=backend)) for word in (*listed, *DEFINITION_2, *words) if word)
+
+
+def noun_table(
+    samples: pd.DataFrame,
+    *,
+    backend: str = "lemminflect",
+    compounds: bool = False,
+    indicator_words: Iterable[str] = (),
+) -> pd.DataFrame:
+    """Return the nouns of every prompt of a run.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        ``triplet``, ``indicator``, ``prompt`` and ``words`` (the words that ``words/`` has maps of, in order).
+    backend, compounds
+        See `nouns`.
+    indicator_words : iterable of str
+        Words that stand for the person in this run: they refer to humans.
+
+    Returns
+    -------
+    DataFrame
+        A row a noun of a prompt, with `NOUN_COLUMNS`: ``start`` and ``end`` are characters of the prompt,
+        ``word_index`` the word of ``words/`` that these characters belong to, of a compound its last word's (-1 if
+        there is none).
+    """
+    human = human_lemmas(indicator_words, backend=backend)
+    rows = []
+    prompts = samples.drop_duplicates(["triplet", "indicator"])
+    for triplet, indicator, prompt, words in zip(
+        prompts["triplet"], prompts["indicator"], prompts["prompt"], prompts["words"]
+    ):
+        spans = word_spans(prompt, words)
+        for noun in nouns(prompt, backend=backend, compounds=compounds, human=human):
+            index = next((i for i, (a, b) in enumerate(spans) if a < noun.end <= b), -1)
+            rows.append(
+                (int(triplet), indicator, noun.word, noun.lemma, noun.start, noun.end, index, noun.human)
+            )
+    table = pd.DataFrame(rows, columns=list(NOUN_COLUMNS[:-1]))
+    kinds = {name: "int32" for name in ("triplet", "start", "end", "word_index")} | {"human": bool}
+    return table.astype(kinds).assign(backend=backend)
+
+
+def word_spans(prompt: str, words: Sequence[str] | None) -> list[tuple[int, int]]:
+    """Return the characters of a prompt's words, given in order; each is where it first stands after the last.
+
+    Examples
+    --------
+    >>> word_spans("a bike, a bike", ["a", "bike", "a", "bike"])
+    [(0, 1), (2, 6), (8, 9), (10, 14)]
+    """
+    spans, place = [], 0
+    for word in words if words is not None else ():
+        start = prompt.find(word, place)
+        place = start + len(word) if start >= 0 else place
+        spans.append((start, start + len(word)) if start >= 0 else (-1, -1))
+    return spans
+
+
+def _require(backend: str) -> None:
+    if backend not in BACKENDS:
+        raise ValueError(f"backend: expected one of {', '.join(BACKENDS)}, got {backend!r}")
+
+
+def _head(name: str) -> str:
+    return name.rsplit(" ", 1)[-1]
+
+
+@lru_cache(maxsize=4096)
+def _found(text: str, backend: str) -> tuple[tuple[int, int, str], ...]:
+    """Characters and lemmas of the nouns."""
+    _require(backend)
+    spans = _nltk_spans(text) if backend == "nltk" else noun_spans(text)
+    return tuple((start, end, _lemma(text[start:end].lower(), backend)) for start, end in spans)
+
+
+def _joined(text: str, found: list[Noun]) -> list[Noun]:
+    joined: list[Noun] = []
+    for noun in found:
+        if joined and not text[joined[-1].end : noun.start].strip() and noun.start > joined[-1].end:
+            first = joined.pop()
+            name = f"{first.word.lower()} {noun.lemma}"
+            noun = Noun(text[first.start : noun.end], " ".join(name.split()), first.start, noun.end)
+        joined.append(noun)
+    return joined
+
+
+@cache
+def _lemma(word: str, backend: str) -> str:
+    if word in SINGULAR:
+        return SINGULAR[word]
+    if word in PLURAL_ONLY:
+        return word
+    if backend == "nltk":
+        return _nltk_data(lambda nltk: nltk.stem.WordNetLemmatizer().lemmatize(word, "n"))
+    from lemminflect import getAllLemmas, getAllLemmasOOV
+
+    known = getAllLemmas(word, upos="NOUN").get("NOUN") or getAllLemmasOOV(word, upos="NOUN").get("NOUN")
+    return word if not known or (word in known and not word.endswith("s")) else known[0]
+
+
+# NLTK
+
+
+def _nltk_spans(text: str) -> list[tuple[int, int]]:
+    def tagged(nltk: Any) -> list[tuple[int, int]]:
+        spans = list(nltk.tokenize.NLTKWordTokenizer().span_tokenize(text))
+        tags = nltk.pos_tag([text[start:end] for start, end in spans])
+        return [span for span, (_, tag) in zip(spans, tags) if tag.startswith("NN")]
+
+    return _nltk_data(tagged)
+
+
+def _nltk_data(read: Any) -> Any:
+    """Call with NLTK, whose data is no part of its wheel."""
+    import nltk
+
+    try:
+        return read(nltk)
+    except LookupError:
+        raise UserError(
+            "measure.nouns: expected NLTK's data averaged_perceptron_tagger_eng and wordnet, found none: run "
+            "`python -m nltk.downloader averaged_perceptron_tagger_eng wordnet`, or choose lemminflect"
+        ) from None
