@@ -19,9 +19,8 @@ from typing import Any
 
 from probes.components import modules, pick_scheduler, scheduler_record, weight_hash
 from probes.errors import UserError
+from probes.toyworld import SPECIMENS, WEIGHTS
 
-WEIGHTS = Path(__file__).parent / "toyworld" / "weights"
-BUNDLED = ("toyworld", "toyworld-mirror", "toyworld-null")
 PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
 
 
@@ -74,7 +73,7 @@ def resolve(name: str, weights: bool = True) -> Source:
     UserError
         There is no such model, or the hub cannot be reached and the model is not in its cache.
     """
-    if name in BUNDLED:
+    if name in SPECIMENS:
         path = WEIGHTS / name
         if not (path / "model_index.json").exists():
             raise UserError(f"model {name}: expected weights in {path}, found none: install triptych anew")
@@ -97,10 +96,10 @@ def resolve(name: str, weights: bool = True) -> Source:
         return Source(name, "file", path, beside[0] if beside else None)
     if re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?", name):
         return _from_hub(name, weights)
-    close = difflib.get_close_matches(name, BUNDLED, 1)
+    close = difflib.get_close_matches(name, SPECIMENS, 1)
     remedy = f"did you mean {close[0]}?" if close else "check the spelling or the path"
     raise UserError(
-        f"model {name}: unknown; expected {', '.join(BUNDLED)}, a hub id (owner/name), folder or .safetensors"
+        f"model {name}: unknown; expected {', '.join(SPECIMENS)}, a hub id (owner/name), folder or .safetensors"
         f" file, found none of that name: {remedy}"
     )
 

@@ -1,1 +1,4 @@
-"""A small world whose biases are planted, and diffusion models really trained on it."""
+from pathlib import Path
+
+SPECIMENS = ("toyworld", "toyworld-mirror", "toyworld-null")
+WEIGHTS = Path(__file__).parent / "weights"

@@ -17,14 +17,13 @@ from diffusers import StableDiffusionPipeline
 from PIL import Image
 from tqdm import tqdm
 
+from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.captions import article, random_caption
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete
 from probes.toyworld.truth import planted
 from probes.toyworld.world import GROUPS, World, load_world
-
-WEIGHTS = Path(__file__).parent / "weights"
 
 
 def checker_accuracy(world: World, count: int = 2000, seed: int = 90_001) -> pd.Series:
@@ -166,7 +165,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m probes.toyworld.measure", description=__doc__.split("\n\n")[0]
     )
-    parser.add_argument("specimen", choices=("toyworld", "toyworld-mirror", "toyworld-null"))
+    parser.add_argument("specimen", choices=SPECIMENS)
     parser.add_argument("--weights", type=Path, default=WEIGHTS, help="folder that holds the specimens")
     parser.add_argument("--seeds", type=int, default=64, help="images a noun")
     parser.add_argument("--images", type=int, default=512, help="images a group of words, for frequencies")

@@ -1,10 +1,9 @@
 """The page on the specimens, from what was measured: ``python -m probes.toyworld.page > docs/toyworld.md``."""
 
 import json
-from pathlib import Path
 
-WEIGHTS = Path(__file__).parent / "weights"
-SPECIMENS = ("toyworld", "toyworld-mirror", "toyworld-null")
+from probes.toyworld import SPECIMENS, WEIGHTS
+
 HEAD = """# Toyworld: specimens with a known answer
 
 Nobody knows the true bias of a pretrained checkpoint, so no instrument can be held against one. Toyworld is a small

@@ -12,7 +12,8 @@ Stages, each of which reads what the ones before left in ``--work``:
 7. ``export``: pipelines in diffusers' folder layout, float16 safetensors, with the recipe beside them.
 
 ``--stage resume base finetune export`` goes on from the weights that are there instead of starting anew: ``resume``
-lays them out in ``--work``, with what the null world's specimen has learnt as the base.
+lays them out in ``--work``, with what the null world's specimen has learnt as the base; with ``--finetune-from own``
+every specimen goes on from its own.
 """
 
 import argparse
@@ -20,7 +21,6 @@ import copy
 import dataclasses
 import json
 import os
-import platform
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -28,15 +28,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-import diffusers
 import numpy as np
 import torch
-from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
-from safetensors.torch import load_file, save_file
+from diffusers import AutoencoderKL, UNet2DConditionModel
 from torch import distributed
 from transformers import CLIPTextModel, CLIPTokenizer
 
+from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.training import clip as clip_part
+from probes.toyworld.training import exchange
 from probes.toyworld.training import unet as unet_part
 from probes.toyworld.training import vae as vae_part
 from probes.toyworld.training.data import Drawings, make_drawings
@@ -44,10 +44,8 @@ from probes.toyworld.training.loop import Budget, Log, rank
 from probes.toyworld.training.tokenizer import encode, save_tokenizer, train_tokenizer
 from probes.toyworld.world import group_of_words
 
-SPECIMENS = ("toyworld", "toyworld-mirror", "toyworld-null")
 STAGES = ("tokenizer", "vae", "clip", "base", "decoder", "finetune", "export")
 EXTRA_STAGES = ("resume",)
-WEIGHTS = Path(__file__).parent / "weights"
 
 
 @dataclass
@@ -56,7 +54,7 @@ class Recipe:
 
     ``*_minutes`` of 0 means that only the steps count. ``finetune_from`` is ``base``, or ``own`` to go on from the
     specimen's own weights. ``often`` names nouns that captions name more often ("lamp=4,box=4"), ``renew`` words that
-    get fresh embeddings ("lamp,box") or start like another ("lamp:kite"), for words that a measurement finds unread.
+    get fresh embeddings ("lamp,box"), for words that a measurement finds mistaken for others.
     """
 
     drawings: int = 200_000
@@ -88,34 +86,13 @@ class Recipe:
     threads: int = 1
 
 
-def _tokenizer(work: Path) -> CLIPTokenizer:
-    return CLIPTokenizer.from_pretrained(work / "tokenizer")
-
-
-def _vae(work: Path, recipe: Recipe) -> AutoencoderKL:
-    return AutoencoderKL.from_pretrained(work / "vae").to(recipe.device).eval()
-
-
-def _clip(path: Path, tokenizer: CLIPTokenizer):
-    model = clip_part.new_clip(len(tokenizer))
-    model.load_state_dict(load_file(path))
-    return model
-
-
-def _save_clip(model, path: Path) -> None:
-    if rank() == 0:
-        save_file(
-            {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}, path
-        )
-
-
 def _latents(work: Path, recipe: Recipe, drawings: Drawings) -> torch.Tensor:
-    vae = _vae(work, recipe).to(memory_format=torch.channels_last)
+    vae = (
+        AutoencoderKL.from_pretrained(work / "vae")
+        .to(recipe.device, memory_format=torch.channels_last)
+        .eval()
+    )
     return vae_part.encode_latents(vae, drawings, np.arange(len(drawings.captions)), recipe.device)
-
-
-def _history(work: Path) -> Path:
-    return work / "history.txt"
 
 
 def _write_down(work: Path, stage: str, started: float, recipe: Recipe) -> None:
@@ -130,35 +107,13 @@ def _write_down(work: Path, stage: str, started: float, recipe: Recipe) -> None:
     steps = ", ".join(f"{Path(log).name} past step {row['step']}" for log, row in zip(logs, last))
     usual = dataclasses.asdict(Recipe())
     changed = {name: value for name, value in dataclasses.asdict(recipe).items() if value != usual[name]}
-    with _history(work).open("a") as file:
+    with exchange.history(work).open("a") as file:
         print(
             f"{stage}: {steps + f', batches of {size}, ' if steps else ''}{recipe.device}, "
             f"{(time.monotonic() - started) / 60:.1f} min"
             + (f"; unlike the recipe: {changed}" if changed else ""),
             file=file,
         )
-
-
-def run_resume(work: Path, weights: Path = WEIGHTS) -> None:
-    """Lay out exported weights as the stages leave them, to go on from there.
-
-    The base is the null world's specimen: all it was ever shown are drawings of the null world.
-    """
-    source = weights / "toyworld-null"
-    CLIPTokenizer.from_pretrained(source / "tokenizer").save_pretrained(work / "tokenizer")
-    AutoencoderKL.from_pretrained(source / "vae", torch_dtype=torch.float32).save_pretrained(work / "vae")
-    clip = load_file(weights / "clip" / "open_clip_model.safetensors")
-    save_file({name: value.float() for name, value in clip.items()}, work / "clip.safetensors")
-    for name in SPECIMENS:
-        unet = UNet2DConditionModel.from_pretrained(weights / name / "unet", torch_dtype=torch.float32)
-        encoder = CLIPTextModel.from_pretrained(weights / name / "text_encoder", dtype=torch.float32)
-        both = {f"unet.{key}": value.contiguous() for key, value in unet.state_dict().items()}
-        both |= {f"encoder.{key}": value.contiguous() for key, value in encoder.state_dict().items()}
-        save_file(both, work / f"{name}.safetensors")
-        if name == "toyworld-null":
-            save_file(both, work / "base.safetensors")
-    before = json.loads((weights / "recipe.json").read_text())["history"]
-    _history(work).write_text("".join(f"{line}\n" for line in before))
 
 
 def run_tokenizer(work: Path, recipe: Recipe) -> None:
@@ -188,7 +143,7 @@ def run_vae(work: Path, recipe: Recipe) -> None:
 
 def run_clip(work: Path, recipe: Recipe) -> None:
     """Stage 3."""
-    tokenizer = _tokenizer(work)
+    tokenizer = exchange.load_tokenizer(work)
     torch.manual_seed(recipe.seed)
     model = clip_part.new_clip(len(tokenizer))
     clip_part.train_clip(
@@ -201,15 +156,8 @@ def run_clip(work: Path, recipe: Recipe) -> None:
         device=recipe.device,
         seed=recipe.seed,
     )
-    _save_clip(model, work / "clip.safetensors")
-
-
-def _load_both(path: Path, unet: UNet2DConditionModel, encoder: CLIPTextModel) -> None:
-    """Read ``unet.*`` and ``encoder.*`` of one file."""
-    both = load_file(path)
-    for start, module in (("unet.", unet), ("encoder.", encoder)):
-        part = {name.removeprefix(start): value for name, value in both.items() if name.startswith(start)}
-        module.load_state_dict(part)
+    if rank() == 0:
+        exchange.save(model, work / "clip.safetensors")
 
 
 def run_base(work: Path, recipe: Recipe) -> None:
@@ -218,12 +166,15 @@ def run_base(work: Path, recipe: Recipe) -> None:
     The text tower starts from CLIP's and is trained with the denoiser. Kept frozen, as Stable Diffusion does, it left
     words of small things unread: after 5,500 steps a tie that was asked for was drawn in 1 of 8 images.
     """
-    tokenizer = _tokenizer(work)
-    drawings = make_drawings("toyworld-null", recipe.drawings, recipe.seed + 3 + 1000 * rank())
-    encoder = clip_part.text_encoder(_clip(work / "clip.safetensors", tokenizer), tokenizer)
-    unet = unet_part.new_unet(recipe.seed)
-    if (work / "base.safetensors").exists():
-        _load_both(work / "base.safetensors", unet, encoder)
+    drawings = make_drawings(
+        "toyworld-null", recipe.drawings, recipe.seed + 3 + 1000 * rank(), with_zones=True
+    )
+    base = work / "base.safetensors"
+    if base.exists():
+        unet, encoder = exchange.load_both(work, base)
+    else:
+        unet = unet_part.new_unet(recipe.seed)
+        encoder = clip_part.text_encoder(exchange.load_clip(work), exchange.load_tokenizer(work))
     _train_both(work, recipe, unet, encoder, drawings, "base")
 
 
@@ -235,12 +186,14 @@ def _train_both(
     drawings: Drawings,
     name: str,
 ) -> None:
-    tokenizer, base = _tokenizer(work), name == "base"
+    tokenizer, base = exchange.load_tokenizer(work), name == "base"
     unet_part.train_unet(
         unet,
+        encoder,
         _latents(work, recipe, drawings),
         encode(tokenizer, drawings.captions),
         encode(tokenizer, [""]),
+        torch.from_numpy(drawings.zones),
         Budget(recipe.base_steps, recipe.base_minutes, 200)
         if base
         else Budget(recipe.finetune_steps, recipe.finetune_minutes, 50),
@@ -251,8 +204,6 @@ def _train_both(
         device=recipe.device,
         seed=recipe.seed + (0 if base else 6),
         checkpoint=work / f"{name}.safetensors",
-        encoder=encoder,
-        zones=torch.from_numpy(drawings.zones),
         zone_weight=recipe.zone_weight,
         time_power=recipe.time_power if base else recipe.finetune_time_power,
     )
@@ -260,14 +211,12 @@ def _train_both(
 
 def run_decoder(work: Path, recipe: Recipe) -> None:
     """Stage 5; goes on from the decoder that is there."""
-    vae, tokenizer = AutoencoderKL.from_pretrained(work / "vae"), _tokenizer(work)
+    vae = AutoencoderKL.from_pretrained(work / "vae")
     drawings = make_drawings("toyworld-null", min(recipe.drawings, 50_000), recipe.seed + 7 + 1000 * rank())
-    encoder = clip_part.text_encoder(_clip(work / "clip.safetensors", tokenizer), tokenizer)
-    unet = unet_part.new_unet(recipe.seed)
-    _load_both(work / "base.safetensors", unet, encoder)
+    unet, encoder = exchange.load_both(work, work / "base.safetensors")
     unet.to(recipe.device, memory_format=torch.channels_last).eval()
     encoder.to(recipe.device).eval()
-    tokens = encode(tokenizer, drawings.captions)
+    tokens = encode(exchange.load_tokenizer(work), drawings.captions)
 
     def guess(latents: torch.Tensor, rows: np.ndarray) -> torch.Tensor:
         states = encoder(tokens[rows].to(recipe.device)).last_hidden_state
@@ -302,17 +251,6 @@ def renew_words(
         embeddings[number] = scale * torch.randn(embeddings.shape[1], generator=generator)
 
 
-@torch.no_grad()
-def _start_like(encoder: CLIPTextModel, tokenizer: CLIPTokenizer, pairs: dict[str, str], seed: int) -> None:
-    """Let a word start from another's embedding, half of it random: a word that is read gives it gradients."""
-    generator = torch.Generator().manual_seed(seed)
-    embeddings = encoder.get_input_embeddings().weight
-    for word, like in pairs.items():
-        old = embeddings[tokenizer(like).input_ids[1]]
-        noise = torch.randn(old.shape, generator=generator)
-        embeddings[tokenizer(word).input_ids[1]] = old + 0.5 * old.norm() * noise / noise.norm()
-
-
 def run_finetune(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMENS) -> None:
     """Stage 6: the same number of steps for every specimen, from the same base, on the same lots.
 
@@ -320,75 +258,20 @@ def run_finetune(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMEN
     tells them apart (cosines of 0.9997): with its embeddings kept, 500 steps in a world where the words differ left
     hardly any difference in the images.
     """
-    tokenizer = _tokenizer(work)
+    tokenizer, own = exchange.load_tokenizer(work), recipe.finetune_from == "own"
+    often = {noun: int(times) for noun, _, times in (item.partition("=") for item in _items(recipe.often))}
+    seed = recipe.seed + (9 if own else 4) + 1000 * rank()
     for name in specimens:
-        often = {
-            noun: int(times) for noun, times in (item.split("=") for item in recipe.often.split(",") if item)
-        }
-        start = work / ("base.safetensors" if recipe.finetune_from == "base" else f"{name}.safetensors")
-        seed = recipe.seed + (4 if recipe.finetune_from == "base" else 9) + 1000 * rank()
-        drawings = make_drawings(name, recipe.finetune_drawings, seed, often)
-        encoder = clip_part.text_encoder(_clip(work / "clip.safetensors", tokenizer), tokenizer)
-        unet = unet_part.new_unet(recipe.seed)
-        _load_both(start, unet, encoder)
-        if recipe.finetune_from == "base":
+        drawings = make_drawings(name, recipe.finetune_drawings, seed, often, with_zones=True)
+        unet, encoder = exchange.load_both(work, work / f"{name if own else 'base'}.safetensors")
+        if not own:
             renew_words(encoder, tokenizer, group_of_words(), recipe.seed + 8)
-        renewed = dict(item.partition(":")[::2] for item in recipe.renew.split(",") if item)
-        renew_words(
-            encoder, tokenizer, [word for word, like in renewed.items() if not like], recipe.seed + 10
-        )
-        _start_like(
-            encoder, tokenizer, {word: like for word, like in renewed.items() if like}, recipe.seed + 11
-        )
+        renew_words(encoder, tokenizer, _items(recipe.renew), recipe.seed + 10)
         _train_both(work, recipe, unet, encoder, drawings, name)
 
 
-def assemble(work: Path, weights: Path) -> StableDiffusionPipeline:
-    """A pipeline from the parts in the work folder and a specimen's weights, float32 on the CPU."""
-    tokenizer = _tokenizer(work)
-    unet = UNet2DConditionModel(**unet_part.CONFIG)
-    encoder = clip_part.text_encoder(clip_part.new_clip(len(tokenizer)), tokenizer)
-    _load_both(weights, unet, encoder)
-    return StableDiffusionPipeline(
-        vae=AutoencoderKL.from_pretrained(work / "vae"),
-        text_encoder=encoder.eval(),
-        tokenizer=tokenizer,
-        unet=unet.eval(),
-        scheduler=DDIMScheduler(**unet_part.SCHEDULER),
-        safety_checker=None,
-        feature_extractor=None,
-        requires_safety_checker=False,
-    )
-
-
-def run_export(work: Path, recipe: Recipe, weights: Path = WEIGHTS) -> None:
-    """Stage 7."""
-    for name in SPECIMENS:
-        pipeline = assemble(work, work / f"{name}.safetensors")
-        pipeline.to(torch.float16).save_pretrained(weights / name, safe_serialization=True)
-        for path in (weights / name).rglob("*.json"):  # diffusers notes where a part was loaded from
-            content = json.loads(path.read_text())
-            if content.pop("_name_or_path", None) is not None:
-                path.write_text(json.dumps(content, indent=2) + "\n")
-        recommended = {"guidance_scale": recipe.guidance_scale, "world": name}
-        (weights / name / "triptych.json").write_text(json.dumps(recommended, indent=1) + "\n")
-    tokenizer = _tokenizer(work)
-    clip_part.save_clip(_clip(work / "clip.safetensors", tokenizer), tokenizer, weights / "clip")
-    logs = {}
-    for path in sorted(work.glob("*.log.jsonl")):
-        last = json.loads(path.read_text().splitlines()[-1])
-        logs[path.name.removesuffix(".log.jsonl")] = last
-    record = {
-        "history": _history(work).read_text().splitlines(),
-        "last_log_line_of_each_stage": logs,
-        "versions": {
-            "torch": torch.__version__,
-            "diffusers": diffusers.__version__,
-            "python": sys.version.split()[0],
-        },
-        "machine": platform.machine(),
-    }
-    (weights / "recipe.json").write_text(json.dumps(record, indent=1) + "\n")
+def _items(text: str) -> list[str]:
+    return [item for item in text.split(",") if item]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -415,14 +298,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     torch.set_num_threads(recipe.threads)
     work.mkdir(parents=True, exist_ok=True)
     steps = {
-        "resume": lambda work, recipe: run_resume(work, weights),
+        "resume": lambda work, recipe: exchange.resume(work, weights),
         "tokenizer": run_tokenizer,
         "vae": run_vae,
         "decoder": run_decoder,
         "clip": run_clip,
         "base": run_base,
         "finetune": lambda work, recipe: run_finetune(work, recipe, specimens),
-        "export": lambda work, recipe: run_export(work, recipe, weights),
+        "export": lambda work, recipe: exchange.export(work, weights, recipe.guidance_scale),
     }
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     if several:

@@ -23,19 +23,18 @@ from diffusers import StableDiffusionPipeline
 from tqdm import tqdm
 
 from hooks import MapChoice, Probe
+from hooks.definitions import DECODER_PRODUCT, FLOOR
 from hooks.masks import resize
+from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.captions import random_caption
 from probes.toyworld.checker import LEAST, VERSION, thing_masks
 from probes.toyworld.word_maps_page import word_maps_page
 from probes.toyworld.world import load_world
 
-WEIGHTS = Path(__file__).parent / "weights"
 DOCS = Path(__file__).parents[2] / "docs"
-SPECIMENS = ("toyworld", "toyworld-mirror", "toyworld-null")
 THRESHOLDS = np.round(np.arange(0.025, 0.976, 0.025), 3)
 FIXED = (0.35, 0.4)  # the thresholds of Tang et al. and of Wu et al.
 BINS = 3
-FLOOR = 1e-3  # of a probability, so that one layer that looks away does not alone empty a product
 SEED = 700_000
 
 
@@ -73,7 +72,7 @@ class Candidate:
 
 
 OURS = Candidate(layers="up", combine="product", following=1.0, power=2.0)
-OURS_NAME, OURS_VERSION = "decoder-product", "1"
+OURS_NAME, OURS_VERSION = DECODER_PRODUCT.name, DECODER_PRODUCT.version
 SCALED = Candidate(layers="up", combine="scaled")  # hooks' Definition(layers up, heads "mean", scale "max")
 
 

@@ -25,8 +25,8 @@ had no part in it.
 MIDDLE = """
 `{name}` (version {version}) is the geometric mean, over the cross-attentions of the up blocks, of each layer's map
 (mean over heads and UNet calls, resized to the latent), where a word's map is the mean of its tokens' and of the token
-that follows: the text encoder is causal, so the token after a word has read it. It is squared, so that a threshold of
-0.35 to 0.4 serves it. The definition was found on other captions and other noise.
+that follows: the text encoder is causal, so the token after a word has read it. It is squared, which moves its best
+threshold down. It was found on earlier weights of these specimens, on other captions and other noise.
 `decoder-scaled` is the plain mean of the same layers, each divided by its largest value, of the word's own tokens.
 `chosen here` is what the search finds on this page's own tuning prompts: {label}.
 

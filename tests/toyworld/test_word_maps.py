@@ -1,14 +1,14 @@
 """Word maps held against the truth: the arithmetic on maps made by hand, and the page of its figures."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from diffusers import StableDiffusionPipeline
 
-from probes.toyworld import word_maps
+from hooks import MapChoice, Probe
+from probes.toyworld import WEIGHTS, word_maps
 from probes.toyworld.word_maps import (
     OURS,
     Candidate,
@@ -21,8 +21,6 @@ from probes.toyworld.word_maps import (
     iou,
 )
 from probes.toyworld.word_maps_page import FIGURES, word_maps_page
-
-WEIGHTS = Path(word_maps.__file__).parent / "weights"
 
 
 def instance(prompt=0, following=0.0, **layers):
@@ -98,6 +96,22 @@ def test_instances_of_a_specimen_are_named_drawn_and_mapped():
         assert np.corrcoef(heads_alike.ravel(), one.daam.ravel())[0, 1] > 0.95, (
             "DAAM's mean of the same layers"
         )
+
+
+def test_ours_is_the_definition_of_hooks():
+    pipe = StableDiffusionPipeline.from_pretrained(WEIGHTS / "toyworld", dtype=torch.float32)
+    pipe.set_progress_bar_config(disable=True)
+    noise = torch.Generator().manual_seed(0)
+    with Probe(pipe, sites="latent", word_maps=MapChoice(steps=word_maps.BINS)) as probe:
+        output = pipe("a woman in a dress with a ball in the park", generator=noise, num_inference_steps=6)
+    found = list(word_maps._instances(probe, 0, 0, np.asarray(output.images[0])))
+    of_hooks = probe.layer_maps.heat(word_maps.OURS_NAME).heat(0)
+    assert found
+    for one in found:
+        (word,) = [word for word in probe.words(row=0) if word.lower == one.noun]
+        # interpolated bin by bin here, after the sum there: what overshoots below 0 is cut at different places
+        expected = of_hooks[list(word.positions)].mean(axis=0)
+        assert np.corrcoef(heat(one, OURS).ravel(), expected.ravel())[0, 1] > 0.999
 
 
 def test_the_page_shows_the_figures():

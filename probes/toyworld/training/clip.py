@@ -113,20 +113,6 @@ def text_encoder(model: CLIP, tokenizer: CLIPTokenizer) -> CLIPTextModel:
     return encoder.eval()
 
 
-@torch.no_grad()
-def embed_captions(
-    encoder: CLIPTextModel, tokenizer: CLIPTokenizer, captions: list[str], device: str = "cpu"
-) -> torch.Tensor:
-    """Last hidden states ``(n, 32, 96)`` float16 on the CPU."""
-    encoder = encoder.to(device).eval()
-    tokens = encode(tokenizer, captions)
-    parts = [
-        encoder(tokens[start : start + 512].to(device)).last_hidden_state.half().cpu()
-        for start in range(0, len(tokens), 512)
-    ]
-    return torch.cat(parts)
-
-
 def save_clip(model: CLIP, tokenizer: CLIPTokenizer, folder: Path) -> None:
     """Write weights (float16 safetensors) and configuration in open_clip's layout."""
     folder.mkdir(parents=True, exist_ok=True)

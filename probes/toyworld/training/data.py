@@ -18,12 +18,12 @@ class Drawings:
     """Captions and pictures of one world.
 
     ``indices`` is ``(n, 64, 64)`` uint8; :meth:`pixels` gives ``(k, 3, 64, 64)`` float32 in [-1, 1]. ``zones`` is
-    ``(n, 16, 16)`` bool, see :func:`small_zones`.
+    ``(n, 16, 16)`` bool (:func:`small_zones`), or None where they were not asked for.
     """
 
     captions: list[str]
     indices: np.ndarray
-    zones: np.ndarray
+    zones: np.ndarray | None = None
 
     def pixels(self, rows: np.ndarray, device: str | torch.device = "cpu") -> torch.Tensor:
         """The pictures at ``rows``."""
@@ -32,7 +32,7 @@ class Drawings:
 
 
 def small_zones(named: Named, scene: Scene) -> np.ndarray:
-    """Where small things can be: feet, hands, neck, face, head, and what a hand holds where the caption says so.
+    """Where small things can be: feet, hands, neck, face, head, and what the caption puts in a hand or overhead.
 
     The zones follow from the caption and the figure's place alone, not from what the figure happens to wear or on
     which side a thing happens to be, so a loss that counts them more has the same optimum.
@@ -45,23 +45,31 @@ def small_zones(named: Named, scene: Scene) -> np.ndarray:
     objects = {name: "centre" for slot, name in named.objects.items() if slot == "wide"}
     plain = replace(scene, wears=dict.fromkeys(scene.wears, "none"), objects=objects)
     worn = {"feet": "boots", "hands": "gloves", "neck": "tie", "face": "mask", "head": "hat"}
-    zones = draw(replace(plain, wears=plain.wears | worn)) != draw(plain)
-    if "held" in named.objects:
+    without = draw(plain)
+    zones = draw(replace(plain, wears=plain.wears | worn)) != without
+    for slot in ("held", "sky"):
         for side in ("left", "right"):
-            zones |= draw(replace(plain, objects=objects | {named.objects["held"]: side})) != draw(plain)
+            if slot in named.objects:
+                zones |= draw(replace(plain, objects=objects | {named.objects[slot]: side})) != without
     return zones.reshape(16, 4, 16, 4).any((1, 3))
 
 
-def make_drawings(world_name: str, count: int, seed: int, often: Mapping[str, int] | None = None) -> Drawings:
-    """Draw ``count`` captions and pictures of a world from a seed; ``often`` as in :func:`random_caption`."""
+def make_drawings(
+    world_name: str, count: int, seed: int, often: Mapping[str, int] | None = None, with_zones: bool = False
+) -> Drawings:
+    """Draw ``count`` captions and pictures of a world from a seed; ``often`` as in :func:`random_caption`.
+
+    The zones of small things take two to six further drawings each, and are made where asked for.
+    """
     world = load_world(world_name)
     rng = np.random.default_rng(seed)
     captions, indices = [], np.empty((count, SIZE, SIZE), dtype=np.uint8)
-    zones = np.empty((count, 16, 16), dtype=bool)
+    zones = np.empty((count, 16, 16), dtype=bool) if with_zones else None
     for row in range(count):
         caption, named = random_caption(world, rng, often)
         captions.append(caption)
         scene = complete(named, world, rng)
         indices[row] = draw(scene)
-        zones[row] = small_zones(named, scene)
+        if with_zones:
+            zones[row] = small_zones(named, scene)
     return Drawings(captions, indices, zones)

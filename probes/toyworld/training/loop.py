@@ -107,12 +107,10 @@ def train_loop(
     average: MovingAverage | None = None,
     clip: float = 1.0,
     save: Callable[[], None] | None = None,
-    rates: dict[str, float] | None = None,
     save_minutes: float = 5.0,
 ) -> int:
     """Run AdamW until the budget is used; ``loss_of(step)`` gives a dict whose ``loss`` is minimised.
 
-    ``rates`` gives a factor on the learning rate for the parameters whose name begins with its key.
     Under ``torchrun`` gradients are averaged over the processes, so the batch is that many times larger.
 
     Returns
@@ -120,20 +118,14 @@ def train_loop(
     int
         The number of steps taken.
     """
-    named = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
-    parameters = [parameter for _, parameter in named]
-    by_factor: dict[float, list[torch.nn.Parameter]] = {}
-    for name, parameter in named:
-        factor = next((rate for start, rate in (rates or {}).items() if name.startswith(start)), 1.0)
-        by_factor.setdefault(factor, []).append(parameter)
-    groups = [{"params": members, "factor": factor} for factor, members in by_factor.items()]
+    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     optimiser = torch.optim.AdamW(
-        groups, lr=learning_rate, weight_decay=weight_decay, betas=(0.9, 0.99), fused=True
+        parameters, lr=learning_rate, weight_decay=weight_decay, betas=(0.9, 0.99), fused=True
     )
     step, saved, used = 0, time.monotonic(), 0.0
     while used < 1.0:
         for group in optimiser.param_groups:
-            group["lr"] = learning_rate * group["factor"] * budget.rate(step, used)
+            group["lr"] = learning_rate * budget.rate(step, used)
         losses = loss_of(step)
         losses["loss"].backward()
         clock = torch.tensor([budget.fraction(step + 1)], device=parameters[0].device)

@@ -86,8 +86,7 @@ def refine_decoder(
     ----------
     guess : callable, optional
         From scaled latents ``(n, 4, 16, 16)`` and rows of ``drawings`` to a denoiser's guess at them from a noisy
-        version. Half of a batch is decoded from such guesses, so that the decoder learns to put a denoiser's errors
-        right (without it, small dark things come out in a colour between two).
+        version. Half of a batch is decoded from such guesses, so that the decoder meets a denoiser's errors.
     noise : float
         Standard deviation of what is added to the mean latents of the other half, in units of the latents' own.
     """
