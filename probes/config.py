@@ -141,6 +141,14 @@ class Generate(_Section):
     device: str = "auto"
 
 
+class Observe(_Section):
+    """What looks at the images for objects, and how many at a time."""
+
+    objects: bool = True
+    engine: Literal["auto", "toyworld-checker"] = "auto"
+    batch: Positive = 4
+
+
 class Measure(_Section):
     """Statistics: resamples, level of the intervals, seed, and the readout of prompt space."""
 
@@ -175,6 +183,7 @@ class Config(_Section):
     sampler: Sampler = Sampler()
     capture: Capture = Capture()
     generate: Generate = Generate()
+    observe: Observe = Observe()
     measure: Measure = Measure()
     report: Report = Report()
     out: str | None = None

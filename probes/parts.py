@@ -87,6 +87,38 @@ KEPT = pa.schema(
         ("values", pa.list_(pa.float32())),
     ]
 )
+# x0, y0, x1, y1 in pixels, x to the right, y down, clipped to the image; `area` in pixels of the mask; `mask` the
+# counts of COCO's compressed run lengths of a (height, width) mask
+OBJECTS = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("triplet", pa.int32()),
+        ("seed", pa.int64()),
+        ("indicator", pa.string()),
+        ("object", pa.int32()),
+        ("label", pa.string()),
+        ("source", pa.string()),
+        ("score", pa.float32()),
+        *((side, pa.float32()) for side in ("x0", "y0", "x1", "y1")),
+        ("area", pa.int32()),
+        ("mask", pa.string()),
+        ("height", pa.int32()),
+        ("width", pa.int32()),
+    ]
+)
+OBSERVED = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("triplet", pa.int32()),
+        ("seed", pa.int64()),
+        ("indicator", pa.string()),
+        ("status", pa.string()),  # ok or unreadable
+        ("reason", pa.string()),  # why nothing was or could be looked for; else empty
+        *((count, pa.int32()) for count in ("detected", "kept")),
+        *((f"dropped_{why}", pa.int32()) for why in ("empty", "merged", "unknown", "overlap")),
+        ("tags", pa.list_(pa.string())),
+    ]
+)
 
 
 def captures_schema(sites: Sequence[str]) -> pa.Schema:

@@ -16,8 +16,7 @@ from probes.parts import FULL, disk_error
 from probes.store import Run
 from probes.yaml_source import YamlSource, read_yaml
 
-# plan, generate, (observe: a later stage stands here), measure, report
-STAGES = ("plan", "generate", "measure", "report")
+STAGES = ("plan", "generate", "observe", "measure", "report")
 EXAMPLES = """examples:
   python -m probes.run triplets.yaml
       the bundled model, all stages; running it again goes on where it stopped
@@ -146,6 +145,10 @@ def run(arguments: argparse.Namespace) -> None:
             estimate.estimate(config, samples, source)
             or f"{len(samples)} images (no description to reckon from)"
         )
+        if "observe" in stages:
+            from analysis.vision.observe import plan as plan_observe
+
+            print(f"observe: {plan_observe(config.resolved())}")
         return
     page = None
     with rundir.claim(config.out_path, overwrite=arguments.overwrite) as directory:
@@ -169,7 +172,21 @@ def run(arguments: argparse.Namespace) -> None:
                 progress=not arguments.quiet,
             )
         else:
-            rundir.take_up(directory, config)
+            if arguments.overwrite and "observe" in stages:
+                rundir.remove(directory, ("observed", "objects"))
+            observing = ("observe",) if "observe" in stages else ()
+            rundir.take_up(directory, config, (*observing, "measure", "report"))
+        if "observe" in stages:
+            from analysis.vision.observe import observe
+
+            began = monotonic()
+            plan = observe(directory, progress=not arguments.quiet)
+            if plan.skipped and arguments.stage:
+                raise UserError(f"observe: {plan}")
+            if plan.skipped:
+                _say(f"observe: {plan}", arguments)
+            else:
+                rundir.reached(directory, "observed", monotonic() - began)
         if "measure" in stages:
             from analysis.run_measure import measure
 

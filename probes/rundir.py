@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -20,7 +20,10 @@ from probes.parts import FORMAT, TEMPORARY, clean, disk_error, write_bytes
 from probes.store import STATUSES, Run
 
 _LOCK = ".lock"
-_FOLDERS = ("samples", "captures", "words", "kept", "objects", "features", "attributes", "tables", "figures")
+_FOLDERS = (
+    *("samples", "captures", "words", "kept", "observed", "objects", "features", "attributes"),
+    *("tables", "figures"),
+)
 _FILES = ("report.html", "triplets.yaml", "run.json")
 _LIBRARIES = (
     *("triptych", "torch", "diffusers", "transformers", "tokenizers", "safetensors", "numpy", "scipy"),
@@ -44,6 +47,14 @@ _ALTERING = (
         "generate.dtype",
         "generate.device",
     ),
+)
+# what alters a run's objects, once it has some
+_OBSERVING = tuple(
+    f"observe.{name}"
+    for name in (
+        *("engine", "detector", "segmenter", "text_encoder", "tags", "vocabulary", "tagger", "tagger_top"),
+        *("ram", "box_threshold", "text_threshold", "nms_iou", "batch", "device"),
+    )
 )
 
 
@@ -146,14 +157,23 @@ def _unmake(path: Path, made: list[Path]) -> None:
 
 def clear(run: Run) -> None:
     """Remove what a run stored; other files in the folder stay. ``run.json`` goes last."""
+    remove(run, _FOLDERS)
     try:
-        for name in _FOLDERS:
-            shutil.rmtree(run.path / name, ignore_errors=False) if (run.path / name).is_dir() else None
         for name in _FILES:
             (run.path / name).unlink(missing_ok=True)
     except OSError as error:
         raise disk_error(run.path, error) from None
     run.meta = {}
+
+
+def remove(run: Run, kinds: Sequence[str]) -> None:
+    """Remove the folders of these kinds, so that they are made anew."""
+    try:
+        for kind in kinds:
+            if (run.path / kind).is_dir():
+                shutil.rmtree(run.path / kind)
+    except OSError as error:
+        raise disk_error(run.path, error) from None
 
 
 def require_same(run: Run, resolved: Mapping[str, Any]) -> None:
@@ -168,13 +188,14 @@ def require_same(run: Run, resolved: Mapping[str, Any]) -> None:
     """
     if not run.meta:
         return
-    for name in _ALTERING:
+    observed = _OBSERVING if run.parts("observed") else ()
+    for name in (*_ALTERING, *observed):
         old, new = _content(run.config, name), _content(resolved, name)
         if name == "limit":  # a limit beyond the end is none
             old, new = (
                 n if n and n < len(c["prompts"]) else None for n, c in ((old, run.config), (new, resolved))
             )
-        still_open = name.startswith(("sampler.", "generate.")) and (
+        still_open = name.startswith(("sampler.", "generate.", "observe.")) and (
             old in (None, "auto") or new in (None, "auto")
         )
         if old != new and not still_open:
@@ -188,10 +209,10 @@ def another_run(run: Run, field: str, old: Any, new: Any) -> UserError:
         field = f"{field}[{index}]"
         old, new = (values[index] if index < len(values) else "nothing" for values in (old, new))
     old, new = (repr(value) if len(repr(value)) < 80 else repr(value)[:76] + "..." for value in (old, new))
-    return UserError(
-        f"{run.path}: holds another run: {field} is {old} there, expected {new}:"
-        " use --overwrite to replace it or another --out"
-    )
+    remedy = "use --overwrite to replace it or another --out"
+    if field.startswith("observe."):
+        remedy = "use --stage observe --overwrite to look at its images anew, or another --out"
+    return UserError(f"{run.path}: holds another run: {field} is {old} there, expected {new}: {remedy}")
 
 
 def _content(config: Mapping[str, Any], name: str) -> Any:
@@ -248,8 +269,8 @@ def plan(
         record(run, config, passed, text, "planned", images=images)
 
 
-def take_up(run: Run, config: Config) -> None:
-    """Go on with a generated run: only `measure` and `report` may differ from what it was made with.
+def take_up(run: Run, config: Config, sections: Sequence[str] = ("measure", "report")) -> None:
+    """Go on with a generated run: only these sections may differ from what it was made with.
 
     Raises
     ------
@@ -260,7 +281,7 @@ def take_up(run: Run, config: Config) -> None:
         there = run.status if run.meta else "empty"
         raise UserError(f"{run.path}: expected a generated run, found it {there}: run --stage generate first")
     fresh = config.resolved()
-    resolved = {**run.config, "measure": fresh["measure"], "report": fresh["report"]}
+    resolved = {**run.config, **{section: fresh[section] for section in sections}}
     run.write_meta(config={**run.meta["config"], "resolved": resolved})
 
 

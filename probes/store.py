@@ -9,6 +9,8 @@
       captures/          a row a (triplet, seed, pair): similarities per site
       words/             a row a (sample, word): heat maps
       kept/              a row a (sample, site): raw tensors, where `capture.keep` asked for them
+      observed/          a row an image: which tags it was searched for, what was found and dropped
+      objects/           a row a detection: label, score, box, mask
       tables/            results as CSV and Parquet
 
 Everything is written to a temporary file, fsynced and renamed. Tables made elsewhere (human labels, images
@@ -32,8 +34,8 @@ from PIL import Image
 from probes.errors import UserError
 from probes.parts import FORMAT, parquet_bytes, read_part, write_bytes
 
-STATUSES = ("planned", "generated", "measured", "complete")
-KINDS = ("samples", "captures", "words", "kept")
+STATUSES = ("planned", "generated", "observed", "measured", "complete")
+KINDS = ("samples", "captures", "words", "kept", "observed", "objects")
 
 
 class Run:
@@ -98,7 +100,7 @@ class Run:
 
     @property
     def status(self) -> str:
-        """How far the run is: planned, generated, measured or complete."""
+        """How far the run is: planned, generated, observed, measured or complete."""
         return self.meta["status"]
 
     # Parts
@@ -127,6 +129,17 @@ class Run:
     def kept(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The raw tensors that were kept, a row a (sample, site); reshape ``values`` to ``shape``."""
         return self._frame("kept", columns)
+
+    def observed(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """What the observe stage did with each image, a row an image; see :data:`probes.parts.OBSERVED`."""
+        return self._frame("observed", columns)
+
+    def objects(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """The objects found, a row a detection; `analysis.coco_masks.decode` gives a mask as pixels.
+
+        An image in which nothing was found has no row here; it has one in :meth:`observed`.
+        """
+        return self._frame("objects", columns)
 
     def _frame(self, kind: str, columns: Sequence[str] | None, leave_out: str | None = None) -> pd.DataFrame:
         files = self.parts(kind)

@@ -25,7 +25,7 @@ ALLOWED = {
     "probes": ("hooks",),
     "probes/run.py": ROOMS,
     "analysis": ("probes.store", "probes.parts", "probes.errors", "probes.toyworld", "hooks.masks"),
-    "analysis/vision": ("analysis", "probes.store", "probes.parts", "probes.errors"),
+    "analysis/vision": ("analysis", "probes.store", "probes.parts", "probes.errors", "probes.toyworld"),
 }
 FILES = sorted(
     path.relative_to(ROOT)

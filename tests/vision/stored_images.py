@@ -1,0 +1,49 @@
+"""A run directory that holds given images and nothing else, as tables made elsewhere have it."""
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from probes import parts
+from probes.config import Config
+from probes.store import Run
+
+INDICATORS = ("neutral", "feminine", "masculine")
+
+
+def png(image: np.ndarray) -> bytes:
+    data = io.BytesIO()
+    Image.fromarray(image).save(data, "png")
+    return data.getvalue()
+
+
+def image_run(
+    path: Path, images: list, prompts: list[str], *, part: int = 3, model="toyworld", **observe
+) -> Run:
+    """A generated run of images, or of the bytes or None that stand in an image's place; `part` in a part."""
+    config = Config(prompts=["a {person}"], model=model, observe=observe)
+    path.mkdir(parents=True, exist_ok=True)
+    meta = {"format": 1, "status": "generated", "config": {"passed": {}, "resolved": config.resolved()}}
+    (path / "run.json").write_text(json.dumps(meta))
+    rows = [
+        {
+            "sample_id": f"t{index // 3:05d}-s0-{INDICATORS[index % 3]}",
+            "triplet": index // 3,
+            "seed": 0,
+            "indicator": INDICATORS[index % 3],
+            "prompt": prompts[index % len(prompts)],
+            "image": {
+                "bytes": png(image) if isinstance(image, np.ndarray) else image,
+                "path": f"{index}.png",
+            },
+        }
+        for index, image in enumerate(images)
+    ]
+    for number, start in enumerate(range(0, len(rows), part)):
+        ident = parts.identity(number, {"rows": start})
+        file = path / "samples" / f"part-{number:05d}.parquet"
+        parts.write_part(file, rows[start : start + part], parts.SAMPLES, ident)
+    return Run.open(path)
