@@ -19,6 +19,7 @@ from hooks.choice import MapChoice
 from hooks.definitions import Definition
 from hooks.errors import HookError
 from hooks.layers import AttentionLayer, attention_layers
+from hooks.refine import RefineSums
 from hooks.sums import DefinitionSums, KeptSums
 
 CHUNK_ON_CPU = 2**17  # probabilities worked on at once: 512 KiB in float32, twice
@@ -36,7 +37,7 @@ class AttentionSums:
     call : callable
         Gives the UNet call under way, or None.
     definition : Definition, optional
-        Heat maps to sum.
+        Heat maps to sum; of self-attention, what refines them.
     choice : MapChoice, optional
         Sums to keep apart.
     kind : {"cross", "self"}
@@ -57,7 +58,8 @@ class AttentionSums:
     ) -> None:
         self._call, self._kind = call, kind
         layers = attention_layers(pipe, kind)
-        self.defined = None if definition is None else DefinitionSums(definition, layers)
+        needed = DefinitionSums if kind == "cross" else RefineSums
+        self.defined = None if definition is None else needed(definition, layers)
         self.kept = None if choice is None else KeptSums(choice, layers)
         self._sums = [sums for sums in (self.defined, self.kept) if sums is not None]
         wanted = {address for sums in self._sums for address in sums.layers}
@@ -129,7 +131,9 @@ class AttentionSums:
     def _begin(self, size: tuple[int, int, int], tokens: int, planned: int | None) -> None:
         choice = None if self.kept is None else self.kept.choice
         by_step = choice is not None and choice.steps != "sum"
-        by_step = by_step or (self.defined is not None and len(self.defined.definition.steps) > 1)
+        by_step = by_step or (
+            isinstance(self.defined, DefinitionSums) and len(self.defined.definition.steps) > 1
+        )
         if by_step and planned is None:
             raise HookError(
                 "steps: the pipeline does not say how many UNet calls it plans: choose steps='sum'"

@@ -10,7 +10,12 @@ the steps, and every one is the same few lines (`hooks.sums`). Imports no torch.
     heat = (sum over l of w_l M_l / sum over l of w_l) ** power
 
 or, where layers are combined by "product", their weighted geometric mean to that power. Where `following` is above
-0, M_l of a token is the weighted mean of its own and the next token's.
+0, M_l of a token is the weighted mean of its own and the next token's. Where self-attentions are named under `refine`,
+
+    h = heat / max heat;  g = A h ** refine_power
+    refined heat = max heat * h ** refine_keep * g / max g
+
+with A(i, j) the mean probability, over calls, heads and layers, with which pixel i looks at pixel j (`hooks.refine`).
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ from hooks.errors import HookError
 from hooks.layers import AttentionLayer
 
 FLOOR = 1e-3  # of a probability
+REFINE_GRID = 32 * 32  # pixels of the largest grid whose self-attention refines a map: 4 MiB an image
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,10 @@ class Definition:
         state of the token after it.
     power : float
         What the combined map is raised to; above 1, thresholds of a stretched map come to lie lower.
+    refine : tuple of str
+        Globs of the self-attention layers along which the combined map is spread; none, unless told.
+    refine_power, refine_keep : float
+        The power the map is raised to before it is spread, and that of the map which the result is multiplied by.
     source : str
         Where it comes from.
     """
@@ -68,6 +78,9 @@ class Definition:
     combine: str = "mean"
     following: float = 0.0
     power: float = 1.0
+    refine: tuple[str, ...] = ()
+    refine_power: float = 1.0
+    refine_keep: float = 0.0
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -144,7 +157,17 @@ DECODER_PRODUCT = Definition(
     source="found and held against masks on toyworld, see docs/word_maps.md",
 )
 
-_REGISTRY: dict[str, Definition] = {DAAM.name: DAAM, DECODER_PRODUCT.name: DECODER_PRODUCT}
+SELF_REFINED = replace(
+    DAAM,
+    name="self-refined",
+    heads="mean",
+    refine=("unet.up.*",),
+    refine_power=4.0,
+    refine_keep=0.5,
+    source="found and held against masks on toyworld, see docs/word_maps.md",
+)
+
+_REGISTRY: dict[str, Definition] = {one.name: one for one in (DAAM, DECODER_PRODUCT, SELF_REFINED)}
 
 
 def names() -> list[str]:

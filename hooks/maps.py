@@ -133,6 +133,8 @@ class LayerMaps:
 
         definition = definitions.get(definition)
         name, choice = f"definition {definition.name!r}", self.choice
+        if definition.refine:
+            raise HookError(f"{name}: needs self-attention, which is not kept here: name it to the Probe")
         entering = definition.entering(self._layers)
         if missing := [layer.address for layer in entering if layer.address not in self.values]:
             raise HookError(f"{name}: needs {missing[0]}, which was not kept: choose its layers too")
@@ -170,13 +172,16 @@ class LayerMaps:
         return np.asarray(weights, dtype=np.float32)
 
 
-def word_maps(sums: object) -> WordMaps | None:
-    """Heat maps of an `AttentionSums` that has seen UNet calls; None if it sums no definition."""
+def word_maps(sums: object, self_sums: object | None) -> WordMaps | None:
+    """Heat maps of an `AttentionSums` that has seen UNet calls, refined if its definition says so by the sums of
+    self-attention; None if it sums no definition."""
     defined = sums.defined
     if defined is None:
         return None
-    definition = defined.definition
-    return WordMaps(defined.heat().cpu().numpy(), tuple(defined.layers), definition.name, definition.version)
+    definition, heat = defined.definition, defined.heat()
+    if definition.refine:
+        heat = self_sums.defined.refine(heat)
+    return WordMaps(heat.cpu().numpy(), tuple(defined.layers), definition.name, definition.version)
 
 
 def layer_maps(sums: object) -> LayerMaps | None:

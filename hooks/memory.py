@@ -48,24 +48,31 @@ def estimate_memory(
     HookError
         If the choice matches no layer, or the pipeline is not supported.
     """
-    definition, kept = settle(choice, kind)
-    sums = AttentionSums(pipe, lambda: None, definition, kept, kind)
-    tokens = prompt_tokens(pipe) if kind == "cross" else None
-    calls = unet_calls(pipe, steps) if kept is not None and kept.steps != "sum" else None
-    return 4 * sums.elements(rows, *latent_size(pipe, height, width), tokens, calls)
+    chosen = settle(choice, None) if kind == "cross" else settle(False, choice)
+    size, total = latent_size(pipe, height, width), 0
+    for part, definition, kept in chosen:
+        sums = AttentionSums(pipe, lambda: None, definition, kept, part)
+        tokens = prompt_tokens(pipe) if part == "cross" else None
+        calls = unet_calls(pipe, steps) if kept is not None and kept.steps != "sum" else None
+        total += 4 * sums.elements(rows, *size, tokens, calls)
+    return total
 
 
 def settle(
-    choice: bool | str | Definition | MapChoice, kind: str
-) -> tuple[Definition | None, MapChoice | None]:
-    """The definition to sum and the sums to keep apart."""
-    if kind == "self":
-        if not isinstance(choice, MapChoice):
-            raise HookError(f"self_attention: expected a hooks.MapChoice, but got {choice!r}")
-        return None, choice
-    if isinstance(choice, MapChoice):
-        return None if choice.definition is None else definitions.get(choice.definition), choice
-    return definitions.get("daam" if choice is True else choice), None
+    word_maps: bool | str | Definition | MapChoice, self_attention: MapChoice | None
+) -> list[tuple[str, Definition | None, MapChoice | None]]:
+    """Which sums to make: kind of attention, the definition to sum, the sums to keep apart."""
+    if not isinstance(self_attention, MapChoice | None):
+        raise HookError(f"self_attention: expected a hooks.MapChoice, but got {self_attention!r}")
+    definition, kept = None, None
+    if isinstance(word_maps, MapChoice):
+        kept = word_maps
+        definition = None if kept.definition is None else definitions.get(kept.definition)
+    elif word_maps not in (False, None):
+        definition = definitions.get("daam" if word_maps is True else word_maps)
+    refining = definition if definition is not None and definition.refine else None
+    wanted = [("cross", definition, kept), ("self", refining, self_attention)]
+    return [one for one in wanted if one[1:] != (None, None)]
 
 
 def unet_calls(pipe: Any, steps: int) -> int:

@@ -151,10 +151,8 @@ class Probe:
         self._input: Tensor | None = None
         self._rows: int | None = None
         self._attention: dict[str, AttentionSums] = {}
-        for kind, choice in (("cross", self._word_maps), ("self", self._self_attention)):
-            if choice not in (False, None):
-                definition, kept_sums = settle(choice, kind)
-                self._attention[kind] = AttentionSums(pipe, lambda: self._call, definition, kept_sums, kind)
+        for kind, definition, kept_sums in settle(self._word_maps, self._self_attention):
+            self._attention[kind] = AttentionSums(pipe, lambda: self._call, definition, kept_sums, kind)
         self._readers = [
             TextReader(pipe, name, part, self._inside_text(name))
             for name, part in TEXT_ENCODERS.items()
@@ -290,7 +288,7 @@ class Probe:
         for sums in self._attention.values():
             sums.require_complete(calls)
         if cross is not None:
-            self._maps, self._layer_maps = maps.word_maps(cross), maps.layer_maps(cross)
+            self._maps, self._layer_maps = maps.word_maps(cross, self_sums), maps.layer_maps(cross)
             scale = self._pipe.vae_scale_factor
             self._size = tuple(side * scale for side in cross.latent[1:])
         if self_sums is not None:

@@ -2,9 +2,9 @@
 
 The specimens draw captions that name nouns; the checker says which pixels of the image are each noun's; the noun's word
 map, stretched and cut at a threshold, is compared with them: intersection over union (IoU). DAAM's definition is held
-beside others, which differ in the layers and steps that enter, in how layers are combined, and in whether the token
-after the word counts. The definition and its threshold are chosen on the first specimen's even prompts; the odd prompts
-and the other specimens only report.
+beside others, which differ in the layers and steps that enter, in how layers are combined, in whether the token after
+the word counts, and in whether the map is spread along self-attention. The definition and its threshold are chosen on
+the first specimen's even prompts; the odd prompts and the other specimens only report.
 
 Writes ``docs/word_maps.json`` and, from it alone, ``docs/word_maps.md``.
 """
@@ -23,7 +23,7 @@ from diffusers import StableDiffusionPipeline
 from tqdm import tqdm
 
 from hooks import MapChoice, Probe
-from hooks.definitions import DECODER_PRODUCT, FLOOR
+from hooks.definitions import DECODER_PRODUCT, FLOOR, SELF_REFINED
 from hooks.masks import resize
 from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.captions import random_caption
@@ -35,6 +35,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 THRESHOLDS = np.round(np.arange(0.025, 0.976, 0.025), 3)
 FIXED = (0.35, 0.4)  # the thresholds of Tang et al. and of Wu et al.
 BINS = 3
+LOOKS = MapChoice(layers=SELF_REFINED.refine, resolutions=(1,))
 SEED = 700_000
 
 
@@ -54,6 +55,10 @@ class Candidate:
         Weight of the map of the token after the word, in whose state the causal text encoder has the word too.
     power : float
         What the combined map is raised to.
+    refine : float
+        The power it is raised to before it is spread along self-attention; 0: it is not.
+    keep : float
+        The power of the map which the spread one is multiplied by.
     """
 
     layers: str = "all"
@@ -61,6 +66,8 @@ class Candidate:
     combine: str = "mean"
     following: float = 0.0
     power: float = 1.0
+    refine: float = 0.0
+    keep: float = 0.0
 
     @property
     def label(self) -> str:
@@ -68,12 +75,13 @@ class Candidate:
         parts = [self.layers, f"{self.steps} steps", self.combine]
         parts += [f"following token x {self.following:g}"] if self.following else []
         parts += [f"power {self.power:g}"] if self.power != 1 else []
+        parts += [f"spread from power {self.refine:g}, kept {self.keep:g}"] if self.refine else []
         return ", ".join(parts)
 
 
-OURS = Candidate(layers="up", combine="product", following=1.0, power=2.0)
-OURS_NAME, OURS_VERSION = DECODER_PRODUCT.name, DECODER_PRODUCT.version
-SCALED = Candidate(layers="up", combine="scaled")  # hooks' Definition(layers up, heads "mean", scale "max")
+OURS = Candidate(refine=SELF_REFINED.refine_power, keep=SELF_REFINED.refine_keep)
+OURS_NAME, OURS_VERSION = SELF_REFINED.name, SELF_REFINED.version
+PRODUCT = Candidate(layers="up", combine="product", following=1.0, power=2.0)
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,8 @@ class Instance:
         The noun's map by DAAM's definition.
     maps : dict of str to numpy.ndarray, shape (2, BINS, h, w)
         By address: mean probability of the word's tokens and of the token after them, at the latent's size.
+    looks : numpy.ndarray, shape (h * w, h * w)
+        Mean probability of the up blocks' self-attention at the latent's size: which pixel looks at which.
     """
 
     prompt: int
@@ -96,6 +106,7 @@ class Instance:
     truth: np.ndarray
     daam: np.ndarray
     maps: dict[str, np.ndarray]
+    looks: np.ndarray
 
 
 def candidates(addresses: Sequence[str]) -> list[Candidate]:
@@ -104,7 +115,10 @@ def candidates(addresses: Sequence[str]) -> list[Candidate]:
         ("all", "up"), ("all", "early", "late"), ("mean", "scaled", "product"), (0.0, 0.5, 1.0), (1.0, 2.0)
     )
     single = itertools.product(addresses, ("all",), ("mean",), (0.0, 1.0), (1.0,))
-    return [Candidate(*fields) for fields in itertools.chain(combined, single)]
+    spread = itertools.product(
+        ("all", "up"), ("all",), ("mean", "product"), (0.0, 0.5), (1.0,), (2.0, 4.0, 6.0), (0.0, 0.5, 1.0)
+    )
+    return [Candidate(*fields) for fields in itertools.chain(combined, single, spread)]
 
 
 def heat(instance: Instance, candidate: Candidate) -> np.ndarray:
@@ -123,7 +137,12 @@ def heat(instance: Instance, candidate: Candidate) -> np.ndarray:
         combined = np.exp(np.log(layers + FLOOR).mean(axis=0))
     else:
         combined = layers.mean(axis=0)
-    return combined**candidate.power
+    combined = combined**candidate.power
+    if not candidate.refine:
+        return combined
+    own = combined / combined.max()
+    spread = (instance.looks @ own.ravel() ** candidate.refine).reshape(own.shape)
+    return combined.max() * own**candidate.keep * spread / spread.max()
 
 
 def iou(maps: Sequence[np.ndarray], truths: np.ndarray, thresholds: Sequence[float]) -> np.ndarray:
@@ -166,7 +185,7 @@ def draw(
     for start in tqdm(range(0, prompts, batch_size), disable=not progress, unit="batch"):
         batch = captions[start : start + batch_size]
         noise = [torch.Generator().manual_seed(seed + start + row) for row in range(len(batch))]
-        with Probe(pipe, sites="latent", word_maps=MapChoice(steps=BINS)) as probe:
+        with Probe(pipe, sites="latent", word_maps=MapChoice(steps=BINS), self_attention=LOOKS) as probe:
             output = pipe(
                 batch,
                 generator=noise,
@@ -184,6 +203,8 @@ def _instances(probe: Probe, row: int, prompt: int, image: np.ndarray) -> Iterat
     kept = probe.layer_maps
     addresses = [address for address in kept.layers if not address.startswith("unet.mid")]
     calls = np.array(kept.calls, dtype=np.float32)[:, None, None]
+    looks = np.mean([sums[row, 0, 0] for sums in probe.self_attention.values.values()], axis=0)
+    looks = looks.reshape(len(looks), -1).T / calls.sum()
     for word in probe.words(row=row):
         if word.lower not in LEAST or not word.positions or word.cut_off:
             continue
@@ -199,7 +220,7 @@ def _instances(probe: Probe, row: int, prompt: int, image: np.ndarray) -> Iterat
                 [[np.clip(resize(one, kept.size), 0, None) for one in part] for part in both]
             )
         daam = probe.maps.heat(row)[list(word.positions)].mean(axis=0)
-        yield Instance(prompt, word.lower, truth, daam, maps)
+        yield Instance(prompt, word.lower, truth, daam, maps, looks)
 
 
 def choose(instances: Sequence[Instance], tried: Sequence[Candidate]) -> Candidate:
@@ -268,7 +289,7 @@ def report(drawn: dict[str, list[Instance]], settings: dict) -> dict:
     tried = candidates(list(tuning[0].maps))
     chosen = choose(tuning, tried)
     rows = []
-    named = {"daam": None, "decoder-scaled": SCALED, OURS_NAME: OURS, "chosen here": chosen}
+    named = {"daam": None, DECODER_PRODUCT.name: PRODUCT, OURS_NAME: OURS, "chosen here": chosen}
     for specimen, instances in drawn.items():
         held = [one for one in instances if one.prompt % 2] if specimen == first else instances
         prompts = np.array([one.prompt for one in held])
@@ -288,7 +309,10 @@ def report(drawn: dict[str, list[Instance]], settings: dict) -> dict:
         ("each layer divided by its largest", Candidate(layers="up", combine="scaled")),
         ("geometric mean of layers", Candidate(layers="up", combine="product")),
         ("and the token after the word", Candidate(layers="up", combine="product", following=1.0)),
-        ("and squared", OURS),
+        ("and squared", PRODUCT),
+        ("daam's layers, spread", Candidate(refine=1.0)),
+        ("spread from the fourth power", Candidate(refine=4.0)),
+        ("and times the root of the map", OURS),
         *((address, Candidate(layers=address)) for address in tuning[0].maps),
     ]
     held = [one for one in drawn[first] if one.prompt % 2]

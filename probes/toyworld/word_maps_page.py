@@ -14,8 +14,8 @@ the image, stretches it to 0…1, cuts it at a threshold and compares it with th
 
 The even prompts of the first specimen ({tuning} nouns) are for tuning: the single threshold that is best on them, for
 each definition, and the definition itself, out of {tried} that differ in layers, steps, way of combining layers, weight
-of the token after the word, and power. What is reported comes from its odd prompts, and from the other specimens, which
-had no part in it.
+of the token after the word, power, and spreading along self-attention. What is reported comes from its odd prompts, and
+from the other specimens, which had no part in it.
 
 ## Mean IoU
 
@@ -23,11 +23,15 @@ had no part in it.
 |---|---|---:|---:|---:|---:|---:|---:|
 """
 MIDDLE = """
-`{name}` (version {version}) is the geometric mean, over the cross-attentions of the up blocks, of each layer's map
-(mean over heads and UNet calls, resized to the latent), where a word's map is the mean of its tokens' and of the token
-that follows: the text encoder is causal, so the token after a word has read it. It is squared, which moves its best
-threshold down. It was found on earlier weights of these specimens, on other captions and other noise.
-`decoder-scaled` is the plain mean of the same layers, each divided by its largest value, of the word's own tokens.
+`{name}` (version {version}) is DAAM's mean h of the layers, with heads averaged before resizing; stretched to a largest
+value of 1, raised to the fourth power, spread along the self-attention of the up blocks (each pixel takes the mean of
+the pixels it looks at, over calls, heads and the layers of one grid), and multiplied by the root of h. Pixels of one
+thing look at one another, so the map takes the thing's outline. On larger models the grid is the finest of at most
+32 × 32. The maps a probe gives have it already: `Probe(pipe, word_maps="{name}")`.
+`decoder-product` needs no self-attention: the geometric mean, over the cross-attentions of the up blocks, of each
+layer's map, where a word's map is the mean of its tokens' and of the token that follows (the text encoder is causal, so
+the token after a word has read it), squared.
+Both were found on earlier weights of these specimens, on other captions and other noise.
 `chosen here` is what the search finds on this page's own tuning prompts: {label}.
 
 The interval is a bootstrap over prompts of the difference at each definition's own best threshold.

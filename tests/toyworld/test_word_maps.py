@@ -31,7 +31,7 @@ def instance(prompt=0, following=0.0, **layers):
         address: np.stack([[np.array(cells, float)] * 3, [np.full((2, 2), following)] * 3])
         for address, cells in layers.items()
     }
-    return Instance(prompt, "dog", truth, np.mean([m[0, 0] for m in maps.values()], axis=0), maps)
+    return Instance(prompt, "dog", truth, np.mean([m[0, 0] for m in maps.values()], axis=0), maps, np.eye(4))
 
 
 def test_iou_of_a_map_that_is_right_wrong_or_everywhere():
@@ -57,6 +57,16 @@ def test_candidates_combine_layers_as_they_say():
         np.sqrt((0.0 + floor) * (0.4 + floor))
     )
     assert heat(one, Candidate(layers="up", following=1.0))[0, 0] == pytest.approx(0.3)
+
+
+def test_a_map_spread_along_self_attention():
+    one = instance(**{"unet.up.0": [[0.4, 0.2], [0.1, 0.0]]})
+    one.looks[0] = one.looks[3] = [0.5, 0.0, 0.0, 0.5]  # the first and the last pixel look at both alike
+    spread = heat(one, Candidate(refine=2.0))
+    assert spread == pytest.approx(0.4 * np.array([[1.0, 0.5], [0.125, 1.0]]))
+    assert heat(one, Candidate(refine=2.0, keep=0.5)) == pytest.approx(
+        spread * np.sqrt([[1, 0.5], [0.25, 0]])
+    )
 
 
 def test_steps_enter_by_thirds():
@@ -102,15 +112,15 @@ def test_ours_is_the_definition_of_hooks():
     pipe = StableDiffusionPipeline.from_pretrained(WEIGHTS / "toyworld", dtype=torch.float32)
     pipe.set_progress_bar_config(disable=True)
     noise = torch.Generator().manual_seed(0)
-    with Probe(pipe, sites="latent", word_maps=MapChoice(steps=word_maps.BINS)) as probe:
+    kept = MapChoice(steps=word_maps.BINS, definition=word_maps.OURS_NAME)
+    with Probe(pipe, sites="latent", word_maps=kept, self_attention=word_maps.LOOKS) as probe:
         output = pipe("a woman in a dress with a ball in the park", generator=noise, num_inference_steps=6)
     found = list(word_maps._instances(probe, 0, 0, np.asarray(output.images[0])))
-    of_hooks = probe.layer_maps.heat(word_maps.OURS_NAME).heat(0)
     assert found
     for one in found:
         (word,) = [word for word in probe.words(row=0) if word.lower == one.noun]
         # interpolated bin by bin here, after the sum there: what overshoots below 0 is cut at different places
-        expected = of_hooks[list(word.positions)].mean(axis=0)
+        expected = probe.word_map(word).values
         assert np.corrcoef(heat(one, OURS).ravel(), expected.ravel())[0, 1] > 0.999
 
 
