@@ -43,7 +43,7 @@ from analysis.null_distribution import (
     entropy_distribution,
     frequency_difference,
 )
-from analysis.resampling import sign_blocks
+from analysis.resampling import flipped_sums, sign_blocks
 from analysis.statistics import on_grid
 
 DRAWS = 9999
@@ -166,7 +166,9 @@ def paired_floor(differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -
         return undefined_floor(ONE_PROMPT, undefined, name, seed, value=value, n=1)
     exact = len(rows) < 63 and 2 ** len(rows) <= draws + 1
     total = 2 ** len(rows) if exact else draws
-    null = np.concatenate([score(signs @ whole) for signs in sign_blocks(len(rows), total, exact, seed)])
+    null = np.concatenate(
+        [score(sums) for sums in flipped_sums(sign_blocks(len(rows), total, exact, seed), whole)]
+    )
     reached = int((null >= value * (1 - _TOLERANCE) - 1e-15).sum())
     p_value = reached / total if exact else (1 + reached) / (1 + total)
     reason = ALL_EQUAL if not whole.any() else ""

@@ -1,9 +1,9 @@
 """How large is a paired difference, and can it be called absent? One value a prompt, many columns at once.
 
 Beside the mean difference and its test (`analysis.statistics`) stand here: the mean of a prompt over its seeds, an
-interval from Student's t, effect sizes without units (Cohen's d_z, Hedges' g, probability of superiority) with
-intervals, and tests of equivalence. Not significant is no proof of absence: *equivalent* is claimed only where the
-data rule out every difference of δ or more.
+interval from Student's t, effect sizes (the mean itself; without units Cohen's d_z, Hedges' g and the probability of
+superiority) with intervals, and tests of equivalence. Not significant is no proof of absence: *equivalent* is claimed
+only where the data rule out every difference of δ or more.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from scipy import special, stats
 from analysis.resampling import (
     column_blocks,
     column_quantiles,
+    exact_sum,
     matrix,
+    moments,
     resample_counts,
     resampled_deviations,
-    row_sum,
-    studentized_draws,
+    studentized,
+    studentized_ends,
     undefined,
 )
 from analysis.statistics import (
     ONE_SIDED,
     Interval,
     bca_probabilities,
-    bootstrap_interval,
     sign_flip_test,
 )
 
 TWO_PROMPTS = "two prompts only"
-EQUIVALENCE_METHODS = ("t", "sign_flip", "bootstrap")
+EQUIVALENCE_METHODS = ("t", "sign_flip", "bootstrap", "envelope")
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class EffectSizes:
 
     Attributes
     ----------
+    mean, mean_low, mean_high : ndarray of float64
+        Mean difference with its ``envelope`` interval, see `analysis.statistics.bootstrap_interval`.
+    ruled_out : ndarray of float64
+        The smallest δ such that a mean of δ or more, either way, is ruled out at the level α = 1 - level: the farther
+        end of the ``envelope`` interval of level 1 - 2α.
     d_z, d_z_low, d_z_high : ndarray of float64
         Mean over standard deviation of the differences. 0 is no difference; the sign is the mean's.
     g, g_low, g_high : ndarray of float64
@@ -50,13 +56,17 @@ class EffectSizes:
         Part of the prompts with a positive difference, ties counted half. 0 to 1; 1/2 is no difference.
     n : ndarray of int64
         Prompts that have a value.
-    reason : ndarray of object (str)
-        Why d_z and g or their intervals are NaN; empty where they are not.
+    mean_reason, reason : ndarray of object (str)
+        Why the mean's interval, and d_z and g or theirs, are NaN; empty where they are not.
     level : float
     resamples, seed : int
-        Of the BCa bootstrap of d_z.
+        Of the bootstraps.
     """
 
+    mean: NDArray[np.float64]
+    mean_low: NDArray[np.float64]
+    mean_high: NDArray[np.float64]
+    ruled_out: NDArray[np.float64]
     d_z: NDArray[np.float64]
     d_z_low: NDArray[np.float64]
     d_z_high: NDArray[np.float64]
@@ -67,6 +77,7 @@ class EffectSizes:
     superiority_low: NDArray[np.float64]
     superiority_high: NDArray[np.float64]
     n: NDArray[np.int64]
+    mean_reason: NDArray[np.object_]
     reason: NDArray[np.object_]
     level: float
     resamples: int
@@ -158,21 +169,6 @@ def student_interval(values: ArrayLike, *, level: float = 0.95) -> Interval:
     return Interval(mean, mean - half, mean + half, n, reason, level, 0, 0, "t")
 
 
-def moments(
-    values: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Number, mean and standard deviation (n − 1) of each column, NaN left out; rows added in order."""
-    n = (~np.isnan(values)).sum(axis=0)
-    mean, sd = np.empty((2, values.shape[1]))
-    for block in column_blocks(values.shape[1], None, rows=len(values)):
-        part, count = values[:, block], n[block]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean[block] = row_sum(np.nan_to_num(part), len(count)) / count
-            squares = row_sum(np.nan_to_num(part - mean[block]) ** 2, len(count))
-            sd[block] = np.sqrt(squares / np.where(count > 1, count - 1, np.nan))
-    return n, mean, sd
-
-
 def hedges_factor(n: ArrayLike) -> NDArray[np.float64]:
     r""":math:`J = \Gamma(\nu/2) / (\sqrt{\nu/2}\,\Gamma((\nu-1)/2))` with :math:`\nu = n - 1`; NaN below n = 3.
 
@@ -192,9 +188,9 @@ def hedges_factor(n: ArrayLike) -> NDArray[np.float64]:
 def effect_sizes(
     values: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0, chunk: int | None = None
 ) -> EffectSizes:
-    r"""Effect sizes of paired differences, with intervals.
+    r"""Effect sizes of paired differences, with intervals, all from the same resamples.
 
-    :math:`d_z = \bar x / s` and its BCa bootstrap interval over prompts, under the resamples of
+    The mean; :math:`d_z = \bar x / s` and its BCa bootstrap interval over prompts, under the resamples of
     `bootstrap_interval`; the probability of superiority with Wilson's interval, its size that of n prompts
     (fewer than n effective ones are never assumed; ties only narrow it).
 
@@ -225,26 +221,29 @@ def effect_sizes(
     if not 0 < level < 1:
         raise ValueError(f"level: expected a number between 0 and 1, got {level}")
     n, mean, sd = moments(values)
-    reason = undefined(values)
-    defined = reason == ""
+    mean_reason = undefined(values)
+    defined = mean_reason == ""
     with np.errstate(invalid="ignore", divide="ignore"):
         d_z = np.where(defined, mean / np.where(sd > 0, sd, np.nan), np.nan)
-    low, high = np.full((2, values.shape[1]), np.nan)
-    two = defined & (n == 2)
-    reason[two] = TWO_PROMPTS  # leaving one out leaves no standard deviation
-    if len(values) > 2:
-        counts = resample_counts(len(values), resamples, seed)
-        for block in column_blocks(values.shape[1], chunk, rows=max(resamples, len(values))):
-            columns = np.flatnonzero(defined[block] & ~two[block]) + block.start
-            if len(columns):
-                low[columns], high[columns], reason[columns] = _d_z_ends(
-                    values[:, columns], d_z[columns], mean[columns], counts, level
-                )
+    low, high, ruled_out, d_low, d_high = np.full((5, values.shape[1]), np.nan)
+    reason = mean_reason.copy()
+    counts = resample_counts(len(values), resamples, seed) if defined.any() else None
+    for block in column_blocks(values.shape[1], chunk, rows=max(resamples, len(values))):
+        place = np.flatnonzero(defined[block]) + block.start
+        if len(place):
+            part = values[:, place]
+            drawn = resampled_deviations(part, mean[place], counts)
+            own = mean[place], sd[place] / np.sqrt(n[place]), n[place]
+            draws = studentized(*drawn)
+            low[place], high[place] = studentized_ends(draws, *own, level, outer=True)
+            ruled_out[place] = np.abs(studentized_ends(draws, *own, 2 * level - 1, outer=True)).max(axis=0)
+            ends = _d_z_ends(part, d_z[place], mean[place], drawn, level)
+            d_low[place], d_high[place], reason[place] = ends
     factor = hedges_factor(n)
     superiority, below, above = _superiority(values, n, level)
     return EffectSizes(
-        *(d_z, low, high, d_z * factor, low * factor, high * factor),
-        *(superiority, below, above, n, reason, level, resamples, seed),
+        *(mean, low, high, ruled_out, d_z, d_low, d_high, d_z * factor, d_low * factor, d_high * factor),
+        *(superiority, below, above, n, mean_reason, reason, level, resamples, seed),
     )
 
 
@@ -273,32 +272,33 @@ def wilson_interval(
     return np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)
 
 
-def _d_z_ends(values, d_z, mean, counts, level) -> tuple[NDArray, NDArray, NDArray]:
-    """BCa ends of d_z and why they are NaN; sums under all resamples at once."""
-    first, spread, drawn = resampled_deviations(values, mean, counts)
+def _d_z_ends(values, d_z, mean, drawn, level) -> tuple[NDArray, NDArray, NDArray]:
+    """BCa ends of d_z and why they are NaN."""
+    first, spread, rows = drawn
     with np.errstate(invalid="ignore", divide="ignore"):
-        draws = (mean + first / drawn) / np.sqrt(spread / (drawn - 1))
+        draws = (mean + first / rows) / np.sqrt(spread / (rows - 1))
         probabilities = bca_probabilities(draws, d_z, _d_z_acceleration(values, mean), level)
         draws.sort(axis=0)
         low, high = (column_quantiles(draws, p) for p in probabilities)
     reason = np.where(np.isnan(low) | np.isnan(high), ONE_SIDED, "").astype(object)
+    reason[(~np.isnan(values)).sum(axis=0) == 2] = TWO_PROMPTS  # leaving one out leaves no standard deviation
+    low, high = (np.where(reason == "", end, np.nan) for end in (low, high))
     return low, high, reason
 
 
 def _d_z_acceleration(values: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
     """Jackknife acceleration of d_z from the values with one row left out."""
-    width, missing = values.shape[1], np.isnan(values)
-    n = (~missing).sum(axis=0)
-    deviation = np.where(missing, 0.0, values - mean)
-    squares = row_sum(deviation**2, width)
-    left_mean = mean - deviation / (n - 1)
+    n = (~np.isnan(values)).sum(axis=0)
+    deviation = values - mean
+    squares = exact_sum(deviation**2)
     left_squares = squares - deviation**2 * n / (n - 1)
     rounding = 1e-12 * squares
-    left_sd = np.sqrt(np.where(left_squares > rounding, left_squares, np.nan) / (n - 2))
-    left_out = np.where(missing, np.nan, left_mean / left_sd)
+    left_out = np.sqrt(np.where(left_squares > rounding, left_squares, np.nan) / (n - 2))
+    left_out = (mean - deviation / (n - 1)) / left_out
     count = (~np.isnan(left_out)).sum(axis=0)
-    turned = row_sum(np.nan_to_num(left_out), width) / count - left_out
-    cubes, second = (row_sum(np.nan_to_num(turned) ** power, width) for power in (3, 2))
+    turned = exact_sum(left_out) / count - left_out
+    second = turned**2
+    cubes, second = exact_sum(second * turned), exact_sum(second)
     return np.where(second > 0, cubes / (6 * second**1.5), np.nan)
 
 
@@ -316,7 +316,9 @@ def equivalence_test(
 
     Null: the mean is ≤ −δ or ≥ δ. ``t``: Student's t of :math:`\bar x \mp \delta`. ``sign_flip``: one-sided sign
     flips of :math:`x_i \pm \delta`, exact where the differences lie symmetrically about their mean. ``bootstrap``:
-    studentized; the p-value is where ±δ stands among the resampled t, (1 + #) / (1 + resamples).
+    studentized; the p-value is where ±δ stands among the resampled t, (1 + #) / (1 + resamples). ``envelope``: the
+    larger of the p-values of ``t`` and ``bootstrap``, so that it claims where the interval of that name lies within
+    ±δ; it keeps its level with skewed differences too.
 
     Parameters
     ----------
@@ -324,7 +326,7 @@ def equivalence_test(
         Paired differences; NaN where there is none.
     delta : float
         Above 0, in the units of the values: chosen before the data are seen.
-    method : {"t", "sign_flip", "bootstrap"}
+    method : {"t", "sign_flip", "bootstrap", "envelope"}
     alpha : float
         Of the interval of level 1 − 2α that is returned beside the p-value.
     permutations, resamples, seed : int
@@ -359,16 +361,17 @@ def equivalence_test(
         with np.errstate(invalid="ignore", divide="ignore"):
             error = sd / np.sqrt(n)
             t_above, t_below = (mean + delta) / error, (mean - delta) / error
-            if method == "t":
-                p_value = np.maximum(special.stdtr(n - 1, -t_above), special.stdtr(n - 1, t_below))
-            else:
-                interval = bootstrap_interval(
-                    values, method="studentized", level=level, resamples=resamples, seed=seed
-                )
-                t_draws = studentized_draws(values, resample_counts(len(values), resamples, seed))
-                count = (~np.isnan(t_draws)).sum(axis=0)
-                tails = ((t_draws >= t_above).sum(axis=0), (t_draws <= t_below).sum(axis=0))
-                p_value = (1 + np.maximum(*tails)) / (1 + count)
+            p_value = np.maximum(special.stdtr(n - 1, -t_above), special.stdtr(n - 1, t_below))
+            if method != "t":
+                drawn = resampled_deviations(values, mean, resample_counts(len(values), resamples, seed))
+                draws = studentized(*drawn)
+                count = (~np.isnan(draws)).sum(axis=0)
+                tails = ((draws >= t_above).sum(axis=0), (draws <= t_below).sum(axis=0))
+                resampled = (1 + np.maximum(*tails)) / (1 + count)
+                p_value = resampled if method == "bootstrap" else np.maximum(p_value, resampled)
+                low, high = studentized_ends(draws, mean, error, n, level, outer=method == "envelope")
+                low, high = (np.where(defined, end, np.nan) for end in (low, high))
+                interval = Interval(mean, low, high, n, interval.reason, level, resamples, seed, method)
     p_value = np.where(defined, p_value, np.nan)
     smallest = np.maximum(np.abs(interval.low), np.abs(interval.high))
     return Equivalence(

@@ -3,15 +3,16 @@
 Sums are exact: each column is rounded to whole multiples of a power of two so small that the sum over all rows still
 fits a float64 (`on_grid`; with 24 rows the rounding is 1e-14 of the largest value, with 51,000 it is 1e-11). A
 result then depends on the data and the seed alone, to the last bit: not on blocks, threads or the BLAS. Ties in a
-permutation test are ties for the same reason. Where a sum cannot be exact (cubes), rows are added one after the other.
+permutation test are ties for the same reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 BLOCK = 256  # resamples or flips drawn at a time; part of the definition: another value draws other numbers
 CHUNK_BYTES = 96 * 2**20  # working memory; no result depends on it
@@ -45,11 +46,19 @@ def on_grid(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
     >>> int(exponent[0]), (whole[:, 0] / 2**50).tolist()
     (-52, [3.0, -2.0])
     """
-    present = np.where(np.isnan(values), 0.0, values)
-    bits = 53 - int(np.ceil(np.log2(max(len(values), 2))))
-    largest = np.abs(present).max(axis=0, initial=0.0)
-    exponent = np.frexp(largest)[1].astype(np.int64) - bits
-    return np.rint(np.ldexp(present, -exponent)), exponent
+    whole = np.array(values, np.float64)
+    np.copyto(whole, 0.0, where=np.isnan(whole))
+    bits = 53 - int(np.ceil(np.log2(max(len(whole), 2))))
+    largest = np.maximum(whole.max(axis=0, initial=0.0), -whole.min(axis=0, initial=0.0))
+    exponent = np.maximum(np.frexp(largest)[1].astype(np.int64) - bits, -1000)  # below 1e-290 is nothing
+    whole *= np.ldexp(1.0, -exponent)
+    return np.rint(whole, out=whole), exponent
+
+
+def exact_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum over rows, NaN left out, in whatever order it is done; see `on_grid` for the rounding."""
+    whole, exponent = on_grid(values)
+    return np.ldexp(whole.sum(axis=0), exponent)
 
 
 def matrix(values: ArrayLike) -> NDArray[np.float64]:
@@ -72,6 +81,22 @@ def undefined(values: NDArray[np.float64]) -> NDArray[np.object_]:
     return reason
 
 
+def moments(
+    values: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Number, mean and standard deviation (n − 1) of each column, NaN left out."""
+    n = (~np.isnan(values)).sum(axis=0)
+    mean, sd = np.empty((2, values.shape[1]))
+    for block in column_blocks(values.shape[1], None, rows=len(values)):
+        part, count = values[:, block], n[block]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            whole, exponent = on_grid(part)
+            mean[block] = np.ldexp(whole.sum(axis=0) / count, exponent)
+            squares = exact_sum((part - mean[block]) ** 2)
+            sd[block] = np.sqrt(squares / np.where(count > 1, count - 1, np.nan))
+    return n, mean, sd
+
+
 def resample_counts(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
     """How often each of n rows is drawn in each resample, shape (resamples, n)."""
     rng = np.random.default_rng([seed, BOOTSTRAP_STREAM])
@@ -83,16 +108,27 @@ def resample_counts(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
     return counts
 
 
-def sign_blocks(n: int, total: int, exact: bool, seed: int) -> Iterator[NDArray[np.float64]]:
-    """Yield rows of n signs, -1 or 1, in blocks: every combination, or drawn ones."""
-    rng = np.random.default_rng([seed, FLIP_STREAM])
+def sign_blocks(n: int, total: int, exact: bool, seed: int) -> list[NDArray[np.uint8]]:
+    """Which of n rows keep their sign: blocks of flips, every combination or drawn ones, eight to a byte."""
+    rng, blocks = np.random.default_rng([seed, FLIP_STREAM]), []
     for start in range(0, total, BLOCK):
         rows = min(BLOCK, total - start)
         if exact:
             ones = np.arange(start, start + rows)[:, None] >> np.arange(n) & 1
         else:
             ones = rng.integers(0, 2, (rows, n), dtype=np.int8)
-        yield 2.0 * ones - 1.0
+        blocks.append(np.packbits(ones.astype(bool), axis=1))
+    return blocks
+
+
+def flipped_sums(
+    blocks: list[NDArray[np.uint8]], whole: NDArray[np.float64]
+) -> Iterator[NDArray[np.float64]]:
+    """Sums over rows of whole numbers under every flip, a block at a time, shape (flips, n_columns)."""
+    total = whole.sum(axis=0)
+    for packed in blocks:
+        kept = np.unpackbits(packed, axis=1, count=len(whole)).astype(np.float64)
+        yield 2.0 * (kept @ whole) - total
 
 
 def product(counts: NDArray, columns: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -107,14 +143,6 @@ def column_blocks(n_columns: int, chunk: int | None, rows: int) -> Iterator[slic
     chunk = chunk or max(1, CHUNK_BYTES // (8 * max(rows, 1)))
     for start in range(0, n_columns, chunk):
         yield slice(start, min(start + chunk, n_columns))
-
-
-def row_sum(rows: Iterable[NDArray[np.float64]], n_columns: int) -> NDArray[np.float64]:
-    """Add rows one after the other: numpy's own order of summation depends on the number of columns."""
-    total = np.zeros(n_columns)
-    for row in rows:
-        total += row
-    return total
 
 
 def rows_drawn(values: NDArray[np.float64], counts: NDArray[np.uint16]) -> NDArray[np.float64] | float:
@@ -147,12 +175,11 @@ def resampled_deviations(
         return first, np.where(spread > rounding, spread, np.nan), drawn
 
 
-def studentized_draws(values: NDArray[np.float64], counts: NDArray[np.uint16]) -> NDArray[np.float64]:
-    """Deviation of each resample's mean in units of its own standard error; NaN where that is 0."""
-    whole, exponent = on_grid(values)
+def studentized(
+    first: NDArray[np.float64], spread: NDArray[np.float64], drawn: NDArray[np.float64] | float
+) -> NDArray[np.float64]:
+    """Deviation of each resample's mean in units of its own standard error, from `resampled_deviations`."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.ldexp(whole.sum(axis=0) / (~np.isnan(values)).sum(axis=0), exponent)
-        first, spread, drawn = resampled_deviations(values, mean, counts)
         return first / np.sqrt(spread * drawn / (drawn - 1))
 
 
@@ -182,3 +209,32 @@ def column_quantiles(
     with np.errstate(invalid="ignore"):
         value = low + (high - low) * (place - below)
     return np.where((count > 0) & ~np.isnan(probability), value, np.nan)
+
+
+def studentized_ends(
+    draws: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    error: NDArray[np.float64],
+    n: NDArray[np.int64],
+    level: float,
+    *,
+    outer: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Ends of the studentized interval; with `outer` at each end the outer one of it and Student's t.
+
+    Parameters
+    ----------
+    draws : ndarray of float64, shape (resamples, n_columns)
+        See `studentized`; sorted in place.
+    mean, error : ndarray of float64, shape (n_columns,)
+        Mean and standard error of the data.
+    n : ndarray of int64, shape (n_columns,)
+    level : float
+    outer : bool
+    """
+    draws.sort(axis=0)
+    ends = []
+    for tail, side in (((1 + level) / 2, np.fmin), ((1 - level) / 2, np.fmax)):
+        end = mean - error * column_quantiles(draws, np.full(len(n), tail))
+        ends.append(side(end, mean - error * special.stdtrit(n - 1, tail)) if outer else end)
+    return tuple(ends)

@@ -13,7 +13,6 @@ it. `analysis.paired` has what is built on top: effect sizes, equivalence, adjus
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,16 +20,20 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from analysis.resampling import (
+    BLOCK,
     column_blocks,
     column_quantiles,
+    exact_sum,
+    flipped_sums,
     matrix,
     on_grid,
     product,
     resample_counts,
-    row_sum,
+    resampled_deviations,
     rows_drawn,
     sign_blocks,
-    studentized_draws,
+    studentized,
+    studentized_ends,
     undefined,
 )
 
@@ -38,7 +41,7 @@ __all__ = [
     *("CONSTANT", "METHODS", "NOTHING", "ONE_PROMPT", "ONE_SIDED"),
     *("Interval", "SignFlips", "bca_probabilities", "bootstrap_interval", "on_grid", "sign_flip_test"),
 ]
-METHODS = ("percentile", "expanded", "bca", "studentized")
+METHODS = ("percentile", "expanded", "bca", "studentized", "envelope")
 ALTERNATIVES = ("two-sided", "greater", "less")
 ONE_SIDED = "all resamples lie on one side of the value"
 
@@ -119,14 +122,16 @@ def bootstrap_interval(
     quantiles over b; ``expanded`` takes the probabilities :math:`\Phi(\pm t_{n-1} \sqrt{n/(n-1)})` instead, since
     with few prompts the resamples vary too little; ``bca`` moves these probabilities by bias and acceleration
     (`bca_probabilities`); ``studentized`` takes the quantiles of
-    :math:`(\bar x^{(b)} - \bar x) / \mathrm{se}^{(b)}` and turns them round at the mean.
-    With few prompts ``percentile`` and ``bca`` are short.
+    :math:`(\bar x^{(b)} - \bar x) / \mathrm{se}^{(b)}` and turns them round at the mean; ``envelope`` takes at each
+    end the outer one of ``studentized`` and Student's t. Student's t is short where the values are skewed,
+    ``studentized`` where they have heavy tails, ``percentile`` and ``bca`` wherever prompts are few; the envelope
+    covers in all of these (docs/statistics.md) and is what the tables of gaps show.
 
     Parameters
     ----------
     values : array_like of float, shape (n_prompts, n_columns)
         NaN where a prompt has no value in a column; it is left out of that column alone.
-    method : {"percentile", "expanded", "bca", "studentized"}
+    method : {"percentile", "expanded", "bca", "studentized", "envelope"}
     level : float
         Between 0 and 1.
     resamples : int
@@ -149,7 +154,7 @@ def bootstrap_interval(
     Source
     ------
     Efron and Tibshirani 1993, chapters 12 to 14; Hesterberg 2015 for ``expanded``; `scipy.stats.bootstrap` has
-    percentile and BCa.
+    percentile and BCa. ``envelope`` is ours.
 
     Examples
     --------
@@ -198,12 +203,12 @@ def _ends(
     reason = np.full(values.shape[1], "", dtype=object)
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = whole.sum(axis=0) / n
-        if method == "studentized":
-            draws = studentized_draws(values, counts)
-            draws.sort(axis=0)
-            error = np.sqrt(_row_squares(values - np.ldexp(centre, exponent)) / (n * (n - 1)))
-            quantiles = [column_quantiles(draws, np.full(len(n), tail)) for tail in reversed(tails)]
-            return np.ldexp(centre, exponent) - error * np.array(quantiles), reason
+        if method in ("studentized", "envelope"):
+            mean = np.ldexp(centre, exponent)
+            error = np.sqrt(exact_sum((values - mean) ** 2) / (n * (n - 1)))
+            draws = studentized(*resampled_deviations(values, mean, counts))
+            ends = studentized_ends(draws, mean, error, n, level, outer=method == "envelope")
+            return np.array(ends), reason
         means = product(counts, whole) / rows_drawn(
             values, counts
         )  # NaN where only missing prompts are drawn
@@ -221,17 +226,13 @@ def _ends(
     return np.ldexp(ends, exponent), reason
 
 
-def _row_squares(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return row_sum((np.where(np.isnan(row), 0.0, row) ** 2 for row in values), values.shape[1])
-
-
 def _acceleration(deviation: NDArray[np.float64]) -> NDArray[np.float64]:
     r""":math:`\sum_i d_i^3 / 6 (\sum_i d_i^2)^{3/2}` of each column of deviations, the jackknife's for a mean."""
     scale = np.abs(deviation).max(axis=0, initial=0.0)
     scale[scale == 0] = 1.0
     deviation = deviation / scale
-    cubes = row_sum((row**3 for row in deviation), deviation.shape[1])
-    squares = row_sum((row**2 for row in deviation), deviation.shape[1])
+    squares = deviation**2
+    cubes, squares = exact_sum(squares * deviation), exact_sum(squares)
     with np.errstate(invalid="ignore", divide="ignore"):
         return cubes / (6 * squares**1.5)
 
@@ -353,16 +354,17 @@ def sign_flip_test(
     turn = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}[alternative]
     p_value, p_adjusted, observed = np.full((3, width), np.nan)
     largest, extra = np.full(total, -np.inf), 0 if exact else 1
-    for block in column_blocks(width, chunk, rows=max(rows, 256)):
+    signs = sign_blocks(rows, total, exact, seed)
+    for block in column_blocks(width, chunk, rows=max(rows, BLOCK)):
         part = values[:, block]
         n[block], reason[block] = (~np.isnan(part)).sum(axis=0), undefined(part)
         columns = np.flatnonzero(reason[block] == "")
         if not len(columns):
             continue
         whole = on_grid(part[:, columns])[0]
-        sums, norm = turn(whole.sum(axis=0)), np.sqrt(_row_squares(whole))
+        sums, norm = turn(whole.sum(axis=0)), np.sqrt(exact_sum(whole**2))
         reached, done = np.zeros(len(columns), np.int64), 0
-        for flipped in _flipped_sums(whole, total, exact, seed):
+        for flipped in flipped_sums(signs, whole):
             flipped = turn(flipped)
             reached += (flipped >= sums).sum(axis=0)
             span = slice(done, done + len(flipped))
@@ -374,11 +376,3 @@ def sign_flip_test(
     exceeded = total - np.searchsorted(np.sort(largest), observed[defined], side="left")
     p_adjusted[defined] = (exceeded + extra) / (total + extra)
     return SignFlips(p_value, p_adjusted, n, reason, exact, total, seed)
-
-
-def _flipped_sums(
-    whole: NDArray[np.float64], total: int, exact: bool, seed: int
-) -> Iterator[NDArray[np.float64]]:
-    """Sums over rows under the same flips for every block of columns."""
-    for signs in sign_blocks(len(whole), total, exact, seed):
-        yield signs @ whole

@@ -7,6 +7,7 @@ from scipy import stats
 from analysis import resampling
 from analysis.multiplicity import adjust_p_values
 from analysis.paired import (
+    EQUIVALENCE_METHODS,
     TWO_PROMPTS,
     effect_sizes,
     equivalence_test,
@@ -15,7 +16,7 @@ from analysis.paired import (
     student_interval,
 )
 from analysis.resampling import resample_counts
-from analysis.statistics import ONE_SIDED, bootstrap_interval, sign_flip_test
+from analysis.statistics import METHODS, ONE_SIDED, bootstrap_interval, sign_flip_test
 
 
 def skewed(n=20, c=4, seed=0):
@@ -68,7 +69,7 @@ def test_studentized_by_a_plain_loop_over_the_same_resamples():
         assert result.low[c] < np.nanmean(x) < result.high[c]
 
 
-@pytest.mark.parametrize("method", ["percentile", "expanded", "bca", "studentized"])
+@pytest.mark.parametrize("method", METHODS)
 def test_no_method_depends_on_blocks_neighbours_or_missing_rows(method, monkeypatch):
     values = skewed(12, 11)
     values[2, 4] = np.nan
@@ -95,6 +96,35 @@ def test_expanded_probabilities_give_students_interval_of_a_normal_bootstrap():
     np.testing.assert_allclose([wide.low, wide.high], [student.low, student.high], atol=0.04)
     short = bootstrap_interval(values, resamples=40000, seed=1)
     assert (wide.low < short.low).all() and (wide.high > short.high).all() and n == wide.n[0]
+
+
+def test_the_envelope_is_the_outer_one_at_each_end_and_the_one_of_effect_sizes():
+    values = skewed(10, 6)
+    values[2, 1] = np.nan
+    t, studentized = student_interval(values), bootstrap_interval(values, method="studentized", seed=3)
+    found = bootstrap_interval(values, method="envelope", seed=3)
+    np.testing.assert_allclose(found.low, np.minimum(t.low, studentized.low), rtol=1e-12)
+    np.testing.assert_allclose(found.high, np.maximum(t.high, studentized.high), rtol=1e-12)
+    assert (found.low < studentized.low).any() and (found.high > t.high).any()
+    sizes = effect_sizes(values, seed=3)
+    assert (
+        sizes.mean_low.tobytes() == found.low.tobytes() and sizes.mean_high.tobytes() == found.high.tobytes()
+    )
+    ninety = bootstrap_interval(values, method="envelope", seed=3, level=0.9)
+    np.testing.assert_array_equal(sizes.ruled_out, np.maximum(abs(ninety.low), abs(ninety.high)))
+
+
+def test_equivalence_by_the_envelope_claims_where_its_interval_lies_within_the_bounds():
+    values = np.random.default_rng(6).exponential(1, (60, 40)) - np.linspace(0.5, 1.5, 40)
+    result = equivalence_test(values, 0.5, method="envelope")
+    within = (result.low > -0.5) & (result.high < 0.5)
+    assert (
+        0 < within.sum() < 40 and (within == (result.p_value < 0.05)).mean() > 0.95
+    )  # but for interpolation
+    sizes = effect_sizes(values)
+    np.testing.assert_array_equal(sizes.ruled_out, result.smallest)
+    others = [equivalence_test(values, 0.5, method=method).p_value for method in ("t", "bootstrap")]
+    np.testing.assert_array_equal(result.p_value, np.maximum(*others))
 
 
 def test_student_interval_is_that_of_scipy():
@@ -195,7 +225,7 @@ def test_constant_columns_have_no_effect_size():
     assert np.isnan(result.d_z[0]) and result.reason[0] == "the same value in every prompt"
     assert result.d_z[1] == pytest.approx(1.5 / np.sqrt(0.5))
     assert np.isnan(result.d_z_low[1]) and result.reason[1] == TWO_PROMPTS
-    for method in ("t", "sign_flip", "bootstrap"):
+    for method in EQUIVALENCE_METHODS:
         assert np.isnan(equivalence_test([[2.0], [2.0]], 1, method=method).p_value[0])
 
 

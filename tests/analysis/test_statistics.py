@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 from analysis import resampling
-from analysis.statistics import bootstrap_interval, on_grid, sign_flip_test
+from analysis.paired import effect_sizes, equivalence_test
+from analysis.statistics import METHODS, bootstrap_interval, on_grid, sign_flip_test
 
 
 def columns(n=20, c=6, seed=0, shift=0.4):
@@ -149,12 +150,16 @@ def test_results_do_not_depend_on_chunks_or_working_memory(n, monkeypatch):
 
 def test_results_do_not_depend_on_threads():
     threadpoolctl = pytest.importorskip("threadpoolctl")
-    values = columns(60, 400)
+    values = columns(300, 200)  # large enough for the BLAS to share it out
     results = []
     for threads in (1, 2):
         with threadpoolctl.threadpool_limits(threads):
-            results.append((bootstrap_interval(values), sign_flip_test(values, permutations=2000)))
-    assert same(results[0][0], results[1][0]) and same(results[0][1], results[1][1])
+            results.append((
+                *(bootstrap_interval(values, method=method, resamples=600) for method in METHODS),
+                *(sign_flip_test(values, permutations=600), effect_sizes(values, resamples=600)),
+                equivalence_test(values, 0.5, method="envelope", resamples=600),
+            ))  # fmt: skip
+    assert all(same(one, two) for one, two in zip(*results))
 
 
 def test_an_interval_does_not_depend_on_its_neighbours():
