@@ -269,8 +269,8 @@ def _head(pen: _Pen, wears: dict[str, str], skin: str, hair: str, long_hair: boo
         pen.rect("hat", -6, -5, 5, 0)
 
 
-def draw(scene: Scene) -> np.ndarray:
-    """Draw a scene.
+def draw(scene: Scene, figures: bool = True) -> np.ndarray:
+    """Draw a scene, or what it is without its figures.
 
     Returns
     -------
@@ -298,7 +298,7 @@ def draw(scene: Scene) -> np.ndarray:
     raised = kinds["held"][1] if "held" in kinds else None
     lift = {"jump": -2, "sit": 4}.get(scene.pose, 0) - (4 if "wide" in kinds and not lying else 0)
     places = [(centre - 11, -1), (centre + 11, 1)] if scene.plural else [(centre, 0)]
-    for x, sign in places:
+    for x, sign in places if figures else ():
         if lying:
             pen = _Pen(canvas, 7 + dx, 42 + dy, lying=True)
         else:
