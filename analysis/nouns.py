@@ -88,7 +88,7 @@ def nouns(
     if compounds:
         found = _joined(text, found)
     human = human_lemmas(backend=backend) if human is None else human
-    return [replace(noun, human=_head(noun.lemma) in human) for noun in found]
+    return [replace(noun, human=head(noun.lemma) in human) for noun in found]
 
 
 def lemma(name: str, *, backend: str = "lemminflect") -> str:
@@ -109,6 +109,11 @@ def lemma(name: str, *, backend: str = "lemminflect") -> str:
     return " ".join([*words[:-1], _lemma(words[-1], backend)]) if words else ""
 
 
+def head(name: str) -> str:
+    """Return the last word of a phrase: what it is a kind of."""
+    return name.rsplit(" ", 1)[-1]
+
+
 def human_lemmas(words: Iterable[str] = (), *, backend: str = "lemminflect") -> frozenset[str]:
     """Return the lemmas that refer to humans.
 
@@ -121,7 +126,7 @@ def human_lemmas(words: Iterable[str] = (), *, backend: str = "lemminflect") -> 
     (True, True)
     """
     listed = read_table("wu2025_table2_human_words", ["word"])["word"]
-    return frozenset(_head(lemma(word, backend=backend)) for word in (*listed, *DEFINITION_2, *words) if word)
+    return frozenset(head(lemma(word, backend=backend)) for word in (*listed, *DEFINITION_2, *words) if word)
 
 
 def noun_table(
@@ -185,10 +190,6 @@ def word_spans(prompt: str, words: Sequence[str] | None) -> list[tuple[int, int]
 def _require(backend: str) -> None:
     if backend not in BACKENDS:
         raise ValueError(f"backend: expected one of {', '.join(BACKENDS)}, got {backend!r}")
-
-
-def _head(name: str) -> str:
-    return name.rsplit(" ", 1)[-1]
 
 
 @lru_cache(maxsize=4096)
