@@ -1,0 +1,190 @@
+"""The paper's tables as LaTeX, in its layout (booktabs), from the tidy tables of `analysis.paper_tables`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+
+from analysis.dependency import GROUPS
+from analysis.paper_tables import ALL, LEFT_OUT, Comparison
+
+DASH = "--"
+
+
+def latex(
+    caption: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]], name: str, note: str = ""
+) -> str:
+    """Return one table; the cells are LaTeX already.
+
+    Parameters
+    ----------
+    caption : str
+        Plain text, as `columns`, the rows' names and `note`.
+    columns : sequence of str
+        Over the cells; the names' column has no head.
+    rows : iterable of (str, sequence of str)
+    name : str
+        Of the table, for its label.
+    note : str
+        Under the table.
+    """
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        "\\begin{table}[t]",
+        "\\centering",
+        f"\\caption{{{escaped(caption)}}}",
+        f"\\label{{tab:{name}}}",
+        f"\\begin{{tabular}}{{l{'r' * len(columns)}}}",
+        "\\toprule",
+        " & ".join(["", *map(escaped, columns)]) + " \\\\",
+        "\\midrule",
+        *(" & ".join([escaped(head), *cells]) + " \\\\" for head, cells in rows),
+        "\\bottomrule",
+        "\\end{tabular}",
+    ]
+    if note:
+        lines.append(f"\\par\\smallskip\\footnotesize {escaped(note)}")
+    return "\n".join([*lines, "\\end{table}", ""])
+
+
+def escaped(text: str) -> str:
+    """Plain text for LaTeX.
+
+    Examples
+    --------
+    >>> escaped("50 % of a_b & c")
+    '50 \\\\% of a\\\\_b \\\\& c'
+    """
+    marks = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+    marks |= {mark: f"\\{mark}" for mark in "&%$#_{}"}
+    return "".join(marks.get(letter, letter) for letter in str(text))
+
+
+def number(value: float, digits: int) -> str:
+    """A number of so many decimals; a dash where there is none."""
+    return DASH if pd.isna(value) else f"{value:.{digits}f}"
+
+
+def p_value(value: float) -> str:
+    """A p-value as the paper prints it.
+
+    Examples
+    --------
+    >>> [p_value(value) for value in (3e-9, 0.00012, 0.5673, 1.0, float("nan"))]
+    ['$<10^{-5}$', '$1.2 \\\\times 10^{-4}$', '0.567', '1.000', '--']
+    """
+    if pd.isna(value):
+        return DASH
+    if value < 1e-5:
+        return "$<10^{-5}$"
+    if value < 1e-3:
+        power = math.floor(math.log10(value))
+        return f"${value / 10**power:.1f} \\times 10^{{{power}}}$"
+    return f"{value:.3f}"
+
+
+def _pretty(group: str) -> str:
+    return group.replace("_", " ").capitalize()
+
+
+def similarity_table(table06: pd.DataFrame, chosen: Comparison, model: str, data: str) -> str:
+    """Table 6: co-occurrence similarity of the reference with every other indicator."""
+    own = table06[table06["individuals"] == LEFT_OUT].set_index(["first", "second"])["value"]
+    pairs = [(chosen.reference, other) for other in chosen.names if other != chosen.reference]
+    rows = [(f"({', '.join(pair)})", [number(own.get(pair, math.nan), 3)]) for pair in pairs]
+    caption = f"Co-occurrence similarity on {model}."
+    return latex(caption, [data], rows, "cooccurrence-similarity", "Individuals left out.")
+
+
+def chi_square_table(table07: pd.DataFrame, chosen: Comparison, model: str, data: str) -> str:
+    """Tables 7 to 9: p-values of the chi-square tests by group."""
+    own = table07[table07["individuals"] == LEFT_OUT].set_index(["group", "comparison"])["p_value"]
+    triplet = chosen.sets[-1] if len(chosen.sets[-1]) > 2 else None
+    rows = [
+        (
+            ("Triplet" if len(names) == 3 else "All") if names == triplet else f"({', '.join(names)})",
+            [p_value(own.get((group, "-".join(names)), math.nan)) for group in (ALL, *GROUPS)],
+        )
+        for names in chosen.sets
+    ]
+    note = (
+        "Individuals left out. Detections are counted as independent, which those of one image and of one triplet "
+        "are not: see table_tests.csv for tests that hold, and the warnings in table07_chi_square.csv."
+    )
+    heads = ["All objects", *map(_pretty, GROUPS)]
+    return latex(
+        f"Chi-square test on dependency groups in {data} on {model}.", heads, rows, "chi-square", note
+    )
+
+
+def presence_table(table11: pd.DataFrame, model: str, data: str) -> str:
+    """Table 11: percent of the images that hold a group."""
+    caption = (
+        f"The proportion of images containing the dependency groups to all the images on {model}, in percent."
+    )
+    return latex(caption, list(map(_pretty, GROUPS)), _by_indicator(table11, "percent_of_images", GROUPS, 2, data),
+                 "group-presence")  # fmt: skip
+
+
+def amounts_table(table12: pd.DataFrame, model: str, data: str) -> str:
+    """Table 12: distinct objects of each group, and distinct nouns."""
+    kinds = (*GROUPS, "nouns")
+    caption = f"Amount of individual objects in each dependency group and nouns in prompts on {model}."
+    return latex(
+        caption, list(map(_pretty, kinds)), _by_indicator(table12, "amount", kinds, 0, data), "amounts"
+    )
+
+
+def _by_indicator(table: pd.DataFrame, column: str, kinds: Sequence[str], digits: int, data: str):
+    cells = table.set_index(["indicator", "group"])[column]
+    for name in dict.fromkeys(table["indicator"]):
+        label = data if name == ALL else f"{data}: {name}"
+        yield label, [number(cells[name, kind], digits) for kind in kinds]
+
+
+def intersection_table(table13: pd.DataFrame, model: str, data: str) -> str:
+    """Table 13: what the groups have in common."""
+    kinds = (*GROUPS, "nouns")
+    cells = table13.set_index(["over_group", "group"])["percent"]
+    rows = [
+        (f"Over {_pretty(over).lower()}", [number(cells[over, kind], 2) for kind in kinds]) for over in kinds
+    ]
+    caption = (
+        f"Intersection ratio of individual objects among dependency groups and nouns in the prompts of {data} on "
+        f"{model}, in percent."
+    )
+    return latex(caption, list(map(_pretty, kinds)), rows, "group-intersection")
+
+
+def score_table(
+    scores: pd.DataFrame, contrast: tuple[str, str], group: str, name: str, model: str, data: str
+) -> str:
+    """Figures 4, 7 and 8 as a table: the objects that lean most to either side."""
+    first, second = contrast
+    own = scores[(scores["group"] == group) & (scores["first"] == second) & (scores["second"] == first)]
+    own = own[own["top"] != ""].sort_values(["bias_score", "object"], ascending=[False, True])
+    rows = [
+        (row.object, [number(row.bias_score, 2), f"{row.count_first}", f"{row.count_second}"])
+        for row in own.itertuples()
+    ]
+    what = "all objects" if group == ALL else f"{_pretty(group).lower()} objects"
+    caption = f"Bias scores of {what} in {data} on {model}: 1 is an object of {first} prompts only, 0 of {second} ones."
+    return latex(caption, ["Bias score", f"C({second})", f"C({first})"], rows, name, "Individuals left out.")
+
+
+def frequent_table(figure06: pd.DataFrame, model: str, data: str) -> str:
+    """Figure 6 as a table: the most frequent objects of each group."""
+    by_group = {group: list(part.itertuples()) for group, part in figure06.groupby("group", sort=False)}
+    ranks = range(int(figure06["rank"].max()) if len(figure06) else 0)
+    rows = [
+        (str(rank + 1), [
+            f"{escaped(by_group[group][rank].object)} ({by_group[group][rank].count})"
+            if rank < len(by_group.get(group, [])) else ""
+            for group in GROUPS
+        ])
+        for rank in ranks
+    ]  # fmt: skip
+    caption = f"Most frequent objects of each dependency group in {data} on {model}."
+    return latex(caption, list(map(_pretty, GROUPS)), rows, "group-objects", "Individuals left out.")
