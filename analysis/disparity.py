@@ -12,12 +12,13 @@ ours.
 
 A gap says that two prompts' representations stand at unequal distance from the reference's, no more. Two
 words that mean the same have different embeddings, so even a model without bias has gaps: the geometric part.
-Control words, interchangeable with the reference, measure it: the gap is held against 0 and against theirs.
+Control words, each interchangeable with one of the indicators, measure it: the gap is held against 0 and
+against words that mean the same (`analysis.controls`), and only the second speaks of bias.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -25,7 +26,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.controls import word_test
+from analysis.multiplicity import adjust_p_values
+from analysis.paired import effect_sizes, equivalence_test, prompt_means
 from analysis.pairs import definition, pair_name
+from analysis.resampling import moments
 from analysis.statistics import bootstrap_interval, sign_flip_test
 
 DISPARITY_COLUMNS = (
@@ -34,8 +39,12 @@ DISPARITY_COLUMNS = (
 )
 GAP_COLUMNS = (
     *("space", "site", "step", "metric", "contrast", "gap", "ci_low", "ci_high", "p_value", "p_adjusted"),
-    *("n_prompts", "n", "control_gap", "control_low", "control_high", "n_controls", "reason", "version"),
+    *("n_prompts", "n", "d_z", "d_z_low", "d_z_high", "superiority", "superiority_low", "superiority_high"),
+    *("ruled_out", "delta", "p_equivalent"),
+    *("control_gap", "control_low", "control_high", "n_controls"),
+    *("word_gap", "word_low", "word_high", "word_df", "p_control", "p_control_adjusted", "reason", "version"),
 )
+INTERVAL = "envelope"
 ROUNDING = 8 * float(np.finfo(np.float32).eps)  # similarities are stored in float32
 NO_DIFFERENCE = "no difference beyond rounding in any prompt"
 
@@ -121,7 +130,7 @@ def disparity(
     pairs : DataFrame
         With the columns of `analysis.pairs.COLUMNS`.
     level, resamples, seed
-        Of the bootstrap over prompts, see `analysis.statistics.bootstrap_interval`.
+        Of the interval over prompts, ``envelope`` of `analysis.statistics.bootstrap_interval`.
 
     Returns
     -------
@@ -148,7 +157,8 @@ def disparity(
         n_pairs, _, _, n_columns = family.values.shape
         # columns first, pairs inside, as the rows will stand
         values = family.values.transpose(1, 2, 3, 0).reshape(*family.values.shape[1:3], n_columns * n_pairs)
-        result = bootstrap_interval(_prompt_means(values), level=level, resamples=resamples, seed=seed)
+        options = {"level": level, "resamples": resamples, "seed": seed}
+        result = bootstrap_interval(prompt_means(values), method=INTERVAL, **options)
         table = family.columns.loc[np.repeat(family.columns.index, n_pairs)].reset_index(drop=True)
         table["pair"] = family.pairs * n_columns
         table["mean"], table["ci_low"], table["ci_high"] = result.mean, result.low, result.high
@@ -164,7 +174,8 @@ def gap(
     indicators: Sequence[str],
     reference: str,
     contrasts: Sequence[Sequence[str]],
-    controls: Sequence[str] = (),
+    controls: Mapping[str, str] | None = None,
+    deltas: Mapping[str, float] | None = None,
     level: float = 0.95,
     resamples: int = 2000,
     permutations: int = 10000,
@@ -177,11 +188,6 @@ def gap(
     for a contrast (a, b), with + where a higher s is nearer (cosine, SSIM) and - where a lower one is (Diff.
     Pix.). A positive gap says that the reference is nearer to a. 0 means no difference.
 
-    The controls c are words that are interchangeable with the reference. For each ordered pair of them
-    :math:`g_{c_1 c_2}`, the same mean for the contrast :math:`(c_1, c_2)`, would be 0 if similarity followed
-    meaning alone; ``control_gap`` is the largest :math:`|g_{c_1 c_2}|`, the gap that difference of wording
-    alone can make.
-
     Parameters
     ----------
     pairs : DataFrame
@@ -191,24 +197,39 @@ def gap(
     reference : str
     contrasts : sequence of (str, str)
         Indicators a and b, neither of them the reference.
-    controls : sequence of str
-        Fewer than two leave the controls NaN, with the reason.
+    controls : mapping of str to str, optional
+        For each control word the indicator with which it is interchangeable: the reference or one of a contrast.
+    deltas : mapping of str to float, optional
+        For a metric the difference δ that would matter, in its units, chosen before the data are seen.
     level, resamples, permutations, seed
-        Of the bootstrap and of the sign flips over prompts, see `analysis.statistics`. p-values are adjusted
-        by max-T over all sites and steps of one contrast in one family (space and metric).
+        Of the bootstrap and of the sign flips over prompts, see `analysis.statistics`. p-values are adjusted over
+        all sites and steps of one contrast in one family (space and metric): ``p_adjusted`` by max-T,
+        ``p_control_adjusted`` by Benjamini and Hochberg.
 
     Returns
     -------
     DataFrame
-        A row a (space, site, step, metric, contrast), with the columns `GAP_COLUMNS`, in the units of the
-        metric. ``n_prompts`` counts prompts and ``n`` single differences. Interval and p-values are NaN, with
-        a ``reason``, where there is one prompt, or the same difference in all (as at the first step, where
-        the members of a triplet share the latent).
+        A row a (space, site, step, metric, contrast), with the columns `GAP_COLUMNS`, in the units of the metric.
+
+        ``gap`` with ``ci_low``, ``ci_high`` (``envelope``), and ``p_value`` of the sign flips: is it 0?
+        ``n_prompts`` counts prompts and ``n`` single differences. ``d_z`` and ``superiority``: effect sizes, see
+        `analysis.paired.EffectSizes`. ``ruled_out``: a gap of so much or more is ruled out at 1 - level;
+        ``p_equivalent``: of the test that the gap lies within ±``delta``.
+
+        ``control_gap``: the largest absolute gap between two words that mean the same (two controls of the
+        reference, or two words of one side), with ``control_high`` and ``control_low`` for it and its negative;
+        ``n_controls`` counts control words. ``word_gap`` with its interval and ``p_control``: the gap between all
+        words of a and all words of b, and the test that it is more than the choice of words makes, see
+        `analysis.controls.word_test`; ``word_df`` is the number of words it rests on, less one a group. Where
+        neither side has a control, the reference's stand for them.
+
+        What cannot be told is NaN, with a ``reason``: where there is one prompt, or the same difference in all (as
+        at the first step, where the members of a triplet share the latent), or no control.
 
     Raises
     ------
     ValueError
-        If a contrast names the reference or no indicator.
+        If a contrast names the reference or no indicator, or a control stands for none.
 
     Examples
     --------
@@ -220,89 +241,113 @@ def gap(
     >>> pairs = pairs.assign(space="image", site="image", metric="ssim", step=-1, seed=0)
     >>> row = gap(pairs, indicators=["n", "f", "m"], reference="n", contrasts=[["m", "f"]]).iloc[0]
     >>> row["contrast"], round(row["gap"], 6), row["p_value"], row["reason"]
-    ('m-f', np.float64(0.15), np.float64(0.5), 'controls: none, two are needed')
+    ('m-f', np.float64(0.15), np.float64(0.5), 'controls: none')
     """
     for contrast in contrasts:
         if len(set(contrast)) != 2 or reference in contrast or not set(contrast) <= set(indicators):
             raise ValueError(
                 f"contrasts: expected two of {list(indicators)} other than {reference}, got {list(contrast)}"
             )
+    controls = dict(controls or {})
+    strange = {name: of for name, of in controls.items() if not {name, of} <= set(indicators) or name == of}
+    if strange:
+        raise ValueError(f"controls: expected two of {list(indicators)} each, got {strange}")
+    sampling = {"level": level, "resamples": resamples, "seed": seed}
     tables = []
     for family in families(pairs):
         sign = 1.0 if definition(family.metric).higher_is_nearer else -1.0
-        similarity = {
+        near = {
             name: sign * family.pair(reference, name, indicators) for name in indicators if name != reference
         }
-        control = _control(
-            similarity, [name for name in indicators if name in controls and name != reference]
-        )
         for first, second in contrasts:
-            single = similarity[first] - similarity[second]
-            scale = np.fmax(np.abs(similarity[first]), np.abs(similarity[second]))
-            nothing = _below_rounding(single, scale)
+            single = near[first] - near[second]
+            nothing = _below_rounding([near[first], near[second]])
             single = np.where(nothing & ~np.isnan(single), 0.0, single)
-            values = _prompt_means(single)
-            interval = bootstrap_interval(values, level=level, resamples=resamples, seed=seed)
+            values = prompt_means(single)
+            size = effect_sizes(values, **sampling)
             test = sign_flip_test(values, permutations=permutations, seed=seed)
             table = family.columns.copy()
             table["contrast"] = f"{first}-{second}"
-            table["gap"], table["ci_low"], table["ci_high"] = interval.mean, interval.low, interval.high
+            table["gap"], table["ci_low"], table["ci_high"] = size.mean, size.mean_low, size.mean_high
             table["p_value"], table["p_adjusted"] = test.p_value, test.p_adjusted
-            table["n_prompts"], table["n"] = interval.n, (~np.isnan(single)).sum(axis=(0, 1))
-            for name, column in control.items():
+            table["n_prompts"], table["n"] = size.n, (~np.isnan(single)).sum(axis=(0, 1))
+            for name in ("d_z", "superiority"):
+                for end in ("", "_low", "_high"):
+                    table[name + end] = getattr(size, name + end)
+            table["ruled_out"], table["delta"] = size.ruled_out, (deltas or {}).get(family.metric, np.nan)
+            table["p_equivalent"] = _equivalence(values, table["delta"].iloc[0], sampling)
+            reason = np.where(nothing & (size.n > 1), NO_DIFFERENCE, size.mean_reason)
+            words = [[name, *_controls_of(name, controls, (first, second))] for name in (first, second)]
+            words.append(_controls_of(reference, controls, (first, second)))
+            groups = [[near[name] for name in group] for group in words]
+            for name, column in {**_control_gap(groups), **_word_test(groups, level)}.items():
                 table[name] = column
-            reason = np.where(nothing & (interval.n > 1), NO_DIFFERENCE, interval.reason)
-            table["reason"] = [_join(*both) for both in zip(reason, control["reason"])]
+            table["reason"] = [_join(*both) for both in zip(reason, table.pop("controls"))]
             tables.append(_named(table, family, GAP_COLUMNS))
     return _stack(tables, GAP_COLUMNS)
 
 
-def _control(
-    similarity: dict[str, NDArray[np.float64]], controls: Sequence[str]
-) -> dict[str, NDArray | list]:
-    """Return the columns that speak of the controls, each of shape (n_columns,)."""
-    n_columns = next(iter(similarity.values())).shape[-1]
-    present = {name: ~np.isnan(similarity[name]).all(axis=(0, 1)) for name in controls}
-    n_controls = sum(present.values(), np.zeros(n_columns, np.int64))
+def _controls_of(name: str, controls: Mapping[str, str], contrast: tuple[str, str]) -> list[str]:
+    return [control for control, of in controls.items() if of == name and control not in contrast]
+
+
+def _equivalence(values: NDArray[np.float64], delta: float, sampling: dict) -> NDArray[np.float64]:
+    if np.isnan(delta):
+        return np.full(values.shape[1], np.nan)
+    options = {name: sampling[name] for name in ("resamples", "seed")}
+    alpha = 1 - sampling["level"]
+    return equivalence_test(values, delta, method=INTERVAL, alpha=alpha, **options).p_value
+
+
+def _control_gap(groups: Sequence[Sequence[NDArray[np.float64]]]) -> dict[str, NDArray | list]:
+    """The columns that speak of gaps between words that mean the same, each of shape (n_columns,)."""
+    n_columns = groups[0][0].shape[-1]
+    seen = [[~np.isnan(word).all(axis=(0, 1)) for word in group] for group in groups]
+    added = [*seen[0][1:], *seen[1][1:], *seen[2]]  # a contrast's own two words are no controls
+    n_controls = sum(added, np.zeros(n_columns, np.int64))
     means = [
-        _mean(_prompt_means(similarity[first] - similarity[second]), axis=0)
-        for first, second in combinations(controls, 2)
+        np.abs(moments(prompt_means(one - other))[1])
+        for group in groups
+        for one, other in combinations(group, 2)
     ]
-    if means:
-        both_ways = np.concatenate([means, np.negative(means)])
-        low, high = np.fmin.reduce(both_ways) + 0.0, np.fmax.reduce(both_ways) + 0.0  # -0.0 becomes 0.0
-    else:
-        low, high = np.full((2, n_columns), np.nan)
-    reasons = {0: "controls: none, two are needed", 1: "controls: one, two are needed"}
+    largest = np.fmax.reduce(means) if means else np.full(n_columns, np.nan)
+    only = "controls: one of the reference's, two are needed"
     reason = [
-        reasons.get(int(count), "" if np.isfinite(top) else "controls: no prompt has two")
-        for count, top in zip(n_controls, high)
-    ]
+        "" if np.isfinite(top) else "controls: none" if not count else only if count == 1 and not means
+        else "controls: no prompt has two"
+        for count, top in zip(n_controls, largest)
+    ]  # fmt: skip
     return {
-        "control_gap": high,
-        "control_low": low,
-        "control_high": high,
+        "control_gap": largest,
+        "control_low": 0.0 - largest,  # a plain minus would make -0.0 of 0
+        "control_high": largest,
         "n_controls": n_controls,
-        "reason": reason,
+        "controls": reason,
     }
 
 
-def _below_rounding(single: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Say for each column whether all differences are what float32 leaves of no difference."""
-    largest = np.abs(np.nan_to_num(single)).max(axis=(0, 1), initial=0.0)
-    return largest <= ROUNDING * np.nan_to_num(scale).max(axis=(0, 1), initial=0.0)
+def _word_test(groups: Sequence[Sequence[NDArray[np.float64]]], level: float) -> dict[str, NDArray]:
+    """The columns that hold the gap against words that mean the same, each of shape (n_columns,)."""
+    first, second, others = ([prompt_means(word) for word in group] for group in groups)
+    result = word_test(first, second, [others] if others else [], level=level)
+    nothing = _below_rounding([word for group in groups[:2] for word in group])
+    ends = {"word_low": result.low, "word_high": result.high, "p_control": result.p_value}
+    ends = {name: np.where(nothing, np.nan, value) for name, value in ends.items()}
+    return {
+        "word_gap": np.where(nothing & ~np.isnan(result.gap), 0.0, result.gap),
+        "word_df": result.freedom,
+        **ends,
+        "p_control_adjusted": adjust_p_values(ends["p_control"]),
+    }
 
 
-def _prompt_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Average (n_prompts, n_seeds, n_columns) over seeds; NaN where a prompt has none."""
-    return _mean(values, axis=1)
-
-
-def _mean(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
-    present = ~np.isnan(values)
-    total = np.where(present, values, 0.0).sum(axis=axis)
-    with np.errstate(invalid="ignore"):
-        return total / present.sum(axis=axis)
+def _below_rounding(words: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
+    """Say for each column whether all differences between words are what float32 leaves of no difference."""
+    largest, scale = (
+        np.max([np.nan_to_num(np.abs(part)).max(axis=(0, 1), initial=0.0) for part in parts], axis=0)
+        for parts in ([words[0] - word for word in words[1:]], words)
+    )
+    return largest <= ROUNDING * scale
 
 
 def _named(table: pd.DataFrame, family: Family, columns: Sequence[str]) -> pd.DataFrame:

@@ -161,11 +161,11 @@ def readable(address: str) -> str:
 
 @dataclass(frozen=True)
 class Indicator:
-    """A row of ``indicators:`` in ``triplets.yaml``: its role, its word, and whether it is a control."""
+    """A row of ``indicators:`` in ``triplets.yaml``: its role, its word, and for a control what it stands for."""
 
     name: str
     word: str
-    control: bool = False
+    control: str = ""  # the indicator with which it is interchangeable
 
 
 def indicators(config: dict) -> list[Indicator]:
@@ -173,7 +173,9 @@ def indicators(config: dict) -> list[Indicator]:
     found = []
     for name, value in config["indicators"].items():
         if isinstance(value, dict):
-            found.append(Indicator(name, value.get("word") or name, bool(value.get("control", False))))
+            control = value.get("control") or ""
+            of = config["reference"] if control is True else control
+            found.append(Indicator(name, value.get("word") or name, of))
         else:
             found.append(Indicator(name, value or name))
     return found

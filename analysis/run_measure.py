@@ -6,14 +6,18 @@ import pandas as pd
 
 from analysis.disparity import disparity, gap
 from analysis.naming import contrasts, indicators
+from analysis.object_measure import measure_objects
 from analysis.pairs import capture_pairs, concatenate, image_pairs
+from probes.errors import UserError
 from probes.store import Run
 
 
 def measure(run: Run) -> None:
     """Write ``tables/pairs``, ``tables/disparity`` and ``tables/gap`` of a generated run.
 
-    Each is written as CSV and Parquet; the same parts and configuration give the same bytes.
+    Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of objects as well
+    (`analysis.object_measure`). Each is written as CSV and Parquet; the same parts and configuration give the same
+    bytes.
 
     Raises
     ------
@@ -26,16 +30,26 @@ def measure(run: Run) -> None:
     run.write_table("pairs", pairs)
     run.write_table("disparity", disparity(pairs, **sampling))
     members = indicators(run.config)
+    deltas = options.get("equivalence") or {}
+    unknown = [name for name in deltas if name not in set(pairs["metric"])]
+    if unknown:
+        known = ", ".join(sorted(set(pairs["metric"])))
+        raise UserError(
+            f"measure.equivalence: expected metrics of this run ({known}), got `{unknown[0]}`: rename it"
+        )
     gaps = gap(
         pairs,
         indicators=[member.name for member in members],
         reference=run.config["reference"],
         contrasts=contrasts(run.config),
-        controls=[member.name for member in members if member.control],
+        controls={member.name: member.control for member in members if member.control},
+        deltas=deltas,
         permutations=options["permutations"],
         **sampling,
     )
     run.write_table("gap", gaps)
+    if run.parts("objects"):
+        measure_objects(run)
 
 
 def pair_table(run: Run) -> pd.DataFrame:

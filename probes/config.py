@@ -36,11 +36,20 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
+def _control(value: Any) -> Any:
+    if isinstance(value, (bool, str)):
+        return value
+    raise _fail(f"expected true (the reference) or the name of an indicator, got {_found(value)}@: name one")
+
+
 class Indicator(_Section):
-    """The word that stands for the person. A control is interchangeable with the reference."""
+    """The word that stands for the person. A control is interchangeable with the indicator it names.
+
+    ``true`` names the reference.
+    """
 
     word: Annotated[str, Field(min_length=1, max_length=200)]
-    control: bool = False
+    control: Annotated[bool | str, BeforeValidator(_control)] = False
 
 
 def _indicator(value: Any) -> Any:
@@ -108,6 +117,7 @@ def _auto_or_count(value: Any) -> Any:
 
 
 Positive = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Sampler(_Section):
@@ -150,13 +160,37 @@ class Observe(_Section):
 
 
 class Measure(_Section):
-    """Statistics: resamples, level of the intervals, seed, and the readout of prompt space."""
+    """Statistics: resamples, level, seed, the readout of prompt space, and differences that would matter.
+
+    ``equivalence`` gives a metric the size of a gap that would matter (``ssim: 0.02``), to be able to claim none.
+
+    For objects: ``theta`` cuts word maps into masks, a word guides an object of which it covers more than ``sigma``
+    (``sigma_human`` where both refer to humans); ``mask_words`` says whose masks can guide, ``nouns`` and ``compounds``
+    how nouns are found, and bias scores are shown of objects detected at least ``min_count`` times for a word.
+    """
 
     bootstrap: Positive = 2000
     permutations: Positive = 10000
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
     seed: Annotated[int, Field(ge=0)] = 0
     text_readout: Literal["sequence", "eos", "words"] = "sequence"
+    theta: Annotated[float, Field(ge=0, lt=1)] = 0.35
+    sigma: Share = 0.7
+    sigma_human: Share = 0.25
+    mask_words: Literal["nouns", "all"] = "nouns"
+    nouns: Literal["lemminflect", "nltk"] = "lemminflect"
+    compounds: bool = False
+    min_count: Positive = 5
+    equivalence: dict[str, Annotated[float, Field(gt=0)]] = {}
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Measure:
+        if self.sigma_human > self.sigma:
+            raise _fail(
+                f"expected at most sigma ({self.sigma}), got {self.sigma_human}: lower it",
+                at=("sigma_human",),
+            )
+        return self
 
 
 class Report(_Section):
@@ -206,6 +240,14 @@ class Config(_Section):
                 "the reference cannot be its own control: take `control` out",
                 at=("indicators", self.reference),
             )
+        for name, indicator in self.indicators.items():
+            of = indicator.control
+            own = [n for n in names if n != name and not self.indicators[n].control]
+            if isinstance(of, str) and of not in own:
+                raise _fail(
+                    f"expected true (the reference) or one of {own}, got `{of}`: name what the word can stand for",
+                    at=("indicators", name, "control"),
+                )
         self._check_contrasts(names)
         self._check_prompts(names)
         return self

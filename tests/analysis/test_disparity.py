@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 from skimage.metrics import structural_similarity
 
+from analysis.controls import word_test
 from analysis.disparity import DISPARITY_COLUMNS, GAP_COLUMNS, disparity, families, gap
 from analysis.pairs import COLUMNS, capture_pairs, concatenate, definition, image_pairs, space
 from analysis.run_measure import measure, pair_table
@@ -21,7 +22,7 @@ OPTIONS = {
     "indicators": NAMES,
     "reference": "neutral",
     "contrasts": [("masculine", "feminine")],
-    "controls": ["individual", "human"],
+    "controls": {"individual": "neutral", "human": "neutral"},
     "resamples": 200,
     "permutations": 500,
 }
@@ -199,27 +200,79 @@ def test_control_gaps_by_hand():
     values = [[[0.5, 0.7, 0.80, 0.90, 0.84]], [[0.4, 0.5, 0.80, 0.80, 0.90]]]
     table = small(values, names=("n-f", "n-m", "n-a", "n-b", "n-c"))
     names = ["n", "f", "m", "a", "b", "c"]
-    row = gap_of(table, indicators=names, controls=["a", "b", "c"]).iloc[0]
+    row = gap_of(table, indicators=names, controls=dict.fromkeys("abc", "n")).iloc[0]
     # means 0.80, 0.85, 0.87: the largest difference is between a and c
     assert (row["control_gap"], row["control_low"], row["control_high"]) == pytest.approx((0.07, -0.07, 0.07))
     assert row["n_controls"] == 3 and row["reason"] == ""
-    one = gap_of(table, indicators=names, controls=["b"]).iloc[0]
-    assert np.isnan(one["control_gap"]) and one["n_controls"] == 1
-    assert one["reason"] == "controls: one, two are needed"
+    one = gap_of(table, indicators=names, controls={"b": "n"}).iloc[0]
+    assert np.isnan(one["control_gap"]) and np.isnan(one["p_control"]) and one["n_controls"] == 1
+    assert one["reason"] == "controls: one of the reference's, two are needed"
     none = gap_of(table, indicators=names).iloc[0]
-    assert np.isnan(none["control_high"]) and none["reason"] == "controls: none, two are needed"
+    assert np.isnan(none["control_high"]) and none["reason"] == "controls: none"
+    assert np.isnan(none["word_low"]) and none["word_df"] == 0
+
+
+def test_controls_of_the_contrast_by_hand():
+    # per prompt: s(n, f), s(n, m), then another word for f and one for m
+    values = [[[0.50, 0.70, 0.54, 0.76]], [[0.40, 0.50, 0.42, 0.54]]]
+    table = small(values, names=("n-f", "n-m", "n-g", "n-w"))
+    row = gap_of(table, indicators=["n", "f", "m", "g", "w"], controls={"g": "f", "w": "m"}).iloc[0]
+    assert row["gap"] == pytest.approx(0.15) and row["control_gap"] == pytest.approx(0.05)  # w - m
+    # means of the words of f and m: 0.465 and 0.625
+    assert row["word_gap"] == pytest.approx(0.16) and row["word_df"] == 2 and row["n_controls"] == 2
+    expected = word_test(np.array(values).T[[1, 3], 0, :, None], np.array(values).T[[0, 2], 0, :, None])
+    assert row["p_control"] == row["p_control_adjusted"] == pytest.approx(expected.p_value[0])
+    assert (row["word_low"], row["word_high"]) == pytest.approx((expected.low[0], expected.high[0]))
+    swapped = gap_of(table, indicators=["n", "f", "m", "g", "w"], controls={"f": "g", "m": "w"},
+                     contrasts=[("w", "g")]).iloc[0]  # fmt: skip
+    assert swapped["p_control"] == pytest.approx(row["p_control"])
+    for wrong in ({"g": "x"}, {"x": "f"}, {"g": "g"}):
+        with pytest.raises(ValueError, match="controls: expected two of"):
+            gap_of(table, indicators=["n", "f", "m", "g", "w"], controls=wrong)
+
+
+def test_the_controls_of_the_reference_stand_for_those_of_the_contrast_where_it_has_none(run):
+    pairs = run.table("pairs")
+    row = gap(pairs, **OPTIONS).query("site == 'image' and metric == 'ssim'").iloc[0]
+    wide = pairs[(pairs["site"] == "image") & (pairs["metric"] == "ssim")]
+    wide = wide.astype({"value": float, "pair": str}).pivot_table("value", "triplet", "pair")
+    words = [wide[[f"neutral-{name}"]].to_numpy() for name in NAMES[1:]]
+    expected = word_test([words[1]], [words[0]], [words[2:]])
+    assert row["word_df"] == 1 and row["word_gap"] == pytest.approx(row["gap"], rel=1e-9)
+    assert row["p_control"] == pytest.approx(expected.p_value[0], rel=1e-6)
+
+
+def test_a_difference_that_would_matter_is_held_against_the_gap():
+    values = np.random.default_rng(0).normal(0.5, 0.02, (40, 1, 2))
+    row = gap_of(small(values), deltas={"cosine": 0.05}).iloc[0]
+    assert row["delta"] == 0.05 and row["p_equivalent"] < 0.05 and abs(row["gap"]) < row["ruled_out"] < 0.05
+    assert gap_of(small(values), deltas={"cosine": 0.9 * row["ruled_out"]}).iloc[0]["p_equivalent"] > 0.05
+    assert np.isnan(gap_of(small(values), deltas={"ssim": 0.05}).iloc[0]["p_equivalent"])
+
+
+def test_effect_sizes_stand_beside_the_gap(run, pairs):
+    table = run.table("gap")
+    row = table[(table["site"] == "image") & (table["metric"] == "ssim")].iloc[0]
+    wide = pairs[(pairs["site"] == "image") & (pairs["metric"] == "ssim")]
+    wide = wide.astype({"value": float, "pair": str}).pivot_table("value", "triplet", "pair")
+    differences = wide["neutral-masculine"] - wide["neutral-feminine"]
+    assert row["d_z"] == pytest.approx(differences.mean() / differences.std())
+    assert row["superiority"] == (differences > 0).mean()
+    assert row["d_z_low"] < row["d_z"] < row["d_z_high"]
+    t = stats.ttest_1samp(differences, 0).confidence_interval()
+    assert row["ci_low"] <= t.low + 1e-9 and row["ci_high"] >= t.high - 1e-9  # at each end the outer one
 
 
 def test_a_null_control_gap_is_a_positive_zero():
     table = small(np.full((3, 1, 4), 0.5), names=("n-f", "n-m", "n-a", "n-b"))
-    row = gap_of(table, indicators=["n", "f", "m", "a", "b"], controls=["a", "b"]).iloc[0]
+    row = gap_of(table, indicators=["n", "f", "m", "a", "b"], controls={"a": "n", "b": "n"}).iloc[0]
     assert str(row["control_gap"]) == str(row["control_low"]) == "0.0"
 
 
 def test_one_prompt_gives_a_mean_and_no_inference():
     row = gap_of(small([[[0.5, 0.7], [0.5, 0.9]]])).iloc[0]
     assert row["gap"] == pytest.approx(0.3) and row["n_prompts"] == 1 and row["n"] == 2
-    assert row["reason"] == "one prompt only; controls: none, two are needed"
+    assert row["reason"] == "one prompt only; controls: none"
     assert row[["ci_low", "ci_high", "p_value", "p_adjusted"]].isna().all()
     table = disparity(small([[[0.5, 0.7]]]))
     assert table["reason"].tolist() == ["one prompt only"] * 2 and table["ci_low"].isna().all()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from analysis.naming import indicators
 from probes.config import Config, build_config, load_config
 from probes.errors import UserError
 from probes.yaml_source import parse_yaml
@@ -31,6 +32,16 @@ def test_resolved_is_taken_again_unchanged():
         PROMPTS + "seeds: {count: 3, start: 5}\nindicators: {neutral: person, a: {word: b, control: true}}"
     )
     assert found.seeds == [5, 6, 7]
+    assert Config.model_validate(found.resolved()) == found
+
+
+def test_a_control_stands_for_the_reference_or_for_another_indicator():
+    found = config(
+        PROMPTS + "indicators: {neutral: person, feminine: woman, masculine: man, "
+        "human: {word: human, control: true}, lady: {word: lady, control: feminine}}"
+    )
+    assert [indicator.control for indicator in found.indicators.values()] == [False] * 3 + [True, "feminine"]
+    assert [member.control for member in indicators(found.resolved())] == ["", "", "", "neutral", "feminine"]
     assert Config.model_validate(found.resolved()) == found
 
 
@@ -95,6 +106,17 @@ FAULTS = {
     PROMPTS + "contrasts: [[masculine, neutral]]": ("contrasts[0]: expected two different ones of",),
     PROMPTS + "indicators: {neutral: person}": ("expected at least two indicators",),
     PROMPTS + "indicators: {neutral: {word: a, control: true}, b: c}": ("indicators.neutral",),
+    PROMPTS + "indicators: {neutral: a, b: c, d: {word: e, control: f}}": (
+        "indicators.d.control: expected true (the reference) or one of ['neutral', 'b'], got `f`",
+    ),
+    PROMPTS + "indicators: {neutral: a, b: {word: c, control: true}, d: {word: e, control: b}}": (
+        "indicators.d.control: expected true (the reference) or one of ['neutral'], got `b`",
+    ),
+    PROMPTS + "indicators: {neutral: a, b: {word: c, control: 1}}": (
+        "indicators.b.control",
+        "got 1: name one",
+    ),
+    PROMPTS + "measure: {equivalence: {ssim: 0}}": ("measure.equivalence.ssim: ",),
     PROMPTS + "indicators: {neutral: person, non-binary: enby}": ("got `non-binary`: rename it",),
     PROMPTS + "generate: {batch_triplets: 0}": ("generate.batch_triplets: expected `auto` or an integer",),
     PROMPTS + "generate: {dtype: half}": (
