@@ -55,8 +55,15 @@ class LoadedRun:
         controls.
     words : DataFrame
         A row a (sample, word): its heat map, row-major, ``height`` x ``width``.
+    nouns : DataFrame
+        A row a noun of a prompt: ``word``, ``lemma``, its characters and its word in ``words``.
+    objects : DataFrame
+        A row a detection or hidden noun: ``lemma``, ``best_word``, ``coverage``, ``group``.
+    object_tests : DataFrame
+        A row a (group, pair, object): presence, difference and bias score with intervals, p-values.
 
-    Each of them raises `probes.errors.UserError` where the run does not hold it (yet).
+    `table` gives any other, such as ``table06_similarity``. Each of them raises `probes.errors.UserError` where the
+    run does not hold it (yet).
     """
 
     def __init__(self, run: Run):
@@ -96,6 +103,25 @@ class LoadedRun:
     def gap(self) -> pd.DataFrame:
         """A row a (space, site, step, metric, contrast)."""
         return self.run.table("gap")
+
+    @cached_property
+    def nouns(self) -> pd.DataFrame:
+        """A row a noun of a prompt."""
+        return self.run.table("nouns")
+
+    @cached_property
+    def objects(self) -> pd.DataFrame:
+        """A row a detection or hidden noun."""
+        return self.run.table("objects")
+
+    @cached_property
+    def object_tests(self) -> pd.DataFrame:
+        """A row a (group, pair, object)."""
+        return self.run.table("object_tests")
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Return a table of the run by name."""
+        return self.run.table(name)
 
     def image(self, sample_id: str) -> Image.Image:
         """One picture, RGB."""

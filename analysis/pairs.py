@@ -52,6 +52,7 @@ DEFINITIONS: Mapping[str, Definition] = {
     "cosine_words": Definition("cosine_words/1"),
     "ssim": Definition("ssim/1"),
     "diff_pix": Definition("diff_pix/1", higher_is_nearer=False),
+    "cooccurrence": Definition("cooccurrence/1"),
 }
 _SPACES = {
     "text": "prompt",

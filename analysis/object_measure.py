@@ -1,0 +1,174 @@
+"""Objects in the measure stage: nouns, dependency groups and the paper's tables of a run that was looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from analysis import paper_latex as tex
+from analysis.dependency import SIGMA, SIGMA_HUMAN, dependency_groups
+from analysis.disparity import disparity, gap
+from analysis.naming import indicators
+from analysis.nouns import human_lemmas, noun_table
+from analysis.object_statistics import object_statistics, table_statistics
+from analysis.paper_figures import MIN_COUNT, figure_objects, figure_scores
+from analysis.paper_tables import (
+    ALL,
+    INCLUDED,
+    LEFT_OUT,
+    Comparison,
+    amounts,
+    chi_square,
+    comparison,
+    cooccurrence,
+    counted,
+    presence,
+    similarity_pairs,
+)
+from hooks.masks import THETA
+from probes.parts import read_part, write_bytes
+from probes.store import Run
+
+KEYS = ("sample_id", "triplet", "seed", "indicator")
+WORDS = ("sample_id", "word", "word_index", "heat", "height", "width", "definition")
+DEFAULTS = {
+    **{"theta": THETA, "sigma": SIGMA, "sigma_human": SIGMA_HUMAN, "min_count": MIN_COUNT},
+    **{"nouns": "lemminflect", "compounds": False, "mask_words": "nouns"},
+}
+
+
+def measure_objects(run: Run) -> None:
+    """Write ``tables/nouns``, ``tables/objects`` and the paper's tables, as CSV, Parquet and LaTeX.
+
+    Raises
+    ------
+    UserError
+        If a part is damaged, objects are of no image of the run, or NLTK's data is asked for and not there.
+    """
+    options = DEFAULTS | run.config["measure"]  # runs of earlier versions do not name them
+    nouns, objects = objects_of(run, options)
+    run.write_table("nouns", nouns)
+    run.write_table("objects", objects)
+    images = looked_at(run)
+    for name, table in tables(run.config, images, nouns, objects, options):
+        if isinstance(table, pd.DataFrame):
+            run.write_table(name, table)
+        else:
+            write_bytes(run.path / "tables" / f"{name}.tex", table.encode())
+
+
+def looked_at(run: Run) -> pd.DataFrame:
+    """The images of a run in which objects were looked for, in their order."""
+    images = run.samples(list(KEYS))
+    if run.parts("observed"):
+        seen = run.observed(["sample_id", "status"])
+        images = images[images["sample_id"].isin(seen.loc[seen["status"] == "ok", "sample_id"])]
+    return images.reset_index(drop=True)
+
+
+def objects_of(run: Run, options: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Tables ``nouns`` and ``objects`` of a run."""
+    backend, words = options["nouns"], [member.word for member in indicators(run.config)]
+    prompts = run.samples(["triplet", "indicator", "prompt", "words"])
+    nouns = noun_table(prompts, backend=backend, compounds=options["compounds"], indicator_words=words)
+    objects = dependency_groups(
+        looked_at(run),
+        run.objects(["sample_id", "object", "label", "mask", "height", "width"]),
+        nouns,
+        word_parts(run),
+        human=human_lemmas(words, backend=backend),
+        backend=backend,
+        **{name: options[name] for name in ("mask_words", "theta", "sigma", "sigma_human")},
+    )
+    return nouns, objects
+
+
+def word_parts(run: Run) -> Iterator[pd.DataFrame]:
+    """The word maps of a run, part by part: together they may not fit into memory."""
+    for file in run.parts("words"):
+        yield read_part(file, list(WORDS)).to_pandas()
+
+
+def tables(
+    config: dict, images: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame, options: dict[str, Any]
+) -> Iterator[tuple[str, pd.DataFrame | str]]:
+    """Every table of the paper's sections 5 to 7 by name: a frame, or the LaTeX of one."""
+    chosen = comparison(config, backend=options["nouns"])
+    sampling = {"level": options["level"], "resamples": options["bootstrap"], "seed": options["seed"]}
+    rest = objects[~objects["lemma"].isin(chosen.individuals)]
+    everything = counted(images, objects, chosen.names)
+    others = counted(images, objects, chosen.names, without=chosen.individuals)
+    where = (str(config["model"]), str(config["name"]))
+
+    yield "cooccurrence", cooccurrence(everything, objects.loc[objects["human"], "lemma"].unique())
+    pairs = pd.concat(
+        [
+            similarity_pairs(images, own, chosen.names, site=site)
+            for site, own in ((LEFT_OUT, rest), (INCLUDED, objects))
+        ],
+        ignore_index=True,
+    )
+    table06 = _similarity(pairs, chosen, sampling)
+    yield "table06_similarity", table06
+    yield "table06_similarity", tex.similarity_table(table06, chosen, *where)
+    yield "table06_gap", _gaps(pairs, chosen, sampling | {"permutations": options["permutations"]})
+
+    table07 = pd.concat(
+        [chi_square(others, chosen.sets, LEFT_OUT), chi_square(everything, chosen.sets, INCLUDED)],
+        ignore_index=True,
+    )
+    yield "table07_chi_square", table07
+    yield "table07_chi_square", tex.chi_square_table(table07, chosen, *where)
+
+    scores = figure_scores(others, chosen.leaning, least=options["min_count"], level=options["level"])
+    yield "figure04_bias_scores", scores
+    for number, group in ((4, ALL), (7, "implicitly_guided"), (8, "implicitly_independent")):
+        for contrast in chosen.contrasts:
+            name = f"figure{number:02d}_bias_scores_{'_'.join(contrast)}"
+            yield name, tex.score_table(scores, contrast, group, name, *where)
+    frequent = figure_objects(others)
+    yield "figure06_group_objects", frequent
+    yield "figure06_group_objects", tex.frequent_table(frequent, *where)
+
+    table11 = presence(images, objects, chosen.names)
+    yield "table11_presence", table11
+    yield "table11_presence", tex.presence_table(table11, *where)
+    table12, table13 = amounts(images, objects, nouns, chosen.names)
+    yield "table12_amounts", table12
+    yield "table12_amounts", tex.amounts_table(table12, *where)
+    yield "table13_intersection", table13
+    yield "table13_intersection", tex.intersection_table(table13, *where)
+
+    own = [object_statistics(others[group], chosen.leaning, level=options["level"]) for group in others]
+    yield "object_tests", pd.concat(own, keys=list(others), names=["group", None]).reset_index("group")
+    drawn = {"permutations": options["permutations"], "seed": options["seed"]}
+    own = [table_statistics(others[group], chosen.sets, **drawn) for group in others]
+    yield "table_tests", pd.concat(own, keys=list(others), names=["group", None]).reset_index("group")
+
+
+def _similarity(pairs: pd.DataFrame, chosen: Comparison, sampling: dict[str, Any]) -> pd.DataFrame:
+    """Table 6 with intervals, from the similarities of single images."""
+    table = disparity(pairs, **sampling).rename(columns={"site": "individuals", "mean": "value"})
+    named = {f"{first}-{second}": (first, second) for first in chosen.names for second in chosen.names}
+    both = [named[str(pair)] for pair in table["pair"]]
+    undefined = pairs[pairs["value"].isna()].groupby(["site", "pair"]).size()
+    keys = zip(table["individuals"].astype(str), table["pair"].astype(str))
+    table = table.assign(first=[a for a, _ in both], second=[b for _, b in both])
+    table["undefined"] = [int(undefined.get(key, 0)) for key in keys]
+    columns = ("individuals", "first", "second", "value", "ci_low", "ci_high", "n_prompts", "n", "undefined")
+    return table[[*columns, "reason", "version"]]
+
+
+def _gaps(pairs: pd.DataFrame, chosen: Comparison, sampling: dict[str, Any]) -> pd.DataFrame:
+    """By how much the reference's objects are more like those of one indicator than of another."""
+    table = gap(
+        pairs,
+        indicators=list(chosen.names),
+        reference=chosen.reference,
+        contrasts=chosen.contrasts,
+        controls=chosen.controls,
+        **sampling,
+    )
+    return table.rename(columns={"site": "individuals"}).drop(columns=["space", "step"])
