@@ -113,7 +113,8 @@ def finding(row: dict, metric: Metric, reference: str, contrast: tuple[str, str]
     ----------
     row : dict
         A row of ``tables/gap`` with ``gap``, ``ci_low``, ``ci_high``, ``n_prompts``, ``control_gap``,
-        ``n_controls``, ``reason``.
+        ``n_controls``, ``reason``, and where control words were run ``p_control``, ``word_gap``, ``word_low``,
+        ``word_high``, ``word_df``: a claim of bias rests on these.
     metric : Metric
         Which headline metric the row is of.
     reference : str
@@ -159,6 +160,8 @@ def finding(row: dict, metric: Metric, reference: str, contrast: tuple[str, str]
 def _against_control(row: dict, gap: float, low: float, high: float, metric: Metric, direction: int):
     """Hold a gap against what words of one meaning give; returns (whole interval beyond it, sentence)."""
     control, count = _float(row.get("control_gap")), _int(row.get("n_controls"))
+    if defined(_float(row.get("p_control"))):
+        return _against_words(row, metric, direction)
     if not defined(control):
         if count == 0:
             why = "no interchangeable words were run as controls"
@@ -185,6 +188,26 @@ def _against_control(row: dict, gap: float, low: float, high: float, metric: Met
     return False, (
         f"The gap is larger than the control gap of {shown}, but its interval {reach}: not clearly more than "
         f"the geometric part."
+    )
+
+
+def _against_words(row: dict, metric: Metric, direction: int) -> tuple[bool, str]:
+    """Hold a gap against words that mean the same by its test over words and prompts."""
+    gap, low, high = (_float(row[name]) for name in ("word_gap", "word_low", "word_high"))
+    shown = f"{number(gap, metric.digits, signed=True)}{' ' + metric.gap_unit if metric.unit else ''}"
+    found = (
+        f"Over other words of the same meaning too, the gap is {shown}, {interval(low, high, metric.digits)}"
+    )
+    beyond = direction * low > 0 and direction * high > 0
+    if beyond:
+        return True, f"{found}, {p_value(_float(row['p_control']))}: more than the choice of words makes."
+    few = int(row["word_df"])
+    words = (
+        f" (with {counted(few, 'degree')} of freedom in the words only a large one shows)" if few < 4 else ""
+    )
+    return False, (
+        f"{found}, {p_value(_float(row['p_control']))}: not more than the choice of words can make{words}, so by "
+        f"itself it is no sign of bias."
     )
 
 

@@ -208,7 +208,7 @@ def test_prompts_cannot_break_the_page(tmp_path):
 
 
 def test_mirror_without_controls(tmp_path):
-    text = page_of(make(tmp_path / "run", prompts=8, steps=2, lean=-0.2, indicators=without_controls())).text
+    text = page_of(make(tmp_path / "run", prompts=14, steps=2, lean=-0.2, indicators=without_controls())).text
     assert "neutral prompts are nearer to feminine ones in 4 of 4 measures" in text
     assert "too few controls to tell" in text and "no interchangeable words were run" in text
     assert "control gap —" in text
@@ -297,6 +297,36 @@ def test_claims_follow_the_numbers(options, direction, beyond, claim, control):
     finding = found(**options)
     assert (finding.direction, finding.beyond_control) == (direction, beyond)
     assert claim in finding.claim and control in finding.against_control
+
+
+@pytest.mark.parametrize(
+    ("ends", "direction", "beyond", "text"),
+    [
+        (
+            (0.02, 0.14),
+            1,
+            True,
+            "gap is +0.080, [0.020, 0.140], p = 0.030: more than the choice of words makes.",
+        ),
+        (
+            (-0.02, 0.18),
+            1,
+            False,
+            "can make (with 2 degrees of freedom in the words only a large one shows), so",
+        ),
+        ((0.02, 0.14), -1, False, "not more than"),  # words and gap point different ways
+        ((0.02, 0.14), 0, False, "not more than"),
+    ],
+)
+def test_a_claim_of_bias_rests_on_the_words(ends, direction, beyond, text):
+    row = {"gap": direction * 0.1, "ci_low": 0.05, "ci_high": 0.15, "n_prompts": 24, "control_gap": 0.001}
+    if direction <= 0:
+        row |= {"ci_low": -0.15, "ci_high": -0.05 if direction else 0.15}
+    row |= {"word_gap": np.mean(ends), "word_low": ends[0], "word_high": ends[1], "word_df": 2}
+    row |= {"p_control": 0.03, "n_controls": 2, "reason": ""}
+    finding = wording.finding(row, headline_metrics()[2], "neutral", ("masculine", "feminine"))
+    assert (finding.direction, finding.beyond_control) == (direction, beyond)
+    assert text in finding.against_control
 
 
 def test_what_is_compared_is_named():
