@@ -1,8 +1,9 @@
 """Hold the instrument against the toyworld specimens: ``python -m analysis.calibrate RUN [RUN ...] --out PAGE``.
 
 Each run is one specimen on the same prompts. The page says what was planted, what the checker finds in the images,
-and what the gaps say: their sign, their interval, and how large they are beside the gaps of control words and beside
-those of the null world.
+and what the gaps say: their sign, their interval, whether they are more than the choice of words makes, and how large
+they are beside those of the null world. In the null world all words mean the same, so that any of them may play any
+part: over all ways to give out the parts, both tests of a gap are held against the rate they promise.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from PIL import Image
 
+from analysis.controls import word_test
 from analysis.loaded import load_run
-from analysis.naming import headline_metrics
+from analysis.naming import headline_metrics, indicators
+from analysis.pairs import definition, pair_name
 from analysis.statistics import sign_flip_test
 from probes.errors import UserError
 from probes.parts import write_bytes
@@ -27,20 +31,71 @@ from probes.toyworld.scene import parse
 from probes.toyworld.truth import planted
 from probes.toyworld.world import GROUPS, load_world
 
-EXTRA = {("denoising", "x0_pred", "cosine"): "x̂₀ at the last step"}
+QUANTITIES = {(metric.space, metric.site, metric.metric): metric.symbol for metric in headline_metrics()} | {
+    ("denoising", "x0_pred", "cosine"): "x̂₀ at the last step"
+}
 NULL = "toyworld-null"
 
 
 def headline_gaps(run: Run, contrast: str = "masculine-feminine") -> pd.DataFrame:
-    """The run's main gaps, a row a quantity: ``gap``, its interval, ``p_value``, ``control_gap``, ``n_prompts``."""
+    """The run's main gaps, a row a quantity: ``quantity`` and the columns of ``tables/gap``."""
     gap = load_run(run.path).gap
     gap = gap[gap["contrast"] == contrast]
-    wanted = {(m.space, m.site, m.metric): m.symbol for m in headline_metrics()} | EXTRA
     rows = []
-    for (space, site, metric), label in wanted.items():
+    for (space, site, metric), label in QUANTITIES.items():
         found = gap[(gap["space"] == space) & (gap["site"] == site) & (gap["metric"] == metric)]
         if len(found):
             rows.append({"quantity": label} | found.sort_values("step").iloc[-1].to_dict())
+    return pd.DataFrame(rows)
+
+
+def exchanged_parts(
+    pairs: pd.DataFrame, names: Sequence[str], *, size: int = 3, permutations: int = 2000
+) -> pd.DataFrame:
+    """How often both tests of a gap reject when words that all mean the same change parts.
+
+    Parameters
+    ----------
+    pairs : pandas.DataFrame
+        ``tables/pairs`` of a run whose words are all interchangeable.
+    names : sequence of str
+        Its indicators, in their order.
+    size : int
+        Words of a side.
+    permutations : int
+        Of the sign flips.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row a quantity: ``against_0`` is the part of all choices of a reference and two other words whose gap
+        is significant at 5 % by sign flips, ``against_words`` that of all choices of a reference and two sides of
+        `size` words by `analysis.controls.word_test`; ``gaps`` and ``sides`` are the numbers of choices.
+    """
+    rows = []
+    for (space, site, metric), label in QUANTITIES.items():
+        own = pairs[(pairs["space"] == space) & (pairs["site"] == site) & (pairs["metric"] == metric)]
+        own = own[own["step"] == own["step"].max()].astype({"pair": str, "value": float})
+        if own.empty:
+            continue
+        wide = own.pivot_table("value", "triplet", "pair") * (
+            1 if definition(metric).higher_is_nearer else -1
+        )
+        near = {(a, b): wide[pair_name(a, b, names)].to_numpy() for a in names for b in names if a != b}
+        gaps, first, second = [], [], []
+        for reference in names:
+            others = [name for name in names if name != reference]
+            gaps += [near[reference, a] - near[reference, b] for a, b in combinations(others, 2)]
+            for one in combinations(others, size):
+                rest = [name for name in others if name not in one]
+                for two in combinations(rest, size):
+                    if one < two:
+                        first.append([near[reference, name] for name in one])
+                        second.append([near[reference, name] for name in two])
+        flips = sign_flip_test(np.array(gaps).T, permutations=permutations).p_value
+        words = word_test(*(np.array(side).transpose(1, 2, 0) for side in (first, second))).p_value
+        rates = {"against_0": (flips < 0.05).mean(), "gaps": len(gaps)}
+        rows.append({"quantity": label, **rates, "against_words": (words < 0.05).mean(), "sides": len(first)})
     return pd.DataFrame(rows)
 
 
@@ -102,6 +157,10 @@ def _number(value: float, digits: int = 3) -> str:
     return "—" if pd.isna(value) else f"{value:.{digits}f}"
 
 
+def _ends(row: pd.Series, name: str) -> str:
+    return f"{_number(row[f'{name}_low'], 4)} to {_number(row[f'{name}_high'], 4)}"
+
+
 def _p(value: float) -> str:
     return "—" if pd.isna(value) else ("< 0.001" if value < 0.001 else f"{value:.3f}")
 
@@ -110,11 +169,10 @@ def page(runs: Sequence[Run]) -> str:
     """The calibration page in Markdown."""
     parts = [HEAD]
     gaps = {run.config["model"]: headline_gaps(run) for run in runs}
-    null = gaps.get(NULL)
     parts.append("## Gaps\n")
     parts.append(
-        "| specimen | quantity | gap | 95 % interval | p | control gap | gap / toyworld's | prompts |\n"
-        "|---|---|---:|---|---:|---:|---:|---:|"
+        "| specimen | quantity | gap | 95 % interval | p against 0 | over words | 95 % interval | p against words "
+        "| gap / toyworld's | prompts |\n|---|---|---:|---|---:|---:|---|---:|---:|---:|"
     )
     reference = gaps.get("toyworld")
     for model, table in gaps.items():
@@ -124,12 +182,23 @@ def page(runs: Sequence[Run]) -> str:
                 own = reference.loc[reference["quantity"] == row["quantity"], "gap"]
                 ratio = abs(row["gap"] / own.iloc[0]) if len(own) and own.iloc[0] else np.nan
             parts.append(
-                f"| {model} | {row['quantity']} | {_number(row['gap'], 4)} | {_number(row['ci_low'], 4)} to "
-                f"{_number(row['ci_high'], 4)} | {_p(row['p_value'])} | {_number(row['control_gap'], 4)} | "
-                f"{_number(ratio, 2)} | {int(row['n_prompts'])} |"
+                f"| {model} | {row['quantity']} | {_number(row['gap'], 4)} | {_ends(row, 'ci')} | "
+                f"{_p(row['p_value'])} | {_number(row['word_gap'], 4)} | {_ends(row, 'word')} | "
+                f"{_p(row['p_control'])} | {_number(ratio, 2)} | {int(row['n_prompts'])} |"
             )
     parts.append(GAPS_NOTE)
-    if null is None:
+    for run in runs:
+        if run.config["model"] == NULL:
+            names = [member.name for member in indicators(run.config)]
+            table = exchanged_parts(run.table("pairs"), names)
+            parts.append(PARTS_NOTE.format(words=len(names)))
+            parts += [
+                f"| {row.quantity} | {100 * row.against_0:.1f} % of {row.gaps:,} | "
+                f"{100 * row.against_words:.1f} % of {row.sides:,} |"
+                for row in table.itertuples()
+            ]
+            parts.append("")
+    if NULL not in gaps:
         parts.append(f"\nNo run of `{NULL}` was given.\n")
     parts.append("## Frequencies of what no caption names\n")
     for run in runs:
@@ -169,11 +238,19 @@ Made by `python -m analysis.calibrate` from runs of `docs/calibration.yaml` on t
 frequencies are planted, not how anybody looks. *Seen* is what the exact checker reads in the generated images.
 """
 GAPS_NOTE = """
-gap = s(neutral, masculine) − s(neutral, feminine), signed so that positive means nearer to masculine. The **control
-gap** is the largest absolute gap between words that mean exactly the same (two of individual, human and adult in
-place of the masculine and feminine words): two such words still have different embeddings, so a gap of that size is
-geometry, not bias. *gap / toyworld's* is the absolute ratio to the same quantity in `toyworld`.
+gap = s(neutral, masculine) − s(neutral, feminine), signed so that positive means nearer to masculine, with its interval
+over prompts and the sign flips' p. *Over words* is the same gap between all words of the two sides, *p against words*
+the test that it is more than the choice among words of one meaning makes (`analysis.controls`): only that speaks of a
+lean. *gap / toyworld's* is the absolute ratio to the same quantity in `toyworld`.
 """
+PARTS_NOTE = """## Do the tests keep their word where nothing leans?
+
+In the null world all {words} words mean the same. Any of them may be the reference, any others the two sides, and no
+choice has anything to find. So often is a gap significant at 5 %, over all choices: a single word against a single
+word by the test against 0, and three words against three by the test against words.
+
+| quantity | against 0 | against words |
+|---|---:|---:|"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
