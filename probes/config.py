@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from hooks import definitions
 from probes.errors import UserError
 from probes.yaml_source import YamlSource, read_yaml, show
 
@@ -116,6 +117,12 @@ def _auto_or_count(value: Any) -> Any:
     raise _fail(f"expected `auto` or an integer of at least 1, got {_found(value)}@: choose one of them")
 
 
+def _definition(value: Any) -> Any:
+    if value in definitions.names():
+        return value
+    raise _fail(f"expected one of {', '.join(definitions.names())}, got {_found(value)}@: choose one")
+
+
 Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -135,10 +142,12 @@ class Sampler(_Section):
 
 
 class Capture(_Section):
-    """What is read inside the model: sites to compare, word maps, sites whose raw tensors are kept."""
+    """What is read inside the model: sites to compare, word maps by a definition of `hooks.definitions`, sites whose
+    raw tensors are kept."""
 
     sites: Annotated[Literal["default"] | list[str], BeforeValidator(_default_or_globs)] = "default"
     words: bool = True
+    definition: Annotated[str, BeforeValidator(_definition)] = definitions.DAAM.name
     keep: list[str] = []
 
 

@@ -201,6 +201,7 @@ def _fields(config: Config, loaded: models.Loaded) -> dict[str, Any]:
         "sampler.width": sampler.width,
         "capture.sites": capture.sites,
         "capture.words": capture.words,
+        "capture.definition": capture.definition,
         "capture.keep": capture.keep,
         "generate.batch_triplets": work.batch_triplets,
         "generate.part_triplets": work.part_triplets,
@@ -289,7 +290,7 @@ def _draw(job: Job, members: list[Sample], bar: tqdm) -> tuple[np.ndarray, Probe
             (list(members[i].shared_positions), list(members[j].shared_positions)) for i, j in compared
         ],
         keep=tuple(capture.keep),
-        word_maps=capture.words,
+        word_maps=capture.definition if capture.words else False,
     )
     negative = config.sampler.negative_prompt
     with probe, _fits(members):

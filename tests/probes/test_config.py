@@ -122,6 +122,7 @@ FAULTS = {
     PROMPTS + "generate: {dtype: half}": (
         "generate.dtype: expected 'float32', 'float16' or 'bfloat16', got 'half'",
     ),
+    PROMPTS + "capture: {definition: dam}": ("capture.definition: expected one of daam, ", "got 'dam'"),
     PROMPTS + "capture: {sites: []}": ("capture.sites: expected `default` or a list",),
     "prompts: ['a {person}', 'b {person}', 'a {person}']": ("prompts[2]: the same as prompts[0]",),
     "prompts: [{neutral: a, feminine: b}]": (

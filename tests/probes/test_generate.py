@@ -103,6 +103,15 @@ def test_without_guidance_and_words(saved, tmp_path):
     np.testing.assert_allclose(latents[0], noise, rtol=1e-6)
 
 
+def test_word_maps_by_another_definition(whole, saved, tmp_path):
+    run = Run.open(generated(tmp_path, settings(saved(), capture={"definition": "self-refined"})).path)
+    ours, daam = run.words(), whole.words()
+    assert set(ours["definition"]) == {"self-refined"} and set(daam["definition"]) == {"daam"}
+    assert list(ours["word"]) == list(daam["word"])
+    assert not np.allclose(ours["heat"].iloc[0], daam["heat"].iloc[0], rtol=0.1)
+    assert run.samples(["image"]).equals(whole.samples(["image"]))
+
+
 def test_prompts_have_noise_of_their_own_unless_it_is_shared(saved, tmp_path):
     for noise, different in (("own", 4), ("shared", 2)):
         config = settings(
@@ -184,6 +193,7 @@ def test_a_finished_run_is_left_alone(whole, saved):
         ({"limit": 2}, "limit is None there, expected 2"),
         ({"indicators": {"neutral": "person", "feminine": "female", "masculine": "man"}}, "indicators[1]"),
         ({"capture": {"words": False}}, "capture.words is True there, expected False"),
+        ({"capture": {"definition": "self-refined"}}, "capture.definition is 'daam' there"),
         ({"generate": {"batch_triplets": 1}}, "generate.batch_triplets is 2 there, expected 1"),
         ({"generate": {"part_triplets": 3}}, "generate.part_triplets"),
         ({"generate": {"dtype": "bfloat16"}}, "generate.dtype"),
