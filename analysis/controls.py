@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from analysis.resampling import NOTHING, ONE_PROMPT, exact_sum
+from analysis.resampling import NOTHING, ONE_PROMPT, column_blocks, exact_sum
 
 NO_CONTROLS = "controls: no group has a second word"
 ALL_ALIKE = "controls: neither words nor prompts differ"
@@ -105,36 +105,62 @@ def word_test(
     groups = [_group(part) for part in (first, second)]
     if all(len(group) < 2 for group in groups):
         groups += [_group(part) for part in others]
-    width = groups[0].shape[2]
-    missing = np.any([np.isnan(group).any(axis=0) for group in groups], axis=0)
-    n = (~missing).sum(axis=0)
-    cells = [np.where(missing, np.nan, group) for group in groups]
+    _, rows, width = groups[0].shape
     freedom = sum(len(group) - 1 for group in groups)
-    share = 1 / len(groups[0]) + 1 / len(groups[1])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        over_words = [_mean_of(group) for group in cells]
-        difference = over_words[0] - over_words[1]
-        gap = exact_sum(difference) / n
-        between = exact_sum((difference - gap) ** 2) / (n - 1) / n
-        words = residual = np.zeros(width)
-        for group, mean in zip(cells, over_words):
-            own = np.array([exact_sum(word - mean) / n for word in group])  # word means about their group's
-            words = words + (own**2).sum(axis=0)
-            left = [exact_sum((word - mean - part) ** 2) for word, part in zip(group, own)]
-            residual = residual + np.sum(left, axis=0)
-        by_words = words / max(freedom, 1) * share
-        unexplained = residual / (max(freedom, 1) * (n - 1)) / n * share
-        by_prompts = np.maximum.reduce([between - unexplained, between - by_words, np.zeros(width)])
-        half = np.sqrt(_bound((1 - level) * np.ones(width), by_words, freedom, by_prompts, n - 1))
-        p_value = _solve(gap**2, by_words, freedom, by_prompts, n - 1)
-    reason = np.full(width, "", dtype=object)
-    reason[~(by_words + by_prompts > 0)] = ALL_ALIKE
+    gap, half, p_value = np.full((3, width), np.nan)
+    n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
+    for block in column_blocks(width, None, rows=rows):
+        cells = [group[:, :, block].astype(np.float64) for group in groups]
+        gap[block], variances, n[block] = _variances(cells, freedom)
+        half[block] = np.sqrt(_bound(1 - level, *variances))
+        p_value[block] = _solve(gap[block] ** 2, *variances)
+        reason[block] = np.where(variances[0] + variances[2] > 0, "", ALL_ALIKE)
     reason[n == 1] = ONE_PROMPT
     reason[n == 0] = NOTHING
     if not freedom:
         reason[:] = NO_CONTROLS
     p_value, half = (np.where(reason == "", part, np.nan) for part in (p_value, half))
     return WordTest(gap, gap - half, gap + half, p_value, freedom, n, reason, level)
+
+
+def _group(values: ArrayLike) -> NDArray:
+    values = np.asarray(values)
+    if values.ndim != 3 or not len(values):
+        raise ValueError(f"words: expected shape (n_words, n_prompts, n_columns), got {values.shape}")
+    return values
+
+
+def _variances(groups: list[NDArray[np.float64]], freedom: int) -> tuple[NDArray, tuple, NDArray[np.int64]]:
+    """The gap, its variance over words and over prompts, each with its degrees of freedom, and prompts used."""
+    width = groups[0].shape[2]
+    missing = np.any([np.isnan(group).any(axis=0) for group in groups], axis=0)
+    n = (~missing).sum(axis=0)
+    share = 1 / len(groups[0]) + 1 / len(groups[1])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        over_words = [_mean_of(group) for group in groups]
+        for mean in over_words:
+            mean[missing] = np.nan
+        difference = over_words[0] - over_words[1]
+        gap = exact_sum(difference) / n
+        between = exact_sum((difference - gap) ** 2) / (n - 1) / n
+        words = residual = np.zeros(width)
+        for group, mean in zip(groups, over_words):
+            for word in group if len(group) > 1 else ():
+                own = word - mean
+                centre = exact_sum(own) / n
+                words, residual = words + centre**2, residual + exact_sum((own - centre) ** 2)
+        by_words = words / max(freedom, 1) * share
+        unexplained = residual / (max(freedom, 1) * (n - 1)) / n * share
+        by_prompts = np.maximum.reduce([between - unexplained, between - by_words, np.zeros(width)])
+    return gap, (by_words, freedom, by_prompts, n - 1), n
+
+
+def _mean_of(words: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean over words, added in their order, shape (n_prompts, n_columns)."""
+    total = words[0].copy()
+    for word in words[1:]:
+        total += word
+    return total / len(words)
 
 
 def _bound(alpha, by_words, freedom, by_prompts, prompt_freedom) -> NDArray[np.float64]:
@@ -151,18 +177,3 @@ def _solve(square, *variances) -> NDArray[np.float64]:
         above = _bound(np.exp(middle), *variances) > square
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     return np.exp(high)
-
-
-def _group(values: ArrayLike) -> NDArray[np.float64]:
-    values = np.asarray(values, np.float64)
-    if values.ndim != 3 or not len(values):
-        raise ValueError(f"words: expected shape (n_words, n_prompts, n_columns), got {values.shape}")
-    return values
-
-
-def _mean_of(words: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean over words, added in their order, shape (n_prompts, n_columns)."""
-    total = words[0]
-    for word in words[1:]:
-        total = total + word
-    return total / len(words)

@@ -1,13 +1,15 @@
 """How long the statistics take at the size of a large study.
 
-``python -m tests.benchmarks.statistics_scale [--part 20]``. Full size (--part 1): 51,219 triplets (153,657 images,
-about 2 million detections, 3,300 labels), all statistics of objects with 2,000 permutations and resamples; gaps at 60
-sites × 50 steps with 2,000 resamples and flips. A process of its own for each, and a plain pandas loop beside it, timed
-over a few repeats and multiplied. --part N takes one N-th of the triplets. Prints one JSON line a case. Synthetic data;
-the bar is 90 s and 6 GB on two cores each.
+``python -m tests.benchmarks.statistics_scale [--part 20] [--out tests/benchmarks/results]``. Full size (--part 1):
+51,219 triplets (153,657 images, about 2 million detections, 3,300 labels), all statistics of objects with 2,000
+permutations and resamples; gaps at 60 sites × 50 steps with 2,000 resamples and flips, from the similarities of the
+reference to four words (two a side). A process of its own for each, and a plain pandas loop beside it, timed over a
+few repeats and multiplied. --part N takes one N-th of the triplets. Synthetic data; the bar is 90 s and 6 GB on two
+cores each. Prints one JSON line a case, and writes all to ``statistics_scale.json`` with --out.
 """
 
 import argparse
+import datetime
 import json
 import os
 import platform
@@ -15,6 +17,7 @@ import resource
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -43,37 +46,33 @@ def detections(triplets: int, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame
 
 def all_objects(images: pd.DataFrame, rows: pd.DataFrame, repeats: int) -> dict[str, float]:
     """Every statistic of objects, with the seconds each takes."""
-    from analysis.bias_scores import bias_scores, bootstrap_totals, presence_differences
     from analysis.multiplicity import adjust_p_values
+    from analysis.object_statistics import object_statistics, table_statistics
     from analysis.object_tables import object_table
-    from analysis.object_tests import cochran_mantel_haenszel, cochran_q_test, paired_presence_test
-    from analysis.table_tests import chi_square_test, label_swap_test
+    from analysis.object_tests import cochran_q_test
 
-    seconds, started = {}, time.monotonic()
+    table = []
+    pairs = (("neutral", "feminine"), ("neutral", "masculine"), ("feminine", "masculine"))
+    return timed({
+        "table": lambda: table.append(object_table(images, rows, indicators=WORDS)),
+        "label swaps and chi-square, all and two by two": lambda: table_statistics(
+            table[0], [WORDS, *pairs], permutations=repeats
+        ),
+        "Cochran's Q of every object": lambda: adjust_p_values(cochran_q_test(table[0]).p_value),
+        "every object and pair, closed intervals": lambda: object_statistics(table[0], pairs),
+        "every object and pair, BCa": lambda: object_statistics(
+            table[0], pairs, interval="bca", resamples=repeats
+        ),
+    })  # fmt: skip
 
-    def lap(name: str) -> None:
-        nonlocal started
-        seconds[name] = round(seconds.get(name, 0) + time.monotonic() - started, 2)
+
+def timed(calls: dict) -> dict[str, float]:
+    """Seconds of each call."""
+    seconds = {}
+    for name, call in calls.items():
         started = time.monotonic()
-
-    table = object_table(images, rows, indicators=WORDS)
-    lap("table")
-    label_swap_test(table, permutations=repeats)
-    lap("label swaps")
-    adjust_p_values(cochran_q_test(table).p_value)
-    lap("Cochran's Q")
-    chi_square_test(table)
-    draws = bootstrap_totals(table, WORDS, resamples=repeats)
-    lap("resamples")
-    for pair in (("neutral", "feminine"), ("neutral", "masculine"), ("feminine", "masculine")):
-        chi_square_test(table.select(pair))
-        adjust_p_values(paired_presence_test(table, *pair).p_value, method="by")
-        cochran_mantel_haenszel(table, *pair)
-        bias_scores(table, *pair)
-        lap("paired tests, odds ratios, scores")
-        bias_scores(table, *pair, method="bca", draws=draws)
-        presence_differences(table, *pair, method="bca", draws=draws)
-        lap("bootstrap intervals")
+        call()
+        seconds[name] = round(time.monotonic() - started, 2)
     return seconds
 
 
@@ -94,34 +93,31 @@ def loop_over_objects(images: pd.DataFrame, rows: pd.DataFrame, repeats: int) ->
 
 
 def gap_values(triplets: int, seed: int = 0) -> np.ndarray:
-    """Gaps of every prompt at every site and step."""
+    """Nearness of the reference to four words at every prompt, site and step, float32."""
     rng = np.random.default_rng(seed)
-    return rng.standard_normal((triplets, SITES * STEPS), dtype=np.float32) + rng.normal(
-        0.01, 0.01, SITES * STEPS
-    )
+    words = rng.standard_normal((4, triplets, SITES * STEPS), dtype=np.float32)
+    words += rng.normal(0, 0.01, (4, 1, SITES * STEPS)).astype(np.float32)
+    return words
 
 
-def all_gaps(values: np.ndarray, repeats: int) -> dict[str, float]:
-    """Intervals, tests and effect sizes of every site and step."""
-    from analysis.paired import effect_sizes, equivalence_test
-    from analysis.statistics import bootstrap_interval, sign_flip_test
+def all_gaps(words: np.ndarray, repeats: int) -> dict[str, float]:
+    """What ``tables/gap`` holds of every site and step of one contrast."""
+    from analysis.controls import word_test
+    from analysis.multiplicity import adjust_p_values
+    from analysis.paired import effect_sizes
+    from analysis.statistics import sign_flip_test
 
-    seconds = {}
-    for name, call in (
-        ("bootstrap, BCa", lambda: bootstrap_interval(values, method="bca", resamples=repeats)),
-        ("sign flips, max-T", lambda: sign_flip_test(values, permutations=repeats)),
-        ("effect sizes, BCa", lambda: effect_sizes(values, resamples=repeats)),
-        ("equivalence, t", lambda: equivalence_test(values, 0.1)),
-    ):
-        started = time.monotonic()
-        call()
-        seconds[name] = round(time.monotonic() - started, 2)
-    return seconds
+    values = words[0].astype(np.float64) - words[2]
+    return timed({
+        "intervals, effect sizes, what is ruled out": lambda: effect_sizes(values, resamples=repeats),
+        "sign flips, max-T": lambda: sign_flip_test(values, permutations=repeats),
+        "against words": lambda: adjust_p_values(word_test(words[:2], words[2:]).p_value),
+    })  # fmt: skip
 
 
-def loop_over_gaps(values: np.ndarray, repeats: int) -> dict[str, float]:
+def loop_over_gaps(words: np.ndarray, repeats: int) -> dict[str, float]:
     """A bootstrap as one would write it with pandas; seconds of some, multiplied to all."""
-    frame, some = pd.DataFrame(values), 2
+    frame, some = pd.DataFrame(words[0] - words[2]), 2
     started = time.monotonic()
     for number in range(some):
         frame.sample(frac=1, replace=True, random_state=number).mean()
@@ -138,7 +134,7 @@ def measure(case: str, part: int, repeats: int) -> dict:
         call, arguments = (loop_over_objects if "pandas" in case else all_objects), (images, rows, repeats)
     else:
         values = gap_values(triplets)
-        size = {"prompts": triplets, "columns": values.shape[1]}
+        size = {"prompts": triplets, "columns": SITES * STEPS, "words": len(values)}
         call, arguments = (loop_over_gaps if "pandas" in case else all_gaps), (values, repeats)
     before = resource.getrusage(resource.RUSAGE_SELF)
     started = time.monotonic()
@@ -158,18 +154,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--part", type=int, default=1, help="one N-th of the triplets")
     parser.add_argument("--repeats", type=int, default=2000, help="permutations and resamples")
+    parser.add_argument("--out", type=Path, help="folder for statistics_scale.json")
     parser.add_argument("--case", choices=CASES, help="one case, in this process")
     options = parser.parse_args()
     if options.case:
         print(json.dumps(measure(options.case, options.part, options.repeats)))
         return 0
     sizes = ["--part", str(options.part), "--repeats", str(options.repeats)]
+    cases = []
     for case in CASES:
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.benchmarks.statistics_scale", "--case", case, *sizes]
-        )
+        command = [sys.executable, "-m", "tests.benchmarks.statistics_scale", "--case", case, *sizes]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
         if done.returncode:
             return done.returncode
+        print(done.stdout, end="", flush=True)
+        cases.append(json.loads(done.stdout))
+    if options.out:
+        today = datetime.date.today().isoformat()
+        result = {"benchmark": "statistics_scale", "date": today, "part": options.part, "cases": cases}
+        text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"
+        (options.out / "statistics_scale.json").write_text(text, "utf-8")
     return 0
 
 
