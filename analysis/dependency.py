@@ -73,12 +73,10 @@ def coverages(objects: Sequence[str], words: Sequence[ArrayLike], size: tuple[in
     """
     if not len(objects) or not len(words):
         return np.empty((len(objects), len(words)))
-    stack = np.array([np.asarray(word, np.uint8).T for word in words]).transpose(
-        2, 1, 0
-    )  # column-major, as COCO's
+    stack = np.array([np.asarray(word, np.uint8).T for word in words])
     own = [{"size": list(size), "counts": counts.encode("ascii")} for counts in objects]
     # a crowd's union is the detection itself, so what COCO gives is intersection over the object
-    found = np.asarray(coco.iou(own, coco.encode(stack), [1] * len(words)), float).reshape(
+    found = np.asarray(coco.iou(own, coco.encode(stack.transpose(2, 1, 0)), [1] * len(words)), float).reshape(
         len(own), len(words)
     )
     found[coco.area(own) == 0] = np.nan
@@ -138,9 +136,10 @@ def dependency_groups(
     if mask_words not in ("nouns", "all"):
         raise ValueError(f"mask_words: expected nouns or all, got {mask_words!r}")
     found = _detections(images, detections, human, backend)
-    spoken = set(zip(nouns["triplet"], nouns["indicator"], nouns["lemma"]))
+    prompt_noun = ("triplet", "indicator", "lemma")
+    spoken = set(zip(*(nouns[name].to_list() for name in prompt_noun)))
     explicit = np.array(
-        [key in spoken for key in zip(found["triplet"], found["indicator"], found["lemma"])], bool
+        [key in spoken for key in zip(*(found[name].to_list() for name in prompt_noun))], bool
     )
     measured = _measure(found, nouns, maps, mask_words, theta)
     found = found.assign(**measured)
@@ -258,7 +257,8 @@ def _measure(
                 continue
             size = (int(heights[start]), int(widths[start]))
             drawn = [
-                mask(np.reshape(heats[at], (heat_heights[at], heat_widths[at])), size, theta)[0]
+                # turned, so that masks stand column by column, as COCO reads them
+                mask(np.reshape(heats[at], (heat_heights[at], heat_widths[at])).T, size[::-1], theta)[0].T
                 for at in chosen
             ]
             covered = coverages(masks[start:end], drawn, size)
@@ -281,7 +281,7 @@ def _measure(
 def _guides(nouns: pd.DataFrame) -> Mapping[tuple, dict[int, tuple[str, bool]]]:
     """By prompt: the nouns' places among the words, each with its noun and whether it is human."""
     guides: dict[tuple, dict[int, tuple[str, bool]]] = {}
-    columns = (nouns[name] for name in ("triplet", "indicator", "word_index", "word", "human"))
+    columns = (nouns[name].to_list() for name in ("triplet", "indicator", "word_index", "word", "human"))
     for triplet, indicator, index, word, human in zip(*columns):
         own = guides.setdefault((triplet, indicator), {})
         if index >= 0:
@@ -296,8 +296,9 @@ def _hidden(images: pd.DataFrame, found: pd.DataFrame, nouns: pd.DataFrame) -> p
         ["triplet", "indicator", "word", "lemma", "human"]
     ]
     rows = images.assign(place=np.arange(len(images))).merge(once, on=["triplet", "indicator"], how="inner")
-    seen = set(zip(found["sample_id"], found["lemma"]))
-    missing = np.array([key not in seen for key in zip(rows["sample_id"], rows["lemma"])], bool)
+    seen = set(zip(found["sample_id"].to_list(), found["lemma"].to_list()))
+    here = zip(rows["sample_id"].to_list(), rows["lemma"].to_list())
+    missing = np.array([key not in seen for key in here], bool)
     empty = {"object": -1, "best_word": "", "best_word_index": -1, "maps": "", "reason": ""}
     nothing = dict.fromkeys(("coverage", "best_human_coverage"), np.nan)
     return rows[missing].assign(label=rows["word"][missing], group="hidden", **empty, **nothing)

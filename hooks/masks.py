@@ -15,6 +15,7 @@ import numpy as np
 from hooks.errors import HookError
 
 THETA = 0.35
+BLOCK = 64  # columns of an image that are interpolated at a time
 CUBIC = -0.75  # coefficient of the cubic kernel, as in torch's bicubic interpolation
 
 
@@ -89,7 +90,16 @@ def resize(heat: np.ndarray, size: int | tuple[int, int]) -> np.ndarray:
     height, width = (size, size) if isinstance(size, int | np.integer) else size
     heat = np.asarray(heat, dtype=np.float64)
     rows, columns = _weights(heat.shape[0], int(height)), _weights(heat.shape[1], int(width))
-    return (rows @ heat @ columns.T).astype(np.float32)
+    large = np.empty((int(height), int(width)), dtype=np.float32)
+    tall = rows @ heat
+    for start in range(
+        0, int(width), BLOCK
+    ):  # a pixel depends on four columns: leave out where a block has none
+        part = columns[start : start + BLOCK]
+        near = np.flatnonzero(part.any(axis=0))
+        near = slice(near[0], near[-1] + 1)
+        large[:, start : start + BLOCK] = tall[:, near] @ part[:, near].T
+    return large
 
 
 def mask(heat: np.ndarray, size: int | tuple[int, int], theta: float = THETA) -> tuple[np.ndarray, float]:

@@ -1,0 +1,146 @@
+"""How long dependency groups and the paper's counts take: ``python -m tests.benchmarks.object_groups [--size 512]``.
+
+10,000 images of 3 indicators with 10 detections each of 500 labels and prompts of 4 nouns, on one thread: word maps to
+masks, coverages and groups, then Tables 6, 7 to 9, 11 to 13 and the data of Figures 4 and 6 to 8. Blobs stand for masks
+and maps, taken from a pool, so that making them takes no time of what is measured. Prints one JSON line: seconds of the
+wall and of the processor. The bar is 20 s for 10,000 images.
+"""
+
+import argparse
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from analysis.coco_masks import encode
+from analysis.dependency import dependency_groups
+from analysis.nouns import human_lemmas, noun_table
+from analysis.paper_figures import figure_objects, figure_scores
+from analysis.paper_tables import (
+    LEFT_OUT,
+    amounts,
+    chi_square,
+    comparison,
+    cooccurrence,
+    counted,
+    presence,
+    similarity_pairs,
+)
+
+WORDS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
+THINGS = ("umbrella", "guitar", "ball", "book", "hat", "bicycle", "dog", "lamp", "kite", "cup")
+PROMPT = "a {} with a {} and a {} in the park"
+LABELS, DETECTIONS, POOL, PART = 500, 10, 100, 300
+CONFIG = {"indicators": WORDS, "reference": "neutral", "contrasts": [["masculine", "feminine"]]}
+
+
+def blobs(number: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Smooth bumps of different place and width, shape (number, size, size)."""
+    y, x = np.mgrid[:size, :size] / size
+    centre, width = rng.uniform(0.15, 0.85, (2, number, 1, 1)), rng.uniform(0.05, 0.25, (number, 1, 1))
+    return np.exp(-((x - centre[0]) ** 2 + (y - centre[1]) ** 2) / (2 * width**2)).astype(np.float32)
+
+
+def study(images: int, size: int, rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray]:
+    """Samples, detections and a pool of heat maps."""
+    rows = []
+    for triplet in range(-(-images // len(WORDS))):
+        first, second = rng.choice(THINGS, 2, replace=False)
+        for indicator, word in WORDS.items():
+            prompt = PROMPT.format(word, first, second)
+            keys = {
+                "sample_id": f"t{triplet}-{indicator}",
+                "triplet": triplet,
+                "seed": 0,
+                "indicator": indicator,
+            }
+            rows.append({**keys, "prompt": prompt, "words": prompt.split()})
+    samples = pd.DataFrame(rows[:images])
+    masks = np.array([encode(blob > 0.4) for blob in blobs(POOL, size, rng)], object)
+    names = np.array(
+        [*WORDS.values(), *THINGS, *(f"thing{n}" for n in range(LABELS - len(WORDS) - len(THINGS)))]
+    )
+    weight = 1 / (np.arange(LABELS) + 10.0)
+    many = images * DETECTIONS
+    detections = pd.DataFrame(
+        {
+            "sample_id": np.repeat(samples["sample_id"].to_numpy(), DETECTIONS),
+            "object": np.tile(np.arange(DETECTIONS), images),
+            "label": rng.choice(names, many, p=weight / weight.sum()).astype(object),
+            "mask": rng.choice(masks, many),
+            **{"height": size, "width": size},
+        }
+    )
+    return samples, detections, blobs(POOL, max(size // 8, 16), rng)
+
+
+def parts(samples: pd.DataFrame, heats: np.ndarray, rng: np.random.Generator) -> Iterator[pd.DataFrame]:
+    """Rows of ``words/``, so many images at a time."""
+    flat = list(heats.reshape(len(heats), -1))
+    for start in range(0, len(samples), PART):
+        own = samples.iloc[start : start + PART]
+        many = own["words"].str.len().to_numpy()
+        columns = {
+            "sample_id": np.repeat(own["sample_id"].to_numpy(), many),
+            "word": np.concatenate(own["words"].to_list()),
+            "word_index": np.concatenate([np.arange(n) for n in many]),
+            "heat": [flat[i] for i in rng.integers(0, len(flat), many.sum())],
+        }
+        shape = dict(zip(("height", "width"), heats.shape[1:]))
+        yield pd.DataFrame({**columns, **shape, "definition": "daam"})
+
+
+def run(images: int, size: int) -> dict[str, float]:
+    """Seconds of each stage."""
+    rng = np.random.default_rng(0)
+    samples, detections, heats = study(images, size, rng)
+    human_lemmas()  # lemminflect reads its dictionary once
+    seconds: dict[str, float] = {}
+    wall, processor = time.perf_counter(), time.process_time()
+
+    def lap(name: str) -> None:
+        nonlocal wall, processor
+        seconds[name] = round(time.perf_counter() - wall, 2)
+        seconds[f"{name}, processor"] = round(time.process_time() - processor, 2)
+        wall, processor = time.perf_counter(), time.process_time()
+
+    nouns = noun_table(samples)
+    lap("nouns")
+    keys = samples[["sample_id", "triplet", "seed", "indicator"]]
+    objects = dependency_groups(keys, detections, nouns, parts(samples, heats, rng), human=human_lemmas())
+    lap("groups")
+    chosen = comparison(CONFIG)
+    tables = counted(keys, objects, chosen.names, without=chosen.individuals)
+    cooccurrence(counted(keys, objects, chosen.names), ["person", "woman", "man"])
+    similarity_pairs(keys, objects, chosen.names)
+    chi_square(tables, chosen.sets, LEFT_OUT)
+    figure_scores(tables, chosen.leaning)
+    figure_objects(tables)
+    presence(keys, objects, chosen.names)
+    amounts(keys, objects, nouns, chosen.names)
+    lap("counts")
+    return {"seconds": round(sum(seconds[name] for name in ("nouns", "groups", "counts")), 2), **seconds}
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--images", type=int, default=10_000)
+    parser.add_argument(
+        "--size", type=int, default=64, help="of the images, pixels; maps have an eighth, at least 16"
+    )
+    options = parser.parse_args()
+    machine = {
+        "load": round(os.getloadavg()[0], 1),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+    }
+    print(json.dumps(vars(options) | machine | run(options.images, options.size)))
+
+
+if __name__ == "__main__":
+    main()
