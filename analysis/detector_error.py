@@ -20,6 +20,7 @@ from analysis.paired import wilson_interval
 from probes.store import Run
 from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.checker import THINGS, VERSION, read_images
+from probes.toyworld.draw import SIZE
 
 CHECKER = "toyworld-checker"
 RENDERINGS = "renderings"
@@ -29,7 +30,7 @@ ITS_OWN_TRUTH = "the detector is the checker, so its images hold no other truth"
 
 
 def detector_error(run: Run) -> pd.DataFrame | None:
-    """Recall and precision of a run's detector; None where nothing is known (another model than toyworld's).
+    """Recall and precision of a run's detector; None where the checker cannot read its images.
 
     Returns
     -------
@@ -44,11 +45,12 @@ def detector_error(run: Run) -> pd.DataFrame | None:
         return None
     if observer.get("engine") == CHECKER:
         return checker_accuracy(run.config["model"], run.config["measure"]["level"])
-    objects, observed = (
-        run.table("objects"),
-        run.observed(["sample_id", "triplet", "seed", "indicator", "tags"]),
-    )
-    seen = read_images(run.images(observed["sample_id"]))
+    observed = run.observed(["sample_id", "triplet", "seed", "indicator", "status", "tags"])
+    observed = observed[observed["status"] == "ok"]
+    images = run.images(observed["sample_id"])
+    if not images or any(image.size != (SIZE, SIZE) for image in images):
+        return None
+    objects, seen = run.table("objects"), read_images(images)
     options, members = run.config["measure"], indicators(run.config)
     rates = error_rates(
         *(observed, objects, seen.set_axis(observed["sample_id"])),

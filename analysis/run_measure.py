@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from analysis.detector_error import detector_error
 from analysis.disparity import disparity, gap
 from analysis.naming import contrasts, indicators
 from analysis.object_measure import measure_objects
@@ -16,8 +17,8 @@ def measure(run: Run) -> None:
     """Write ``tables/pairs``, ``tables/disparity`` and ``tables/gap`` of a generated run.
 
     Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of objects as well
-    (`analysis.object_measure`). Each is written as CSV and Parquet; the same parts and configuration give the same
-    bytes.
+    (`analysis.object_measure`), and where it is known what the detector misses, ``tables/detector_error``. Each is
+    written as CSV and Parquet; the same parts and configuration give the same bytes.
 
     Raises
     ------
@@ -50,6 +51,9 @@ def measure(run: Run) -> None:
     run.write_table("gap", gaps)
     if run.parts("objects"):
         measure_objects(run)
+        error = detector_error(run)
+        if error is not None:
+            run.write_table("detector_error", error)
 
 
 def pair_table(run: Run) -> pd.DataFrame:
