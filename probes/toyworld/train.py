@@ -95,11 +95,11 @@ def _latents(work: Path, recipe: Recipe, drawings: Drawings) -> torch.Tensor:
     return vae_part.encode_latents(vae, drawings, np.arange(len(drawings.captions)), recipe.device)
 
 
-def _write_down(work: Path, stage: str, started: float, recipe: Recipe) -> None:
+def _write_down(work: Path, stage: str, started: float, recipe: Recipe, specimens: Sequence[str]) -> None:
     """Add a line on what was done to the history that is exported with the weights."""
-    logs = {
-        "vae": ["vae"], "decoder": ["decoder"], "clip": ["clip"], "base": ["base"], "finetune": SPECIMENS
-    }.get(stage, [])  # fmt: skip
+    logs = (
+        specimens if stage == "finetune" else [stage] if stage in ("vae", "decoder", "clip", "base") else []
+    )
     paths = [work / f"{name}.log.jsonl" for name in logs]
     last = [json.loads(path.read_text().splitlines()[-1]) for path in paths if path.exists()]
     batch = {"vae": recipe.vae_batch, "decoder": recipe.vae_batch, "clip": recipe.clip_batch}
@@ -315,7 +315,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             started = time.monotonic()
             steps[stage](work, copy.deepcopy(recipe))
             if rank() == 0 and stage != "export":
-                _write_down(work, stage, started, recipe)
+                _write_down(work, stage, started, recipe, specimens)
         if several:
             distributed.barrier()
     if several:

@@ -32,7 +32,7 @@ class Drawings:
 
 
 def small_zones(named: Named, scene: Scene) -> np.ndarray:
-    """Where small things can be: feet, hands, neck, face, head, and what the caption puts in a hand or overhead.
+    """Where small things can be: feet, hands, neck, face, head, and what the caption has on the ground, held or overhead.
 
     The zones follow from the caption and the figure's place alone, not from what the figure happens to wear or on
     which side a thing happens to be, so a loss that counts them more has the same optimum.
@@ -47,7 +47,7 @@ def small_zones(named: Named, scene: Scene) -> np.ndarray:
     worn = {"feet": "boots", "hands": "gloves", "neck": "tie", "face": "mask", "head": "hat"}
     without = draw(plain)
     zones = draw(replace(plain, wears=plain.wears | worn)) != without
-    for slot in ("held", "sky"):
+    for slot in ("ground", "held", "sky"):
         for side in ("left", "right"):
             if slot in named.objects:
                 zones |= draw(replace(plain, objects=objects | {named.objects[slot]: side})) != without
@@ -59,7 +59,7 @@ def make_drawings(
 ) -> Drawings:
     """Draw ``count`` captions and pictures of a world from a seed; ``often`` as in :func:`random_caption`.
 
-    The zones of small things take two to six further drawings each, and are made where asked for.
+    The zones of small things take two to eight further drawings each, and are made where asked for.
     """
     world = load_world(world_name)
     rng = np.random.default_rng(seed)
