@@ -43,8 +43,8 @@ steps from the same base. The autoencoder's decoder is trained once more on what
 - Feet, hands, neck, face, head, and what a caption has held, overhead or on the ground count several times in the
   loss. Where they can be follows from the caption and the figure's place alone, so the optimum stays the same. With
   only what is worn and held counted so, *lamp* stayed unread (drawn in 3 of 10 images that asked for it) through 570
-  steps with fresh embeddings and up to ten times as many captions; with the zones overhead 400 steps brought it to 3 of
-  4.
+  steps with fresh embeddings and up to ten times as many captions; with the zones overhead, counted ten times, 400
+  steps brought it to 3 of 4.
 
 What was done for the weights in place:
 
