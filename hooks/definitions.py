@@ -158,13 +158,13 @@ DECODER_PRODUCT = Definition(
 )
 
 SELF_REFINED = replace(
-    DAAM,
+    DECODER_PRODUCT,
     name="self-refined",
-    heads="mean",
+    following=0.5,
+    power=1.0,
     refine=("unet.up.*",),
-    refine_power=4.0,
+    refine_power=6.0,
     refine_keep=0.5,
-    source="found and held against masks on toyworld, see docs/word_maps.md",
 )
 
 _REGISTRY: dict[str, Definition] = {one.name: one for one in (DAAM, DECODER_PRODUCT, SELF_REFINED)}

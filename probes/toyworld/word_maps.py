@@ -14,7 +14,7 @@ import itertools
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +79,13 @@ class Candidate:
         return ", ".join(parts)
 
 
-OURS = Candidate(refine=SELF_REFINED.refine_power, keep=SELF_REFINED.refine_keep)
+OURS = Candidate(
+    layers="up",
+    combine="product",
+    following=0.5,
+    refine=SELF_REFINED.refine_power,
+    keep=SELF_REFINED.refine_keep,
+)
 OURS_NAME, OURS_VERSION = SELF_REFINED.name, SELF_REFINED.version
 PRODUCT = Candidate(layers="up", combine="product", following=1.0, power=2.0)
 
@@ -310,9 +316,9 @@ def report(drawn: dict[str, list[Instance]], settings: dict) -> dict:
         ("geometric mean of layers", Candidate(layers="up", combine="product")),
         ("and the token after the word", Candidate(layers="up", combine="product", following=1.0)),
         ("and squared", PRODUCT),
-        ("daam's layers, spread", Candidate(refine=1.0)),
-        ("spread from the fourth power", Candidate(refine=4.0)),
-        ("and times the root of the map", OURS),
+        ("the product spread along self-attention", replace(OURS, refine=1.0, keep=0.0)),
+        ("spread from its sixth power", replace(OURS, keep=0.0)),
+        ("and times its root", OURS),
         *((address, Candidate(layers=address)) for address in tuning[0].maps),
     ]
     held = [one for one in drawn[first] if one.prompt % 2]

@@ -23,15 +23,16 @@ from the other specimens, which had no part in it.
 |---|---|---:|---:|---:|---:|---:|---:|
 """
 MIDDLE = """
-`{name}` (version {version}) is DAAM's mean h of the layers, with heads averaged before resizing; stretched to a largest
-value of 1, raised to the fourth power, spread along the self-attention of the up blocks (each pixel takes the mean of
-the pixels it looks at, over calls, heads and the layers of one grid), and multiplied by the root of h. Pixels of one
-thing look at one another, so the map takes the thing's outline. On larger models the grid is the finest of at most
-32 × 32. The maps a probe gives have it already: `Probe(pipe, word_maps="{name}")`.
-`decoder-product` needs no self-attention: the geometric mean, over the cross-attentions of the up blocks, of each
-layer's map, where a word's map is the mean of its tokens' and of the token that follows (the text encoder is causal, so
-the token after a word has read it), squared.
-Both were found on earlier weights of these specimens, on other captions and other noise.
+`{name}` (version {version}): the geometric mean h, over the cross-attentions of the up blocks, of each layer's map
+(mean over heads and calls), where a word's map is the weighted mean of its tokens' (1) and of the token that follows
+(0.5): the text encoder is causal, so the token after a word has read it. h is stretched to a largest value of 1, raised
+to the sixth power and spread along the self-attention of the up blocks (each pixel takes the mean of the pixels it
+looks at, over calls, heads and the layers of one grid); the result is multiplied by the root of h. Pixels of one thing
+look at one another, so the map takes the thing's outline. On larger models the grid is the finest of at most 32 × 32.
+A probe gives these maps with `Probe(pipe, word_maps="{name}")`, a run with `capture: {{definition: {name}}}`. The
+definition was chosen by this search on the tuning prompts of these weights.
+`decoder-product` needs no self-attention: the same geometric mean with the following token at 1, squared. It was found
+on earlier weights.
 `chosen here` is what the search finds on this page's own tuning prompts: {label}.
 
 The interval is a bootstrap over prompts of the difference at each definition's own best threshold.

@@ -12,7 +12,7 @@ from tests.hooks.oracle import recorded
 from tests.tiny import tiny_pipeline
 
 
-def by_hand(heat, looks, grid, power=4.0, keep=0.5):
+def by_hand(heat, looks, grid, power=6.0, keep=0.5):
     """One token's map; `looks` is (layers, calls, heads, pixels, pixels)."""
     heat, looks = torch.from_numpy(heat), looks.double().mean(dim=(0, 1, 2))
     own = heat / heat.max()
@@ -31,7 +31,7 @@ def conditional(found, layers, row):
 def test_maps_refined_by_the_finest_self_attention(pipelines, kind):
     pipe = pipelines(kind)
     bare = draw(pipe)
-    with Probe(pipe, word_maps=definitions.variant("daam", "mean", heads="mean")) as plain:
+    with Probe(pipe, word_maps=definitions.variant(SELF_REFINED, "plain", refine=())) as plain:
         draw(pipe)
     with Probe(pipe, word_maps="self-refined") as probe:
         images = draw(pipe)
@@ -63,7 +63,7 @@ def test_only_grids_that_are_small_enough(monkeypatch):
 
     with Probe(pipe, word_maps="self-refined") as probe:
         draw(pipe, callback_on_step_end=look)
-    with Probe(pipe, word_maps=definitions.variant("daam", "mean", heads="mean")) as plain:
+    with Probe(pipe, word_maps=definitions.variant(SELF_REFINED, "plain", refine=())) as plain:
         draw(pipe)
     assert held[-1] == 3 * 64 * 64 * 4
     found = recorded(pipe, lambda: draw(pipe), "self")
@@ -73,8 +73,8 @@ def test_only_grids_that_are_small_enough(monkeypatch):
 
 
 def test_what_it_takes_and_needs(toy):
-    mean = definitions.variant("daam", "mean", heads="mean")
-    assert estimate_memory(toy, "self-refined") == estimate_memory(toy, mean) + 4 * 256 * 256
+    plain = definitions.variant(SELF_REFINED, "plain", refine=())
+    assert estimate_memory(toy, "self-refined") == estimate_memory(toy, plain) + 4 * 256 * 256
     choice = MapChoice(layers="unet.up.*", definition="self-refined")
     with Probe(toy, word_maps=choice, self_attention=MapChoice(layers="unet.mid.*")) as probe:
         draw(toy)
