@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
@@ -28,13 +29,14 @@ class Chip:
 
 @dataclass
 class Row:
-    """One prompt and seed: a cell an indicator, a chip a word."""
+    """One prompt and seed: a cell an indicator, a chip a word; ``extra`` rows are shown only when asked for."""
 
     key: str
     prompt: str
     seed: int
     cells: list[dict]
     chips: list[dict] = field(default_factory=list)
+    extra: bool = False
 
 
 def choose(samples: pd.DataFrame, rows: int) -> list[tuple[int, int]]:
@@ -42,10 +44,47 @@ def choose(samples: pd.DataFrame, rows: int) -> list[tuple[int, int]]:
 
     Nothing is picked by what it looks like.
     """
+    return _in_order(samples)[:rows]
+
+
+def choose_more(
+    samples: pd.DataFrame,
+    objects: pd.DataFrame,
+    chosen: list[tuple[int, int]],
+    names: Iterable[str],
+    most: int,
+) -> list[tuple[int, int]]:
+    """Choose rows for objects that are in none of the chosen ones: the first that holds each, in the same order.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        As stored in the run.
+    objects : DataFrame
+        Table ``objects``: ``triplet``, ``seed``, ``object``, ``lemma``.
+    chosen : list of (int, int)
+        Of `choose`.
+    names : iterable of str
+        Lemmas for which a row is wanted.
+    most : int
+        At most so many rows.
+    """
+    found = objects[(objects["object"] >= 0) & objects["lemma"].isin(list(names))]
+    draws = found.groupby("lemma")[["triplet", "seed"]].apply(
+        lambda own: set(zip(own["triplet"].astype(int), own["seed"].astype(int)))
+    )
+    ordered, more = _in_order(samples), []
+    for holding in draws:
+        if len(more) < most and not holding & {*chosen, *more}:
+            more.append(next(draw for draw in ordered if draw in holding))
+    return more
+
+
+def _in_order(samples: pd.DataFrame) -> list[tuple[int, int]]:
     draws = samples[["triplet", "seed"]].drop_duplicates().reset_index(drop=True)
     draws["turn"] = draws.groupby("triplet", sort=False).cumcount()
-    chosen = draws.sort_values(["turn", "triplet"], kind="stable").head(rows)
-    return [(int(t), int(s)) for t, s in zip(chosen["triplet"], chosen["seed"])]
+    draws = draws.sort_values(["turn", "triplet"], kind="stable")
+    return [(int(t), int(s)) for t, s in zip(draws["triplet"], draws["seed"])]
 
 
 def build(
@@ -55,6 +94,9 @@ def build(
     chosen: list[tuple[int, int]],
     names: list[str],
     reference: str,
+    *,
+    more: Sequence[tuple[int, int]] = (),
+    overlays: Mapping[str, list[dict]] | None = None,
 ) -> tuple[list[Row], dict]:
     """Make the gallery's rows and the heat maps they show.
 
@@ -72,6 +114,10 @@ def build(
         Indicators in order.
     reference : str
         The indicator whose wording the chips follow.
+    more : sequence of (int, int)
+        Rows that are shown only when asked for, see `choose_more`.
+    overlays : mapping of str to list of dict, optional
+        Objects of the images, see `analysis.overlays`.
 
     Returns
     -------
@@ -82,13 +128,16 @@ def build(
     by_draw = dict(list(samples.groupby(["triplet", "seed"], sort=False)))
     shown = set()
     rows = []
-    for triplet, seed in chosen:
+    for triplet, seed in [*chosen, *more]:
         members = by_draw[(triplet, seed)].set_index("indicator")
         present = [name for name in names if name in members.index]
         cells = [_cell(name, members.loc[name], images) for name in present]
         shown |= {cell["sample_id"] for cell in cells}
         lead = reference if reference in present else present[0]
-        row = Row(f"t{triplet}s{seed}", str(members.loc[lead, "prompt"]), seed, cells)
+        for cell in cells:
+            cell["n_objects"] = sum("box" in entry for entry in (overlays or {}).get(cell["sample_id"], []))
+        extra = (triplet, seed) not in chosen
+        row = Row(f"t{triplet}s{seed}", str(members.loc[lead, "prompt"]), seed, cells, extra=extra)
         prompts = {name: [str(word) for word in members.loc[name, "words"]] for name in present}
         row.chips = [
             {

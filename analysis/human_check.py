@@ -30,6 +30,7 @@ LABELS = ("annotator", "sample_id", "image", "object", "present")
 VERSION = "human_check/1"
 CHOICE_STREAM = 11  # one seed draws nothing twice
 AGREED = "all agree"
+CHECK_COLUMNS = ("annotator", "asked", *COLUMNS, "version")
 
 
 def ask(noun: str, human: bool) -> str:
@@ -258,7 +259,7 @@ def agreement(
             _kappa(items, first, second, **options).assign(annotator=f"{first}, {second}", asked=ALL)
         )
     table = pd.concat(parts, ignore_index=True)
-    return table.assign(version=VERSION)[["annotator", "asked", *COLUMNS, "version"]]
+    return table.assign(version=VERSION)[list(CHECK_COLUMNS)]
 
 
 def _agreed(items: pd.DataFrame, people: int) -> pd.DataFrame:

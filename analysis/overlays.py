@@ -13,15 +13,10 @@ import pandas as pd
 from skimage.measure import approximate_polygon, find_contours
 
 from analysis.coco_masks import decode
+from analysis.dependency import GROUPS
 
 LARGEST = 256  # pixels: outlines of larger masks are taken from a reduced mask
-GROUPS = (
-    "explicitly_guided",
-    "implicitly_guided",
-    "explicitly_independent",
-    "implicitly_independent",
-    "hidden",
-)
+NOT_GROUPED = len(GROUPS)  # the place of an object without a group
 SMALL = 128  # pixels: masks up to this size keep every corner
 _TOLERANCE = 0.6  # pixels by which a corner of a larger one may be off
 
@@ -46,7 +41,7 @@ def outline(mask: np.ndarray) -> tuple[str, int]:
     A single pixel becomes a diamond through the middles of its sides.
 
     >>> outline(np.pad(np.ones((1, 1), bool), 1))
-    ('M3 4l-1 -1l1 -1l1 1z', 1)
+    ('M3 4l-1-1 1-1 1 1z', 1)
     """
     reduction = math.ceil(max(mask.shape) / LARGEST)
     if reduction > 1:
@@ -59,8 +54,8 @@ def outline(mask: np.ndarray) -> tuple[str, int]:
         line = approximate_polygon(line, 0.0 if max(mask.shape) <= SMALL else _TOLERANCE)
         points = np.rint((line[:, ::-1] - 0.5) * 2).astype(int)[:-1]  # the last is the first again
         steps = np.diff(points, axis=0)
-        moves = "".join(f"l{x} {y}" for x, y in _straight(steps))
-        parts.append(f"M{points[0, 0]} {points[0, 1]}{moves}z")
+        moves = " ".join(f"{x} {y}" for x, y in _straight(steps)).replace(" -", "-")
+        parts.append(f"M{points[0, 0]} {points[0, 1]}l{moves}z")
     return "".join(parts), reduction
 
 
@@ -75,56 +70,45 @@ def _straight(steps: np.ndarray) -> list[tuple[int, int]]:
     return joined
 
 
-def overlays(table: pd.DataFrame, detections: pd.DataFrame, samples: pd.DataFrame) -> dict[str, list[dict]]:
+def overlays(table: pd.DataFrame, detections: pd.DataFrame) -> dict[str, list[dict]]:
     """Collect what can be laid over each image.
 
     Parameters
     ----------
     table : DataFrame
         Table ``objects`` of the images shown: ``sample_id``, ``object``, ``label``, ``lemma``, ``group``,
-        ``best_word``, ``coverage``.
+        ``best_word_index``, ``coverage``.
     detections : DataFrame
         Of ``objects/``: ``sample_id``, ``object``, ``score``, ``x0`` … ``y1``, ``mask``, ``height``, ``width``.
-    samples : DataFrame
-        ``sample_id`` and ``words`` of the images shown.
 
     Returns
     -------
     dict of str to list of dict
-        By ``sample_id``. Every object has ``name`` (its lemma), ``label``, ``group`` (its place in `GROUPS`), ``word``
-        (index of the guiding word, None where no map was close or none is stored), ``coverage``, ``score``, ``box``
-        (x0, y0, width, height, in parts of the image) and ``path`` with its ``view`` (width and height in the units of
-        the path); a noun without an object has the first three.
+        By ``sample_id``. Every object has ``name`` (its lemma), ``label``, ``group`` (its place in
+        `analysis.dependency.GROUPS`, or one after the last), ``word`` (index of the word that covers most of it, None
+        without a map), ``coverage``, ``score``, ``box`` (x0, y0, width, height, in parts of the image) and ``path``
+        with its ``view`` (width and height in the units of the path); a noun without an object has the first three.
     """
-    words = {sample: [str(w) for w in own] for sample, own in zip(samples["sample_id"], samples["words"])}
     found = {(row.sample_id, row.object): row for row in detections.itertuples()}
     shown: dict[str, list[dict]] = {}
     for row in table.itertuples():
-        entry = {"name": row.lemma, "label": row.label, "group": GROUPS.index(row.group)}
+        group = GROUPS.index(row.group) if row.group else NOT_GROUPED
+        entry = {"name": row.lemma, "label": row.label, "group": group}
         if row.object >= 0:
             seen = found[row.sample_id, row.object]
             path, reduction = outline(decode(seen.mask, seen.height, seen.width))
+            x0, x1 = seen.x0 / seen.width, seen.x1 / seen.width
+            y0, y1 = seen.y0 / seen.height, seen.y1 / seen.height
             entry |= {
-                "word": _place(row.best_word, words.get(row.sample_id, [])),
+                "word": int(row.best_word_index) if row.best_word_index >= 0 else None,
                 "coverage": _short(row.coverage),
                 "score": _short(seen.score),
-                "box": [
-                    _short(seen.x0 / seen.width),
-                    _short(seen.y0 / seen.height),
-                    _short((seen.x1 - seen.x0) / seen.width),
-                    _short((seen.y1 - seen.y0) / seen.height),
-                ],
+                "box": [_short(part) for part in (x0, y0, x1 - x0, y1 - y0)],
                 "path": path,
                 "view": [2 * seen.width / reduction, 2 * seen.height / reduction],
             }
         shown.setdefault(row.sample_id, []).append(entry)
     return shown
-
-
-def _place(word: object, words: list[str]) -> int | None:
-    """Index of a word among a prompt's words."""
-    same = [index for index, own in enumerate(words) if own.lower() == str(word).lower()]
-    return same[0] if same else None
 
 
 def _short(value: float) -> float | None:

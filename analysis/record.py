@@ -65,7 +65,12 @@ def groups(config: dict, meta: dict, samples: pd.DataFrame) -> list[Group]:
     return found
 
 
-def versions(disparity: pd.DataFrame, gap: pd.DataFrame, words: pd.DataFrame | None) -> list[tuple[str, str]]:
+def versions(
+    disparity: pd.DataFrame,
+    gap: pd.DataFrame,
+    words: pd.DataFrame | None,
+    objects: pd.DataFrame | None = None,
+) -> list[tuple[str, str]]:
     """List the definitions that the tables name, with their versions."""
     found: dict[str, list[str]] = {}
 
@@ -79,6 +84,8 @@ def versions(disparity: pd.DataFrame, gap: pd.DataFrame, words: pd.DataFrame | N
     if words is not None:
         for definition, version in words[["definition", "version"]].drop_duplicates().itertuples(index=False):
             note(f"heat map ({definition})", version)
+    for version in [] if objects is None else objects["version"].unique():
+        note("dependency groups", version)
     merged: dict[str, list[str]] = {}
     for name, all_versions in found.items():
         merged.setdefault(", ".join(all_versions), []).append(name)

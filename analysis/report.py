@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,9 +21,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from PIL import Image
 
-from analysis import gallery, record, wording
+from analysis import gallery, record, report_objects, wording
 from analysis.figures import Drawn, draw_figures, draw_triplets, files, inline_svg
 from analysis.naming import Indicator, Metric, contrasts, headline_metrics, indicators
+from analysis.overlays import NOT_GROUPED
+from analysis.report_objects import Objects, read_objects
 from probes.parts import read_part, write_bytes
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ class Content:
     chosen: list[tuple[int, int]]
     images: dict[str, Image.Image]
     words: pd.DataFrame | None
+    objects: Objects | None = None
+    more: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def people(self) -> list[Indicator]:
@@ -101,7 +105,11 @@ def read(run: Run) -> Content:
     """Read tables, samples, and the images and word maps that the gallery shows."""
     samples = run.samples()
     chosen = gallery.choose(samples, run.config["report"]["gallery"])
-    shown = samples[samples.set_index(["triplet", "seed"]).index.isin(chosen)]["sample_id"]
+    objects = read_objects(run)
+    more = report_objects.more_rows(objects, samples, chosen) if objects else []
+    shown = samples[samples.set_index(["triplet", "seed"]).index.isin([*chosen, *more])]["sample_id"]
+    if objects:
+        objects = replace(objects, overlays=report_objects.read_overlays(run, objects, list(shown)))
     return Content(
         config=run.config,
         meta=run.meta,
@@ -112,6 +120,8 @@ def read(run: Run) -> Content:
         chosen=chosen,
         images=dict(zip(shown, run.images(shown))),
         words=_words(run, set(shown)),
+        objects=objects,
+        more=more,
     )
 
 
@@ -126,6 +136,7 @@ def draw(content: Content) -> dict[str, Drawn]:
         content.reference,
         _drawn_pairs(content.people, content.reference),
     )
+    drawn |= report_objects.draw(content.objects, content.config) if content.objects else {}
     sheet = _sheet(content)
     return drawn | ({sheet.name: sheet} if sheet else {})
 
@@ -135,7 +146,11 @@ def render(content: Content, figures: dict[str, Drawn]) -> str:
     config, people, reference = content.config, content.people, content.reference
     samples, level = content.samples, float(config["measure"]["level"])
     names = [person.name for person in people]
-    rows, maps = gallery.build(content.shown, content.images, content.words, content.chosen, names, reference)
+    objects, overlays = content.objects, content.objects.overlays if content.objects else {}
+    rows, maps = gallery.build(
+        content.shown, content.images, content.words, content.chosen, names, reference,
+        more=content.more, overlays=overlays,
+    )  # fmt: skip
     template = _environment().get_template("report.html.j2")
     return template.render(
         name=config["name"],
@@ -153,6 +168,10 @@ def render(content: Content, figures: dict[str, Drawn]) -> str:
         figures=figures,
         atlases=[drawn for name, drawn in figures.items() if name.startswith("atlas-")],
         lines=[figures[name] for name in LINES if name in figures],
+        o=report_objects.section(objects, config, people) if objects else None,
+        overlays=bool(overlays),
+        group_names=report_objects.TITLES,
+        ungrouped=any(entry["group"] == NOT_GROUPED for own in overlays.values() for entry in own),
         rows=rows,
         n_rows=len(samples[["triplet", "seed"]].drop_duplicates()),
         has_maps=bool(maps),
@@ -160,11 +179,14 @@ def render(content: Content, figures: dict[str, Drawn]) -> str:
             max(cell["width"], cell["height"]) > gallery.LARGEST for row in rows for cell in row.cells
         ),
         groups=record.groups(config, content.meta, samples),
-        versions=record.versions(content.disparity, content.gap, content.words),
+        versions=record.versions(
+            content.disparity, content.gap, content.words, objects.tables["objects"] if objects else None
+        ),
         data={
             "maps": maps,
             "chips": {row.key: row.chips for row in rows},
             "atlases": {name: _cells(drawn.cells) for name, drawn in figures.items() if drawn.cells},
+            **(report_objects.embedded(objects, content.shown, figures) if objects else {}),
         },
     )
 

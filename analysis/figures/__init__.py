@@ -7,11 +7,20 @@ import pandas as pd
 from analysis.figures.atlas import draw_atlas
 from analysis.figures.headline import draw_headline
 from analysis.figures.lines import draw_decoder, draw_similarity, draw_steps, draw_text_layers
+from analysis.figures.objects import draw_bias_scores, draw_group_objects
 from analysis.figures.style import Drawn, files, inline_svg
 from analysis.figures.triplets import draw_triplets
 from analysis.naming import Metric
 
-__all__ = ["Drawn", "draw_figures", "draw_triplets", "files", "inline_svg"]
+__all__ = [
+    "Drawn",
+    "draw_bias_scores",
+    "draw_figures",
+    "draw_group_objects",
+    "draw_triplets",
+    "files",
+    "inline_svg",
+]
 
 
 def draw_figures(

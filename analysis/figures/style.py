@@ -63,7 +63,10 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure with its name, what it shows in words, and what a reader should know beside it."""
+    """A figure with its name, what it shows in words, and what a reader should know beside it.
+
+    ``cells`` are the numbers of an atlas; ``links`` names the object behind each row that has the id ``row-0``, …
+    """
 
     name: str
     figure: Figure
@@ -71,6 +74,7 @@ class Drawn:
     caption: str
     wide: bool = False
     cells: dict | None = None
+    links: list[str] | None = None
 
     def __post_init__(self) -> None:
         """Lay the figure out for good, so that PDF, PNG and page show the same."""

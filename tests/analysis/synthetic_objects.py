@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.coco_masks import encode
 from probes import parts
 from probes.store import Run
+from tests.analysis.object_parts import KEYS, detection, observation
 from tests.analysis.synthetic_run import OBJECTS, Plan, _members, _sample_id
 
 ENGINE = {"engine": "made up", "detector": "made up", "segmenter": "made up", "tagger": None}
@@ -58,17 +58,11 @@ def add_objects(path: str | Path, missed: float = 0.0, **options) -> Path:
     for row in found.to_dict("records"):
         mask = np.zeros((plan.size, plan.size), bool)
         mask[row["y0"] : row["y1"], row["x0"] : row["x1"]] = True
-        shape = {"height": plan.size, "width": plan.size}
-        rows.append(row | {"area": int(mask.sum()), "mask": encode(mask)} | shape)
+        rows.append(detection({}, row["object"], row["label"], mask) | row)
     parts.write_part(path / "objects" / "part-00000.parquet", rows, parts.OBJECTS, ident)
     kept = found["sample_id"].value_counts()
-    images = [
-        {"sample_id": sample, "triplet": t, "seed": s, "indicator": name, "status": "ok", "reason": ""}
-        | {"detected": int(kept.get(sample, 0)), "kept": int(kept.get(sample, 0)), "tags": []}
-        | {f"dropped_{why}": 0 for why in ("empty", "merged", "unknown", "overlap")}
-        for t, s, (name, _) in _members(plan)
-        for sample in [_sample_id(t, s, name)]
-    ]
+    keys = [(_sample_id(t, s, name), t, s, name) for t, s, (name, _) in _members(plan)]
+    images = [observation(dict(zip(KEYS, key)), kept=int(kept.get(key[0], 0))) for key in keys]
     parts.write_part(path / "observed" / "part-00000.parquet", images, parts.OBSERVED, ident)
     Run.open(path).write_meta(status="observed", observer=ENGINE)
     return path

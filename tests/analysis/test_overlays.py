@@ -8,7 +8,8 @@ import pytest
 from PIL import Image, ImageDraw
 
 from analysis.coco_masks import encode
-from analysis.overlays import GROUPS, outline, overlays
+from analysis.dependency import GROUPS
+from analysis.overlays import outline, overlays
 
 
 def filled(path: str, reduction: int, shape: tuple[int, int]) -> np.ndarray:
@@ -16,7 +17,8 @@ def filled(path: str, reduction: int, shape: tuple[int, int]) -> np.ndarray:
     scale = 4 * reduction
     canvas = np.zeros((shape[0] * 4, shape[1] * 4), bool)
     for part in path.split("z")[:-1]:
-        (x, y), *steps = [tuple(map(int, pair.split(" "))) for pair in re.split("[Ml]", part)[1:]]
+        numbers = [int(number) for number in re.findall(r"-?\d+", part)]
+        (x, y), *steps = zip(numbers[::2], numbers[1::2])
         points = np.cumsum([(x, y), *steps], axis=0) * scale / 2
         image = Image.new("1", canvas.shape[::-1])
         ImageDraw.Draw(image).polygon([tuple(map(float, point)) for point in points], fill=1)
@@ -31,7 +33,7 @@ def test_outline_filled_again_is_the_mask(size, least):
     mask ^= (abs(x - 0.45) < 0.08) & (abs(y - 0.4) < 0.1)  # a hole
     mask |= (x > 0.9) & (y < 0.3)  # another part, at the edge
     path, reduction = outline(mask)
-    assert reduction == -(-size // 256) and re.fullmatch(r"(M\d+ \d+(l-?\d+ -?\d+)+z)+", path)
+    assert reduction == -(-size // 256) and re.fullmatch(r"(M\d+ \d+l[-\d ]+z)+", path)
     whole = mask.repeat(4, 0).repeat(4, 1)
     back = filled(path, reduction, mask.shape)
     assert (whole & back).sum() / (whole | back).sum() >= least
@@ -49,11 +51,12 @@ def test_overlays_carry_group_word_and_box():
     mask[8:16, 32:64] = True
     table = pd.DataFrame(
         [
-            ("a", 0, "balls", "ball", "implicitly_guided", "Park", 0.91234),
-            ("a", 1, "cup", "cup", "implicitly_independent", "nothing of it", np.nan),
-            ("a", -1, "air", "air", "hidden", None, np.nan),
+            ("a", 0, "balls", "ball", "implicitly_guided", 2, 0.91234),
+            ("a", 1, "cup", "cup", "implicitly_independent", -1, np.nan),
+            ("a", 2, "bag", "bag", "", -1, np.nan),
+            ("a", -1, "air", "air", "hidden", -1, np.nan),
         ],
-        columns=["sample_id", "object", "label", "lemma", "group", "best_word", "coverage"],
+        columns=["sample_id", "object", "label", "lemma", "group", "best_word_index", "coverage"],
     )
     row = {
         "sample_id": "a",
@@ -64,13 +67,12 @@ def test_overlays_carry_group_word_and_box():
         "y1": 16.0,
         "mask": encode(mask),
     }
-    rows = [row | {"object": n, "height": 32, "width": 64} for n in range(2)]
-    samples = pd.DataFrame({"sample_id": ["a"], "words": [["in", "the", "park"]]})
-    ball, cup, air = overlays(table, pd.DataFrame(rows), samples)["a"]
+    rows = [row | {"object": n, "height": 32, "width": 64} for n in range(3)]
+    ball, cup, bag, air = overlays(table, pd.DataFrame(rows))["a"]
     assert (
         ball["name"] == "ball" and ball["label"] == "balls" and GROUPS[ball["group"]] == "implicitly_guided"
     )
     assert (ball["word"], ball["coverage"], ball["score"]) == (2, 0.9123, 0.5)
     assert ball["box"] == [0.5, 0.25, 0.5, 0.25] and ball["view"] == [128, 64]
-    assert (cup["word"], cup["coverage"]) == (None, None)
+    assert (cup["word"], cup["coverage"]) == (None, None) and bag["group"] == 5
     assert air == {"name": "air", "label": "air", "group": 4}
