@@ -132,7 +132,7 @@ def tables(
     yield "figure06_group_objects", frequent
     yield "figure06_group_objects", tex.frequent_table(frequent, *where)
 
-    table11 = presence(images, objects, chosen.names)
+    table11 = presence(images, objects, chosen.names, chosen.individuals)
     yield "table11_presence", table11
     yield "table11_presence", tex.presence_table(table11, *where)
     table12, table13 = amounts(images, objects, nouns, chosen.names)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 
 from analysis.dependency import GROUPS
-from analysis.paper_tables import ALL, LEFT_OUT, Comparison
+from analysis.paper_tables import ALL, INCLUDED, LEFT_OUT, Comparison
 
 DASH = "--"
 
@@ -120,12 +120,15 @@ def chi_square_table(table07: pd.DataFrame, chosen: Comparison, model: str, data
 
 
 def presence_table(table11: pd.DataFrame, model: str, data: str) -> str:
-    """Table 11: percent of the images that hold a group."""
+    """Table 11: percent of the images that hold a group; of each indicator without individuals."""
     caption = (
         f"The proportion of images containing the dependency groups to all the images on {model}, in percent."
     )
-    return latex(caption, list(map(_pretty, GROUPS)), _by_indicator(table11, "percent_of_images", GROUPS, 2, data),
-                 "group-presence")  # fmt: skip
+    whole = (table11["individuals"] == INCLUDED) & (table11["indicator"] == ALL)
+    own = table11[whole | ((table11["individuals"] == LEFT_OUT) & (table11["indicator"] != ALL))]
+    rows = _by_indicator(own, "percent_of_images", GROUPS, 2, data)
+    note = "Of single indicators, individuals are left out."
+    return latex(caption, list(map(_pretty, GROUPS)), rows, "group-presence", note)
 
 
 def amounts_table(table12: pd.DataFrame, model: str, data: str) -> str:

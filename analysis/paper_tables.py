@@ -259,24 +259,44 @@ def chi_square(
     return pd.DataFrame(rows, columns=list(CHI_SQUARE_COLUMNS))
 
 
-def presence(images: pd.DataFrame, objects: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+def presence(
+    images: pd.DataFrame, objects: pd.DataFrame, names: Sequence[str], individuals: Iterable[str] = ()
+) -> pd.DataFrame:
     """Percent of the images that hold a group (Table 11), of all images and of each indicator's.
 
-    Images with an object that could not be grouped are left out of ``n_images``.
+    Between indicators only the rows without individuals compare: a detector that calls every figure "person" finds what
+    was asked for with "person" and never with "woman".
+
+    Parameters
+    ----------
+    images, objects : DataFrame
+        The images looked at, and table ``objects``.
+    names : sequence of str
+        Indicators.
+    individuals : iterable of str
+        Lemmas of individuals.
+
+    Returns
+    -------
+    DataFrame
+        A row a group, indicator (``all`` first) and treatment of individuals. Images with an object that could not be
+        grouped are left out of ``n_images``.
     """
     unknown = objects.loc[objects["group"] == "", "sample_id"].unique()
     known = images[~images["sample_id"].isin(unknown)]
     reason = NO_IMAGES if images.empty else NOT_GROUPED
+    others = objects[~objects["lemma"].isin(list(individuals))]
     rows = []
-    for group in GROUPS:
-        has = known["sample_id"].isin(objects.loc[objects["group"] == group, "sample_id"])
-        for name in (ALL, *names):
-            own = has if name == ALL else has[known["indicator"] == name]
-            n, count = len(own), int(own.sum())
-            rows.append((group, name, 100 * count / n if n else np.nan, count, n, "" if n else reason))
-    return pd.DataFrame(
-        rows, columns=["group", "indicator", "percent_of_images", "images", "n_images", "reason"]
-    )
+    for treatment, chosen in ((INCLUDED, objects), (LEFT_OUT, others)):
+        for group in GROUPS:
+            has = known["sample_id"].isin(chosen.loc[chosen["group"] == group, "sample_id"])
+            for name in (ALL, *names):
+                own = has if name == ALL else has[known["indicator"] == name]
+                n, count = len(own), int(own.sum())
+                percent = 100 * count / n if n else np.nan
+                rows.append((treatment, group, name, percent, count, n, "" if n else reason))
+    columns = ["individuals", "group", "indicator", "percent_of_images", "images", "n_images", "reason"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def amounts(

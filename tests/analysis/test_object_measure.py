@@ -141,7 +141,11 @@ def test_runs_in_which_little_was_found(tmp_path, often, unreadable):
     assert len(images) == 30 - len(unreadable) and not images["sample_id"].isin(unreadable).any()
     objects = run.table("objects")
     assert not objects["sample_id"].isin(unreadable).any()
-    hidden = run.table("table11_presence").query("group == 'hidden' and indicator == 'all'").iloc[0]
+    hidden = (
+        run.table("table11_presence")
+        .query("group == 'hidden' and indicator == 'all' and individuals == 'included'")
+        .iloc[0]
+    )
     assert hidden["n_images"] == len(images) and hidden["percent_of_images"] == 100
     counted = run.table("cooccurrence")
     if often == 0:

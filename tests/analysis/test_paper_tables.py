@@ -252,10 +252,14 @@ def test_most_frequent_objects(small):
 
 def test_presence_by_hand(small):
     images, objects, chosen = small
-    table = presence(images, objects, chosen.names).set_index(["group", "indicator"])
+    both = presence(images, objects, chosen.names, chosen.individuals)
+    table = both[both["individuals"] == INCLUDED].set_index(["group", "indicator"])
     assert table["percent_of_images"][EG, ALL] == 50 and table["percent_of_images"][HIDDEN, "feminine"] == 100
     assert table["images"][II, ALL] == 2 and table["n_images"][II, ALL] == 6
     assert table["percent_of_images"][EI, "masculine"] == 0
+    assert table["images"][HIDDEN, "neutral"] == 1
+    without = both[both["individuals"] == LEFT_OUT].set_index(["group", "indicator"])
+    assert without["images"][HIDDEN, "neutral"] == 0 and without["images"][HIDDEN, "feminine"] == 2
 
 
 def test_presence_without_word_maps(small):
@@ -263,7 +267,8 @@ def test_presence_without_word_maps(small):
     table = presence(images, objects.assign(group=""), chosen.names)
     assert table["percent_of_images"].iloc[0] == 0  # of the image without any object
     objects.loc[objects["sample_id"] == "0/0/neutral", "group"] = ""
-    table = presence(images, objects, chosen.names).set_index(["group", "indicator"])
+    table = presence(images, objects, chosen.names).query("individuals == 'included'")
+    table = table.set_index(["group", "indicator"])
     assert table["n_images"][EG, ALL] == 5 and table["images"][EG, ALL] == 2
     all_unknown = objects.assign(group="")
     known = images[images["sample_id"].isin(objects["sample_id"])]
