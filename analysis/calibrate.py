@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def exchanged_parts(
     names : sequence of str
         Its indicators, in their order.
     size : int
-        Words of a side.
+        Words of a side, and of the reference.
     permutations : int
         Of the sign flips.
 
@@ -69,8 +69,8 @@ def exchanged_parts(
     -------
     pandas.DataFrame
         A row a quantity: ``against_0`` is the part of all choices of a reference and two other words whose gap
-        is significant at 5 % by sign flips, ``against_words`` that of all choices of a reference and two sides of
-        `size` words by `analysis.controls.word_test`; ``gaps`` and ``sides`` are the numbers of choices.
+        is significant at 5 % by sign flips, ``against_words`` that of all choices of `size` reference words and two
+        sides of `size` words by `analysis.controls.word_test`; ``gaps`` and ``sides`` are the numbers of choices.
     """
     rows = []
     for (space, site, metric), label in QUANTITIES.items():
@@ -82,21 +82,29 @@ def exchanged_parts(
             1 if definition(metric).higher_is_nearer else -1
         )
         near = {(a, b): wide[pair_name(a, b, names)].to_numpy() for a in names for b in names if a != b}
-        gaps, first, second = [], [], []
+        gaps, parts = [], [[], []]
         for reference in names:
             others = [name for name in names if name != reference]
             gaps += [near[reference, a] - near[reference, b] for a, b in combinations(others, 2)]
-            for one in combinations(others, size):
-                rest = [name for name in others if name not in one]
-                for two in combinations(rest, size):
-                    if one < two:
-                        first.append([near[reference, name] for name in one])
-                        second.append([near[reference, name] for name in two])
+        for own in combinations(names, size):
+            for sides in _two_sides([name for name in names if name not in own], size):
+                for part, side in zip(parts, sides):
+                    part.append([[near[reference, name] for name in side] for reference in own])
         flips = sign_flip_test(np.array(gaps).T, permutations=permutations).p_value
-        words = word_test(*(np.array(side).transpose(1, 2, 0) for side in (first, second))).p_value
+        words = word_test(*(np.array(part).transpose(1, 2, 3, 0) for part in parts)).p_value
         rates = {"against_0": (flips < 0.05).mean(), "gaps": len(gaps)}
-        rows.append({"quantity": label, **rates, "against_words": (words < 0.05).mean(), "sides": len(first)})
+        rows.append(
+            {"quantity": label, **rates, "against_words": (words < 0.05).mean(), "sides": len(parts[0])}
+        )
     return pd.DataFrame(rows)
+
+
+def _two_sides(names: Sequence[str], size: int) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Every way to choose two sides of so many words, each once."""
+    for one in combinations(names, size):
+        for two in combinations([name for name in names if name not in one], size):
+            if one < two:
+                yield one, two
 
 
 def presence(samples: pd.DataFrame, images: Sequence[Image.Image] | np.ndarray, model: str) -> pd.DataFrame:
@@ -239,15 +247,16 @@ frequencies are planted, not how anybody looks. *Seen* is what the exact checker
 """
 GAPS_NOTE = """
 gap = s(neutral, masculine) − s(neutral, feminine), signed so that positive means nearer to masculine, with its interval
-over prompts and the sign flips' p. *Over words* is the same gap between all words of the two sides, *p against words*
-the test that it is more than the choice among words of one meaning makes (`analysis.controls`): only that speaks of a
-lean. *gap / toyworld's* is the absolute ratio to the same quantity in `toyworld`.
+over prompts and the sign flips' p. *Over words* is the same gap between all words of the two sides, seen from all
+reference words, *p against words* the test that it is more than the choice among words of one meaning makes
+(`analysis.controls`): only that speaks of a lean. *gap / toyworld's* is the absolute ratio to the same quantity in
+`toyworld`.
 """
 PARTS_NOTE = """## Do the tests keep their word where nothing leans?
 
 In the null world all {words} words mean the same. Any of them may be the reference, any others the two sides, and no
-choice has anything to find. So often is a gap significant at 5 %, over all choices: a single word against a single
-word by the test against 0, and three words against three by the test against words.
+choice has anything to find. So often is a gap significant at 5 %, over all choices: by the test against 0 a word
+against a word, seen from a third; by the test against words three words against three, seen from the other three.
 
 | quantity | against 0 | against words |
 |---|---:|---:|"""

@@ -3,16 +3,16 @@ r"""Is a gap more than what the choice of words makes? The gap held against word
 A gap s(reference, m) − s(reference, f) has a geometric part: *man* and *woman* are two words, and any two words stand
 at different distances from a third, also where a model holds no lean at all. More prompts do not remove it, since it
 is the same in every prompt; a test against 0 finds it (the language-as-fixed-effect fallacy, Clark 1973). Control
-words measure it: *gentleman* for *man*, *lady* for *woman*.
+words measure it: *gentleman* for *man*, *lady* for *woman*, *individual* for *person*.
 
-Null hypothesis: the words of the two groups are drawn from all words of their meaning, and over such draws the
-reference is on average as near to those of the one group as to those of the other. Prompts and words are both
-samples, crossed with each other:
+Null hypothesis: the words of the two sides, and those of the reference, are drawn from all words of their meaning, and
+over such draws the reference is on average as near to the words of the one side as to those of the other. Prompts,
+words and reference words are samples crossed with each other:
 
-.. math:: s_i(r, w) = \mu_{g(w)} + \beta_w + \pi_{i g(w)} + \varepsilon_{iw}
+.. math:: s_i(r, w) = \mu_{g(w)} + \beta_w + \rho_{r g(w)} + \gamma_{rw} + \pi_{i g(w)} + \varepsilon_{irw}
 
-with :math:`\beta_w` what is the word's own, :math:`\pi` what is the prompt's, for all words of a group alike. The
-difference of the groups' means is held against the error that both samples leave.
+with :math:`\beta` what is the word's own, :math:`\rho` what is the reference word's own towards a whole side,
+:math:`\pi` the prompt's. The difference of the sides' means is held against the error that all three samples leave.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from scipy import special
 
 from analysis.resampling import NOTHING, ONE_PROMPT, column_blocks, exact_sum
 
-NO_CONTROLS = "controls: no group has a second word"
+NO_CONTROLS = "controls: no side has a second word"
 ALL_ALIKE = "controls: neither words nor prompts differ"
 
 
@@ -37,12 +37,12 @@ class WordTest:
     Attributes
     ----------
     gap, low, high : ndarray of float64
-        Mean over prompts of the mean over the first group's words less that over the second's, with an interval for
-        other prompts and other words of the same meaning.
+        Mean over prompts and reference words of the mean over the first side's words less that over the second's,
+        with an interval for other prompts and other words of the same meaning.
     p_value : ndarray of float64
         Of the null hypothesis of this module; two-sided.
     freedom : int
-        Degrees of freedom of the words: those used, less one a group.
+        Degrees of freedom of the sides' words: those used, less one a group.
     n : ndarray of int64
         Prompts that have a value for every word used.
     reason : ndarray of object (str)
@@ -61,60 +61,73 @@ class WordTest:
 
 
 def word_test(
-    first: ArrayLike, second: ArrayLike, others: Sequence[ArrayLike] = (), *, level: float = 0.95
+    first: ArrayLike, second: ArrayLike, others: ArrayLike | None = None, *, level: float = 0.95
 ) -> WordTest:
-    r"""Test whether the reference is nearer to the words of one group than to those of another.
+    r"""Test whether the reference is nearer to the words of one side than to those of the other.
 
-    With :math:`k_1, k_2` words in the groups, f degrees of freedom of the words and n prompts, the gap g has the
-    variance :math:`V_w + V_p`: :math:`V_w = s_w^2 (1/k_1 + 1/k_2)` from the words' means around their group's, with
-    :math:`V_e` in it, what word and prompt leave unexplained; :math:`V_p` the variance over prompts of the difference
-    of group means, over n, less :math:`V_e`, which it holds as well (it is not taken so low that the sum falls below
-    the variance over prompts alone). The p-value is the α that solves
+    With :math:`k_1, k_2` words, f degrees of freedom of the words, R reference words and n prompts, the gap g has the
+    variance :math:`V_w + V_r + V_p`:
 
-    .. math:: g^2 = V_w\, t_f(\alpha)^2 + V_p\, t_{n-1}(\alpha)^2
+    - :math:`V_w = s_w^2 (1/k_1 + 1/k_2)`, from the words' means around their side's;
+    - :math:`V_r`, from the gaps of the single reference words around g, over R, less what their interaction with single
+      words leaves, which :math:`V_w` holds; 0 where there is one reference word, and the claim is then about it alone;
+    - :math:`V_p`, from the gaps of the single prompts, over n, less what word and prompt leave unexplained, which
+      :math:`V_w` holds.
 
-    with the two-sided quantiles of Student's t, and the interval is :math:`g \pm` the root of the right side.
-    Banerjee has shown that this keeps its level however the variance is shared, where the usual approximation of
-    the degrees of freedom (Satterthwaite) rejects too often with two or three words a group.
+    None is taken so low that the sum falls below one of the three before it was lessened. The p-value is the α that
+    solves
+
+    .. math:: g^2 = V_w\, t_f(\alpha)^2 + V_r\, t_{R-1}(\alpha)^2 + V_p\, t_{n-1}(\alpha)^2
+
+    with the two-sided quantiles of Student's t, and the interval is :math:`g \pm` the root of the right side. Banerjee
+    has shown that this keeps its level however the variance is shared, where the usual approximation of the degrees of
+    freedom (Satterthwaite) rejects too often with two or three words a side.
 
     Parameters
     ----------
-    first, second : array_like of float, shape (n_words, n_prompts, n_columns)
-        Nearness of the reference to each word of the group; NaN where there is none. A prompt without a value for
-        one of the words is left out of that column.
-    others : sequence of array_like, each of shape (n_words, n_prompts, n_columns)
-        Further groups, such as words that mean the same as the reference. They are used for :math:`s_w^2` only where
-        neither `first` nor `second` has two words, and then stand for these: it is assumed that words of all groups
-        differ alike.
+    first, second : array_like of float, shape (n_references, n_words, n_prompts, n_columns)
+        Nearness of each reference word to each word of the side; NaN where there is none. A prompt without a value for
+        one of them is left out of that column.
+    others : array_like of float, shape (n_words, n_prompts, n_columns), optional
+        Nearness of the reference to further words that mean the same as each other, such as its own controls. Used for
+        :math:`s_w^2` only where neither side has two words: it is then assumed that words of all groups differ alike.
     level : float
 
     Source
     ------
-    Banerjee 1960; Clark 1973 and Judd, Westfall and Kenny 2012 for words (stimuli) within condition.
+    Banerjee 1960; Clark 1973, and Westfall, Kenny and Judd 2014, for words (stimuli) as samples.
 
     Examples
     --------
     Two prompts that agree; word means 5 and 3 against 2 and 0: gap 3, s² = 2, V = 2 (1/2 + 1/2), t = 3 / √2, f = 2.
 
-    >>> result = word_test([[[5.0], [5.0]], [[3.0], [3.0]]], [[[2.0], [2.0]], [[0.0], [0.0]]])
+    >>> result = word_test([[[[5.0], [5.0]], [[3.0], [3.0]]]], [[[[2.0], [2.0]], [[0.0], [0.0]]]])
     >>> float(result.gap[0]), result.freedom, round(float(result.p_value[0]), 4)
     (3.0, 2, 0.1679)
     """
     if not 0 < level < 1:
         raise ValueError(f"level: expected a number between 0 and 1, got {level}")
-    groups = [_group(part) for part in (first, second)]
-    if all(len(group) < 2 for group in groups):
-        groups += [_group(part) for part in others]
-    _, rows, width = groups[0].shape
-    freedom = sum(len(group) - 1 for group in groups)
+    sides = [np.asarray(side) for side in (first, second)]
+    spread = [np.asarray(others)[None]] if others is not None and all(s.shape[1] < 2 for s in sides) else []
+    for part in (*sides, *spread):
+        if part.ndim != 4 or not part.shape[0] * part.shape[1]:
+            raise ValueError(
+                f"words: expected shape (n_references, n_words, n_prompts, n_columns), got {part.shape}"
+            )
+    _, _, rows, width = sides[0].shape
+    freedom = sum(part.shape[1] - 1 for part in (*sides, *spread))
     gap, half, p_value = np.full((3, width), np.nan)
     n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
     for block in column_blocks(width, None, rows=rows):
-        cells = [group[:, :, block].astype(np.float64) for group in groups]
-        gap[block], variances, n[block] = _variances(cells, freedom)
-        half[block] = np.sqrt(_bound(1 - level, *variances))
-        p_value[block] = _solve(gap[block] ** 2, *variances)
-        reason[block] = np.where(variances[0] + variances[2] > 0, "", ALL_ALIKE)
+        cells = [part[..., block].astype(np.float64) for part in (*sides, *spread)]
+        missing = np.any([np.isnan(part).any(axis=(0, 1)) for part in cells], axis=0)
+        for part in cells:
+            part[:, :, missing] = np.nan
+        n[block] = (~missing).sum(axis=0)
+        gap[block], variances = _variances(cells[:2], cells[2:], n[block], freedom)
+        half[block] = np.sqrt(_bound(1 - level, variances))
+        p_value[block] = _solve(gap[block] ** 2, variances)
+        reason[block] = np.where(sum(part for part, _ in variances) > 0, "", ALL_ALIKE)
     reason[n == 1] = ONE_PROMPT
     reason[n == 0] = NOTHING
     if not freedom:
@@ -123,57 +136,81 @@ def word_test(
     return WordTest(gap, gap - half, gap + half, p_value, freedom, n, reason, level)
 
 
-def _group(values: ArrayLike) -> NDArray:
-    values = np.asarray(values)
-    if values.ndim != 3 or not len(values):
-        raise ValueError(f"words: expected shape (n_words, n_prompts, n_columns), got {values.shape}")
-    return values
+Parts = list[tuple[NDArray[np.float64], int | NDArray[np.int64]]]
 
 
-def _variances(groups: list[NDArray[np.float64]], freedom: int) -> tuple[NDArray, tuple, NDArray[np.int64]]:
-    """The gap, its variance over words and over prompts, each with its degrees of freedom, and prompts used."""
-    width = groups[0].shape[2]
-    missing = np.any([np.isnan(group).any(axis=0) for group in groups], axis=0)
-    n = (~missing).sum(axis=0)
-    share = 1 / len(groups[0]) + 1 / len(groups[1])
+def _variances(
+    sides: list[NDArray[np.float64]],
+    spread: list[NDArray[np.float64]],
+    n: NDArray[np.int64],
+    freedom: int,
+) -> tuple[NDArray[np.float64], Parts]:
+    """The gap, and its variance over words, reference words and prompts, each with its degrees of freedom."""
+    references = len(sides[0])
+    share = 1 / sides[0].shape[1] + 1 / sides[1].shape[1]
     with np.errstate(invalid="ignore", divide="ignore"):
-        over_words = [_mean_of(group) for group in groups]
-        for mean in over_words:
-            mean[missing] = np.nan
-        difference = over_words[0] - over_words[1]
-        gap = exact_sum(difference) / n
-        between = exact_sum((difference - gap) ** 2) / (n - 1) / n
-        words = residual = np.zeros(width)
-        for group, mean in zip(groups, over_words):
-            for word in group if len(group) > 1 else ():
-                own = word - mean
-                centre = exact_sum(own) / n
-                words, residual = words + centre**2, residual + exact_sum((own - centre) ** 2)
-        by_words = words / max(freedom, 1) * share
-        unexplained = residual / (max(freedom, 1) * (n - 1)) / n * share
-        by_prompts = np.maximum.reduce([between - unexplained, between - by_words, np.zeros(width)])
-    return gap, (by_words, freedom, by_prompts, n - 1), n
+        over_words = [[_mean_of(words) for words in side] for side in sides]  # of each reference word
+        single = [one - two for one, two in zip(*over_words)]
+        whole = _mean_of(single)
+        gap = exact_sum(whole) / n
+        prompts = exact_sum((whole - gap) ** 2) / (n - 1) / n
+        words, words_left = _words(spread or sides, n, freedom)
+        words, words_left = words * share, words_left * share
+        lean = np.array(
+            [exact_sum(own - whole) / n for own in single]
+        )  # of each reference word, around the gap
+        reference = (lean**2).sum(axis=0) / max(references - 1, 1) / references
+        both = _interaction(sides, over_words, n) / max((references - 1) * freedom, 1) * share / references
+        nothing = np.zeros(len(n))
+        reference = np.maximum.reduce([reference - both, reference - words, nothing])
+        prompts = np.maximum.reduce([prompts - words_left, prompts - words - reference, nothing])
+    return gap, [(words, freedom), (reference, references - 1), (prompts, n - 1)]
 
 
-def _mean_of(words: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean over words, added in their order, shape (n_prompts, n_columns)."""
-    total = words[0].copy()
-    for word in words[1:]:
-        total += word
-    return total / len(words)
+def _words(groups: list[NDArray[np.float64]], n: NDArray[np.int64], freedom: int) -> tuple[NDArray, NDArray]:
+    """Variance of words' means around their group's, and what of it word and prompt leave unexplained."""
+    squares = left = np.zeros(len(n))
+    for group in groups:
+        if group.shape[1] < 2:
+            continue
+        over_references = [_mean_of(word) for word in group.swapaxes(0, 1)]
+        mean = _mean_of(over_references)
+        for word in over_references:
+            own = word - mean
+            centre = exact_sum(own) / n
+            squares, left = squares + centre**2, left + exact_sum((own - centre) ** 2)
+    return squares / max(freedom, 1), left / (max(freedom, 1) * (n - 1)) / n
 
 
-def _bound(alpha, by_words, freedom, by_prompts, prompt_freedom) -> NDArray[np.float64]:
+def _interaction(sides, over_words, n: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Sum of squares of what a reference word and a word have of their own together, means over prompts."""
+    total = np.zeros(len(n))
+    for side, own in zip(sides, over_words):
+        deviation = np.array([
+            [exact_sum(word - mean) / n for word in words] for words, mean in zip(side, own)
+        ])  # fmt: skip
+        total += ((deviation - deviation.mean(axis=0)) ** 2).sum(axis=(0, 1))
+    return total
+
+
+def _mean_of(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Mean of arrays, added in their order."""
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total / len(parts)
+
+
+def _bound(alpha: float | NDArray[np.float64], variances: Parts) -> NDArray[np.float64]:
     """Square of the largest gap that is not rejected at each α."""
-    quantiles = (special.stdtrit(np.maximum(own, 1), alpha / 2) for own in (freedom, prompt_freedom))
-    return sum(part * quantile**2 for part, quantile in zip((by_words, by_prompts), quantiles))
+    return sum(part * special.stdtrit(np.maximum(own, 1), alpha / 2) ** 2 for part, own in variances)
 
 
-def _solve(square, *variances) -> NDArray[np.float64]:
+def _solve(square: NDArray[np.float64], variances: Parts) -> NDArray[np.float64]:
     """The α at which the bound is the square, by bisection of its logarithm; nothing is below 1e-16."""
     low, high = np.full(len(square), np.log(1e-16)), np.zeros(len(square))
     for _ in range(50):
         middle = (low + high) / 2
-        above = _bound(np.exp(middle), *variances) > square
+        above = _bound(np.exp(middle), variances) > square
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     return np.exp(high)

@@ -20,17 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.controls import word_test
-from analysis.multiplicity import adjust_p_values
+from analysis.control_words import below_rounding, control_columns, words_of
 from analysis.paired import effect_sizes, equivalence_test, prompt_means
 from analysis.pairs import definition, pair_name
-from analysis.resampling import moments
 from analysis.statistics import bootstrap_interval, sign_flip_test
 
 DISPARITY_COLUMNS = (
@@ -42,10 +39,10 @@ GAP_COLUMNS = (
     *("n_prompts", "n", "d_z", "d_z_low", "d_z_high", "superiority", "superiority_low", "superiority_high"),
     *("ruled_out", "delta", "p_equivalent"),
     *("control_gap", "control_low", "control_high", "n_controls"),
-    *("word_gap", "word_low", "word_high", "word_df", "p_control", "p_control_adjusted", "reason", "version"),
+    *("word_gap", "word_low", "word_high", "word_df", "n_references"),
+    *("p_control", "p_control_adjusted", "reason", "version"),
 )
 INTERVAL = "envelope"
-ROUNDING = 8 * float(np.finfo(np.float32).eps)  # similarities are stored in float32
 NO_DIFFERENCE = "no difference beyond rounding in any prompt"
 
 
@@ -220,8 +217,9 @@ def gap(
         reference, or two words of one side), with ``control_high`` and ``control_low`` for it and its negative;
         ``n_controls`` counts control words. ``word_gap`` with its interval and ``p_control``: the gap between all
         words of a and all words of b, and the test that it is more than the choice of words makes, see
-        `analysis.controls.word_test`; ``word_df`` is the number of words it rests on, less one a group. Where
-        neither side has a control, the reference's stand for them.
+        `analysis.controls.word_test`; ``word_df`` is the number of words it rests on, less one a group, and
+        ``n_references`` that of the words that stood as reference: all of them where there are three or more, and
+        else the reference alone. Where neither side has a control, the reference's stand for them.
 
         What cannot be told is NaN, with a ``reason``: where there is one prompt, or the same difference in all (as
         at the first step, where the members of a triplet share the latent), or no control.
@@ -256,12 +254,13 @@ def gap(
     tables = []
     for family in families(pairs):
         sign = 1.0 if definition(family.metric).higher_is_nearer else -1.0
-        near = {
-            name: sign * family.pair(reference, name, indicators) for name in indicators if name != reference
-        }
+
+        def near(one: str, other: str) -> NDArray[np.float64]:
+            return sign * family.pair(one, other, indicators)  # noqa: B023
+
         for first, second in contrasts:
-            single = near[first] - near[second]
-            nothing = _below_rounding([near[first], near[second]])
+            sides = near(reference, first), near(reference, second)
+            single, nothing = sides[0] - sides[1], below_rounding(sides)
             single = np.where(nothing & ~np.isnan(single), 0.0, single)
             values = prompt_means(single)
             size = effect_sizes(values, **sampling)
@@ -277,18 +276,12 @@ def gap(
             table["ruled_out"], table["delta"] = size.ruled_out, (deltas or {}).get(family.metric, np.nan)
             table["p_equivalent"] = _equivalence(values, table["delta"].iloc[0], sampling)
             reason = np.where(nothing & (size.n > 1), NO_DIFFERENCE, size.mean_reason)
-            words = [[name, *_controls_of(name, controls, (first, second))] for name in (first, second)]
-            words.append(_controls_of(reference, controls, (first, second)))
-            groups = [[near[name] for name in group] for group in words]
-            for name, column in {**_control_gap(groups), **_word_test(groups, level)}.items():
+            words = words_of((first, second), reference, controls)
+            for name, column in control_columns(near, words, level).items():
                 table[name] = column
             table["reason"] = [_join(*both) for both in zip(reason, table.pop("controls"))]
             tables.append(_named(table, family, GAP_COLUMNS))
     return _stack(tables, GAP_COLUMNS)
-
-
-def _controls_of(name: str, controls: Mapping[str, str], contrast: tuple[str, str]) -> list[str]:
-    return [control for control, of in controls.items() if of == name and control not in contrast]
 
 
 def _equivalence(values: NDArray[np.float64], delta: float, sampling: dict) -> NDArray[np.float64]:
@@ -297,57 +290,6 @@ def _equivalence(values: NDArray[np.float64], delta: float, sampling: dict) -> N
     options = {name: sampling[name] for name in ("resamples", "seed")}
     alpha = 1 - sampling["level"]
     return equivalence_test(values, delta, method=INTERVAL, alpha=alpha, **options).p_value
-
-
-def _control_gap(groups: Sequence[Sequence[NDArray[np.float64]]]) -> dict[str, NDArray | list]:
-    """The columns that speak of gaps between words that mean the same, each of shape (n_columns,)."""
-    n_columns = groups[0][0].shape[-1]
-    seen = [[~np.isnan(word).all(axis=(0, 1)) for word in group] for group in groups]
-    added = [*seen[0][1:], *seen[1][1:], *seen[2]]  # a contrast's own two words are no controls
-    n_controls = sum(added, np.zeros(n_columns, np.int64))
-    means = [
-        np.abs(moments(prompt_means(one - other))[1])
-        for group in groups
-        for one, other in combinations(group, 2)
-    ]
-    largest = np.fmax.reduce(means) if means else np.full(n_columns, np.nan)
-    only = "controls: one of the reference's, two are needed"
-    reason = [
-        "" if np.isfinite(top) else "controls: none" if not count else only if count == 1 and not means
-        else "controls: no prompt has two"
-        for count, top in zip(n_controls, largest)
-    ]  # fmt: skip
-    return {
-        "control_gap": largest,
-        "control_low": 0.0 - largest,  # a plain minus would make -0.0 of 0
-        "control_high": largest,
-        "n_controls": n_controls,
-        "controls": reason,
-    }
-
-
-def _word_test(groups: Sequence[Sequence[NDArray[np.float64]]], level: float) -> dict[str, NDArray]:
-    """The columns that hold the gap against words that mean the same, each of shape (n_columns,)."""
-    first, second, others = ([prompt_means(word) for word in group] for group in groups)
-    result = word_test(first, second, [others] if others else [], level=level)
-    nothing = _below_rounding([word for group in groups[:2] for word in group])
-    ends = {"word_low": result.low, "word_high": result.high, "p_control": result.p_value}
-    ends = {name: np.where(nothing, np.nan, value) for name, value in ends.items()}
-    return {
-        "word_gap": np.where(nothing & ~np.isnan(result.gap), 0.0, result.gap),
-        "word_df": result.freedom,
-        **ends,
-        "p_control_adjusted": adjust_p_values(ends["p_control"]),
-    }
-
-
-def _below_rounding(words: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
-    """Say for each column whether all differences between words are what float32 leaves of no difference."""
-    largest, scale = (
-        np.max([np.nan_to_num(np.abs(part)).max(axis=(0, 1), initial=0.0) for part in parts], axis=0)
-        for parts in ([words[0] - word for word in words[1:]], words)
-    )
-    return largest <= ROUNDING * scale
 
 
 def _named(table: pd.DataFrame, family: Family, columns: Sequence[str]) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 from analysis.resampling import (
+    central_sums,
     column_blocks,
     column_quantiles,
     exact_sum,
@@ -22,6 +23,7 @@ from analysis.resampling import (
     moments,
     resample_counts,
     resampled_deviations,
+    slabs,
     studentized,
     studentized_ends,
     undefined,
@@ -289,17 +291,16 @@ def _d_z_ends(values, d_z, mean, drawn, level) -> tuple[NDArray, NDArray, NDArra
 def _d_z_acceleration(values: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
     """Jackknife acceleration of d_z from the values with one row left out."""
     n = (~np.isnan(values)).sum(axis=0)
-    deviation = values - mean
-    squares = exact_sum(deviation**2)
-    left_squares = squares - deviation**2 * n / (n - 1)
-    rounding = 1e-12 * squares
-    left_out = np.sqrt(np.where(left_squares > rounding, left_squares, np.nan) / (n - 2))
-    left_out = (mean - deviation / (n - 1)) / left_out
+    squares = central_sums(values, mean, 2)[0]
+    rounding, left_out = 1e-12 * squares, np.empty(values.shape)
+    for rows in slabs(values):
+        deviation = values[rows] - mean
+        left = squares - deviation**2 * (n / (n - 1))
+        left = np.sqrt(np.where(left > rounding, left, np.nan) / (n - 2))
+        np.divide(mean - deviation / (n - 1), left, out=left_out[rows])
     count = (~np.isnan(left_out)).sum(axis=0)
-    turned = exact_sum(left_out) / count - left_out
-    second = turned**2
-    cubes, second = exact_sum(second * turned), exact_sum(second)
-    return np.where(second > 0, cubes / (6 * second**1.5), np.nan)
+    second, cubes = central_sums(left_out, exact_sum(left_out) / count, 2, 3)
+    return np.where(second > 0, -cubes / (6 * second**1.5), np.nan)
 
 
 def equivalence_test(

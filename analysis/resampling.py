@@ -16,6 +16,7 @@ from scipy import special
 
 BLOCK = 256  # resamples or flips drawn at a time; part of the definition: another value draws other numbers
 CHUNK_BYTES = 96 * 2**20  # working memory; no result depends on it
+SLAB = 2**17  # numbers worked on between two visits to main memory; no result depends on it
 BOOTSTRAP_STREAM, FLIP_STREAM, SWAP_STREAM = 1, 2, 3  # one seed gives independent draws to each
 
 NOTHING = "no value"
@@ -46,19 +47,55 @@ def on_grid(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
     >>> int(exponent[0]), (whole[:, 0] / 2**50).tolist()
     (-52, [3.0, -2.0])
     """
-    whole = np.array(values, np.float64)
-    np.copyto(whole, 0.0, where=np.isnan(whole))
-    bits = 53 - int(np.ceil(np.log2(max(len(whole), 2))))
-    largest = np.maximum(whole.max(axis=0, initial=0.0), -whole.min(axis=0, initial=0.0))
-    exponent = np.maximum(np.frexp(largest)[1].astype(np.int64) - bits, -1000)  # below 1e-290 is nothing
-    whole *= np.ldexp(1.0, -exponent)
-    return np.rint(whole, out=whole), exponent
+    exponent = _exponents(*_ends(values), len(values))
+    scale, whole = np.ldexp(1.0, -exponent), np.empty(values.shape)
+    for rows in slabs(values):
+        part = np.multiply(values[rows], scale, out=whole[rows])
+        np.copyto(np.rint(part, out=part), 0.0, where=np.isnan(part))
+    return whole, exponent
+
+
+def central_sums(
+    values: NDArray[np.float64], centre: NDArray[np.float64] | float, *powers: int
+) -> list[NDArray[np.float64]]:
+    """Sums over rows of (value − centre)^power, NaN left out, in whatever order it is done; see `on_grid`."""
+    low, high = _ends(values)
+    largest = np.maximum(np.abs(high - centre), np.abs(low - centre))
+    exponents = [_exponents(-(largest**power), largest**power, len(values)) for power in powers]
+    totals = np.zeros((len(powers), values.shape[1]))
+    for rows in slabs(values):
+        part = values[rows] - centre
+        for total, power, exponent in zip(totals, powers, exponents):
+            own = part
+            for _ in range(power - 1):  # numpy's power is slow
+                own = own * part
+            whole = np.rint(own * np.ldexp(1.0, -exponent))
+            total += np.where(np.isnan(whole), 0.0, whole).sum(axis=0)
+    return [np.ldexp(total, exponent) for total, exponent in zip(totals, exponents)]
 
 
 def exact_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum over rows, NaN left out, in whatever order it is done; see `on_grid` for the rounding."""
-    whole, exponent = on_grid(values)
-    return np.ldexp(whole.sum(axis=0), exponent)
+    return central_sums(values, 0.0, 1)[0]
+
+
+def slabs(values: NDArray) -> Iterator[slice]:
+    """Cut rows so that a slab stays in the processor's cache."""
+    step = max(1, SLAB // max(values.shape[1], 1))
+    for start in range(0, len(values), step):
+        yield slice(start, start + step)
+
+
+def _ends(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Smallest and largest value of each column, 0 where there is none."""
+    ends = (smaller.reduce(values, axis=0, initial=np.nan) for smaller in (np.fmin, np.fmax))
+    return tuple(np.where(np.isnan(end), 0.0, end) for end in ends)
+
+
+def _exponents(low: NDArray[np.float64], high: NDArray[np.float64], rows: int) -> NDArray[np.int64]:
+    bits = 53 - int(np.ceil(np.log2(max(rows, 2))))
+    largest = np.frexp(np.maximum(np.abs(low), np.abs(high)))[1].astype(np.int64)
+    return np.maximum(largest - bits, -1000)  # what lies below 1e-290 is nothing
 
 
 def matrix(values: ArrayLike) -> NDArray[np.float64]:
@@ -85,15 +122,17 @@ def moments(
     values: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Number, mean and standard deviation (n − 1) of each column, NaN left out."""
-    n = (~np.isnan(values)).sum(axis=0)
-    mean, sd = np.empty((2, values.shape[1]))
+    n, mean, sd = np.empty(values.shape[1], np.int64), *np.empty((2, values.shape[1]))
     for block in column_blocks(values.shape[1], None, rows=len(values)):
-        part, count = values[:, block], n[block]
+        part = values[:, block]
+        n[block] = count = sum((~np.isnan(part[rows])).sum(axis=0) for rows in slabs(part)) + np.zeros_like(
+            n[block]
+        )
         with np.errstate(invalid="ignore", divide="ignore"):
-            whole, exponent = on_grid(part)
-            mean[block] = np.ldexp(whole.sum(axis=0) / count, exponent)
-            squares = exact_sum((part - mean[block]) ** 2)
-            sd[block] = np.sqrt(squares / np.where(count > 1, count - 1, np.nan))
+            mean[block] = exact_sum(part) / count
+            sd[block] = np.sqrt(
+                central_sums(part, mean[block], 2)[0] / np.where(count > 1, count - 1, np.nan)
+            )
     return n, mean, sd
 
 
@@ -166,7 +205,8 @@ def resampled_deviations(
         See `rows_drawn`.
     """
     whole, exponent = on_grid(values - mean)
-    squares, smaller = on_grid(np.ldexp(whole, exponent) ** 2)
+    squares, smaller = on_grid(np.square(whole))
+    smaller = smaller + 2 * exponent
     drawn = rows_drawn(values, counts)
     with np.errstate(invalid="ignore", divide="ignore"):
         first = np.ldexp(product(counts, whole), exponent)

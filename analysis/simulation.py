@@ -19,7 +19,13 @@ from analysis.bias_scores import bias_scores, presence_differences
 from analysis.multiplicity import adjust_p_values
 from analysis.object_tables import ObjectTable
 from analysis.object_tests import cochran_mantel_haenszel, cochran_q_test, paired_presence_test
-from analysis.paired import effect_sizes, equivalence_test, prompt_means, student_interval
+from analysis.paired import (
+    EQUIVALENCE_METHODS,
+    effect_sizes,
+    equivalence_test,
+    prompt_means,
+    student_interval,
+)
 from analysis.statistics import METHODS, bootstrap_interval, sign_flip_test
 from analysis.table_tests import chi_square_test, label_swap_test
 
@@ -94,12 +100,12 @@ def object_rejections(
         exact, mid = (paired_presence_test(table, *pair, mid_p=mid).p_value for mid in (False, True))
         strata = cochran_mantel_haenszel(table, *pair)
         rows += [
-            _row(world.name, "paired exact (McNemar)", True, exact),
-            _row(world.name, "paired, mid-p", True, mid),
-            _row(world.name, "Cochran's Q", True, cochran_q_test(table).p_value),
-            _row(world.name, "Cochran–Mantel–Haenszel over prompts", True, strata.p_value_prompts),
-            _row(world.name, "Cochran–Mantel–Haenszel, seeds independent", False, strata.p_value),
-            _row(world.name, "binomial of pooled images", True, _images_as_units(table, pair)),
+            rejection_row(world.name, "paired exact (McNemar)", True, exact),
+            rejection_row(world.name, "paired, mid-p", True, mid),
+            rejection_row(world.name, "Cochran's Q", True, cochran_q_test(table).p_value),
+            rejection_row(world.name, "Cochran–Mantel–Haenszel over prompts", True, strata.p_value_prompts),
+            rejection_row(world.name, "Cochran–Mantel–Haenszel, seeds independent", False, strata.p_value),
+            rejection_row(world.name, "binomial of pooled images", True, _images_as_units(table, pair)),
         ]
         found = {"label swaps, table": [], "label swaps, detections": [], "label swaps, any object": []}
         papers = {"chi-square of detections (paper)": [], "chi-square of presence": []}
@@ -114,8 +120,8 @@ def object_rejections(
                 found[name].append(p)
             for name, of in zip(papers, ("detections", "presence")):
                 papers[name].append(chi_square_test(table, of=of).p_value)
-        rows += [_row(world.name, name, True, np.array(p)) for name, p in found.items()]
-        rows += [_row(world.name, name, False, np.array(p)) for name, p in papers.items()]
+        rows += [rejection_row(world.name, name, True, np.array(p)) for name, p in found.items()]
+        rows += [rejection_row(world.name, name, False, np.array(p)) for name, p in papers.items()]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -157,15 +163,18 @@ def gap_rejections(
         values = prompt_means(single)
         world = f"{name}, {n} prompts"
         flips = sign_flip_test(values, permutations=999, seed=number)
-        rows.append(_row(world, "sign flips", False, flips.p_value))
-        rows.append(_row(world, "Student's t", False, stats.ttest_1samp(values, 0).pvalue))
+        rows.append(rejection_row(world, "sign flips", False, flips.p_value))
+        rows.append(rejection_row(world, "Student's t", False, stats.ttest_1samp(values, 0).pvalue))
         pooled = single.reshape(-1, simulations)
-        rows.append(_row(world, "Student's t on images", False, stats.ttest_1samp(pooled, 0).pvalue))
+        rows.append(rejection_row(world, "Student's t on images", False, stats.ttest_1samp(pooled, 0).pvalue))
         bound = 0.8
-        for method in ("t", "sign_flip", "bootstrap"):
+        interval = bootstrap_interval(values, method="envelope", resamples=999, seed=number)
+        outside = np.where((interval.low > 0) | (interval.high < 0), 0.0, 1.0)
+        rows.append(rejection_row(world, "the envelope interval leaves out 0", True, outside))
+        for method in EQUIVALENCE_METHODS:
             options = {"permutations": 999, "resamples": 999, "seed": number}
             test = equivalence_test(values + bound, bound, method=method, **options)
-            rows.append(_row(world, f"equivalence at its bound, {method}", True, test.p_value))
+            rows.append(rejection_row(world, f"equivalence at its bound, {method}", True, test.p_value))
         smallest, adjusted = [], []
         for family in range(families):
             common = draw_gaps(name, n, 1, rng)
@@ -174,13 +183,13 @@ def gap_rejections(
             smallest.append(test.p_adjusted.min())
             p = stats.ttest_1samp(correlated, 0).pvalue
             adjusted.append(adjust_p_values(p).min())
-        rows.append(_row(world, "max-T, any of 30", False, np.array(smallest)))
-        rows.append(_row(world, "Benjamini–Hochberg of t, any of 30", True, np.array(adjusted)))
+        rows.append(rejection_row(world, "max-T, any of 30", False, np.array(smallest)))
+        rows.append(rejection_row(world, "Benjamini–Hochberg of t, any of 30", True, np.array(adjusted)))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def gap_coverage(
-    *, simulations: int = 2000, sizes: tuple[int, ...] = (24, 100), resamples: int = 1000, seed: int = 0
+    *, simulations: int = 2000, sizes: tuple[int, ...] = (8, 24, 200), resamples: int = 1000, seed: int = 0
 ) -> pd.DataFrame:
     """How often 95 % intervals of a gap cover it."""
     rows = []
@@ -247,7 +256,7 @@ def object_coverage(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _row(world: str, test: str, exact: bool, p_value: NDArray[np.float64]) -> tuple:
+def rejection_row(world: str, test: str, exact: bool, p_value: NDArray[np.float64]) -> tuple:
     """Part of the p-values at most 5 %; an undefined one is no rejection."""
     undefined = int(np.isnan(p_value).sum())
     return world, test, exact, float((p_value <= ALPHA).mean()), len(p_value), undefined

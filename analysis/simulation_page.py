@@ -1,12 +1,14 @@
 """The page on whether tests and intervals keep their word.
 
-``python -m analysis.simulation_page --out docs/statistics.md`` writes it. Every number of the page is simulated when it
-is made; `analysis.simulation` says how.
+``python -m analysis.simulation_page --scale tests/benchmarks/results/statistics_scale.json --out docs/statistics.md``
+writes it. Every number of the page is simulated when it is made, as `analysis.simulation` and
+`analysis.simulation_words` say, but for those on time and memory, which are those of the file given.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,27 +26,31 @@ from analysis.simulation import (
     object_coverage,
     object_rejections,
 )
+from analysis.simulation_words import LEANING, WORD_WORLDS, word_rejections
 from probes.parts import write_bytes
 
 REJECTION = (0.035, 0.065)
 COVERAGE = (0.93, 0.97)
 HEAD = """# Do the tests and intervals keep their word?
 
-Made by `python -m analysis.simulation_page --out docs/statistics.md` from simulated worlds, seed {seed}. Each cell is a
-percentage of the simulations; the bracket after it is its Monte Carlo standard error. A test at the 5 % level is to
-reject a true null in 3.5 to 6.5 % of cases; tests marked † are exact, or conservative where counts
-are small, and may reject less often. An
-interval of 95 % is to cover the truth in 93 to 97 % of cases. What misses is **bold** and listed at the end; the tests
-of the papers and the ways of counting that we advise against stand in the same tables, under *for comparison*.
+Made by `python -m analysis.simulation_page --scale tests/benchmarks/results/statistics_scale.json
+--out docs/statistics.md` from simulated worlds, seed {seed}. Each cell is a percentage of the simulations; the bracket
+after it is its Monte Carlo standard error. A test at the 5 % level is to reject a true null in 3.5 to 6.5 % of cases;
+tests marked † are exact, or conservative in some of the worlds, and may reject less often. An interval of 95 % is to
+cover the truth in 93 to 97 % of cases. What misses is **bold**, and listed at the end where it is what the tables of a
+run show. Tests of the papers, ways of counting that we advise against, and options that are not the default stand in
+the same tables, under *for comparison*.
 
 ## What to use
 
 The unit is the prompt: average over its seeds first (`analysis.paired.prompt_means`).
 
 - Is the mean gap 0? `analysis.statistics.sign_flip_test`, adjusted by max-T over sites and steps.
-- How large is it? `analysis.statistics.bootstrap_interval` (percentile, BCa, studentized),
-  `analysis.paired.student_interval`; without units `analysis.paired.effect_sizes`.
-- Can a gap of δ or more be ruled out? `analysis.paired.equivalence_test`.
+- How large is it? `analysis.statistics.bootstrap_interval` with the method `envelope`; without units
+  `analysis.paired.effect_sizes`.
+- Is it more than the choice of words makes? `analysis.controls.word_test`. A claim of bias needs this one.
+- Can a gap of δ or more be ruled out? `analysis.paired.equivalence_test` with the method `envelope`, and `ruled_out` of
+  `effect_sizes`.
 - Do the objects differ at all? `analysis.table_tests.label_swap_test`.
 - Which objects differ? `paired_presence_test` or `cochran_q_test` of `analysis.object_tests`, then
   `analysis.multiplicity.adjust_p_values` (Benjamini–Hochberg, Benjamini–Yekutieli, Holm).
@@ -71,14 +77,35 @@ GAPS = """
 ## Gaps: rejections without any difference
 
 Three seeds a prompt; {simulations} columns a world, and {families} families of 30 correlated columns for max-T and
-Benjamini–Hochberg. Equivalence is tested at its bound, where it must claim in at most 5 % of cases. Sign flips assume
-differences that are symmetric about their mean, as they are where two words are interchangeable; the skewed
-world breaks that, and there only the studentized bootstrap tests the mean itself.
+Benjamini–Hochberg. Equivalence is tested at its bound, where it must claim in at most 5 % of cases.
+
+Sign flips ask whether the two members of a contrast could have changed places: then differences are symmetric about
+0, and the test is exact. In the skewed world the mean is 0 but the members could not have changed places; there
+sign flips, Student's t and what is adjusted from them reject more often than 5 %, and rightly so for their own null,
+but not as tests of the mean. The report therefore states a direction only where the `envelope` interval leaves out 0,
+and equivalence by `envelope`; both hold in all worlds here. `p_value` and `p_adjusted` of the tables are sign flips and
+max-T: read them as tests of exchange.
 """
 GAP_COVERAGE = """
 ## Gaps: coverage of 95 % intervals
 
-{simulations} columns a world, {resamples} resamples, three seeds a prompt.
+{simulations} columns a world, {resamples} resamples, three seeds a prompt. `envelope` is what the tables show: at each
+end the outer one of Student's t, which is short where differences are skewed, and the studentized bootstrap, which is
+short where they have heavy tails. d_z divides by a standard deviation that heavy tails (three degrees of freedom: no
+fourth moment) leave uncertain in any sample; there read the probability of superiority.
+"""
+WORDS = """
+## Gaps: rejections where words make gaps and nothing leans
+
+{simulations} columns a world. A prompt with a word is a vector: what the prompt gives (length 1), what the side means,
+the word's own, and a rest; similarity is the cosine. Each side has 2, 3 or 5 words. The reference is one word that
+stands in the middle, or three that do on average. *Against 0* takes one word a side, as a run without control words
+does: its gaps are real, and say nothing of what words mean. In the last worlds the reference leans to the first side
+by a part of the distance; there a high number is power.
+
+| world | meaning | own | rest | lean |
+|---|---:|---:|---:|---:|
+{worlds}
 """
 OBJECT_COVERAGE = """
 ## Objects: coverage of 95 % intervals
@@ -92,10 +119,25 @@ MISSES = """
 
 By the figure as it stands; of so many cells some lie outside, or inside, by Monte Carlo error alone.
 """
+SCALE = """
+## Time and memory
+
+`python -m tests.benchmarks.statistics_scale` on {date}, {machine}, {cores} cores, {threads}; {part}. Wall is the time
+that passed, processor what this process used of all cores together. The pandas loops did a few repeats; the time of all
+is reckoned from these.
+
+| what | size | repeats | wall, s | processor, s | peak memory, GiB |
+|---|---|---:|---:|---:|---:|
+"""
 COMPARISON = (
     "Cochran–Mantel–Haenszel, seeds independent",
     *("binomial of pooled images", "chi-square of detections (paper)", "chi-square of presence"),
-    *("Student's t on images",),
+    *("Student's t", "Student's t on images", "Benjamini–Hochberg of t, any of 30", "against 0, sign flips"),
+    *(f"equivalence at its bound, {method}" for method in ("t", "sign_flip", "bootstrap")),
+    *(f"mean, {method}" for method in ("percentile", "expanded", "bca", "studentized", "Student's t")),
+    *(f"bias score of presence, {method}" for method in ("percentile", "bca")),
+    *(f"difference of presence, {method}" for method in ("percentile", "bca")),
+    *("bias score of detections, bca", "odds ratio, images independent"),
 )
 
 
@@ -140,13 +182,43 @@ def missing(tables: Sequence[tuple[str, pd.DataFrame, tuple[float, float]]]) -> 
     return "\n".join(lines) + "\n"
 
 
+def scale(result: dict) -> str:
+    """The figures of `tests.benchmarks.statistics_scale`."""
+    first, part = result["cases"][0], result["part"]
+    threads = "all threads" if first["threads"] == "all" else f"{first['threads']} thread of the BLAS"
+    share = "the full size" if part == 1 else f"one {part}th of the triplets"
+    lines = [
+        SCALE.format(
+            date=result["date"], machine=first["machine"], cores=first["cores"], threads=threads, part=share
+        )
+    ]
+    for case in result["cases"]:
+        names = ("triplets", "images", "detections", "labels", "prompts", "words", "columns")
+        size = ", ".join(f"{case[name]:,} {name}" for name in names if name in case)
+        lines.append(
+            f"| **{case['case']}** | {size} | {case['repeats']:,} | {case['wall_seconds']:.1f} | "
+            f"{case['processor_seconds']:.1f} | {case['peak_memory_gib']:.2f} |\n"
+        )
+        lines += [f"| {name} | | | {seconds:.1f} | | |\n" for name, seconds in case["seconds"].items()]
+    return "".join(lines)
+
+
 def page(
-    *, columns: int = 4000, tables: int = 800, families: int = 600, resamples: int = 1000, seed: int = 0
+    *,
+    columns: int = 4000,
+    tables: int = 800,
+    families: int = 600,
+    resamples: int = 1000,
+    seed: int = 0,
+    scale_file: Path | None = None,
 ) -> str:
     """The page in Markdown."""
     rejected = object_rejections(objects=columns, tables=tables, seed=seed)
     gaps = gap_rejections(simulations=columns, families=families, seed=seed)
     covered = gap_coverage(simulations=columns // 2, resamples=resamples, seed=seed)
+    options = {"simulations": columns // 2, "seed": seed}
+    words = word_rejections(**options)
+    leaning = word_rejections(LEANING, **options)
     objects = object_coverage(objects=columns // 2, resamples=resamples, seed=seed)
     first, cover = OBJECT_WORLDS[0], COVERAGE_WORLDS[0]
     parts = [HEAD.format(seed=seed)]
@@ -162,14 +234,20 @@ def page(
     parts += [block(rejected, REJECTION), GAPS.format(simulations=columns, families=families)]
     parts += [block(gaps, REJECTION), GAP_COVERAGE.format(simulations=columns // 2, resamples=resamples)]
     parts.append(block(covered, COVERAGE))
+    worlds = [f"| {w.name} | {w.meaning} | {w.own} | {w.rest} | {w.lean} |" for w in (*WORD_WORLDS, *LEANING)]
+    parts.append(WORDS.format(simulations=columns // 2, worlds="\n".join(worlds)))
+    parts += [block(words, REJECTION), block(leaning, (0.0, 1.0))]
     options = {"objects": columns // 2, "n_prompts": cover.n_prompts, "n_seeds": cover.n_seeds}
     parts.append(OBJECT_COVERAGE.format(resamples=resamples, **options))
     odds = objects["world"].str.startswith("odds")
     parts += [block(objects[~odds], COVERAGE), block(objects[odds], COVERAGE)]
     parts.append(MISSES)
     both = (("Rejections, objects", rejected, REJECTION), ("Rejections, gaps", gaps, REJECTION))
-    both += (("Coverage, gaps", covered, COVERAGE), ("Coverage, objects", objects, COVERAGE))
+    both += (("Rejections, words", words, REJECTION), ("Coverage, gaps", covered, COVERAGE))
+    both += (("Coverage, objects", objects, COVERAGE),)
     parts.append(missing(both))
+    if scale_file:
+        parts.append(scale(json.loads(scale_file.read_text("utf-8"))))
     return "\n".join(parts)
 
 
@@ -191,6 +269,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--resamples", type=int, default=1000, help="of each bootstrap")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--scale", type=Path, dest="scale_file", help="statistics_scale.json")
     parser.add_argument("--out", type=Path, help="page to write; printed if not given")
     options = vars(parser.parse_args(argv))
     out = options.pop("out")

@@ -21,9 +21,9 @@ from scipy import special
 
 from analysis.resampling import (
     BLOCK,
+    central_sums,
     column_blocks,
     column_quantiles,
-    exact_sum,
     flipped_sums,
     matrix,
     on_grid,
@@ -205,7 +205,7 @@ def _ends(
         centre = whole.sum(axis=0) / n
         if method in ("studentized", "envelope"):
             mean = np.ldexp(centre, exponent)
-            error = np.sqrt(exact_sum((values - mean) ** 2) / (n * (n - 1)))
+            error = np.sqrt(central_sums(values, mean, 2)[0] / (n * (n - 1)))
             draws = studentized(*resampled_deviations(values, mean, counts))
             ends = studentized_ends(draws, mean, error, n, level, outer=method == "envelope")
             return np.array(ends), reason
@@ -213,8 +213,8 @@ def _ends(
             values, counts
         )  # NaN where only missing prompts are drawn
         if method == "bca":
-            deviation = np.where(np.isnan(values), 0.0, values - np.ldexp(centre, exponent))
-            probabilities = bca_probabilities(means, centre, _acceleration(deviation), level)
+            acceleration = _acceleration(values, np.ldexp(centre, exponent))
+            probabilities = bca_probabilities(means, centre, acceleration, level)
             reason[np.isnan(probabilities[0])] = ONE_SIDED
         elif method == "expanded":
             wide = special.stdtrit(n - 1, tails[0]) * np.sqrt(n / (n - 1))
@@ -226,13 +226,9 @@ def _ends(
     return np.ldexp(ends, exponent), reason
 
 
-def _acceleration(deviation: NDArray[np.float64]) -> NDArray[np.float64]:
-    r""":math:`\sum_i d_i^3 / 6 (\sum_i d_i^2)^{3/2}` of each column of deviations, the jackknife's for a mean."""
-    scale = np.abs(deviation).max(axis=0, initial=0.0)
-    scale[scale == 0] = 1.0
-    deviation = deviation / scale
-    squares = deviation**2
-    cubes, squares = exact_sum(squares * deviation), exact_sum(squares)
+def _acceleration(values: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
+    r""":math:`\sum_i d_i^3 / 6 (\sum_i d_i^2)^{3/2}` of the deviations of each column, the jackknife's for a mean."""
+    squares, cubes = central_sums(values, mean, 2, 3)
     with np.errstate(invalid="ignore", divide="ignore"):
         return cubes / (6 * squares**1.5)
 
@@ -362,7 +358,7 @@ def sign_flip_test(
         if not len(columns):
             continue
         whole = on_grid(part[:, columns])[0]
-        sums, norm = turn(whole.sum(axis=0)), np.sqrt(exact_sum(whole**2))
+        sums, norm = turn(whole.sum(axis=0)), np.sqrt(central_sums(whole, 0.0, 2)[0])
         reached, done = np.zeros(len(columns), np.int64), 0
         for flipped in flipped_sums(signs, whole):
             flipped = turn(flipped)

@@ -11,7 +11,15 @@ from skimage.metrics import structural_similarity
 
 from analysis.controls import word_test
 from analysis.disparity import DISPARITY_COLUMNS, GAP_COLUMNS, disparity, families, gap
-from analysis.pairs import COLUMNS, capture_pairs, concatenate, definition, image_pairs, space
+from analysis.pairs import (
+    COLUMNS,
+    capture_pairs,
+    concatenate,
+    definition,
+    image_pairs,
+    pair_name,
+    space,
+)
 from analysis.run_measure import measure, pair_table
 from probes.errors import UserError
 from probes.store import Run
@@ -220,7 +228,8 @@ def test_controls_of_the_contrast_by_hand():
     assert row["gap"] == pytest.approx(0.15) and row["control_gap"] == pytest.approx(0.05)  # w - m
     # means of the words of f and m: 0.465 and 0.625
     assert row["word_gap"] == pytest.approx(0.16) and row["word_df"] == 2 and row["n_controls"] == 2
-    expected = word_test(np.array(values).T[[1, 3], 0, :, None], np.array(values).T[[0, 2], 0, :, None])
+    sides = (np.array(values).transpose(1, 2, 0)[:, side, :, None] for side in ([1, 3], [0, 2]))
+    expected = word_test(*sides)
     assert row["p_control"] == row["p_control_adjusted"] == pytest.approx(expected.p_value[0])
     assert (row["word_low"], row["word_high"]) == pytest.approx((expected.low[0], expected.high[0]))
     swapped = gap_of(table, indicators=["n", "f", "m", "g", "w"], controls={"f": "g", "m": "w"},
@@ -236,10 +245,16 @@ def test_the_controls_of_the_reference_stand_for_those_of_the_contrast_where_it_
     row = gap(pairs, **OPTIONS).query("site == 'image' and metric == 'ssim'").iloc[0]
     wide = pairs[(pairs["site"] == "image") & (pairs["metric"] == "ssim")]
     wide = wide.astype({"value": float, "pair": str}).pivot_table("value", "triplet", "pair")
-    words = [wide[[f"neutral-{name}"]].to_numpy() for name in NAMES[1:]]
-    expected = word_test([words[1]], [words[0]], [words[2:]])
-    assert row["word_df"] == 1 and row["word_gap"] == pytest.approx(row["gap"], rel=1e-9)
-    assert row["p_control"] == pytest.approx(expected.p_value[0], rel=1e-6)
+
+    def near(one, other):
+        return wide[[pair_name(one, other, NAMES)]].to_numpy()
+
+    sides = [[[near(own, name)] for own in ("neutral", *NAMES[3:])] for name in ("masculine", "feminine")]
+    expected = word_test(*sides, [near("neutral", name) for name in NAMES[3:]])
+    assert row["word_df"] == 1 and row["n_references"] == 3
+    assert (row["word_gap"], row["p_control"]) == pytest.approx(
+        (expected.gap[0], expected.p_value[0]), rel=1e-6
+    )
 
 
 def test_a_difference_that_would_matter_is_held_against_the_gap():

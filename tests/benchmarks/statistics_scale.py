@@ -111,7 +111,7 @@ def all_gaps(words: np.ndarray, repeats: int) -> dict[str, float]:
     return timed({
         "intervals, effect sizes, what is ruled out": lambda: effect_sizes(values, resamples=repeats),
         "sign flips, max-T": lambda: sign_flip_test(values, permutations=repeats),
-        "against words": lambda: adjust_p_values(word_test(words[:2], words[2:]).p_value),
+        "against words": lambda: adjust_p_values(word_test(words[None, :2], words[None, 2:]).p_value),
     })  # fmt: skip
 
 

@@ -1,0 +1,107 @@
+"""Do the tests of a gap keep their word where words make gaps without any lean? Worlds of vectors.
+
+A prompt with a word is a vector: what the prompt gives, what the group of words means, what is the word's own, and a
+rest. Similarity is the cosine. What is the word's own is the same at every prompt, so that every single gap is other
+than 0, whatever the words mean: the geometric part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.controls import word_test
+from analysis.simulation import COLUMNS, rejection_row
+from analysis.statistics import sign_flip_test
+
+DIMENSIONS = 16
+
+
+@dataclass(frozen=True)
+class WordWorld:
+    """Lengths of the parts of a vector, in units of the prompt's."""
+
+    name: str
+    meaning: float  # of the two sides, at right angles to each other and at one distance from the reference
+    own: float  # of a word
+    rest: float  # of a word at a prompt
+    lean: float = 0.0  # part of the way that the reference stands nearer to the first side
+    uneven: bool = False  # words differ much in how much of their own they have
+
+
+WORD_WORLDS = (
+    WordWorld("all words mean the same", 0.0, 0.4, 0.3),
+    WordWorld("two sides, no lean", 0.6, 0.4, 0.3),
+    WordWorld("two sides, uneven words", 0.6, 0.4, 0.3, uneven=True),
+    WordWorld("words alike", 0.6, 0.0, 0.3),
+)
+LEANING = (
+    WordWorld("lean 0.3", 0.6, 0.2, 0.3, lean=0.3),
+    WordWorld("lean 0.6", 0.6, 0.2, 0.3, lean=0.6),
+)
+
+
+def draw_words(
+    world: WordWorld,
+    sizes: tuple[int, ...],
+    n_prompts: int,
+    columns: int,
+    rng: np.random.Generator,
+    *,
+    references: int = 1,
+) -> list[NDArray[np.float32]]:
+    """Nearness of the reference words to the words of each group; the third group means what the reference means.
+
+    A single reference word has nothing of its own: it stands where its meaning stands.
+
+    Returns
+    -------
+    list of ndarray of float32, each of shape (references, n_words, n_prompts, columns)
+    """
+
+    def normal(*shape: int) -> NDArray[np.float32]:
+        return rng.standard_normal((*shape, DIMENSIONS), dtype=np.float32) / np.float32(np.sqrt(DIMENSIONS))
+
+    prompt = normal(n_prompts, columns)
+    sides = world.meaning * np.eye(2, DIMENSIONS, dtype=np.float32)
+    centre = sides.mean(axis=0) + world.lean * (sides[0] - sides[1]) / 2
+    groups = (*sides, centre)
+
+    def vectors(meaning: NDArray, words: int, length: float = world.own) -> NDArray[np.float32]:
+        own = length * normal(words, 1, columns)
+        if world.uneven:
+            own *= rng.lognormal(0, 0.5, (words, 1, columns, 1)).astype(np.float32)
+        found = prompt + meaning + own + world.rest * normal(words, n_prompts, columns)
+        return found / np.linalg.norm(found, axis=3, keepdims=True)
+
+    reference = vectors(centre, references, world.own if references > 1 else 0.0)
+    drawn = [vectors(group, size) for group, size in zip(groups, sizes) if size]
+    return [np.stack([(own * words).sum(axis=3) for own in reference]) for words in drawn]
+
+
+def word_rejections(
+    worlds: tuple[WordWorld, ...] = WORD_WORLDS,
+    *,
+    simulations: int = 2000,
+    prompts: tuple[int, ...] = (24, 100),
+    seed: int = 0,
+) -> pd.DataFrame:
+    """How often a gap is significant at 5 %, against 0 and against words; a row a world and test."""
+    rows = []
+    for number, (world, n) in enumerate((world, n) for world in worlds for n in prompts):
+        rng = np.random.default_rng([seed, 500 + number])
+        name = f"{world.name}, {n} prompts"
+        for words in (2, 3, 5):
+            for references in (1, 3) if words == 3 else (1,):
+                sides = draw_words(world, (words, words), n, simulations, rng, references=references)
+                test = f"against words, {words} a side, {references} of the reference"
+                rows.append(rejection_row(name, test, True, word_test(*sides).p_value))
+        first, second, others = draw_words(world, (1, 1, 3), n, simulations, rng)
+        p_value = word_test(first, second, others[0]).p_value
+        rows.append(rejection_row(name, "against 3 other words of the reference", True, p_value))
+        flips = sign_flip_test((first - second)[0, 0], permutations=499, seed=number)
+        rows.append(rejection_row(name, "against 0, sign flips", False, flips.p_value))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
