@@ -1,0 +1,112 @@
+"""Choices moved over their ranges: what stays, what changes, and that each setting is the statistic it says."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.dependency import regroup
+from analysis.object_sensitivity import presence
+from analysis.run_measure import measure
+from analysis.sensitivity import COLUMNS, main, sensitivity
+from probes.store import Run
+from tests.analysis.synthetic_objects import add_objects
+from tests.analysis.synthetic_run import write_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    options = {"prompts": 12, "steps": 2, "seeds": 3, "lean": 0.25}
+    path = write_run(tmp_path_factory.mktemp("runs") / "run", **options)
+    run = Run.open(add_objects(path, **options))
+    measure(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def table(run):
+    return sensitivity(run, thetas=(0.3,), sigmas=(0.0, 1.0), sigmas_human=(0.2,), least_scores=(0.5, 0.99))
+
+
+def test_every_choice_that_the_run_leaves_room_for_is_moved(table):
+    assert tuple(table.columns) == COLUMNS
+    settings = {
+        choice: list(dict.fromkeys(own["setting"])) for choice, own in table.groupby("choice", sort=False)
+    }
+    assert settings == {
+        "readout of prompt space": ["sequence", "eos", "words"],
+        "seeds": ["all", "0 alone", "1 alone", "2 alone", "without 0", "without 1", "without 2"],
+        "control words": ["all", "without individual", "without human"],
+        "resamples": ["seed 0", "seed 1", "seed 2"],
+        "detector score": ["all", "at least 0.5", "at least 0.99"],
+        "theta": ["0.35", "0.3"],
+        "sigma": ["0.7", "1"],
+        "sigma, humans": ["0.25", "0.2"],
+    }
+    assert (table.loc[table["of_run"], "changes"] == "").all()
+
+
+def test_the_run_s_own_setting_gives_the_run_s_own_table(run, table):
+    gaps = run.table("gap").set_index(["site", "metric"])
+    for quantity, key in (("SSIM", ("image", "ssim")), ("z₀", ("latent.final", "cosine"))):
+        for choice in ("seeds", "control words", "resamples"):
+            rows = table[(table["choice"] == choice) & table["of_run"] & (table["quantity"] == quantity)]
+            assert len(rows) == 1
+            row, own = rows.iloc[0], gaps.loc[[key]].iloc[0]
+            expected = own[["gap", "ci_low", "ci_high", "p_value", "p_control"]]
+            found = row[["value", "ci_low", "ci_high", "p_value", "p_control"]]
+            np.testing.assert_allclose(found.astype(float), expected.astype(float), rtol=1e-9)
+
+
+def test_a_seed_alone_is_the_mean_over_its_images(run, table):
+    pairs = run.table("pairs")
+    rows = pairs[(pairs["metric"] == "ssim") & (pairs["seed"] == 1)].astype({"pair": str, "value": float})
+    wide = rows.pivot_table("value", "triplet", "pair")
+    gap = (wide["neutral-masculine"] - wide["neutral-feminine"]).mean()
+    row = table[(table["setting"] == "1 alone") & (table["quantity"] == "SSIM")].iloc[0]
+    assert row["value"] == pytest.approx(gap, rel=1e-6)
+
+
+def test_without_a_control_word_the_gap_stays_and_its_test_goes(table):
+    rows = table[(table["choice"] == "control words") & (table["quantity"] == "SSIM")].set_index("setting")
+    assert np.ptp(rows["value"]) == 0 and np.isnan(rows.loc["without human", "p_control"])
+
+
+def test_presence_by_plain_pandas(run):
+    objects, images = run.table("objects"), run.samples(["sample_id", "triplet", "seed", "indicator"])
+    found = presence(run, images, objects, ("explicitly_independent", "object")).set_index("quantity")
+    has = images["sample_id"].isin(objects.loc[objects["lemma"] == "tie", "sample_id"])
+    share = has.groupby([images["triplet"], images["indicator"]]).mean().unstack()
+    assert found.loc["tie", "value"] == pytest.approx((share["masculine"] - share["feminine"]).mean())
+    assert found.loc["tie", "ci_low"] > 0 and found.loc["dress", "ci_high"] < 0
+    assert "person" not in found.index and found.loc["wall", "reason"] == "the same value in every prompt"
+
+
+def test_scores_and_groups_move(run, table):
+    score = table[table["choice"] == "detector score"].set_index(["setting", "quantity"])["value"]
+    assert abs(score["at least 0.99", "all"]) <= 1 and ("at least 0.99", "dress") not in score.index
+    objects, images = run.table("objects"), run.samples(["sample_id", "triplet", "seed", "indicator"])
+    wide = presence(run, images, regroup(objects, sigma=1.0), ("implicitly_independent",)).iloc[0]
+    row = table[(table["setting"] == "1") & (table["quantity"] == "implicitly_independent")].iloc[0]
+    assert row["value"] == wide["value"]
+
+
+def test_the_command_line_writes_the_table_and_says_what_changes(tmp_path, capsys):
+    options = {"prompts": 10, "steps": 2, "seeds": 1, "lean": 0.02}
+    path = write_run(tmp_path / "run", **options)
+    measure(Run.open(path))
+    assert main([str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "readout of prompt space (sequence, eos, words)" in text and "seeds" not in text.split("\n")[0]
+    assert "theta" not in text  # no objects
+    written = pd.read_csv(path / "tables" / "sensitivity.csv")
+    assert tuple(written.columns) == COLUMNS and not (written["choice"] == "seeds").any()
+
+
+def test_bad_input_is_one_line(tmp_path, run, capsys):
+    for arguments, text in (
+        ([str(tmp_path)], "expected a run directory"),
+        ([str(run.path), "--sigmas", "2"], "--sigmas: expected numbers from 0 to 1, got 2"),
+    ):
+        assert main(arguments) == 2
+        error = capsys.readouterr().err
+        assert text in error and error.count("\n") == 1
