@@ -161,11 +161,28 @@ class Generate(_Section):
 
 
 class Observe(_Section):
-    """What looks at the images for objects, and how many at a time."""
+    """What looks at the images: tags to search for, a detector for boxes, a segmenter for masks.
+
+    `detector` and `segmenter` are checkpoint files (``groundingdino_swint_ogc.pth``, ``sam_vit_h_4b8939.pth``) or,
+    with the engine `transformers`, folders or hub ids; `tagger` is an open_clip folder or ``ViT-B-32/openai``.
+    Wu et al. 2025 state none of the three thresholds.
+    """
 
     objects: bool = True
-    engine: Literal["auto", "toyworld-checker"] = "auto"
+    engine: Literal["auto", "toyworld-checker", "groundingdino", "transformers"] = "auto"
+    detector: str | None = None
+    segmenter: str | None = None
+    text_encoder: str = "bert-base-uncased"
+    tags: Annotated[list[Literal["prompt", "vocabulary", "tagger", "ram"]], Field(min_length=1)] = ["prompt"]
+    vocabulary: str | None = None
+    tagger: str | None = None
+    tagger_top: Positive = 10  # tags of the vocabulary that the tagger keeps for an image
+    ram: str | None = None
+    box_threshold: Share = 0.25
+    text_threshold: Share = 0.2
+    nms_iou: Share = 0.5
     batch: Positive = 4
+    device: str = "auto"  # auto: the one the images were drawn on, where there is one
 
 
 class Measure(_Section):

@@ -146,10 +146,14 @@ def run(arguments: argparse.Namespace) -> None:
             or f"{len(samples)} images (no description to reckon from)"
         )
         if "observe" in stages:
-            from analysis.vision.observe import plan as plan_observe
+            from analysis.vision.plan import plan as plan_observe
 
             print(f"observe: {plan_observe(config.resolved())}")
         return
+    if "observe" in stages:
+        from analysis.vision.plan import plan as plan_observe
+
+        plan_observe(config.resolved())  # what is not there is said before the images are drawn
     page = None
     with rundir.claim(config.out_path, overwrite=arguments.overwrite) as directory:
         if not arguments.overwrite:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -56,15 +56,7 @@ class Found:
 
 
 class Engine(Protocol):
-    """Finds objects in images.
-
-    Attributes
-    ----------
-    record : dict
-        What ``run.json`` keeps: engine, models, checksums of checkpoints, versions.
-    """
-
-    record: dict[str, Any]
+    """Finds objects in images."""
 
     def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
         """Look for tags in images.

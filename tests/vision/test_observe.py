@@ -104,7 +104,10 @@ def test_objects_made_in_another_way_are_refused(run, pictures):
 
 def test_a_damaged_part_is_named(run):
     observe(run, progress=False)
-    with flipped(run.part_path("objects", 1), 0.1), pytest.raises(UserError, match=r"only this part is made anew"):
+    with (
+        flipped(run.part_path("objects", 1), 0.1),
+        pytest.raises(UserError, match=r"only this part is made anew"),
+    ):
         observe(run, progress=False)
 
 
@@ -113,7 +116,10 @@ def test_a_damaged_part_is_named(run):
     [
         ({}, "toyworld-checker, 39 things"),
         ({"observe": {"objects": False}}, "skipped: `observe.objects` is false"),
-        ({"model": "some/model"}, "skipped: no detector"),
+        (
+            {"model": "some/model"},
+            "skipped: no detector for the images of this model: name `observe.detector`",
+        ),
         ({"sampler": {"height": 128}}, "skipped: the toyworld checker reads images of 64 × 64"),
         ({"model": "some/model", "observe": {"engine": "toyworld-checker"}}, "toyworld-checker, 39"),
     ],

@@ -1,0 +1,170 @@
+"""Checkpoints: found by path or name, read without running code, known by their checksum, fitted to a model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from probes.errors import UserError
+
+
+def find(name: str, field: str, *, fetch: bool = True) -> Path | None:
+    """Find a checkpoint or a folder.
+
+    Parameters
+    ----------
+    name
+        A path; the name of a file in torch's folder of checkpoints (``~/.cache/torch/hub/checkpoints``); or a file
+        or a whole model of the Hugging Face hub (``owner/name/file.pth``, ``owner/name``).
+    field
+        The field of the configuration that gave the name, for the error.
+    fetch
+        Fetch what is on the hub; else it is None.
+
+    Raises
+    ------
+    UserError
+        There is none.
+    """
+    path = Path(name).expanduser()
+    if path.exists():
+        return path
+    if "/" not in name:
+        from torch.hub import get_dir
+
+        cached = Path(get_dir()) / "checkpoints" / name
+        if cached.exists():
+            return cached
+        raise UserError(
+            f"{field}: {name}: no such file, and none of that name in {cached.parent}: check the path"
+        )
+    found = re.fullmatch(r"([\w.-]+/[\w.-]+)(?:/([\w./-]+))?", name)
+    if not found:
+        raise UserError(f"{field}: {name}: no such file: check the path")
+    if not fetch:
+        return None
+    from huggingface_hub import hf_hub_download, snapshot_download
+
+    try:
+        if found[2]:
+            return Path(hf_hub_download(found[1], found[2]))
+        return Path(snapshot_download(found[1], allow_patterns=["*.json", "*.txt", "*.safetensors"]))
+    except Exception as error:  # the hub raises errors of many libraries; all mean that it gave nothing
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+        raise UserError(
+            f"{field}: {name}: no such file, and the hub gave none ({first}): check the spelling, connect to the"
+            " network once so that it is cached, or give a local file"
+        ) from error
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def weight_files(path: Path) -> list[Path]:
+    """The weights that are a checkpoint: the file itself, or those in the folder."""
+    return [path] if path.is_file() else sorted(path.glob("*.safetensors"))
+
+
+def read_json(path: Path, field: str) -> dict[str, Any]:
+    """Read a description that stands beside a checkpoint."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{field}: {path}: expected a description as JSON, got {error}: mend it") from None
+    if not isinstance(data, dict):
+        raise UserError(f"{field}: {path}: expected a description `{{...}}`, got {data!r:.60}: mend it")
+    return data
+
+
+def read_weights(path: Path, field: str) -> dict[str, Any]:
+    """Read a checkpoint's tensors: safetensors, or a pickle of plain tensors and nothing else.
+
+    A checkpoint that keeps its weights under ``model`` gives those; a leading ``module.`` is taken off the names.
+
+    Raises
+    ------
+    UserError
+        The file is damaged, or holds more than tensors.
+    """
+    import torch
+    from safetensors import SafetensorError
+
+    unreadable = (
+        OSError,
+        RuntimeError,
+        ValueError,
+        EOFError,
+        KeyError,
+        pickle.UnpicklingError,
+        SafetensorError,
+    )
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return load_file(path)
+        data = torch.load(path, map_location="cpu", weights_only=True, mmap=_zipped(path))
+    except unreadable as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
+        raise UserError(
+            f"{field}: {path}: expected a checkpoint of tensors, got `{first}`: download it again"
+        ) from error
+    data = data.get("model", data) if isinstance(data, dict) else data
+    if not isinstance(data, dict) or not all(isinstance(value, torch.Tensor) for value in data.values()):
+        raise UserError(
+            f"{field}: {path}: expected a checkpoint of tensors, got {type(data).__name__}: choose another"
+        )
+    return {name.removeprefix("module."): value for name, value in data.items()}
+
+
+def _zipped(path: Path) -> bool:
+    """Whether torch can map the file into memory: its format since 1.6 is a zip file."""
+    with open(path, "rb") as file:
+        return file.read(2) == b"PK"
+
+
+def fit(
+    model: Any, weights: Mapping[str, Any], *, path: Path, field: str, what: str, spare: Collection[str] = ()
+) -> None:
+    """Put weights into a model, each in its place.
+
+    Parameters
+    ----------
+    what
+        What the model is, for the error.
+    spare
+        Names that a checkpoint may hold beyond what the model has.
+
+    Raises
+    ------
+    UserError
+        A weight is missing, of another shape, or not known.
+    """
+    wanted = model.state_dict()
+    # heads that layers share stand under several names, of which safetensors keeps one
+    given = {wanted[name].data_ptr() for name in wanted if name in weights}
+    missing = [name for name in wanted if name not in weights and wanted[name].data_ptr() not in given]
+    unknown = [name for name in weights if name not in wanted and name not in spare]
+    other = [name for name in wanted if name in weights and wanted[name].shape != weights[name].shape]
+    faults = []
+    if missing:
+        faults.append(f"{len(missing)} missing ({missing[0]})")
+    if other:
+        shapes = f"{tuple(weights[other[0]].shape)} for {tuple(wanted[other[0]].shape)}"
+        faults.append(f"{len(other)} of another shape ({other[0]}: {shapes})")
+    if unknown:
+        faults.append(f"{len(unknown)} unknown ({unknown[0]})")
+    if faults:
+        raise UserError(
+            f"{field}: {path}: expected the weights of {what}, got {', '.join(faults)}: choose the checkpoint that"
+            " belongs to it, or describe it in a JSON file of its name beside it"
+        )
+    model.load_state_dict({name: weights[name] for name in wanted if name in weights}, strict=False)
