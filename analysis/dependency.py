@@ -239,10 +239,11 @@ def _measure(
     masks, heights, widths = (found[name].to_numpy() for name in ("mask", "height", "width"))
     humans, triplets, names = (found[name].to_numpy() for name in ("human", "triplet", "indicator"))
     for part in maps:
-        part = part[part["sample_id"].isin(rows_of)]
         heats, heat_heights, heat_widths = (part[name].to_numpy() for name in ("heat", "height", "width"))
         words, indices, definitions = (part[name].to_numpy() for name in ("word", "word_index", "definition"))
         for sample, places in part.groupby("sample_id", sort=False).indices.items():
+            if sample not in rows_of:
+                continue
             start, end = rows_of[sample]
             of_prompt = guides.get((triplets[start], names[start]))
             asked = of_prompt or {}
