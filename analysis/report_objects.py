@@ -32,6 +32,7 @@ MAYBE = {
     "detector_error": ERROR_COLUMNS,
     "human_check": CHECK_COLUMNS,
 }  # where somebody or something knows better
+OVERLAY = ("sample_id", "object", "score", "x0", "y0", "x1", "y1", "mask", "height", "width")
 SCORES = {
     "bias-scores": (ALL, "all objects"),
     "bias-scores-implicitly-guided": ("implicitly_guided", "implicitly guided objects"),
@@ -86,9 +87,10 @@ def more_rows(
 
 def read_overlays(run: Run, objects: Objects, shown: Sequence[str]) -> dict[str, list[dict]]:
     """Boxes and outlines of the images shown, a part at a time."""
-    wanted = pa.array(sorted(shown))
-    files = [read_part(file) for file in run.parts("objects")]
-    found = [table.filter(pc.is_in(table["sample_id"], wanted)).to_pandas() for table in files]
+    wanted, found = pa.array(sorted(shown)), []
+    for file in run.parts("objects"):
+        part = read_part(file, OVERLAY)
+        found.append(part.filter(pc.is_in(part["sample_id"], wanted)).to_pandas())
     table = objects.tables["objects"]
     return overlays(table[table["sample_id"].isin(set(shown))], pd.concat(found, ignore_index=True))
 
@@ -121,7 +123,7 @@ def section(objects: Objects, config: dict, people: Sequence[Indicator]) -> dict
     checked = [row for row in detector if row["quantity"] != "accuracy"]
     return {
         "engine": engine,
-        "observer": objects.observer,
+        "models": _models(objects.observer),
         "counts": objects.observer.get("counts") or {},
         "detector": detector,
         "checked": checked,
@@ -176,6 +178,13 @@ def detector_rows(objects: Objects, columns: Sequence[str]) -> list[dict]:
             if len(some):
                 found.append(_rates(some, quantity, f"labels: {annotator}", columns))
     return found
+
+
+def _models(observer: dict) -> str:
+    """Detector and segmenter by name, where the record of the run has them."""
+    detector, segmenter = (str(observer.get(name) or "") for name in ("detector", "segmenter"))
+    masks = f"masks by {segmenter}" if segmenter and segmenter != detector else ""
+    return ", ".join(filter(None, (detector, masks)))
 
 
 def _gaps(checked: list[dict], differences: Sequence[str]) -> list[tuple[str, dict]]:
