@@ -100,8 +100,10 @@ WORDS = """
 {simulations} columns a world. A prompt with a word is a vector: what the prompt gives (length 1), what the side means,
 the word's own, and a rest; similarity is the cosine. Each side has 2, 3 or 5 words. The reference is one word that
 stands in the middle, or three that do on average. *Against 0* takes one word a side, as a run without control words
-does: its gaps are real, and say nothing of what words mean. In the last worlds the reference leans to the first side
-by a part of the distance; there a high number is power.
+does: its gaps are real, and say nothing of what words mean. Where the sides have one word each, the reference's other
+words can stand in for theirs; where sides mean something of their own these spread less, and the test rejects too
+often: give each side a second word, better a third. In the last worlds the reference leans to the first side by a part
+of the distance; there a high number is power.
 
 | world | meaning | own | rest | lean |
 |---|---:|---:|---:|---:|
@@ -133,6 +135,7 @@ COMPARISON = (
     "Cochran–Mantel–Haenszel, seeds independent",
     *("binomial of pooled images", "chi-square of detections (paper)", "chi-square of presence"),
     *("Student's t", "Student's t on images", "Benjamini–Hochberg of t, any of 30", "against 0, sign flips"),
+    "against 3 other words of the reference",
     *(f"equivalence at its bound, {method}" for method in ("t", "sign_flip", "bootstrap")),
     *(f"mean, {method}" for method in ("percentile", "expanded", "bca", "studentized", "Student's t")),
     *(f"bias score of presence, {method}" for method in ("percentile", "bca")),

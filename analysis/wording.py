@@ -212,7 +212,7 @@ def _against_words(row: dict, metric: Metric, direction: int) -> tuple[bool, str
 
 
 def opening(findings: list[Finding], contrast: tuple[str, str], reference: str, level: float) -> str:
-    """Open the summary of one contrast: how many measures point which way, how many beyond the controls."""
+    """Open the summary of one contrast: how many measures point which way, how many more than words make."""
     known = [f for f in findings if defined(_float(f.row.get("gap")))]
     first, second = contrast
     if not known:
@@ -233,11 +233,11 @@ def opening(findings: list[Finding], contrast: tuple[str, str], reference: str, 
             if not any(defined(_float(f.row.get("control_gap"))) for f in near):
                 tail = "beyond geometry or not: there are too few controls to tell"
             elif len(beyond) == len(near):
-                tail = "beyond the control gap" if len(near) == 1 else "each beyond its control gap"
+                tail = ("" if len(near) == 1 else "each ") + "more than the choice of words makes"
             elif beyond:
-                tail = f"beyond the control gap in {listed(f.metric.symbol for f in beyond)}"
+                tail = f"more than the choice of words makes in {listed(f.metric.symbol for f in beyond)}"
             else:
-                tail = "but not clearly beyond the control gap"
+                tail = "but not clearly more than the choice of words makes"
             count = f"{len(near)} of {counted(len(known), 'measure')}"
             parts.append(f"{reference} prompts are nearer to {side} ones in {count} ({whose}), {tail}")
     level_text = f"{level * 100:g} %"

@@ -342,7 +342,9 @@ def test_opening_counts_the_measures():
         return wording.opening(list(findings), ("masculine", "feminine"), "neutral", 0.95)
 
     text = opening(found(), found(control=0.3, metric=1), found(low=-1, metric=3))
-    assert "masculine ones in 2 of 3 measures (SSIM and z₀), beyond the control gap in SSIM" in text
+    assert (
+        "masculine ones in 2 of 3 measures (SSIM and z₀), more than the choice of words makes in SSIM" in text
+    )
     mixed = opening(found(), found(gap=-0.1, low=-0.2, high=-0.05, metric=1))
     assert "masculine ones in 1 of 2" in mixed and "feminine ones in 1 of 2" in mixed
     assert opening(found(low=-1)).startswith("In none of 1 measure ")
