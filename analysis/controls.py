@@ -118,7 +118,7 @@ def word_test(
     freedom = sum(part.shape[1] - 1 for part in (*sides, *spread))
     gap, half, p_value = np.full((3, width), np.nan)
     n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
-    for block in column_blocks(width, None, rows=rows):
+    for block in column_blocks(width, None, rows=16 * rows):  # many arrays at once, each small
         cells = [part[..., block].astype(np.float64) for part in (*sides, *spread)]
         missing = np.any([np.isnan(part).any(axis=(0, 1)) for part in cells], axis=0)
         for part in cells:

@@ -233,7 +233,7 @@ def effect_sizes(
     for block in column_blocks(values.shape[1], chunk, rows=max(resamples, len(values))):
         place = np.flatnonzero(defined[block]) + block.start
         if len(place):
-            part = values[:, place]
+            part = values[:, block] if defined[block].all() else values[:, place]
             drawn = resampled_deviations(part, mean[place], counts)
             own = mean[place], sd[place] / np.sqrt(n[place]), n[place]
             draws = studentized(*drawn)

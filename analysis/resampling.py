@@ -24,13 +24,17 @@ ONE_PROMPT = "one prompt only"
 CONSTANT = "the same value in every prompt"
 
 
-def on_grid(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Round columns to whole numbers times a power of two, so that sums over rows are exact.
+def on_grid(
+    values: NDArray[np.float64], centre: NDArray[np.float64] | float = 0.0, power: int = 1
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Round (value − centre)^power of columns to whole numbers times a power of two: sums over rows are exact.
 
     Parameters
     ----------
     values : ndarray of float64, shape (n_rows, n_columns)
         NaN becomes 0.
+    centre : ndarray of float64, shape (n_columns,), or float
+    power : int
 
     Returns
     -------
@@ -47,11 +51,9 @@ def on_grid(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
     >>> int(exponent[0]), (whole[:, 0] / 2**50).tolist()
     (-52, [3.0, -2.0])
     """
-    exponent = _exponents(*_ends(values), len(values))
-    scale, whole = np.ldexp(1.0, -exponent), np.empty(values.shape)
+    exponent, whole = _exponents(values, centre, power), np.empty(values.shape)
     for rows in slabs(values):
-        part = np.multiply(values[rows], scale, out=whole[rows])
-        np.copyto(np.rint(part, out=part), 0.0, where=np.isnan(part))
+        _whole_part(values[rows] - centre, power, exponent, out=whole[rows])
     return whole, exponent
 
 
@@ -59,19 +61,33 @@ def central_sums(
     values: NDArray[np.float64], centre: NDArray[np.float64] | float, *powers: int
 ) -> list[NDArray[np.float64]]:
     """Sums over rows of (value − centre)^power, NaN left out, in whatever order it is done; see `on_grid`."""
-    low, high = _ends(values)
-    largest = np.maximum(np.abs(high - centre), np.abs(low - centre))
-    exponents = [_exponents(-(largest**power), largest**power, len(values)) for power in powers]
+    exponents = [_exponents(values, centre, power) for power in powers]
     totals = np.zeros((len(powers), values.shape[1]))
     for rows in slabs(values):
         part = values[rows] - centre
         for total, power, exponent in zip(totals, powers, exponents):
-            own = part
-            for _ in range(power - 1):  # numpy's power is slow
-                own = own * part
-            whole = np.rint(own * np.ldexp(1.0, -exponent))
-            total += np.where(np.isnan(whole), 0.0, whole).sum(axis=0)
+            total += _whole_part(part, power, exponent, out=np.empty(part.shape)).sum(axis=0)
     return [np.ldexp(total, exponent) for total, exponent in zip(totals, exponents)]
+
+
+def _whole_part(
+    part: NDArray[np.float64], power: int, exponent: NDArray[np.int64], out: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    own = part
+    for _ in range(power - 1):  # numpy's power is slow
+        own = own * part
+    np.rint(np.multiply(own, np.ldexp(1.0, -exponent), out=out), out=out)
+    np.copyto(out, 0.0, where=np.isnan(out))
+    return out
+
+
+def _exponents(
+    values: NDArray[np.float64], centre: NDArray[np.float64] | float, power: int
+) -> NDArray[np.int64]:
+    ends = [np.abs(smaller.reduce(values, axis=0, initial=np.nan) - centre) for smaller in (np.fmin, np.fmax)]
+    largest = np.nan_to_num(np.maximum(*ends)) ** power  # a column without a value has no size
+    bits = 53 - int(np.ceil(np.log2(max(len(values), 2))))
+    return np.maximum(np.frexp(largest)[1].astype(np.int64) - bits, -1000)  # below 1e-290 is nothing
 
 
 def exact_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -84,18 +100,6 @@ def slabs(values: NDArray) -> Iterator[slice]:
     step = max(1, SLAB // max(values.shape[1], 1))
     for start in range(0, len(values), step):
         yield slice(start, start + step)
-
-
-def _ends(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Smallest and largest value of each column, 0 where there is none."""
-    ends = (smaller.reduce(values, axis=0, initial=np.nan) for smaller in (np.fmin, np.fmax))
-    return tuple(np.where(np.isnan(end), 0.0, end) for end in ends)
-
-
-def _exponents(low: NDArray[np.float64], high: NDArray[np.float64], rows: int) -> NDArray[np.int64]:
-    bits = 53 - int(np.ceil(np.log2(max(rows, 2))))
-    largest = np.frexp(np.maximum(np.abs(low), np.abs(high)))[1].astype(np.int64)
-    return np.maximum(largest - bits, -1000)  # what lies below 1e-290 is nothing
 
 
 def matrix(values: ArrayLike) -> NDArray[np.float64]:
@@ -164,17 +168,23 @@ def flipped_sums(
     blocks: list[NDArray[np.uint8]], whole: NDArray[np.float64]
 ) -> Iterator[NDArray[np.float64]]:
     """Sums over rows of whole numbers under every flip, a block at a time, shape (flips, n_columns)."""
-    total = whole.sum(axis=0)
+    total, buffer = whole.sum(axis=0), np.empty((BLOCK, len(whole)))
     for packed in blocks:
-        kept = np.unpackbits(packed, axis=1, count=len(whole)).astype(np.float64)
+        kept = buffer[: len(packed)]
+        kept[...] = np.unpackbits(packed, axis=1, count=len(whole))
         yield 2.0 * (kept @ whole) - total
 
 
 def product(counts: NDArray, columns: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return counts @ columns in float64 without a float64 copy of all the counts."""
     rows = max(1, CHUNK_BYTES // (8 * max(counts.shape[1], 1)))
-    blocks = range(0, len(counts), rows)
-    return np.concatenate([counts[i : i + rows].astype(np.float64) @ columns for i in blocks])
+    result = np.empty((len(counts), columns.shape[1]))
+    buffer = np.empty((min(rows, len(counts)), counts.shape[1]))
+    for start in range(0, len(counts), rows):
+        part = counts[start : start + rows]
+        buffer[: len(part)] = part
+        np.matmul(buffer[: len(part)], columns, out=result[start : start + rows])
+    return result
 
 
 def column_blocks(n_columns: int, chunk: int | None, rows: int) -> Iterator[slice]:
@@ -204,12 +214,12 @@ def resampled_deviations(
     drawn : ndarray or float
         See `rows_drawn`.
     """
-    whole, exponent = on_grid(values - mean)
-    squares, smaller = on_grid(np.square(whole))
-    smaller = smaller + 2 * exponent
     drawn = rows_drawn(values, counts)
     with np.errstate(invalid="ignore", divide="ignore"):
+        whole, exponent = on_grid(values, mean)
         first = np.ldexp(product(counts, whole), exponent)
+        del whole
+        squares, smaller = on_grid(values, mean, 2)
         spread = np.ldexp(product(counts, squares), smaller) - first**2 / drawn
         rounding = 1e-10 * np.ldexp(squares.sum(axis=0), smaller)
         return first, np.where(spread > rounding, spread, np.nan), drawn
