@@ -243,20 +243,20 @@ def test_objects_without_maps_are_not_grouped(tmp_path):
 # Words
 
 
-def tests_of(*rows):
+def rows_of(*rows):
     return pd.DataFrame(rows, columns=["object", "difference", "p_value", "p_bh"])
 
 
 def test_openings_follow_the_tests():
     pair = ("feminine", "masculine")
     many = [(f"o{i}", 0.1 + i / 100, 0.001, 0.01) for i in range(9)]
-    text = wording_objects.objects_opening(tests_of(*many, ("dress", -0.9, 0.001, 0.01)), pair)
+    text = wording_objects.objects_opening(rows_of(*many, ("dress", -0.9, 0.001, 0.01)), pair)
     assert "10 differ after adjustment" in text and "o8, o7, o6, o5, o4, o3 and 3 more" in text
     assert "from feminine prompts: dress." in text
-    text = wording_objects.objects_opening(tests_of(("cup", 0.1, 0.2, 0.3)), pair)
+    text = wording_objects.objects_opening(rows_of(("cup", 0.1, 0.2, 0.3)), pair)
     assert "Of 1 object" in text and "none differs" in text and "does not show" in text
     assert "No object can be tested" in wording_objects.objects_opening(
-        tests_of(("cup", 0.0, np.nan, np.nan)), pair
+        rows_of(("cup", 0.0, np.nan, np.nan)), pair
     )
 
 
