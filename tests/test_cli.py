@@ -34,6 +34,7 @@ prompts:
 seeds: [0, 1]
 sampler: {{steps: 2}}
 generate: {{part_triplets: 1, batch_triplets: 1, device: cpu}}
+observe: {{engine: toyworld-checker}}
 measure: {{bootstrap: 50, permutations: 64}}
 report: {{gallery: 2}}
 """
@@ -94,7 +95,8 @@ def test_a_whole_run(whole, yaml_file):
     assert meta["config"]["resolved"]["sampler"]["guidance_scale"] == 7.5
     assert meta["model"]["safety_checker"] == "off"
     assert len(meta["model"]["weight_hash"]) == 64
-    assert {"planned", "generated", "measured", "complete"} - {"planned"} <= set(meta["times"])
+    assert {"generated", "observed", "measured", "complete"} <= set(meta["times"])
+    assert meta["observer"]["counts"]["images"] == 24
     assert (path / "triplets.yaml").read_text() == yaml_file.read_text()
     assert {file.name for file in (path / "tables").iterdir()} >= {"disparity.csv", "gap.csv", "gap.parquet"}
     assert (path / "report.html").stat().st_size > 10_000
@@ -161,7 +163,8 @@ def test_interrupted_with_control_c(whole, yaml_file, tmp_path):
 
 def test_stages_one_by_one(whole, yaml_file, tmp_path, capsys):
     path = tmp_path / "run"
-    stages = {"plan": "planned", "generate": "generated", "measure": "measured", "report": "complete"}
+    stages = {"plan": "planned", "generate": "generated", "observe": "observed"}
+    stages |= {"measure": "measured", "report": "complete"}
     for stage, status in stages.items():
         assert main([str(yaml_file), "--out", str(path), "--quiet", "--stage", stage]) == 0, (
             capsys.readouterr().err
@@ -185,11 +188,32 @@ def test_measure_again_from_the_run_directory_alone(copy):
     assert (copy / "tables" / "gap.csv").read_bytes() == before
 
 
+def test_observe_again(copy, yaml_file, tmp_path, capsys):
+    """Other choices need --overwrite, which looks anew and draws nothing; without a detector it is skipped."""
+    before, other = stored(copy), tmp_path / "other.yaml"
+    text = yaml_file.read_text()
+    other.write_text(text.replace("{engine: toyworld-checker}", "{engine: toyworld-checker, batch: 2}"))
+    assert main([str(other), "--out", str(copy), "--quiet"]) == 2
+    one_line(capsys.readouterr(), "observe.batch is 4 there, expected 2", "--stage observe --overwrite")
+    written = (copy / "samples" / "part-00000.parquet").stat().st_mtime_ns
+    arguments = ["--out", str(copy), "--quiet", "--stage", "observe"]
+    assert main([str(other), *arguments, "--overwrite"]) == 0
+    assert json.loads((copy / "run.json").read_text())["config"]["resolved"]["observe"]["batch"] == 2
+    assert stored(copy) == before
+    assert (copy / "samples" / "part-00000.parquet").stat().st_mtime_ns == written
+    other.write_text(text.replace("observe: {engine: toyworld-checker}\n", ""))
+    shutil.rmtree(copy / "observed")
+    capsys.readouterr()
+    assert main([str(other), *arguments]) == 2
+    one_line(capsys.readouterr(), "observe: skipped: no detector for the images of this model", "observe.detector")
+
+
 def test_dry_run_writes_nothing(yaml_file, tmp_path, capsys):
     assert main([str(yaml_file), "--out", str(tmp_path / "run"), "--dry-run", "--limit", "2"]) == 0
     out = capsys.readouterr().out
     assert "t00001-s1-individual" in out
     assert "an individual reading a book" in out
+    assert "observe: toyworld-checker, 39 things by their palette colours, no vision model\n" in out
     assert re.search(r"16 images, about \d+ (s|min), [\d.]+ GB of memory, \d+ MB on disk \(", out)
     assert not (tmp_path / "run").exists()
 
@@ -265,6 +289,7 @@ def one_line(captured, *messages):
         (["--dtype", "int8"], "--dtype: expected 'float32'"),
         (["--height", "50"], "sampler.height: expected a multiple of 16"),
         (["--scheduler", "eulr"], "did you mean euler"),
+        (["--stage", "observe"], "expected a generated run, found it empty"),
         (["--stage", "measure"], "expected a generated run, found it empty"),
         (["--stage", "report"], "expected a generated run, found it empty"),
     ],
