@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import cohen_kappa_score
 
 from analysis.detection_rates import ALL, ALWAYS, COLUMNS, detection_rates
 from analysis.resampling import ONE_PROMPT, product, resample_counts
@@ -272,6 +271,8 @@ def _agreed(items: pd.DataFrame, people: int) -> pd.DataFrame:
 
 def _kappa(items, first, second, *, indicators, level, resamples, seed) -> pd.DataFrame:
     """Cohen's kappa of two annotators on what both answered, "unclear" as an answer of its own."""
+    from sklearn.metrics import cohen_kappa_score  # the report reads this module's columns and no more
+
     one, two = (items[items["annotator"] == name] for name in (first, second))
     both = one.merge(
         two[["sample_id", "object", "present"]], on=["sample_id", "object"], suffixes=("", "_two")
