@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from analysis.figures.style import DOUBLE, FAINT, INK, PALETTE, SINGLE, Drawn, new_figure, style
 
@@ -45,10 +48,12 @@ def draw_bias_scores(
     if middle > 0:
         rows = pd.concat([rows.head(MOST // 2), rows.tail(MOST - MOST // 2)])
     first, second = pair
+    digits = len(str(rows[["count_first", "count_second"]].to_numpy().max()))
+    columns = 4 + 4.8 * digits, 12 + 9.6 * digits  # right ends of the counts, in points beside the axes
     with style():
-        figure = new_figure(SINGLE, ROW_HEIGHT * len(rows) + 1.3)
+        figure = new_figure(SINGLE, ROW_HEIGHT * len(rows) + 1.35)
         axes = figure.add_subplot()
-        beside = axes.get_yaxis_transform()
+        beside = partial(_beside, axes)
         axes.axvline(0.5, color=INK, lw=0.7, zorder=1)
         for y, row in enumerate(rows.itertuples()):
             color = INK if row.bias_score == 0.5 else LEAN[int(row.bias_score > 0.5)]
@@ -56,13 +61,13 @@ def draw_bias_scores(
                 axes.plot([row.low, row.high], [y, y], color=color, lw=1.1, solid_capstyle="butt", zorder=2)
             face = color if row.p_bh < SIGNIFICANT else "white"
             axes.plot(row.bias_score, y, "o", ms=3.8, mfc=face, mec=color, mew=0.9, zorder=3)
-            for x, count in ((1.09, row.count_first), (1.24, row.count_second)):
-                axes.text(x, y, f"{count:d}", transform=beside, va="center", ha="right", fontsize=6.5)
+            for x, count in zip(columns, (row.count_first, row.count_second)):
+                beside(f"{count:d}", (x, 0), y, va="center_baseline", ha="right")
             axes.axhspan(y - 0.5, y + 0.5, fc="none", ec="none", zorder=4).set_gid(f"row-{y}")
         if middle > 0:
             axes.axhline(MOST // 2 - 0.5, color=FAINT, lw=0.8, ls=(0, (4, 3)))
-        for x, indicator in ((1.05, first), (1.2, second)):
-            axes.text(x, -0.6, indicator, transform=beside, rotation=50, rotation_mode="anchor", fontsize=6.5)
+        for x, indicator in zip(columns, pair):
+            beside(indicator, (x - 3, 5), -0.5, rotation=50, rotation_mode="anchor")
         axes.set_title(where, loc="left")
         axes.set_yticks(range(len(rows)), rows["object"])
         axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -80,6 +85,15 @@ def draw_bias_scores(
         + (f"; of the rest the {middle} nearest to ½ (at the dashed line)." if middle > 0 else ".")
     )
     return Drawn(name, figure, title, caption, links=list(rows["object"]))
+
+
+def _beside(axes: Axes, text: str, offset: tuple[float, float], y: float, **options) -> None:
+    """Write at the right of the axes, so many points off."""
+    at = axes.get_yaxis_transform()
+    axes.annotate(
+        text, (1, y), xycoords=at, xytext=offset, textcoords="offset points", fontsize=7.5,
+        annotation_clip=False, **options,
+    )  # fmt: skip
 
 
 def draw_group_objects(frequent: pd.DataFrame, indicators: list[str]) -> Drawn | None:
