@@ -70,13 +70,11 @@ def choose_more(
         At most so many rows.
     """
     found = objects[(objects["object"] >= 0) & objects["lemma"].isin(list(names))]
-    draws = found.groupby("lemma")[["triplet", "seed"]].apply(
-        lambda own: set(zip(own["triplet"].astype(int), own["seed"].astype(int)))
-    )
     ordered, more = _in_order(samples), []
-    for holding in draws:
+    for _, own in found.groupby("lemma"):
+        holding = set(zip(own["triplet"].astype(int), own["seed"].astype(int)))
         if len(more) < most and not holding & {*chosen, *more}:
-            more.append(next(draw for draw in ordered if draw in holding))
+            more += [draw for draw in ordered if draw in holding][:1]
     return more
 
 

@@ -104,9 +104,12 @@ def report(run: Run) -> Path:
 def read(run: Run) -> Content:
     """Read tables, samples, and the images and word maps that the gallery shows."""
     samples = run.samples()
-    chosen = gallery.choose(samples, run.config["report"]["gallery"])
+    draws = samples.set_index(["triplet", "seed"]).index
+    broken = draws[samples["sample_id"].isin(run.unreadable())]
+    whole = samples[~draws.isin(broken)]
+    chosen = gallery.choose(whole, run.config["report"]["gallery"])
     objects = read_objects(run)
-    more = report_objects.more_rows(objects, samples, chosen) if objects else []
+    more = report_objects.more_rows(objects, whole, chosen) if objects else []
     shown = samples[samples.set_index(["triplet", "seed"]).index.isin([*chosen, *more])]["sample_id"]
     if objects:
         objects = replace(objects, overlays=report_objects.read_overlays(run, objects, list(shown)))

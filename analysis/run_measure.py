@@ -59,9 +59,12 @@ def measure(run: Run) -> None:
 def pair_table(run: Run) -> pd.DataFrame:
     """Return every similarity that a run holds, with the columns of `analysis.pairs.COLUMNS`.
 
-    A run without captures, such as pictures of a closed model, gives those of its pictures.
+    A run without captures, such as pictures of a closed model, gives those of its pictures. A picture that cannot be
+    read makes no pair.
     """
     columns = ["sample_id", "triplet", "seed", "indicator"]
     names = [member.name for member in indicators(run.config)]
     tables = [capture_pairs(run.captures())] if run.parts("captures") else []
-    return concatenate([*tables, image_pairs(run.samples(columns), run.images, names)])
+    samples = run.samples(columns)
+    readable = samples[~samples["sample_id"].isin(run.unreadable())]
+    return concatenate([*tables, image_pairs(readable, run.images, names)])

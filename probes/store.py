@@ -22,6 +22,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,32 @@ from probes.parts import FORMAT, parquet_bytes, read_part, write_bytes
 
 STATUSES = ("planned", "generated", "observed", "measured", "complete")
 KINDS = ("samples", "captures", "words", "kept", "observed", "objects")
+
+
+def read_image(data: bytes | None) -> Image.Image:
+    """Decode a stored image, RGB.
+
+    Raises
+    ------
+    ValueError
+        Why it cannot be read.
+    """
+    if not data:
+        raise ValueError("no bytes are stored")
+    try:
+        return Image.open(io.BytesIO(data)).convert("RGB")
+    except (OSError, ValueError, SyntaxError, struct.error, Image.DecompressionBombError) as error:
+        # the address of the stream that Pillow names differs from run to run
+        text = re.sub(r" <_io\.BytesIO object at 0x[0-9a-f]+>", "", str(error))
+        raise ValueError(text.splitlines()[0][:120] if text else type(error).__name__) from error
+
+
+def _unreadable(data: bytes | None) -> bool:
+    try:
+        read_image(data)
+    except ValueError:
+        return True
+    return False
 
 
 class Run:
@@ -165,7 +192,7 @@ class Run:
         Raises
         ------
         UserError
-            The run holds no image of that id.
+            The run holds no image of that id, or the image cannot be read (see :meth:`unreadable`).
         """
         wanted = list(sample_ids)
         if any(sample not in self._places for sample in wanted):
@@ -183,10 +210,29 @@ class Run:
         for place in sorted({self._places[sample] for sample in wanted}):
             if self._images[0] != place:
                 table = read_part(self.parts("samples")[place], ["sample_id", "image"])
-                encoded = [image["bytes"] for image in table["image"].to_pylist()]
+                encoded = [(image or {}).get("bytes") for image in table["image"].to_pylist()]
                 self._images = (place, dict(zip(table["sample_id"].to_pylist(), encoded)))
             data |= {sample: self._images[1][sample] for sample in wanted if self._places[sample] == place}
-        return [Image.open(io.BytesIO(data[sample])).convert("RGB") for sample in wanted]
+        try:
+            return [read_image(data[sample]) for sample in wanted]
+        except ValueError as error:
+            broken = next(sample for sample in wanted if _unreadable(data[sample]))
+            raise UserError(
+                f"{self.path}: {broken}: expected an image, got `{error}`: leave it out"
+            ) from None
+
+    def unreadable(self) -> set[str]:
+        """The samples whose image cannot be read: as the observe stage found, or by trying where it did not look."""
+        if self.parts("observed"):
+            observed = self.observed(["sample_id", "status"])
+            return set(observed["sample_id"][observed["status"] == "unreadable"])
+        found: set[str] = set()
+        for file in self.parts("samples"):
+            table = read_part(file, ["sample_id", "image"])
+            for sample, image in zip(table["sample_id"].to_pylist(), table["image"].to_pylist()):
+                if _unreadable((image or {}).get("bytes")):
+                    found.add(sample)
+        return found
 
     # Results
 

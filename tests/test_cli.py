@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from probes import parts
 from probes.run import main
+from probes.store import Run
 from tests.probes.conftest import flipped, stored
 from tests.tiny import tiny_pipeline
 
@@ -147,7 +149,15 @@ def test_killed_at_random_moments_and_started_again(whole, yaml_file, tmp_path):
 
 
 def test_interrupted_with_control_c(whole, yaml_file, tmp_path):
-    process = start(yaml_file, "--out", tmp_path / "run", "--steps", 200)
+    # a shell's background jobs ignore the signal, and so would what they start
+    process = start(
+        yaml_file,
+        "--out",
+        tmp_path / "run",
+        "--steps",
+        200,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     while process.poll() is None and not (tmp_path / "run" / "run.json").exists():
         time.sleep(0.02)
     time.sleep(0.3)
@@ -205,7 +215,9 @@ def test_observe_again(copy, yaml_file, tmp_path, capsys):
     shutil.rmtree(copy / "observed")
     capsys.readouterr()
     assert main([str(other), *arguments]) == 2
-    one_line(capsys.readouterr(), "observe: skipped: no detector for the images of this model", "observe.detector")
+    one_line(
+        capsys.readouterr(), "observe: skipped: no detector for the images of this model", "observe.detector"
+    )
 
 
 def test_dry_run_writes_nothing(yaml_file, tmp_path, capsys):
@@ -350,6 +362,25 @@ def test_a_corrupted_part(copy, yaml_file, capsys):
     part.unlink()
     assert main([str(yaml_file), "--out", str(copy), "--quiet"]) == 0
     assert stored(copy) == before
+
+
+def test_an_image_that_cannot_be_read(copy, capsys):
+    """It is recorded and left out; the other images are looked at, measured and shown."""
+    part = copy / "samples" / "part-00002.parquet"
+    ident = {key: value for key, value in parts.read_identity(part).items() if key != "content"}
+    rows = parts.read_part(part).to_pylist()
+    rows[1]["image"]["bytes"] = rows[1]["image"]["bytes"][:60]
+    parts.write_part(part, rows, parts.SAMPLES, ident)
+    before = (copy / "tables" / "gap.csv").read_bytes()
+    for kind in ("objects", "observed"):
+        (copy / kind / part.name).unlink()
+    for stage in ("observe", "measure", "report"):
+        assert main([str(copy), "--stage", stage, "--quiet"]) == 0, capsys.readouterr().err
+    run = Run.open(copy)
+    assert run.unreadable() == {rows[1]["sample_id"]}
+    assert run.meta["observer"]["counts"]["unreadable"] == 1
+    assert run.status == "complete"
+    assert (copy / "tables" / "gap.csv").read_bytes() != before
 
 
 def test_a_corrupted_record(copy, yaml_file, capsys):

@@ -7,7 +7,6 @@ and ends with the same bytes. An image that cannot be read is recorded, skipped 
 
 from __future__ import annotations
 
-import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 from tqdm import tqdm
 
 from analysis.coco_masks import encode
@@ -25,7 +23,7 @@ from analysis.vision.plan import Plan, plan
 from analysis.vision.tag_sources import Tags
 from probes import parts
 from probes.errors import UserError
-from probes.store import Run
+from probes.store import Run, read_image
 
 _IDENTITY = ("sample_id", "triplet", "seed", "indicator")
 
@@ -172,15 +170,10 @@ def _look(
 
 def _decoded(encoded: Mapping[str, Any] | None) -> np.ndarray | str:
     """An image as ``(height, width, 3)`` uint8, or why it cannot be read."""
-    data = (encoded or {}).get("bytes")
-    if not data:
-        return "no bytes are stored"
     try:
-        return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        # the address of the stream that Pillow names differs from run to run
-        text = re.sub(r" <_io\.BytesIO object at 0x[0-9a-f]+>", "", str(error))
-        return text.splitlines()[0][:120] if text else type(error).__name__
+        return np.asarray(read_image((encoded or {}).get("bytes")))
+    except ValueError as error:
+        return str(error)
 
 
 def _observation(image: np.ndarray | str, found: Found | None, tags: Mapping[str, str]) -> dict[str, Any]:

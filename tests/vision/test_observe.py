@@ -74,9 +74,15 @@ def test_images_that_cannot_be_read_are_recorded_and_skipped(tmp_path, pictures)
     broken = [None, b"not an image", b"\x89PNG\r\n\x1a\n" + bytes(40), b""]
     images = [*pictures[:2], *broken, *pictures[6:]]
     run = image_run(tmp_path / "broken", images, PROMPTS)
+    found_by_trying = run.unreadable()
     observe(whole, progress=False)
     observe(run, progress=False)
     observed = run.observed()
+    assert set(observed["sample_id"][2:6]) == run.unreadable() == found_by_trying
+    with pytest.raises(
+        UserError, match=rf"{observed['sample_id'][3]}: expected an image, got `cannot identify"
+    ):
+        run.images(observed["sample_id"][3:7])
     assert list(observed["status"]) == ["ok"] * 2 + ["unreadable"] * 4 + ["ok"] * 3
     assert observed["reason"][2] == "no bytes are stored"
     assert "cannot identify image file" in observed["reason"][3]
