@@ -17,6 +17,7 @@ from analysis.detection_rates import ALL
 from analysis.human_check import AGREED, agreement, choose_questions, labelled_items, read_labels
 from analysis.human_sheet import render_sheet
 from analysis.naming import contrasts, indicators
+from analysis.object_measure import looked_at
 from analysis.wording import counted, interval, number
 from probes.errors import UserError
 from probes.parts import write_bytes
@@ -29,7 +30,7 @@ def sample(run: Run, out: Path, *, images: int, extra: int, seed: int) -> str:
     """Write ``sheet.html`` into `out`; return what there is to say about it."""
     names = [member.name for member in indicators(run.config) if not member.control]
     questions = choose_questions(
-        run.samples(KEYS), run.table("nouns"), run.table("objects"),
+        looked_at(run), run.table("nouns"), run.table("objects"),
         indicators=names, images=images, extra=extra, seed=seed,
     )  # fmt: skip
     chosen = list(dict.fromkeys(questions["sample_id"]))

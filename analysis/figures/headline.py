@@ -58,7 +58,7 @@ def draw_headline(
         figure.supxlabel(f"gap{toward}", fontsize=8)
     caption = (
         "The gap of every headline measure with its interval, each on its own scale. Grey: as far as the "
-        "control gap reaches, which is what words with the same meaning as the reference give; only a gap "
+        "control gap reaches, which is what two words with the same meaning give; only a gap "
         "beyond it says more than that two different words were written."
     )
     return Drawn("headline", figure, "Headline gaps beside the control gap", caption, wide=True)

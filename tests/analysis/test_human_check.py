@@ -22,6 +22,7 @@ from analysis.human_check import (
 )
 from analysis.human_sheet import render_sheet
 from analysis.objects import main
+from probes import parts
 from probes.errors import UserError
 from probes.store import Run
 from tests.analysis.synthetic_objects import add_objects
@@ -169,6 +170,20 @@ def test_command_line(run, questions, tmp_path, capsys):
     assert {"recall", "precision", "seen", "kappa"} == set(table["quantity"])
     assert main(["agreement", str(run.path), str(files[0]), str(files[0])]) == 2
     assert "expected another annotator in each file, got 'A' twice" in capsys.readouterr().err
+
+
+def test_unreadable_images_are_not_shown(tmp_path):
+    options = {"prompts": 2, "seeds": 1, "steps": 2}
+    run = Run.open(add_objects(write_run(tmp_path / "run", **options), **options))
+    for name, table in zip(("nouns", "objects"), tables_of(run)):
+        run.write_table(name, table)
+    observed = run.observed()
+    observed.loc[observed["sample_id"] == "t00001-s0-neutral", "status"] = "unreadable"
+    file = run.parts("observed")[0]
+    parts.write_part(file, observed.to_dict("records"), parts.OBSERVED, parts.identity(0, {}))
+    assert main(["sample", str(run.path), "--images", "9", "--out", str(tmp_path)]) == 0
+    sheet = (tmp_path / "sheet.html").read_text(encoding="utf-8")
+    assert "t00000-s0-neutral" in sheet and "t00001" not in sheet  # the rest of its triplet is left out too
 
 
 @pytest.mark.parametrize(
