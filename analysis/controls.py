@@ -118,10 +118,10 @@ def word_test(
     freedom = sum(part.shape[1] - 1 for part in (*sides, *spread))
     gap, half, p_value = np.full((3, width), np.nan)
     n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
-    for block in column_blocks(width, None, rows=16 * rows):  # many arrays at once, each small
+    for block in column_blocks(width, None, rows=4 * rows):  # many arrays at once, each small
         cells = [part[..., block].astype(np.float64) for part in (*sides, *spread)]
         missing = np.any([np.isnan(part).any(axis=(0, 1)) for part in cells], axis=0)
-        for part in cells:
+        for part in cells if missing.any() else ():
             part[:, :, missing] = np.nan
         n[block] = (~missing).sum(axis=0)
         gap[block], variances = _variances(cells[:2], cells[2:], n[block], freedom)
@@ -195,10 +195,13 @@ def _interaction(sides, over_words, n: NDArray[np.int64]) -> NDArray[np.float64]
 
 def _mean_of(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Mean of arrays, added in their order."""
-    total = parts[0].copy()
-    for part in parts[1:]:
+    if len(parts) == 1:
+        return parts[0]
+    total = parts[0] + parts[1]
+    for part in parts[2:]:
         total += part
-    return total / len(parts)
+    total /= len(parts)
+    return total
 
 
 def _bound(alpha: float | NDArray[np.float64], variances: Parts) -> NDArray[np.float64]:
