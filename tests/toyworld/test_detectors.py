@@ -309,7 +309,6 @@ def test_a_file_that_does_not_fit_is_refused(trained, tmp_path, name):
         load(target / "model.safetensors", CPU)
 
 
-@pytest.mark.skipif(not (WEIGHTS / "sam").exists(), reason="no weights yet")
 def test_the_sam_in_place_reaches_its_bar_on_fresh_renderings():
     pictures = make_pictures(60, 31_337, through_vae=0.0)
     seen = [pictures.seen(row) for row in range(len(pictures))]

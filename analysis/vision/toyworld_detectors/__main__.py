@@ -13,6 +13,7 @@ A stage goes on from the checkpoint that is there, so a training can be done in 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -95,6 +96,12 @@ def run_training(name: str, options: argparse.Namespace) -> None:
         **more,
     )
     save_weights(model, checkpoint)
+    last = json.loads((options.work / f"{name}.log.jsonl").read_text().splitlines()[-1])
+    with _history(name, options.work).open("a") as file:
+        rate = f", learning rate {options.learning_rate:g}" if options.learning_rate else ""
+        print(
+            f"past step {last['step']} of batches of {options.batch}{rate}, {last['minutes']} min", file=file
+        )
 
 
 def run_export(work: Path, weights: Path) -> None:
@@ -102,8 +109,15 @@ def run_export(work: Path, weights: Path) -> None:
     for name, folder in FOLDERS.items():
         if (work / f"{name}.safetensors").exists():
             export(model_of(name, work), weights / folder, sam.SETTINGS if name == "sam" else dino.SETTINGS)
+            done = {"history": _history(name, work).read_text().splitlines()}
+            (weights / folder / "recipe.json").write_text(json.dumps(done, indent=1) + "\n")
             if name == "dino":
                 dino.save_text_encoder(weights / folder / dino.SETTINGS["text_encoder"])
+
+
+def _history(name: str, work: Path) -> Path:
+    """What was done so far, a line a sitting."""
+    return work / f"{name}.history.txt"
 
 
 if __name__ == "__main__":
