@@ -108,8 +108,10 @@ def detector_config(settings: Mapping[str, Any], text: Any) -> Any:
 
     swin = settings["swin"]
     if not swin:  # the package keeps the widths of the published ones to itself
-        with torch.device("meta"):
-            size = int(settings["backbone"].split("_")[2])
+        size = int(settings["backbone"].split("_")[2])
+        with torch.device(
+            "cpu"
+        ):  # it reads numbers as it is built, which a device without memory cannot give
             built = build_swin_transformer(settings["backbone"], size)
         blocks = [layer.blocks for layer in built.layers]
         swin = {

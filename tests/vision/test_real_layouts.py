@@ -59,7 +59,8 @@ from analysis.vision.observe import observe
 from probes.store import Run
 began = time.monotonic()
 observe(Run.open(sys.argv[1]), progress=False)
-print(time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(time.monotonic() - began, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 """
 
 
@@ -72,12 +73,15 @@ def test_two_images_within_24_gigabytes(real, tmp_path, capsys):
         [sys.executable, "-W", "ignore", "-c", OBSERVE, str(run.path)],
         capture_output=True,
         text=True,
-        timeout=1800,
+        timeout=7200,
     )
     assert done.returncode == 0, done.stderr
-    seconds, peak = map(float, done.stdout.split()[-2:])
+    seconds, busy, peak = map(float, done.stdout.split()[-3:])
     with capsys.disabled():
-        print(f"\nobserve, two images of 512 x 512, CPU: {seconds:.0f} s, peak {peak / 1e9:.1f} GB")
+        print(
+            f"\nobserve, two images of 512 x 512, CPU: {seconds:.0f} s ({busy:.0f} s of processor time),"
+            f" peak {peak / 1e9:.1f} GB"
+        )
     assert peak < LIMIT
     observed, objects = run.observed(), run.objects()
     assert observed["tags"].map(list).tolist() == [["person", "dog"], ["woman", "umbrella"]]
