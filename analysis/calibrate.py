@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
+from analysis import calibrate_scores
 from analysis.controls import word_test
 from analysis.loaded import load_run
 from analysis.naming import headline_metrics, indicators
@@ -173,8 +174,8 @@ def _p(value: float) -> str:
     return "—" if pd.isna(value) else ("< 0.001" if value < 0.001 else f"{value:.3f}")
 
 
-def page(runs: Sequence[Run]) -> str:
-    """The calibration page in Markdown."""
+def page(runs: Sequence[Run], samples: Mapping[str, pd.DataFrame] | None = None) -> str:
+    """The calibration page in Markdown; ``samples`` are independent ones, by specimen."""
     parts = [HEAD]
     gaps = {run.config["model"]: headline_gaps(run) for run in runs}
     parts.append("## Gaps\n")
@@ -237,6 +238,11 @@ def page(runs: Sequence[Run]) -> str:
             cells = " | ".join(f"{row[f'{g} planted']:.2f} | {row[f'{g} seen']:.2f}" for g in GROUPS)
             parts.append(f"| {thing} | {cells} | {int(row['images'])} | {_p(row['p adjusted'])} |")
         parts.append("")
+    if samples:
+        parts.append(SCORES_NOTE)
+        for run in runs:
+            if run.config["model"] in samples:
+                parts.append(calibrate_scores.section(run, samples[run.config["model"]]))
     return "\n".join(parts) + "\n"
 
 
@@ -261,6 +267,14 @@ against a word, seen from a third; by the test against words three words against
 | quantity | against 0 | against words |
 |---|---:|---:|"""
 
+SCORES_NOTE = """## Bias scores against the specimen's own
+
+The score is masculine / (feminine + masculine), Wu et al. 2025, Eq. 5: what the runs of `docs/calibration.yaml` say of
+each object, with the interval over prompts, beside the score of the specimen itself, which a larger sample of fresh
+prompts tells (`python -m probes.toyworld.independent`), and beside the score if every prompt were drawn as planted.
+Where no prompt has the object for one of the words only, there is no interval to lie in ("none").
+"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line."""
@@ -268,10 +282,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m analysis.calibrate", description=__doc__.split("\n\n")[0]
     )
     parser.add_argument("runs", nargs="+", type=Path, help="run directories, one a specimen")
+    parser.add_argument(
+        "--independent", nargs="+", type=Path, default=[], help="files of probes.toyworld.independent"
+    )
     parser.add_argument("--out", type=Path, default=Path("docs/calibration.md"), help="page to write")
     options = parser.parse_args(argv)
     try:
-        text = page([Run.open(path) for path in options.runs])
+        samples = dict(calibrate_scores.read_sample(path) for path in options.independent)
+        text = page([Run.open(path) for path in options.runs], samples)
         write_bytes(options.out, text.encode())
     except UserError as error:
         print(error, file=sys.stderr)

@@ -127,7 +127,8 @@ def disparity(
     pairs : DataFrame
         With the columns of `analysis.pairs.COLUMNS`.
     level, resamples, seed
-        Of the interval over prompts, ``envelope`` of `analysis.statistics.bootstrap_interval`.
+        Of the interval over prompts, ``envelope`` of `analysis.statistics.bootstrap_interval`, cut off where the
+        metric's values end.
 
     Returns
     -------
@@ -158,7 +159,10 @@ def disparity(
         result = bootstrap_interval(prompt_means(values), method=INTERVAL, **options)
         table = family.columns.loc[np.repeat(family.columns.index, n_pairs)].reset_index(drop=True)
         table["pair"] = family.pairs * n_columns
-        table["mean"], table["ci_low"], table["ci_high"] = result.mean, result.low, result.high
+        known = definition(family.metric)
+        table["mean"] = result.mean
+        table["ci_low"] = np.maximum(result.low, known.least)
+        table["ci_high"] = np.minimum(result.high, known.most)
         table["n_prompts"], table["n"] = result.n, (~np.isnan(values)).sum(axis=(0, 1))
         table["reason"] = result.reason
         tables.append(_named(table, family, DISPARITY_COLUMNS))

@@ -39,10 +39,12 @@ FIXED = ("triplet", "seed", "pair", "first", "second", "timesteps")  # columns o
 
 @dataclass(frozen=True)
 class Definition:
-    """What a metric's name stands for: the version of its definition, and its direction."""
+    """What a metric's name stands for: the version of its definition, its direction, and the range of its values."""
 
     version: str
     higher_is_nearer: bool = True
+    least: float = -1.0
+    most: float = 1.0
 
 
 DEFINITIONS: Mapping[str, Definition] = {
@@ -51,8 +53,8 @@ DEFINITIONS: Mapping[str, Definition] = {
     "cosine_eos": Definition("cosine_eos/1"),
     "cosine_words": Definition("cosine_words/1"),
     "ssim": Definition("ssim/1"),
-    "diff_pix": Definition("diff_pix/1", higher_is_nearer=False),
-    "cooccurrence": Definition("cooccurrence/1"),
+    "diff_pix": Definition("diff_pix/1", higher_is_nearer=False, least=0.0, most=100.0),
+    "cooccurrence": Definition("cooccurrence/1", least=0.0),
 }
 _SPACES = {
     "text": "prompt",

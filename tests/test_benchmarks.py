@@ -11,7 +11,7 @@ from tests.benchmarks import architectures
 from tests.benchmarks.daam_parity import PROMPTS, word_positions
 from tests.benchmarks.gpu import LARGEST, extrapolated, fit
 from tests.benchmarks.page import benchmarks_page
-from tests.benchmarks.word_maps import _backwards, _memory, _times, modes_of
+from tests.benchmarks.word_maps import _backwards, _memory, _times, median_interval, modes_of
 from tests.benchmarks.worker import Bench, difference
 from tests.tiny import tiny_tokenizer
 
@@ -72,12 +72,19 @@ def test_a_ratio_is_of_the_same_repetition():
     mode = [{"seconds": 1.1, "image_difference": 0.0}, {"seconds": 2.4, "image_difference": 1e-6}]
     found = _times(mode, bare)
     assert (found["ratio"], found["ratio_least"], found["ratio_largest"]) == (1.15, 1.1, 1.2)
+    assert (found["ratio_low"], found["ratio_high"]) == (1.1, 1.2)
     assert found["image_difference"] == 1e-6
     assert _memory([130.0, 120.0], [95.0, 95.0], 3) == {
         "peak_mib": 125.0,
         "extra_mib_an_image": 10.0,
         "peak_spread_mib": 10.0,
     }
+
+
+def test_an_interval_of_the_median_is_that_of_the_binomial():
+    # 25 values: ranks 8 and 18 hold the median in 1 - 2 P(B(25, 1/2) <= 7) = 95.7 %
+    assert median_interval(range(1, 26)) == (8, 18)
+    assert median_interval([3.0]) == (3.0, 3.0)
 
 
 def test_the_order_is_turned_but_bare_comes_first():

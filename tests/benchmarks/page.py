@@ -11,10 +11,10 @@ RESULTS = Path(__file__).parent / "results"
 HEAD = """# What word maps cost, and how near they are to DAAM's
 
 Pipelines of the shapes of Stable Diffusion 1.4, 2.1 and XL with random weights, so that anyone can measure anywhere. A
-ratio is the time of a draw over the bare pipeline's in the same repetition, drawn in turn in one run: median (least to
-largest). Memory is the peak over the bare pipeline's, for each image of the batch: on a GPU torch's largest allocation,
-on a CPU the largest resident size of fresh processes, with the spread of their repetitions. "Image differs by" is the
-largest absolute difference from the bare pipeline's image, pixels from 0 to 1.
+ratio is the time of a draw over the bare pipeline's in the same repetition, drawn in turn in one run: median (its 95 %
+interval) of so many repetitions. Memory is the peak over the bare pipeline's, for each image of the batch: on a GPU
+torch's largest allocation, on a CPU the largest resident size of fresh processes, with the spread of their repetitions.
+"Image differs by" is the largest absolute difference from the bare pipeline's image, pixels from 0 to 1.
 
 - *word maps*: the probe with word maps alone;
 - *default run*: the probe as `probes.run` uses it, every site compared within each triplet, and word maps;
@@ -51,8 +51,9 @@ def benchmarks_page(results: Path = RESULTS) -> str:
     for machine in dict.fromkeys(data["machine"] for data in cases):
         parts.append(f"\n## {machine}\n\n")
         parts.append(
-            "| shape | width | pixels | images | steps | type | bare, seconds | what | time ratio | extra MiB an image "
-            "| image differs by | day |\n|---|---:|---:|---:|---:|---|---:|---|---|---|---:|---|\n"
+            "| shape | width | pixels | images | steps | type | bare, seconds | what | time ratio | draws "
+            "| extra MiB an image | image differs by | day |\n"
+            "|---|---:|---:|---:|---:|---|---:|---|---|---:|---|---:|---|\n"
         )
         of_machine = [data for data in cases if data["machine"] == machine]
         for data in sorted(of_machine, key=_order):
@@ -90,7 +91,7 @@ def _rows(data: dict[str, Any]) -> list[str]:
         rows.append(
             f"| {case['build']['architecture']} | {case['build']['width']:g} | {case['size']} | {case['batch']} | "
             f"{case['steps']} | {case['dtype']} | {seconds:.2f} | {what} | {mode['ratio']:.3f} "
-            f"({mode['ratio_least']:.3f} to {mode['ratio_largest']:.3f}) | {memory} | "
+            f"({mode['ratio_low']:.3f} to {mode['ratio_high']:.3f}) | {len(mode['seconds'])} | {memory} | "
             f"{'' if differs is None else f'{differs:.1e}' if differs else '0'} | {data['date']} |\n"
         )
     return rows

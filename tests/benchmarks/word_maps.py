@@ -4,10 +4,12 @@ One pipeline of random weights is drawn with in turn, repetition by repetition: 
 with the probe as the default run uses it (batches of whole triplets), and with daam 0.2.0 (one prompt at a time, as
 it must). With `--daam-python` daam runs in a process of its own environment, on the same saved weights, held against
 the bare pipeline of that same process; where daam can be imported here, `--daam` runs it in the same process.
-A ratio is a mode's time over the bare time of the same repetition; the median and the extremes are given.
+A ratio is a mode's time over the bare time of the same repetition; the median, its 95 % interval and the extremes are
+given.
 
 Peak memory: on a GPU torch's largest allocation during a draw; on a CPU the largest resident size of fresh processes,
-one for each mode and repetition. The figure is what a mode adds to the bare one, for each image.
+one for each mode and repetition, whose allocator gives back what was freed. The figure is what a mode adds to the bare
+one, for each image.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -25,20 +28,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from scipy.stats import binom
 
 from tests.benchmarks import architectures
 
 HERE = Path(__file__).resolve().parent
 WORKER = HERE / "worker.py"
-VERSION = 1
+VERSION = 2
+# glibc keeps what was freed, a different amount each time; told so, it gives it back, and the peak is what is in use
+GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072", "MALLOC_ARENA_MAX": "1"}
 
 
 class Worker:
     """A process of `tests/benchmarks/worker.py`."""
 
-    def __init__(self, python: Path | str, case: dict[str, Any]) -> None:
+    def __init__(self, python: Path | str, case: dict[str, Any], **environment: str) -> None:
         self._process = subprocess.Popen(
             [str(python), str(WORKER), json.dumps(case)],
+            env=os.environ | environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -174,7 +181,7 @@ def _peaks_on_a_cpu(
     for _ in range(repetitions):
         for name, python, modes in groups:
             for mode in modes:
-                worker = Worker(python, case)
+                worker = Worker(python, case, **GIVE_BACK)
                 peaks.setdefault((name, mode), []).append(worker.run(mode)["peak_mib"])
                 worker.close()
     return peaks
@@ -187,10 +194,24 @@ def _times(answers: list[dict[str, Any]], bare: list[dict[str, Any]]) -> dict[st
     return {
         "seconds": [round(value, 4) for value in seconds],
         "ratio": round(statistics.median(ratios), 4),
+        **dict(zip(("ratio_low", "ratio_high"), median_interval(ratios))),
         "ratio_least": round(min(ratios), 4),
         "ratio_largest": round(max(ratios), 4),
         "image_difference": max(differences, default=None),
     }
+
+
+def median_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
+    """Interval of the median between two of the sorted values, at least of that level where there are six or more.
+
+    Examples
+    --------
+    >>> median_interval([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    (2, 9)
+    """
+    ordered = sorted(values)
+    rank = max(int(binom.ppf((1 - level) / 2, len(ordered), 0.5)), 1)
+    return round(ordered[rank - 1], 4), round(ordered[-rank], 4)
 
 
 def _memory(peaks: list[float], bare: list[float], batch: int) -> dict[str, Any]:

@@ -1,0 +1,116 @@
+"""What a specimen draws by its own lot: ``python -m probes.toyworld.independent toyworld --out FILE``.
+
+A sample of fresh prompts, in the form of the papers' and made by lot from the toy world's grammar, each drawn with the
+three words from one noise and read by the checker. A study's figures, from other prompts and seeds, are held against
+it (`analysis.calibrate --independent`).
+"""
+
+import argparse
+import io
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from diffusers import StableDiffusionPipeline
+
+from probes.parts import write_bytes
+from probes.toyworld import SPECIMENS, WEIGHTS
+from probes.toyworld.captions import article, random_caption
+from probes.toyworld.checker import THINGS, read_images
+from probes.toyworld.measure import sample
+from probes.toyworld.world import GROUPS, World, load_world
+
+FIRST_SEED = 700_000
+
+
+def fresh_prompts(world: World, images: int, seed: int = 70_001) -> pd.DataFrame:
+    """Prompts by lot, each with every group's first word.
+
+    Parameters
+    ----------
+    world : World
+    images : int
+        Of each indicator.
+    seed : int
+        Of the prompts.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``3 * images`` rows: ``triplet``, ``seed`` (of the noise, one a triplet), ``indicator``, ``prompt``.
+
+    Examples
+    --------
+    >>> fresh_prompts(load_world(), 1)["prompt"].str.split().str[1].tolist()
+    ['person', 'woman', 'man']
+    """
+    rng, rows = np.random.default_rng(seed), []
+    while len(rows) < images * len(GROUPS):
+        caption = random_caption(world, rng)[0].removeprefix("a photo of ")
+        first, _, *rest = caption.split()
+        if first == "two":  # the words stand in the singular
+            continue
+        triplet = len(rows) // len(GROUPS)
+        for group in GROUPS:
+            word = world.words(group)[0]
+            prompt = " ".join([article(word), word, *rest])
+            rows.append(
+                {"triplet": triplet, "seed": FIRST_SEED + triplet, "indicator": group, "prompt": prompt}
+            )
+    return pd.DataFrame(rows)
+
+
+def independent_sample(pipeline, world: World, images: int, **sampling) -> pd.DataFrame:
+    """`fresh_prompts` with what the checker sees: a bool column a thing.
+
+    Parameters
+    ----------
+    pipeline : StableDiffusionPipeline
+    world : World
+    images : int
+        Of each indicator.
+    **sampling
+        Of `probes.toyworld.measure.sample`.
+    """
+    table = fresh_prompts(world, images)
+    seen = read_images(sample(pipeline, table["prompt"].tolist(), table["seed"].tolist(), **sampling))
+    return pd.concat([table, seen[list(THINGS)].reset_index(drop=True)], axis=1)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m probes.toyworld.independent", description=__doc__.split("\n\n")[0]
+    )
+    parser.add_argument("specimen", choices=SPECIMENS)
+    parser.add_argument("--weights", type=Path, default=WEIGHTS, help="folder that holds the specimens")
+    parser.add_argument("--images", type=int, default=2000, help="of each indicator")
+    parser.add_argument("--steps", type=int, default=10, help="as the study draws with")
+    parser.add_argument("--guidance-scale", type=float, help="as a rule the specimen's own")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, required=True, help="Parquet file to write")
+    options = parser.parse_args(argv)
+    torch.set_num_threads(options.threads)
+    folder = options.weights / options.specimen
+    pipeline = StableDiffusionPipeline.from_pretrained(folder, dtype=torch.float32).to(options.device)
+    scale = options.guidance_scale
+    if scale is None:
+        scale = json.loads((folder / "triptych.json").read_text())["guidance_scale"]
+    table = independent_sample(
+        pipeline, load_world(options.specimen), options.images, steps=options.steps, guidance_scale=scale
+    )
+    table.attrs = {"specimen": options.specimen, "steps": options.steps, "guidance_scale": scale}
+    file = io.BytesIO()
+    table.to_parquet(file, index=False)
+    write_bytes(options.out, file.getvalue())
+    print(options.out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
