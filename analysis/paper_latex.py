@@ -31,18 +31,19 @@ def latex(
         Under the table.
     """
     lines = [
-        "% needs \\usepackage{booktabs}",
+        "% needs \\usepackage{booktabs,graphicx}",
         "\\begin{table}[t]",
         "\\centering",
         f"\\caption{{{escaped(caption)}}}",
         f"\\label{{tab:{name}}}",
+        "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",  # no wider than the page
         f"\\begin{{tabular}}{{l{'r' * len(columns)}}}",
         "\\toprule",
         " & ".join(["", *map(escaped, columns)]) + " \\\\",
         "\\midrule",
         *(" & ".join([escaped(head), *cells]) + " \\\\" for head, cells in rows),
         "\\bottomrule",
-        "\\end{tabular}",
+        "\\end{tabular}}",
     ]
     if note:
         lines.append(f"\\par\\smallskip\\footnotesize {escaped(note)}")

@@ -88,17 +88,11 @@ def resize(heat: np.ndarray, size: int | tuple[int, int]) -> np.ndarray:
     ndarray, shape `size`, float32; may overshoot the range of `heat`
     """
     height, width = (size, size) if isinstance(size, int | np.integer) else size
-    heat = np.asarray(heat, dtype=np.float64)
-    rows, columns = _weights(heat.shape[0], int(height)), _weights(heat.shape[1], int(width))
+    heat = np.asarray(heat, dtype=np.float32)
     large = np.empty((int(height), int(width)), dtype=np.float32)
-    tall = rows @ heat
-    for start in range(
-        0, int(width), BLOCK
-    ):  # a pixel depends on four columns: leave out where a block has none
-        part = columns[start : start + BLOCK]
-        near = np.flatnonzero(part.any(axis=0))
-        near = slice(near[0], near[-1] + 1)
-        large[:, start : start + BLOCK] = tall[:, near] @ part[:, near].T
+    tall = _weights(heat.shape[0], int(height)) @ heat
+    for start, near, weights in _blocks(heat.shape[1], int(width)):
+        np.matmul(tall[:, near], weights, out=large[:, start : start + weights.shape[1]])
     return large
 
 
@@ -136,10 +130,12 @@ def mask(heat: np.ndarray, size: int | tuple[int, int], theta: float = THETA) ->
         raise HookError(f"heat: expected the map of one word, shape (h, w), but got shape {heat.shape}")
     if not 0 <= theta <= 1:
         raise HookError(f"theta: expected a number from 0 to 1, but got {theta}")
-    if heat.max() == heat.min():  # rounding while resizing must not make a constant map look structured
-        normal = np.full(resize(heat, size).shape, np.nan, dtype=np.float32)
-    else:
-        normal = normalise(resize(heat, size))
+    normal = resize(heat, size)
+    low, high = normal.min(), normal.max()
+    if heat.max() == heat.min() or not high > low:  # rounding while resizing must not make structure of nothing
+        return np.zeros(normal.shape, bool), float(heat.max())
+    normal -= low  # as `normalise` does it, in place
+    normal /= high - low
     return normal > theta, float(heat.max())
 
 
@@ -155,4 +151,16 @@ def _weights(n: int, wanted: int) -> np.ndarray:
         far = CUBIC * (((distance - 5) * distance + 8) * distance - 4)
         weight = np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))
         np.add.at(matrix, (np.arange(wanted), np.clip(first + tap, 0, n - 1)), weight)
-    return matrix
+    return matrix.astype(np.float32)
+
+
+@functools.lru_cache(maxsize=64)
+def _blocks(n: int, wanted: int) -> list[tuple[int, slice, np.ndarray]]:
+    """The same, a few columns of the image at a time: a pixel depends on four columns, the others are left out."""
+    blocks = []
+    for start in range(0, wanted, BLOCK):
+        part = _weights(n, wanted)[start : start + BLOCK]
+        near = np.flatnonzero(part.any(axis=0))
+        near = slice(int(near[0]), int(near[-1]) + 1)
+        blocks.append((start, near, np.ascontiguousarray(part[:, near].T)))
+    return blocks

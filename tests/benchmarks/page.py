@@ -12,9 +12,11 @@ HEAD = """# What word maps cost, and how near they are to DAAM's
 
 Pipelines of the shapes of Stable Diffusion 1.4, 2.1 and XL with random weights, so that anyone can measure anywhere. A
 ratio is the time of a draw over the bare pipeline's in the same repetition, drawn in turn in one run: median (its 95 %
-interval) of so many repetitions. Memory is the peak over the bare pipeline's, for each image of the batch: on a GPU
-torch's largest allocation, on a CPU the largest resident size of fresh processes, with the spread of their repetitions.
-"Image differs by" is the largest absolute difference from the bare pipeline's image, pixels from 0 to 1.
+interval) of so many repetitions. "Hooks" is the median of a draw's time over the same draw's less what was spent inside
+the hooks, which a busy machine alters less; on a CPU only. Memory is the peak over the bare pipeline's, for each image
+of the batch: on a GPU torch's largest allocation, on a CPU the largest resident size of fresh processes, with the
+spread of their repetitions. "Image differs by" is the largest absolute difference from the bare pipeline's image,
+pixels from 0 to 1.
 
 - *word maps*: the probe with word maps alone;
 - *default run*: the probe as `probes.run` uses it, every site compared within each triplet, and word maps;
@@ -32,8 +34,8 @@ with its own versions, and the U-Net's last input differs by what is given besid
 U-Net inputs of ours. "Words": maps of words, where daam matches words to tokens rightly; it did otherwise for the
 number in the last column ("woman" inside "saleswoman"), where the tokens' maps hold.
 
-| shape | width | pixels | draws | drawn | latents | replayed | words | largest value | words | matched otherwise |
-|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+| shape | width | pixels | steps | draws | drawn | latents | replayed | words | largest | words | otherwise |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 """
 NAMES = {
     "ours:words": "word maps",
@@ -51,24 +53,19 @@ def benchmarks_page(results: Path = RESULTS) -> str:
     for machine in dict.fromkeys(data["machine"] for data in cases):
         parts.append(f"\n## {machine}\n\n")
         parts.append(
-            "| shape | width | pixels | images | steps | type | bare, seconds | what | time ratio | draws "
+            "| shape | width | pixels | images | steps | type | bare, seconds | what | time ratio | draws | hooks "
             "| extra MiB an image | image differs by | day |\n"
-            "|---|---:|---:|---:|---:|---|---:|---|---|---:|---|---:|---|\n"
+            "|---|---:|---:|---:|---:|---|---:|---|---|---:|---:|---|---:|---|\n"
         )
         of_machine = [data for data in cases if data["machine"] == machine]
         for data in sorted(of_machine, key=_order):
             parts += _rows(data)
         parts.append("\n" + "\n".join(dict.fromkeys(_versions(data) for data in of_machine)) + "\n")
-    for _, data in found:
-        if data.get("benchmark") == "daam_parity":
-            parts.append(PARITY)
-            parts += [_parity_row(data["settings"], row) for row in data["cases"]]
-            sides = dict.fromkeys(_listed(row["daam_side"]) for row in data["cases"])
-            parts.append(
-                f"\n{data['settings']['steps']} steps; schedulers in turn: "
-                f"{', '.join(data['settings']['schedulers'])}. "
-                f"Here: {_listed(data['versions'])}; daam's side: {'; '.join(sides)}. {data['date']}.\n"
-            )
+    parity = [data for _, data in found if data.get("benchmark") == "daam_parity"]
+    if parity:
+        parts.append(PARITY)
+        parts += [_parity_row(data["settings"], row) for data in parity for row in data["cases"]]
+        parts.append("\n" + "\n".join(dict.fromkeys(map(_parity_note, parity))) + "\n")
     return "".join(parts)
 
 
@@ -88,10 +85,14 @@ def _rows(data: dict[str, Any]) -> list[str]:
         if memory and mode["peak_spread_mib"] > 0:
             memory += f" (spread {mode['peak_spread_mib'] / case['batch']:.1f})"
         differs = mode["image_difference"]
+        inside = (
+            f"{mode['ratio_inside']:.4f}" if mode.get("ratio_inside") and not key.endswith("daam") else ""
+        )
         rows.append(
             f"| {case['build']['architecture']} | {case['build']['width']:g} | {case['size']} | {case['batch']} | "
             f"{case['steps']} | {case['dtype']} | {seconds:.2f} | {what} | {mode['ratio']:.3f} "
-            f"({mode['ratio_low']:.3f} to {mode['ratio_high']:.3f}) | {len(mode['seconds'])} | {memory} | "
+            f"({mode['ratio_low']:.3f} to {mode['ratio_high']:.3f}) | {len(mode['seconds'])} | "
+            f"{inside} | {memory} | "
             f"{'' if differs is None else f'{differs:.1e}' if differs else '0'} | {data['date']} |\n"
         )
     return rows
@@ -108,11 +109,20 @@ def _listed(versions: dict[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items() if version)
 
 
-def _parity_row(settings: dict[str, Any], row: dict[str, Any]) -> str:
+def _parity_note(data: dict[str, Any]) -> str:
+    sides = dict.fromkeys(_listed(row["daam_side"]) for row in data["cases"])
     return (
-        f"| {row['architecture']} | {settings['width']:g} | {row['size']} | {row['draws']} | {row['drawn']:.1e} | "
-        f"{row['latents']:.1e} | {row['replayed']:.1e} | {row['words']:.1e} | {row['largest_value']:.2f} | "
-        f"{row['words_compared']} | {row['words_daam_matches_otherwise']} |\n"
+        f"Schedulers in turn: {', '.join(data['settings']['schedulers'])}. Here: {_listed(data['versions'])}; daam's "
+        f"side: {'; '.join(sides)}. {data['date']}."
+    )
+
+
+def _parity_row(settings: dict[str, Any], row: dict[str, Any]) -> str:
+    differences = " | ".join(f"{row[name]:.1e}" for name in ("drawn", "latents", "replayed", "words"))
+    return (
+        f"| {row['architecture']} | {settings['width']:g} | {row['size']} | {settings['steps']} | {row['draws']} | "
+        f"{differences} | {row['largest_value']:.2f} | {row['words_compared']} | "
+        f"{row['words_daam_matches_otherwise']} |\n"
     )
 
 

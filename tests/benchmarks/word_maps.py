@@ -190,6 +190,8 @@ def _peaks_on_a_cpu(
 def _times(answers: list[dict[str, Any]], bare: list[dict[str, Any]]) -> dict[str, Any]:
     seconds = [answer["seconds"] for answer in answers]
     ratios = [answer["seconds"] / reference["seconds"] for answer, reference in zip(answers, bare)]
+    # a draw's time over the same draw's without what the hooks took
+    inside = [a["seconds"] / (a["seconds"] - a["inside"]) for a in answers if a.get("inside") is not None]
     differences = [a["image_difference"] for a in answers if a["image_difference"] is not None]
     return {
         "seconds": [round(value, 4) for value in seconds],
@@ -197,6 +199,7 @@ def _times(answers: list[dict[str, Any]], bare: list[dict[str, Any]]) -> dict[st
         **dict(zip(("ratio_low", "ratio_high"), median_interval(ratios))),
         "ratio_least": round(min(ratios), 4),
         "ratio_largest": round(max(ratios), 4),
+        "ratio_inside": round(statistics.median(inside), 4) if inside else None,
         "image_difference": max(differences, default=None),
     }
 
