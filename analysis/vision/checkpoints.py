@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
+from probes.toyworld import WEIGHTS
+
+TOYWORLD = "toyworld"
+OWN = {"observe.detector": "grounding-dino", "observe.segmenter": "sam"}
 
 
 def find(name: str, field: str, *, fetch: bool = True) -> Path | None:
@@ -20,7 +24,8 @@ def find(name: str, field: str, *, fetch: bool = True) -> Path | None:
     ----------
     name
         A path; the name of a file in torch's folder of checkpoints (``~/.cache/torch/hub/checkpoints``); or a file
-        or a whole model of the Hugging Face hub (``owner/name/file.pth``, ``owner/name``).
+        or a whole model of the Hugging Face hub (``owner/name/file.pth``, ``owner/name``); or ``toyworld``: the small
+        one that comes with the package.
     field
         The field of the configuration that gave the name, for the error.
     fetch
@@ -31,6 +36,8 @@ def find(name: str, field: str, *, fetch: bool = True) -> Path | None:
     UserError
         There is none.
     """
+    if name == TOYWORLD and field in OWN:
+        return WEIGHTS / OWN[field] / "model.safetensors"
     path = Path(name).expanduser()
     if path.exists():
         return path

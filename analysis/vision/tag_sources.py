@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.nouns import nouns
+from analysis.vision.checkpoints import TOYWORLD
 from probes.errors import UserError
 
 # images and their prompts to one dict an image: tag to source, in the order they are looked for
@@ -57,13 +58,17 @@ def combined(sources: Sequence[Tags]) -> Tags:
 
 
 def read_vocabulary(path: str | Path) -> list[str]:
-    """Read a vocabulary: a text file with a tag a line.
+    """Read a vocabulary: a text file with a tag a line; or ``toyworld``: everything there is in the toy world.
 
     Raises
     ------
     UserError
         The file is not there or no text, a line is empty, or a tag stands twice.
     """
+    if path == TOYWORLD:
+        from analysis.vision.checker import TAGS
+
+        return list(TAGS)
     path = Path(path).expanduser()
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -6,7 +6,9 @@ from safetensors.torch import save_model
 from transformers import BertConfig, GroundingDinoForObjectDetection, SamModel
 
 from analysis.vision import grounding_dino, key_mapping, segment_anything
+from analysis.vision.checker import TAGS
 from analysis.vision.checkpoints import find, fit, read_weights, sha256
+from analysis.vision.tag_sources import read_vocabulary
 from analysis.vision.transformers_models import detector_config, segmenter_config
 from probes.errors import UserError
 from tests.vision.tiny_models import save_text_encoder
@@ -96,3 +98,11 @@ def test_segmenters_are_built_as_the_package_builds_them(name, tmp_path):
 def test_a_detector_of_unknown_name(tmp_path):
     with pytest.raises(UserError, match=r"expected groundingdino_swint_ogc.pth or .* found neither"):
         grounding_dino.description(tmp_path / "other.pth")
+
+
+def test_toyworld_names_what_comes_with_the_package():
+    assert find("toyworld", "observe.segmenter").is_file()
+    assert find("toyworld", "observe.detector").parent.name == "grounding-dino"
+    assert read_vocabulary("toyworld") == list(TAGS)
+    with pytest.raises(UserError, match=r"observe\.text_encoder: toyworld: no such file"):
+        find("toyworld", "observe.text_encoder")
