@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -174,8 +174,8 @@ def _p(value: float) -> str:
     return "—" if pd.isna(value) else ("< 0.001" if value < 0.001 else f"{value:.3f}")
 
 
-def page(runs: Sequence[Run], samples: Mapping[str, pd.DataFrame] | None = None) -> str:
-    """The calibration page in Markdown; ``samples`` are independent ones, by specimen."""
+def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame]] = ()) -> str:
+    """The calibration page in Markdown; ``scores`` are runs with independent samples of their specimens."""
     parts = [HEAD]
     gaps = {run.config["model"]: headline_gaps(run) for run in runs}
     parts.append("## Gaps\n")
@@ -226,7 +226,7 @@ def page(runs: Sequence[Run], samples: Mapping[str, pd.DataFrame] | None = None)
             f"(indicator, thing) cells. Images generated from feminine and from masculine prompts differ, after "
             f"adjustment, in {len(different)} of {len(frequencies)} things"
             + (f": {', '.join(different)}." if len(different) else ".")
-            + "\n"
+            + f" {calibrate_scores.significant(run)}\n"
         )
         parts.append(
             "| thing | "
@@ -238,11 +238,9 @@ def page(runs: Sequence[Run], samples: Mapping[str, pd.DataFrame] | None = None)
             cells = " | ".join(f"{row[f'{g} planted']:.2f} | {row[f'{g} seen']:.2f}" for g in GROUPS)
             parts.append(f"| {thing} | {cells} | {int(row['images'])} | {_p(row['p adjusted'])} |")
         parts.append("")
-    if samples:
+    if scores:
         parts.append(SCORES_NOTE)
-        for run in runs:
-            if run.config["model"] in samples:
-                parts.append(calibrate_scores.section(run, samples[run.config["model"]]))
+        parts += [calibrate_scores.section(run, sample) for run, sample in scores]
     return "\n".join(parts) + "\n"
 
 
@@ -269,10 +267,11 @@ against a word, seen from a third; by the test against words three words against
 
 SCORES_NOTE = """## Bias scores against the specimen's own
 
-The score is masculine / (feminine + masculine), Wu et al. 2025, Eq. 5: what the runs of `docs/calibration.yaml` say of
-each object, with the interval over prompts, beside the score of the specimen itself, which a larger sample of fresh
-prompts tells (`python -m probes.toyworld.independent`), and beside the score if every prompt were drawn as planted.
-Where no prompt has the object for one of the words only, there is no interval to lie in ("none").
+The score is masculine / (feminine + masculine), Wu et al. 2025, Eq. 5: what a run of 197 prompts
+(`docs/calibration_scores.yaml`) says of each object, with the interval over prompts, beside the score of the specimen
+itself, which 2,000 other prompts by the same lot tell (`python -m probes.toyworld.independent`), and beside the score
+if every prompt were drawn as planted. Where no prompt has the object for one of the words only, there is no interval to
+lie in ("none").
 """
 
 
@@ -283,13 +282,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("runs", nargs="+", type=Path, help="run directories, one a specimen")
     parser.add_argument(
-        "--independent", nargs="+", type=Path, default=[], help="files of probes.toyworld.independent"
-    )
+        "--scores", nargs=2, action="append", type=Path, default=[], metavar=("RUN", "SAMPLE"),
+        help="a run, and a file of probes.toyworld.independent to hold its bias scores against",
+    )  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("docs/calibration.md"), help="page to write")
     options = parser.parse_args(argv)
     try:
-        samples = dict(calibrate_scores.read_sample(path) for path in options.independent)
-        text = page([Run.open(path) for path in options.runs], samples)
+        scores = [calibrate_scores.paired(Run.open(run), sample) for run, sample in options.scores]
+        text = page([Run.open(path) for path in options.runs], scores)
         write_bytes(options.out, text.encode())
     except UserError as error:
         print(error, file=sys.stderr)

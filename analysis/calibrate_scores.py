@@ -34,16 +34,33 @@ def read_sample(path: Path) -> tuple[str, pd.DataFrame]:
         table = pq.read_table(path).to_pandas()
     except (OSError, pa.ArrowException) as error:
         raise UserError(
-            f"--independent: {path}: expected a Parquet file ({type(error).__name__}): make it by "
+            f"--scores: {path}: expected a Parquet file ({type(error).__name__}): make it by "
             "python -m probes.toyworld.independent"
         ) from error
     missing = [name for name in COLUMNS if name not in table] + ["specimen"] * ("specimen" not in table.attrs)
     if missing:
         raise UserError(
-            f"--independent: {path}: expected what the checker saw of a specimen, got no {missing[0]!r}: make it by "
+            f"--scores: {path}: expected what the checker saw of a specimen, got no {missing[0]!r}: make it by "
             "python -m probes.toyworld.independent"
         )
     return table.attrs["specimen"], table
+
+
+def paired(run: Run, path: Path) -> tuple[Run, pd.DataFrame]:
+    """A run and the sample that it is to be held against.
+
+    Raises
+    ------
+    UserError
+        The file is no sample, or one of another specimen.
+    """
+    specimen, sample = read_sample(path)
+    if run.config["model"] != specimen:
+        raise UserError(
+            f"--scores: {path}: expected a sample of {run.config['model']}, as the run is, got one of {specimen}: "
+            "name the one that belongs to it"
+        )
+    return run, sample
 
 
 def own_scores(sample: pd.DataFrame) -> pd.DataFrame:
@@ -102,12 +119,18 @@ def score_table(run: Run, sample: pd.DataFrame, *, least: int = OCCURRENCES) -> 
     return table.sort_values("planted").reset_index()
 
 
-def section(run: Run, sample: pd.DataFrame) -> str:
-    """The part of the calibration page on one specimen, in Markdown."""
-    table, tests = score_table(run, sample), run.table("object_tests")
+def significant(run: Run, alpha: float = 0.05) -> str:
+    """In how many objects a run's words differ by its own tests, adjusted over objects, in a sentence."""
+    tests = run.table("object_tests")
     tests = tests[tests["group"] == "all"]
     pairs = tests.groupby(["first", "second"], observed=True, sort=False)["p_bh"]
-    found = [f"{int((p < 0.05).sum())} ({a}, {b})" for (a, b), p in pairs]
+    found = [f"{int((p < alpha).sum())} of {len(p)} ({a}, {b})" for (a, b), p in pairs]
+    return f"Objects that differ by the run's own paired tests, after adjustment: {', '.join(found)}."
+
+
+def section(run: Run, sample: pd.DataFrame) -> str:
+    """The part of the calibration page on one specimen, in Markdown."""
+    table = score_table(run, sample)
     rank = "no rank correlation, since all planted scores are alike"
     if np.ptp(table["planted"]) > 1e-9:
         run_rank, own_rank = (
@@ -125,7 +148,7 @@ def section(run: Run, sample: pd.DataFrame) -> str:
         f"{len(table)} objects with at least {OCCURRENCES} occurrences in {images} images of each indicator. The "
         f"specimen's own score, from {fresh} images an indicator of other prompts and seeds, lies inside the 95 % "
         f"interval for **{inside} of {held}** ({100 * inside / max(held, 1):.1f} %); {rank}. "
-        f"Objects significant after adjustment: {', '.join(found)}.\n",
+        f"{significant(run)}\n",
         "| object | planted | score | 95 % interval | images | own score | images | inside |",
         "|---|---:|---:|---|---:|---:|---:|---|",
     ]

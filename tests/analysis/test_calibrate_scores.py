@@ -8,7 +8,7 @@ import pytest
 import torch
 from diffusers import StableDiffusionPipeline
 
-from analysis.calibrate_scores import own_scores, planted_scores, read_sample, score_table, section
+from analysis.calibrate_scores import own_scores, paired, planted_scores, read_sample, score_table, section
 from analysis.nouns import lemma
 from analysis.object_statistics import object_statistics
 from analysis.object_tables import object_table
@@ -62,7 +62,7 @@ def test_the_world_s_own_scores_lie_in_the_intervals_of_a_small_run():
 def test_nothing_is_significant_where_nothing_was_planted():
     sample = rendered("toyworld-null", 1000, 9)
     text = section(as_run("toyworld-null", rendered("toyworld-null", 200, 3)), sample)
-    assert "Objects significant after adjustment: 0 (feminine, masculine), 0 (neutral, feminine)" in text
+    assert "after adjustment: 0 of 38 (feminine, masculine), 0 of 38 (neutral, feminine)." in text
     assert "all planted scores are alike" in text
 
 
@@ -113,3 +113,14 @@ def test_a_file_that_is_no_sample_is_one_clear_line(tmp_path, content):
     ) as error:
         read_sample(path)
     assert "\n" not in str(error.value)
+
+
+def test_a_sample_of_another_specimen_is_one_clear_line(tmp_path):
+    sample = rendered("toyworld", 2, 0)
+    sample.attrs = {"specimen": "toyworld"}
+    sample.to_parquet(tmp_path / "sample.parquet")
+    run = SimpleNamespace(config={"model": "toyworld-null"})
+    with pytest.raises(UserError, match=r"expected a sample of toyworld-null, .* got one of toyworld: "):
+        paired(run, tmp_path / "sample.parquet")
+    found = paired(SimpleNamespace(config={"model": "toyworld"}), tmp_path / "sample.parquet")[1]
+    pd.testing.assert_frame_equal(found, sample)
