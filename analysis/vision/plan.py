@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from analysis.vision.checkpoints import find, sha256, weight_files
+from analysis.vision.checkpoints import TOYWORLD, find, sha256, weight_files
 from analysis.vision.engine import Engine
 from analysis.vision.tag_sources import Tags, combined, fixed, prompt_nouns, read_vocabulary
 from probes.errors import UserError
@@ -18,6 +18,7 @@ from probes.toyworld import SPECIMENS
 from probes.toyworld.draw import SIZE
 
 CHECKER = "toyworld-checker"
+OWN_NMS = 0.8
 THRESHOLDS = ("box_threshold", "text_threshold", "nms_iou")
 _NAME = (
     "`observe.detector` (such as groundingdino_swint_ogc.pth) and `observe.segmenter` (such as"
@@ -251,9 +252,10 @@ def plan(config: Mapping[str, Any]) -> Plan:
         if config["model"] not in SPECIMENS:
             return Plan("", config, f"no detector for the images of this model: name {_NAME}")
         if {config["sampler"]["height"], config["sampler"]["width"]} - {None, SIZE}:
-            reason = f"the toyworld checker reads images of {SIZE} × {SIZE} pixels only: name {_NAME}"
+            reason = f"toyworld's detectors know images of {SIZE} × {SIZE} pixels only: name {_NAME}"
             return Plan("", config, reason)
-        name = CHECKER
+        config = {**config, "observe": {**settings, **_own(settings)}}
+        settings, named = config["observe"], ["detector", "segmenter"]
     if name == CHECKER:
         return CheckerPlan(CHECKER, config)
     if len(named) < 2:
@@ -264,6 +266,17 @@ def plan(config: Mapping[str, Any]) -> Plan:
         find(settings[kind], f"observe.{kind}", fetch=False)
     _ = chosen.device
     return chosen
+
+
+def _own(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What looks at a specimen's images unless told otherwise: toyworld's own detectors, for everything they know."""
+    tags = {"tags": ["vocabulary"], "vocabulary": TOYWORLD}
+    return {
+        **{"engine": "groundingdino", "detector": TOYWORLD, "segmenter": TOYWORLD},
+        # a garment's box can be nearly the figure's: with the usual 0.5 one of them would go
+        **{"nms_iou": max(settings["nms_iou"], OWN_NMS), "batch": max(settings["batch"], 12)},
+        **(tags if list(settings["tags"]) == ["prompt"] and not settings["vocabulary"] else {}),
+    }
 
 
 def _check_sources(settings: Mapping[str, Any], chosen: GroundedPlan) -> None:

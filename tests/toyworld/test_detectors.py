@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -23,6 +24,8 @@ from analysis.vision.toyworld_detectors.dino_training import (
 )
 from analysis.vision.toyworld_detectors.matching import Target, match, set_loss
 from analysis.vision.toyworld_detectors.measure import (
+    ap_by_label,
+    detections,
     dino_quality,
     mask_agreement,
     mask_iou,
@@ -230,8 +233,6 @@ def test_average_precision_takes_each_object_once():
 
 
 def test_rates_count_a_box_elsewhere_as_missed_and_made_up():
-    import pandas as pd
-
     images = pd.DataFrame({"prompt": [0, 0], "indicator": ["feminine", "masculine"]})
     columns = ["image", "label", "x0", "y0", "x1", "y1"]
     truth = pd.DataFrame([(0, "hat", 0, 0, 10, 10), (1, "hat", 0, 0, 10, 10)], columns=columns)
@@ -274,8 +275,6 @@ def test_training_goes_on_from_the_checkpoint(trained):
 
 
 def test_quality_says_every_class_and_indicator(trained):
-    import pandas as pd
-
     pictures = unseen(6)
     images = pd.DataFrame({"prompt": [0, 0, 0], "indicator": ["neutral", "feminine", "masculine"]})
     images["image"] = list(pictures.images[:3])
@@ -284,7 +283,7 @@ def test_quality_says_every_class_and_indicator(trained):
     assert made["renderings"]["by_label"]["person"]["n"] == 6
     assert made["generated"]["by_label_and_indicator"]["person"]["feminine"]["n"] == 1
     detector = GroundingDino(trained / "weights" / "grounding-dino" / "model.safetensors", "", CPU)
-    found = dino_quality(detector, pictures, images)
+    found = dino_quality(detector, segmenter, pictures, images)
     assert 0 <= found["renderings"]["ap50_over_labels"] <= 1
     assert {row["indicator"] for row in found["generated_presence"]["rates"]} >= {"all", "feminine"}
     json.dumps([made, found], allow_nan=False)
@@ -317,6 +316,17 @@ def test_the_sam_in_place_reaches_its_bar_on_fresh_renderings():
         segmenter, list(pictures.images), [masks for _, masks in seen], [labels for labels, _ in seen]
     )
     assert table["iou"].mean() >= 0.80
+
+
+def test_the_grounding_dino_in_place_reaches_its_bar_on_fresh_renderings():
+    pictures = make_pictures(40, 31_338, through_vae=0.0)
+    detector = GroundingDino(WEIGHTS / "grounding-dino" / "model.safetensors", "", CPU)
+    truth = []
+    for row in range(len(pictures)):
+        labels, masks = pictures.seen(row)
+        truth += [(row, LABELS[label], *box) for label, box in zip(labels, boxes_of(masks))]
+    truth = pd.DataFrame(truth, columns=["image", "label", "x0", "y0", "x1", "y1"])
+    assert ap_by_label(detections(detector, list(pictures.images)), truth).mean() >= 0.85
 
 
 def test_all_weights_together_are_within_40_mb():

@@ -6,7 +6,7 @@ import pytest
 from analysis.coco_masks import decode
 from analysis.vision.checker import TAGS, ToyworldChecker
 from analysis.vision.observe import observe
-from analysis.vision.plan import plan
+from analysis.vision.plan import OWN_NMS, plan
 from probes.config import Config
 from probes.errors import UserError
 from probes.parts import OBJECTS, OBSERVED
@@ -120,15 +120,49 @@ def test_a_damaged_part_is_named(run):
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
-        ({}, "toyworld-checker, 39 things"),
+        (
+            {},
+            "groundingdino: boxes by toyworld, masks by toyworld, tags from vocabulary (39 tags); batches of 12",
+        ),
+        (
+            {"observe": {"tags": ["prompt"], "vocabulary": None, "batch": 20}},
+            "groundingdino: boxes by toyworld",
+        ),
+        ({"observe": {"engine": "toyworld-checker"}}, "toyworld-checker, 39 things"),
         ({"observe": {"objects": False}}, "skipped: `observe.objects` is false"),
         (
             {"model": "some/model"},
             "skipped: no detector for the images of this model: name `observe.detector`",
         ),
-        ({"sampler": {"height": 128}}, "skipped: the toyworld checker reads images of 64 × 64"),
+        ({"sampler": {"height": 128}}, "skipped: toyworld's detectors know images of 64 × 64"),
         ({"model": "some/model", "observe": {"engine": "toyworld-checker"}}, "toyworld-checker, 39"),
     ],
 )
 def test_the_plan_says_what_will_be_done(fields, text):
     assert str(plan(Config(prompts=["a {person}"], **fields).resolved())).startswith(text)
+
+
+def test_what_a_user_says_of_tags_holds_for_the_bundled_detectors(tmp_path):
+    (tmp_path / "vocabulary.txt").write_text("hat\ntie\n")
+    observe = {
+        "tags": ["prompt", "vocabulary"],
+        "vocabulary": str(tmp_path / "vocabulary.txt"),
+        "nms_iou": 0.95,
+    }
+    chosen = plan(Config(prompts=["a {person}"], observe=observe).resolved())
+    assert chosen.vocabulary == ["hat", "tie"] and chosen.settings["tags"] == ["prompt", "vocabulary"]
+    assert chosen.record()["thresholds"] == {"box_threshold": 0.25, "text_threshold": 0.2, "nms_iou": 0.95}
+    usual = plan(Config(prompts=["a {person}"]).resolved()).record()
+    assert usual["thresholds"]["nms_iou"] == OWN_NMS and len(usual["checkpoints"]["detector"]) == 1
+
+
+def test_the_bundled_detectors_find_what_was_drawn(tmp_path, pictures):
+    run = image_run(tmp_path / "run", pictures, PROMPTS, engine="auto")
+    observe(run, progress=False)
+    assert run.meta["observer"]["engine"] == "groundingdino"
+    seen = {sample: set(own["label"]) for sample, own in run.objects().groupby("sample_id")}
+    found = ToyworldChecker().detect(pictures, [()] * len(pictures))
+    true = dict(zip(run.observed()["sample_id"], ({d.label for d in one.detections} for one in found)))
+    both = sum(len(true[sample] & seen.get(sample, set())) for sample in true)
+    assert both >= 0.85 * sum(map(len, true.values()))
+    assert both >= 0.85 * sum(map(len, seen.values()))
