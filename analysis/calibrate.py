@@ -174,7 +174,7 @@ def _p(value: float) -> str:
     return "—" if pd.isna(value) else ("< 0.001" if value < 0.001 else f"{value:.3f}")
 
 
-def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame]] = ()) -> str:
+def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] = ()) -> str:
     """The calibration page in Markdown; ``scores`` are runs with independent samples of their specimens."""
     parts = [HEAD]
     gaps = {run.config["model"]: headline_gaps(run) for run in runs}
@@ -269,9 +269,9 @@ SCORES_NOTE = """## Bias scores against the specimen's own
 
 The score is masculine / (feminine + masculine), Wu et al. 2025, Eq. 5: what a run of 197 prompts
 (`docs/calibration_scores.yaml`) says of each object, with the interval over prompts, beside the score of the specimen
-itself, which 2,000 other prompts by the same lot tell (`python -m probes.toyworld.independent`), and beside the score
-if every prompt were drawn as planted. Where no prompt has the object for one of the words only, there is no interval to
-lie in ("none").
+itself, which the checker reads in the images of 2,000 other prompts by the same lot
+(`python -m probes.toyworld.independent`), and beside the score if every prompt were drawn as planted. Where no prompt
+has the object for one of the words only, there is no interval to lie in ("none").
 """
 
 
@@ -282,13 +282,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("runs", nargs="+", type=Path, help="run directories, one a specimen")
     parser.add_argument(
-        "--scores", nargs=2, action="append", type=Path, default=[], metavar=("RUN", "SAMPLE"),
-        help="a run, and a file of probes.toyworld.independent to hold its bias scores against",
+        "--scores", nargs="+", action="append", type=Path, default=[], metavar=("RUN", "SAMPLE"),
+        help="a run, and a file of probes.toyworld.independent to hold its bias scores against; or a run alone, to say "
+        "in how many objects its words differ",
     )  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("docs/calibration.md"), help="page to write")
     options = parser.parse_args(argv)
+    for given in options.scores:
+        if len(given) > 2:
+            parser.error(
+                f"--scores: expected a run and at most one sample, got {len(given)} paths: give it again"
+            )
     try:
-        scores = [calibrate_scores.paired(Run.open(run), sample) for run, sample in options.scores]
+        scores = [calibrate_scores.paired(Run.open(run), *sample) for run, *sample in options.scores]
         text = page([Run.open(path) for path in options.runs], scores)
         write_bytes(options.out, text.encode())
     except UserError as error:

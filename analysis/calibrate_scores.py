@@ -19,6 +19,11 @@ from probes.toyworld.world import load_world
 
 FIRST, SECOND = "feminine", "masculine"
 OCCURRENCES = 30  # of both indicators together
+ENGINES = {
+    "toyworld-checker": "the checker",
+    "groundingdino": "Grounding DINO and Segment Anything",
+    "transformers": "Grounding DINO and Segment Anything of transformers",
+}
 COLUMNS = ("triplet", "seed", "indicator", "prompt", *LEAST)
 
 
@@ -46,14 +51,16 @@ def read_sample(path: Path) -> tuple[str, pd.DataFrame]:
     return table.attrs["specimen"], table
 
 
-def paired(run: Run, path: Path) -> tuple[Run, pd.DataFrame]:
-    """A run and the sample that it is to be held against.
+def paired(run: Run, path: Path | None = None) -> tuple[Run, pd.DataFrame | None]:
+    """A run and the sample that it is to be held against, if there is one.
 
     Raises
     ------
     UserError
         The file is no sample, or one of another specimen.
     """
+    if path is None:
+        return run, None
     specimen, sample = read_sample(path)
     if run.config["model"] != specimen:
         raise UserError(
@@ -128,8 +135,11 @@ def significant(run: Run, alpha: float = 0.05) -> str:
     return f"Objects that differ by the run's own paired tests, after adjustment: {', '.join(found)}."
 
 
-def section(run: Run, sample: pd.DataFrame) -> str:
-    """The part of the calibration page on one specimen, in Markdown."""
+def section(run: Run, sample: pd.DataFrame | None) -> str:
+    """The part of the calibration page on one run, in Markdown."""
+    head = f"### {run.config['model']}, looked at by {ENGINES[run.meta['observer']['engine']]}\n"
+    if sample is None:
+        return f"{head}\n{significant(run)}\n"
     table = score_table(run, sample)
     rank = "no rank correlation, since all planted scores are alike"
     if np.ptp(table["planted"]) > 1e-9:
@@ -144,7 +154,7 @@ def section(run: Run, sample: pd.DataFrame) -> str:
     fresh = sample["indicator"].value_counts()[FIRST]
     held, inside = int(table["inside"].notna().sum()), int(table["inside"].sum())
     lines = [
-        f"### {run.config['model']}\n",
+        head,
         f"{len(table)} objects with at least {OCCURRENCES} occurrences in {images} images of each indicator. The "
         f"specimen's own score, from {fresh} images an indicator of other prompts and seeds, lies inside the 95 % "
         f"interval for **{inside} of {held}** ({100 * inside / max(held, 1):.1f} %); {rank}. "

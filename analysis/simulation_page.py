@@ -188,7 +188,11 @@ def missing(tables: Sequence[tuple[str, pd.DataFrame, tuple[float, float]]]) -> 
 def scale(result: dict) -> str:
     """The figures of `tests.benchmarks.statistics_scale`."""
     first, part = result["cases"][0], result["part"]
-    threads = "all threads" if first["threads"] == "all" else f"{first['threads']} thread of the BLAS"
+    threads = (
+        "all threads"
+        if first["threads"] == "all"
+        else f"{first['threads']} thread{'s' * (first['threads'] > 1)} of the BLAS"
+    )
     share = "the full size" if part == 1 else f"one {part}th of the triplets"
     lines = [
         SCALE.format(

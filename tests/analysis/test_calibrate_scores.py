@@ -42,6 +42,7 @@ def as_run(model, table):
     tests = object_statistics(counts, [("feminine", "masculine"), ("neutral", "feminine")])
     return SimpleNamespace(
         config={"model": model},
+        meta={"observer": {"engine": "toyworld-checker"}},
         table=lambda name: tests.assign(group="all"),
         samples=lambda columns: table[columns],
     )
@@ -63,7 +64,10 @@ def test_nothing_is_significant_where_nothing_was_planted():
     sample = rendered("toyworld-null", 1000, 9)
     text = section(as_run("toyworld-null", rendered("toyworld-null", 200, 3)), sample)
     assert "after adjustment: 0 of 38 (feminine, masculine), 0 of 38 (neutral, feminine)." in text
+    assert text.startswith("### toyworld-null, looked at by the checker\n")
     assert "all planted scores are alike" in text
+    alone = section(*paired(as_run("toyworld-null", sample)))
+    assert "0 of 38 (feminine, masculine)" in alone and "|" not in alone
 
 
 def test_scores_by_hand():

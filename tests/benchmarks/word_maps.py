@@ -75,7 +75,8 @@ def machine(device: str, threads: int | None = None) -> str:
         return torch.cuda.get_device_name(torch.device(device))
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0] if names else platform.processor()}, {threads or torch.get_num_threads()} threads"
+    count = threads or torch.get_num_threads()
+    return f"{names[0] if names else platform.processor()}, {count} thread{'s' * (count > 1)}"
 
 
 def modes_of(case: dict[str, Any]) -> list[str]:
