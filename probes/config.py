@@ -163,6 +163,8 @@ class Generate(_Section):
 class Observe(_Section):
     """What looks at the images: tags to search for, a detector for boxes, a segmenter for masks.
 
+    Unless told otherwise toyworld's own detectors look at the bundled specimens' images, for everything they know; the
+    engine `toyworld-checker` reads them exactly, by their palette.
     `detector` and `segmenter` are checkpoint files (``groundingdino_swint_ogc.pth``, ``sam_vit_h_4b8939.pth``) or,
     with the engine `transformers`, folders or hub ids; ``toyworld`` names the small ones that come with the package,
     and as a `vocabulary` everything that they know; `tagger` is an open_clip folder or ``ViT-B-32/openai``.

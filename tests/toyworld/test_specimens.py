@@ -24,7 +24,10 @@ def test_weights_are_small_half_precision_safetensors():
     for path in files:
         if path.suffix == ".safetensors":
             with safe_open(path, "pt") as weights:
-                assert all(weights.get_tensor(name).dtype == torch.float16 for name in weights.keys())  # noqa: SIM118
+                types = {weights.get_tensor(name).dtype for name in weights.keys()}  # noqa: SIM118
+                assert (
+                    torch.float16 in types <= {torch.float16, torch.int64}
+                )  # tables of places are whole numbers
 
 
 @pytest.fixture(scope="module", params=SPECIMENS)
