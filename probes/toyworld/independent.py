@@ -7,21 +7,17 @@ it (`analysis.calibrate --scores`).
 
 import argparse
 import io
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
-from diffusers import StableDiffusionPipeline
 
 from probes.parts import write_bytes
-from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.captions import article, random_caption
 from probes.toyworld.checker import THINGS, read_images
-from probes.toyworld.measure import sample
+from probes.toyworld.measure import add_arguments, load, sample
 from probes.toyworld.world import GROUPS, World, load_world
 
 FIRST_SEED = 700_000
@@ -86,25 +82,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m probes.toyworld.independent", description=__doc__.split("\n\n")[0]
     )
-    parser.add_argument("specimen", choices=SPECIMENS)
-    parser.add_argument("--weights", type=Path, default=WEIGHTS, help="folder that holds the specimens")
+    add_arguments(parser, steps=10)
     parser.add_argument("--images", type=int, default=2000, help="of each indicator")
-    parser.add_argument("--steps", type=int, default=10, help="as the study draws with")
-    parser.add_argument("--guidance-scale", type=float, help="as a rule the specimen's own")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, required=True, help="Parquet file to write")
     options = parser.parse_args(argv)
-    torch.set_num_threads(options.threads)
-    folder = options.weights / options.specimen
-    pipeline = StableDiffusionPipeline.from_pretrained(folder, dtype=torch.float32).to(options.device)
-    scale = options.guidance_scale
-    if scale is None:
-        scale = json.loads((folder / "triptych.json").read_text())["guidance_scale"]
-    table = independent_sample(
-        pipeline, load_world(options.specimen), options.images, steps=options.steps, guidance_scale=scale
-    )
-    table.attrs = {"specimen": options.specimen, "steps": options.steps, "guidance_scale": scale}
+    pipeline, sampling = load(options)
+    table = independent_sample(pipeline, load_world(options.specimen), options.images, **sampling)
+    table.attrs = {"specimen": options.specimen, **sampling}
     file = io.BytesIO()
     table.to_parquet(file, index=False)
     write_bytes(options.out, file.getvalue())

@@ -160,31 +160,41 @@ def sheets(pipeline, world: World, *, seed: int = 300_000, **sampling) -> Image.
     return Image.fromarray(sheet).resize((sheet.shape[1] * 2, sheet.shape[0] * 2), Image.Resampling.NEAREST)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m probes.toyworld.measure", description=__doc__.split("\n\n")[0]
-    )
+def add_arguments(parser: argparse.ArgumentParser, *, steps: int) -> None:
+    """What says which specimen is to draw, and how."""
     parser.add_argument("specimen", choices=SPECIMENS)
     parser.add_argument("--weights", type=Path, default=WEIGHTS, help="folder that holds the specimens")
-    parser.add_argument("--seeds", type=int, default=64, help="images a noun")
-    parser.add_argument("--images", type=int, default=512, help="images a group of words, for frequencies")
-    parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--guidance-scale", type=float, default=None)
+    parser.add_argument("--steps", type=int, default=steps)
+    parser.add_argument("--guidance-scale", type=float, default=None, help="as a rule the specimen's own")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument(
-        "--sheet", type=Path, help="where to put a picture of 64 renderings and 64 generated images"
-    )
-    parser.add_argument("--out", type=Path, help="where to write the figures as JSON")
-    options = parser.parse_args(argv)
+
+
+def load(options: argparse.Namespace) -> tuple[StableDiffusionPipeline, dict[str, float]]:
+    """The specimen's pipeline, and what `sample` is to be told."""
     torch.set_num_threads(options.threads)
     folder = options.weights / options.specimen
     pipeline = StableDiffusionPipeline.from_pretrained(folder, dtype=torch.float32).to(options.device)
     scale = options.guidance_scale
     if scale is None:
         scale = json.loads((folder / "triptych.json").read_text())["guidance_scale"]
-    sampling = {"steps": options.steps, "guidance_scale": scale}
+    return pipeline, {"steps": options.steps, "guidance_scale": scale}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m probes.toyworld.measure", description=__doc__.split("\n\n")[0]
+    )
+    add_arguments(parser, steps=30)
+    parser.add_argument("--seeds", type=int, default=64, help="images a noun")
+    parser.add_argument("--images", type=int, default=512, help="images a group of words, for frequencies")
+    parser.add_argument(
+        "--sheet", type=Path, help="where to put a picture of 64 renderings and 64 generated images"
+    )
+    parser.add_argument("--out", type=Path, help="where to write the figures as JSON")
+    options = parser.parse_args(argv)
+    pipeline, sampling = load(options)
     world = load_world(options.specimen)
     if options.sheet:
         sheets(pipeline, world, **sampling).save(options.sheet, optimize=True)
