@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 
 import numpy as np
 import pandas as pd
@@ -206,3 +207,16 @@ def test_options_of_the_configuration():
         config(sigma=0.2)
     with pytest.raises(UserError, match=r"measure\.nouns: expected .*lemminflect"):
         config(nouns="spacy")
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX on this machine")
+def test_latex_compiles_and_no_table_is_wider_than_the_page(measured, tmp_path):
+    files = sorted((measured / "tables").glob("*.tex"))
+    assert len(files) >= 8
+    body = "\n".join(rf"\input{{{file}}}\clearpage" for file in files)
+    head = "\\documentclass{article}\\usepackage{booktabs,graphicx}\\begin{document}\n"
+    (tmp_path / "all.tex").write_text(f"{head}{body}\n\\end{{document}}\n")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in done.stdout
