@@ -12,15 +12,14 @@ maps; another θ takes another `dependency_groups`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from pycocotools import mask as coco
+from threadpoolctl import threadpool_limits
 
 from analysis.nouns import head, lemma
 from hooks.masks import THETA, mask
@@ -41,7 +40,6 @@ OBJECT_COLUMNS = (
     *("best_word", "best_word_index", "coverage", "best_human_coverage", "group"),
     *("sigma", "sigma_human", "theta", "maps", "version", "reason"),
 )
-WORD_COLUMNS = ("word", "word_index", "heat", "height", "width", "definition")
 NO_MAPS = "no word maps of this image"
 NO_NOUN = "no noun in the prompt"
 EMPTY = "empty mask"
@@ -144,7 +142,8 @@ def dependency_groups(
     explicit = np.array(
         [key in spoken for key in zip(*(found[name].to_list() for name in prompt_noun))], bool
     )
-    measured = _measure(found, nouns, maps, mask_words, theta)
+    with threadpool_limits(1, "blas"):  # many small products: threads would wait for one another
+        measured = _measure(found, nouns, maps, mask_words, theta)
     found = found.assign(**measured)
     found["group"] = _groups(found, explicit, sigma, sigma_human)
     hidden = _hidden(images, found, nouns)
@@ -241,46 +240,41 @@ def _measure(
     rows_of = dict(zip(found["sample_id"].to_numpy()[starts], zip(starts, [*starts[1:], n])))
     masks, heights, widths = (found[name].to_numpy() for name in ("mask", "height", "width"))
     humans, triplets, names = (found[name].to_numpy() for name in ("human", "triplet", "indicator"))
-
-    def measure(part: dict[str, NDArray], sample: str, places: NDArray[np.int64]) -> None:
-        start, end = rows_of[sample]
-        of_prompt = guides.get((triplets[start], names[start]))
-        asked = of_prompt or {}
-        kind[start:end], reason[start:end] = part["definition"][places[0]], ""
-        indices = part["word_index"]
-        chosen = [
-            at for at in places[np.argsort(indices[places])] if mask_words == "all" or indices[at] in asked
-        ]
-        if not chosen:
-            reason[start:end] = NO_NOUN if of_prompt is None else NO_MAPS
-            return
-        size = (int(heights[start]), int(widths[start]))
-        drawn = [
-            # turned, so that masks stand column by column, as COCO reads them
-            mask(np.reshape(part["heat"][at], (part["height"][at], part["width"][at])).T, size[::-1], theta)[
-                0
-            ].T
-            for at in chosen
-        ]
-        covered = coverages(masks[start:end], drawn, size)
-        spoken = [asked.get(indices[at], (part["word"][at], False)) for at in chosen]
-        first = covered.argmax(axis=1)
-        best[start:end] = covered[np.arange(end - start), first]
-        word[start:end] = [spoken[at][0] for at in first]
-        index[start:end] = indices[chosen][first]
-        own = np.array([of_human for _, of_human in spoken])
-        if own.any():
-            best_human[start:end] = np.where(humans[start:end], covered[:, own].max(axis=1), np.nan)
-        empty = np.isnan(best[start:end])
-        reason[start:end][empty], word[start:end][empty], index[start:end][empty] = EMPTY, "", -1
-
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:  # each image writes to rows of its own
-        for part in maps:
-            columns = {name: part[name].to_numpy() for name in WORD_COLUMNS}
-            samples = part.groupby("sample_id", sort=False).indices
-            jobs = [pool.submit(measure, columns, *item) for item in samples.items() if item[0] in rows_of]
-            for job in jobs:
-                job.result()
+    for part in maps:
+        heats, heat_heights, heat_widths = (part[name].to_numpy() for name in ("heat", "height", "width"))
+        words, indices, definitions = (part[name].to_numpy() for name in ("word", "word_index", "definition"))
+        for sample, places in part.groupby("sample_id", sort=False).indices.items():
+            if sample not in rows_of:
+                continue
+            start, end = rows_of[sample]
+            of_prompt = guides.get((triplets[start], names[start]))
+            asked = of_prompt or {}
+            kind[start:end], reason[start:end] = definitions[places[0]], ""
+            chosen = [
+                at
+                for at in places[np.argsort(indices[places])]
+                if mask_words == "all" or indices[at] in asked
+            ]
+            if not chosen:
+                reason[start:end] = NO_NOUN if of_prompt is None else NO_MAPS
+                continue
+            size = (int(heights[start]), int(widths[start]))
+            drawn = [
+                # turned, so that masks stand column by column, as COCO reads them
+                mask(np.reshape(heats[at], (heat_heights[at], heat_widths[at])).T, size[::-1], theta)[0].T
+                for at in chosen
+            ]
+            covered = coverages(masks[start:end], drawn, size)
+            spoken = [asked.get(indices[at], (words[at], False)) for at in chosen]
+            first = covered.argmax(axis=1)
+            best[start:end] = covered[np.arange(end - start), first]
+            word[start:end] = [spoken[at][0] for at in first]
+            index[start:end] = indices[chosen][first]
+            own = np.array([of_human for _, of_human in spoken])
+            if own.any():
+                best_human[start:end] = np.where(humans[start:end], covered[:, own].max(axis=1), np.nan)
+            empty = np.isnan(best[start:end])
+            reason[start:end][empty], word[start:end][empty], index[start:end][empty] = EMPTY, "", -1
     return {
         **{"best_word": word, "best_word_index": index, "coverage": best, "best_human_coverage": best_human},
         **{"maps": kind, "reason": reason},
