@@ -191,7 +191,7 @@ def scale(result: dict) -> str:
     threads = (
         "all threads"
         if first["threads"] == "all"
-        else f"{first['threads']} thread{'s' * (first['threads'] > 1)} of the BLAS"
+        else f"{first['threads']} thread{'s' * (str(first['threads']) != '1')} of the BLAS"
     )
     share = "the full size" if part == 1 else f"one {part}th of the triplets"
     lines = [
