@@ -267,11 +267,11 @@ against a word, seen from a third; by the test against words three words against
 
 SCORES_NOTE = """## Bias scores against the specimen's own
 
-The score is masculine / (feminine + masculine), Wu et al. 2025, Eq. 5: what a run of 197 prompts
-(`docs/calibration_scores.yaml`) says of each object, with the interval over prompts, beside the score of the specimen
-itself, which the checker reads in the images of 2,000 other prompts by the same lot
-(`python -m probes.toyworld.independent`), and beside the score if every prompt were drawn as planted. Where no prompt
-has the object for one of the words only, there is no interval to lie in ("none").
+The score is masculine / (feminine + masculine), Wu et al. 2025, Eq. 5: what a run of `docs/calibration_scores.yaml`
+says of each object, with the interval over prompts, beside the score of the specimen itself, which the checker reads in
+the images of many other prompts by the same lot (`python -m probes.toyworld.independent`), and beside the score if
+every prompt were drawn as planted. Where no prompt has the object for one of the words only, there is no interval to
+lie in ("none").
 """
 
 

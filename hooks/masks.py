@@ -132,9 +132,8 @@ def mask(heat: np.ndarray, size: int | tuple[int, int], theta: float = THETA) ->
         raise HookError(f"theta: expected a number from 0 to 1, but got {theta}")
     normal = resize(heat, size)
     low, high = normal.min(), normal.max()
-    if (
-        heat.max() == heat.min() or not high > low
-    ):  # rounding while resizing must not make structure of nothing
+    # rounding while resizing must not make structure of nothing
+    if heat.max() == heat.min() or not high > low:
         return np.zeros(normal.shape, bool), float(heat.max())
     normal -= low  # as `normalise` does it, in place
     normal /= high - low

@@ -183,8 +183,8 @@ class Observe(_Section):
     ram: str | None = None
     box_threshold: Share = 0.25
     text_threshold: Share = 0.2
-    nms_iou: Share = 0.5
-    batch: Positive = 4
+    nms_iou: Share | None = None  # none: 0.5; 0.8 for toyworld's own detector
+    batch: Positive | None = None  # none: 4; 12 for toyworld's own detector
     device: str = "auto"  # auto: the one the images were drawn on, where there is one
 
 

@@ -18,7 +18,9 @@ from probes.toyworld import SPECIMENS
 from probes.toyworld.draw import SIZE
 
 CHECKER = "toyworld-checker"
-OWN_NMS = 0.8
+OWN_NMS = 0.8  # a garment's box can be nearly the figure's: with the usual 0.5 one of them would go
+USUAL = {"nms_iou": 0.5, "batch": 4}  # what is left open is this, or for toyworld's own detector the next
+OWN = {"nms_iou": OWN_NMS, "batch": 12}
 THRESHOLDS = ("box_threshold", "text_threshold", "nms_iou")
 _NAME = (
     "`observe.detector` (such as groundingdino_swint_ogc.pth) and `observe.segmenter` (such as"
@@ -254,13 +256,14 @@ def plan(config: Mapping[str, Any]) -> Plan:
         if {config["sampler"]["height"], config["sampler"]["width"]} - {None, SIZE}:
             reason = f"toyworld's detectors know images of {SIZE} × {SIZE} pixels only: name {_NAME}"
             return Plan("", config, reason)
-        config = {**config, "observe": {**settings, **_own(settings)}}
-        settings, named = config["observe"], ["detector", "segmenter"]
+        settings, named = {**settings, **_own(settings)}, ["detector", "segmenter"]
     if name == CHECKER:
         return CheckerPlan(CHECKER, config)
     if len(named) < 2:
         raise UserError(f"observe: expected {_NAME}, got {' and '.join(named) or 'neither'} alone: name both")
-    chosen = GroundedPlan("groundingdino" if name == "auto" else name, config)
+    left = OWN if settings["detector"] == TOYWORLD else USUAL
+    settings = {**settings, **{field: value for field, value in left.items() if settings[field] is None}}
+    chosen = GroundedPlan("groundingdino" if name == "auto" else name, {**config, "observe": settings})
     _check_sources(settings, chosen)
     for kind in named:
         find(settings[kind], f"observe.{kind}", fetch=False)
@@ -271,12 +274,8 @@ def plan(config: Mapping[str, Any]) -> Plan:
 def _own(settings: Mapping[str, Any]) -> dict[str, Any]:
     """What looks at a specimen's images unless told otherwise: toyworld's own detectors, for everything they know."""
     tags = {"tags": ["vocabulary"], "vocabulary": TOYWORLD}
-    return {
-        **{"engine": "groundingdino", "detector": TOYWORLD, "segmenter": TOYWORLD},
-        # a garment's box can be nearly the figure's: with the usual 0.5 one of them would go
-        **{"nms_iou": max(settings["nms_iou"], OWN_NMS), "batch": max(settings["batch"], 12)},
-        **(tags if list(settings["tags"]) == ["prompt"] and not settings["vocabulary"] else {}),
-    }
+    unsaid = list(settings["tags"]) == ["prompt"] and not settings["vocabulary"]
+    return {"detector": TOYWORLD, "segmenter": TOYWORLD, **(tags if unsaid else {})}
 
 
 def _check_sources(settings: Mapping[str, Any], chosen: GroundedPlan) -> None:

@@ -170,14 +170,18 @@ def add_arguments(parser: argparse.ArgumentParser, *, steps: int) -> None:
     parser.add_argument("--device", default="cpu")
 
 
+def specimen_pipeline(folder: Path, device: str = "cpu") -> tuple[StableDiffusionPipeline, float]:
+    """A specimen in float32, and the guidance scale that it was made for."""
+    pipeline = StableDiffusionPipeline.from_pretrained(folder, dtype=torch.float32).to(device)
+    return pipeline, json.loads((folder / "triptych.json").read_text())["guidance_scale"]
+
+
 def load(options: argparse.Namespace) -> tuple[StableDiffusionPipeline, dict[str, float]]:
-    """The specimen's pipeline, and what `sample` is to be told."""
+    """The pipeline that `add_arguments` asked for, and what `sample` is to be told."""
     torch.set_num_threads(options.threads)
-    folder = options.weights / options.specimen
-    pipeline = StableDiffusionPipeline.from_pretrained(folder, dtype=torch.float32).to(options.device)
-    scale = options.guidance_scale
-    if scale is None:
-        scale = json.loads((folder / "triptych.json").read_text())["guidance_scale"]
+    pipeline, scale = specimen_pipeline(options.weights / options.specimen, options.device)
+    if options.guidance_scale is not None:
+        scale = options.guidance_scale
     return pipeline, {"steps": options.steps, "guidance_scale": scale}
 
 

@@ -28,6 +28,7 @@ from hooks.masks import resize
 from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.captions import random_caption
 from probes.toyworld.checker import LEAST, VERSION, thing_masks
+from probes.toyworld.measure import specimen_pipeline
 from probes.toyworld.word_maps_page import word_maps_page
 from probes.toyworld.world import load_world
 
@@ -363,9 +364,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     torch.set_num_threads(options.threads)
     drawn, scales = {}, {}
     for number, specimen in enumerate(options.specimens):
-        folder = options.weights / specimen
-        pipe = StableDiffusionPipeline.from_pretrained(folder, dtype=torch.float32)
-        scales[specimen] = json.loads((folder / "triptych.json").read_text())["guidance_scale"]
+        pipe, scales[specimen] = specimen_pipeline(options.weights / specimen)
         drawn[specimen] = draw(
             pipe,
             options.prompts,

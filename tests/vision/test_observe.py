@@ -152,6 +152,8 @@ def test_what_a_user_says_of_tags_holds_for_the_bundled_detectors(tmp_path):
     chosen = plan(Config(prompts=["a {person}"], observe=observe).resolved())
     assert chosen.vocabulary == ["hat", "tie"] and chosen.settings["tags"] == ["prompt", "vocabulary"]
     assert chosen.record()["thresholds"] == {"box_threshold": 0.25, "text_threshold": 0.2, "nms_iou": 0.95}
+    lower = plan(Config(prompts=["a {person}"], observe={"nms_iou": 0.5}).resolved()).record()
+    assert lower["thresholds"]["nms_iou"] == 0.5
     usual = plan(Config(prompts=["a {person}"]).resolved()).record()
     assert usual["thresholds"]["nms_iou"] == OWN_NMS and len(usual["checkpoints"]["detector"]) == 1
 

@@ -52,9 +52,7 @@ def generated(specimen: str, count: int, *, steps: int = 20, seed: int = 400_000
     pandas.DataFrame
         ``prompt`` (number of the caption), ``indicator``, ``caption`` and ``image`` (``(64, 64, 3)`` uint8).
     """
-    from diffusers import StableDiffusionPipeline
-
-    from probes.toyworld.measure import sample
+    from probes.toyworld.measure import sample, specimen_pipeline
 
     rng, world, rows = np.random.default_rng(seed), load_world(specimen), []
     known = "|".join(group_of_words())
@@ -66,9 +64,7 @@ def generated(specimen: str, count: int, *, steps: int = 20, seed: int = 400_000
             text = re.sub(rf"\ban? ({known})\b", f"a {word}", caption, count=1)
             rows.append({"prompt": len(rows) // 3, "indicator": indicator, "caption": text})
     frame = pd.DataFrame(rows)
-    folder = WEIGHTS / specimen
-    pipeline = StableDiffusionPipeline.from_pretrained(folder, dtype=torch.float32)
-    scale = json.loads((folder / "triptych.json").read_text())["guidance_scale"]
+    pipeline, scale = specimen_pipeline(WEIGHTS / specimen)
     options = {"steps": steps, "guidance_scale": scale}
     images = sample(pipeline, frame["caption"], seed + frame["prompt"], progress=False, **options)
     return frame.assign(image=list(images))
