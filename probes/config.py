@@ -184,7 +184,7 @@ class Observe(_Section):
     box_threshold: Share = 0.25
     text_threshold: Share = 0.2
     nms_iou: Share | None = None  # none: 0.5; 0.8 for toyworld's own detector
-    batch: Positive | None = None  # none: 4; 12 for toyworld's own detector
+    batch: Positive = 4
     device: str = "auto"  # auto: the one the images were drawn on, where there is one
 
 

@@ -19,8 +19,7 @@ from probes.toyworld.draw import SIZE
 
 CHECKER = "toyworld-checker"
 OWN_NMS = 0.8  # a garment's box can be nearly the figure's: with the usual 0.5 one of them would go
-USUAL = {"nms_iou": 0.5, "batch": 4}  # what is left open is this, or for toyworld's own detector the next
-OWN = {"nms_iou": OWN_NMS, "batch": 12}
+USUAL_NMS = 0.5
 THRESHOLDS = ("box_threshold", "text_threshold", "nms_iou")
 _NAME = (
     "`observe.detector` (such as groundingdino_swint_ogc.pth) and `observe.segmenter` (such as"
@@ -261,8 +260,8 @@ def plan(config: Mapping[str, Any]) -> Plan:
         return CheckerPlan(CHECKER, config)
     if len(named) < 2:
         raise UserError(f"observe: expected {_NAME}, got {' and '.join(named) or 'neither'} alone: name both")
-    left = OWN if settings["detector"] == TOYWORLD else USUAL
-    settings = {**settings, **{field: value for field, value in left.items() if settings[field] is None}}
+    if settings["nms_iou"] is None:
+        settings = {**settings, "nms_iou": OWN_NMS if settings["detector"] == TOYWORLD else USUAL_NMS}
     chosen = GroundedPlan("groundingdino" if name == "auto" else name, {**config, "observe": settings})
     _check_sources(settings, chosen)
     for kind in named:

@@ -122,7 +122,7 @@ def test_a_damaged_part_is_named(run):
     [
         (
             {},
-            "groundingdino: boxes by toyworld, masks by toyworld, tags from vocabulary (39 tags); batches of 12",
+            "groundingdino: boxes by toyworld, masks by toyworld, tags from vocabulary (39 tags); batches of 4",
         ),
         (
             {"observe": {"tags": ["prompt"], "vocabulary": None, "batch": 20}},
