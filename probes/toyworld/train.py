@@ -13,7 +13,8 @@ Stages, each of which reads what the ones before left in ``--work``:
 
 ``--stage resume base finetune export`` goes on from the weights that are there instead of starting anew: ``resume``
 lays them out in ``--work``, with what the null world's specimen has learnt as the base; with ``--finetune-from own``
-every specimen goes on from its own.
+every specimen goes on from its own. ``--stage resume words export`` teaches words that stand in ``world.yaml`` and that
+the weights do not know: an embedding each, nothing else.
 """
 
 import argparse
@@ -34,18 +35,20 @@ from diffusers import AutoencoderKL, UNet2DConditionModel
 from torch import distributed
 from transformers import CLIPTextModel, CLIPTokenizer
 
+from probes.errors import UserError
 from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.training import clip as clip_part
 from probes.toyworld.training import exchange
 from probes.toyworld.training import unet as unet_part
 from probes.toyworld.training import vae as vae_part
+from probes.toyworld.training import words as words_part
 from probes.toyworld.training.data import Drawings, make_drawings
 from probes.toyworld.training.loop import Budget, Log, rank
 from probes.toyworld.training.tokenizer import encode, save_tokenizer, train_tokenizer
-from probes.toyworld.world import group_of_words
+from probes.toyworld.world import group_of_words, load_world
 
 STAGES = ("tokenizer", "vae", "clip", "base", "decoder", "finetune", "export")
-EXTRA_STAGES = ("resume",)
+EXTRA_STAGES = ("resume", "words")
 
 
 @dataclass
@@ -76,6 +79,10 @@ class Recipe:
     finetune_rate: float = 1e-3
     finetune_time_power: float = 0.6
     finetune_from: str = "base"
+    words_drawings: int = 20_000
+    words_steps: int = 400
+    words_minutes: float = 0.0
+    words_rate: float = 3e-3
     often: str = ""
     renew: str = ""
     time_power: float = 0.8
@@ -98,7 +105,11 @@ def _latents(work: Path, recipe: Recipe, drawings: Drawings) -> torch.Tensor:
 def _write_down(work: Path, stage: str, started: float, recipe: Recipe, specimens: Sequence[str]) -> None:
     """Add a line on what was done to the history that is exported with the weights."""
     logs = (
-        specimens if stage == "finetune" else [stage] if stage in ("vae", "decoder", "clip", "base") else []
+        specimens
+        if stage in ("finetune", "words")
+        else [stage]
+        if stage in ("vae", "decoder", "clip", "base")
+        else []
     )
     paths = [work / f"{name}.log.jsonl" for name in logs]
     last = [json.loads(path.read_text().splitlines()[-1]) for path in paths if path.exists()]
@@ -270,6 +281,50 @@ def run_finetune(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMEN
         _train_both(work, recipe, unet, encoder, drawings, name)
 
 
+def run_words(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMENS) -> None:
+    """Teach every specimen, alike, the indicator words of the world that its tokenizer does not know.
+
+    CLIP learnt in the null world, where the words of all groups mean the same; its new rows stay the mean of their
+    group's, as they start.
+    """
+    before = exchange.load_tokenizer(work)
+    words = words_part.unknown_words(before)
+    if not words:
+        raise UserError(
+            "probes.toyworld.train: words: expected a word that is new, found none: add it to world.yaml"
+        )
+    after = words_part.add_words(before, words)
+    exchange.widen(work, before, after, words)
+    numbers = [words_part.number_of(after, word) for word in words]
+    for name in specimens:
+        world = load_world(name)
+        drawings = make_drawings(name, recipe.words_drawings, recipe.seed + 11, with_zones=True)
+        captions = [
+            words_part.with_word(caption, words[row % len(words)], words, world)
+            for row, caption in enumerate(drawings.captions)
+        ]
+        rows = [row for row, caption in enumerate(captions) if caption is not None]
+        drawings = Drawings([captions[row] for row in rows], drawings.indices[rows], drawings.zones[rows])
+        unet, encoder = exchange.load_both(work, work / f"{name}.safetensors")
+        words_part.train_words(
+            unet,
+            encoder,
+            numbers,
+            _latents(work, recipe, drawings),
+            encode(after, drawings.captions),
+            torch.from_numpy(drawings.zones),
+            Budget(recipe.words_steps, recipe.words_minutes, 20),
+            Log(work / f"{name}.log.jsonl", 50),
+            batch_size=recipe.batch,
+            learning_rate=recipe.words_rate,
+            device=recipe.device,
+            seed=recipe.seed + 12,
+            zone_weight=recipe.zone_weight,
+            time_power=recipe.finetune_time_power,
+        )
+        exchange.save(torch.nn.ModuleDict({"unet": unet, "encoder": encoder}), work / f"{name}.safetensors")
+
+
 def _items(text: str) -> list[str]:
     return [item for item in text.split(",") if item]
 
@@ -305,6 +360,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "clip": run_clip,
         "base": run_base,
         "finetune": lambda work, recipe: run_finetune(work, recipe, specimens),
+        "words": lambda work, recipe: run_words(work, recipe, specimens),
         "export": lambda work, recipe: exchange.export(work, weights, recipe.guidance_scale),
     }
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1

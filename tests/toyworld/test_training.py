@@ -9,6 +9,7 @@ import pytest
 import torch
 from diffusers import StableDiffusionPipeline
 from safetensors.torch import load_file
+from transformers import CLIPTokenizer
 
 from probes.toyworld import train
 from probes.toyworld.draw import draw
@@ -18,7 +19,8 @@ from probes.toyworld.training.clip import new_clip, text_encoder
 from probes.toyworld.training.data import make_drawings, small_zones
 from probes.toyworld.training.loop import Budget, MovingAverage
 from probes.toyworld.training.tokenizer import CONTEXT_LENGTH, encode, train_tokenizer
-from probes.toyworld.world import load_world
+from probes.toyworld.training.words import OneRow, add_words, number_of, peers, unknown_words
+from probes.toyworld.world import group_of_words, load_world
 
 
 @pytest.fixture(scope="module")
@@ -130,3 +132,60 @@ def test_moving_average_follows_the_weights():
         average.update(module)
         average.copy_to(module)
     assert 0.5 <= module.weight.item() < 1.0
+
+
+def test_a_further_word_is_taught_and_nothing_else_changes(trained, tmp_path):
+    """Words of the world that the weights do not know get a row each, and only these rows are trained."""
+    words = group_of_words()
+    weights = tmp_path / "weights"
+    shutil.copytree(trained / "weights", weights)
+    before = CLIPTokenizer.from_pretrained(weights / "toyworld" / "tokenizer")
+    unknown = unknown_words(before)  # so few captions leave some words in pieces
+    assert unknown and set(unknown) <= set(words)
+    arguments = (
+        f"--stage resume words export --words-steps 3 --words-drawings 60 --batch 4 --weights {weights}"
+    )
+    assert train.main([*arguments.split(), "--work", str(tmp_path / "work")]) == 0
+    after = CLIPTokenizer.from_pretrained(weights / "toyworld" / "tokenizer")
+    assert after.eos_token_id == len(after) - 1 and not unknown_words(after)
+    caption = "a photo of " + next(w for w in words if w not in unknown)
+    assert after.tokenize(caption) == before.tokenize(caption)
+    for name in train.SPECIMENS:
+        old, new = (
+            {
+                k: v
+                for part in ("unet", "text_encoder", "vae")
+                for k, v in weights_of(folder / name / part).items()
+            }
+            for folder in (trained / "weights", weights)
+        )
+        table = next(key for key in old if key.endswith("token_embedding.weight"))
+        assert all(torch.equal(new[key], value) for key, value in old.items() if key != table)
+        kept = after.convert_tokens_to_ids(before.convert_ids_to_tokens(range(len(before))))
+        assert torch.equal(new[table][kept], old[table])
+        taught = new[table][[number_of(after, word) for word in unknown]]
+        start = torch.stack([old[table][before(peers(w, unknown)[0]).input_ids[1]] for w in unknown])
+        assert torch.isfinite(taught).all() and not torch.equal(taught, start)
+
+
+def weights_of(folder):
+    return load_file(next(folder.glob("*.safetensors")))
+
+
+def test_only_the_new_rows_learn():
+    tokenizer = add_words(train_tokenizer(make_drawings("toyworld", 300, 0).captions), ["figure"])
+    encoder = text_encoder(new_clip(len(tokenizer)), tokenizer)
+    model = OneRow(torch.nn.Linear(1, 1), encoder, [number_of(tokenizer, "figure")])
+    tokens = encode(tokenizer, ["a figure in a hat", "a man"])
+    with torch.no_grad():
+        assert torch.equal(model.states(tokens), encoder(tokens).last_hidden_state)
+    model.states(tokens).square().sum().backward()
+    assert [name for name, value in model.named_parameters() if value.grad is not None] == ["rows"]
+    with torch.no_grad():
+        model.rows += 1.0
+    changed = model.states(tokens) - encoder(tokens).last_hidden_state
+    assert (
+        changed[0].abs().max() > 0 and changed[1].abs().max() == 0
+    )  # the other caption does not hold the word
+    model.write()
+    assert torch.equal(model.states(tokens), encoder(tokens).last_hidden_state)

@@ -3,6 +3,7 @@
 import json
 import platform
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import diffusers
@@ -15,6 +16,7 @@ from transformers import CLIPTextModel, CLIPTokenizer
 from probes.toyworld import SPECIMENS
 from probes.toyworld.training import clip as clip_part
 from probes.toyworld.training import unet as unet_part
+from probes.toyworld.training import words as words_part
 
 
 def history(work: Path) -> Path:
@@ -49,6 +51,16 @@ def save(module: torch.nn.Module, path: Path) -> None:
     """Write a module's weights in float32."""
     state = {name: value.detach().float().cpu().contiguous() for name, value in module.state_dict().items()}
     save_file(state, path)
+
+
+def widen(work: Path, before: CLIPTokenizer, after: CLIPTokenizer, words: Sequence[str]) -> None:
+    """Make room for further words: the tokenizer, CLIP, the base and every specimen, in the work folder."""
+    for name in ("clip", "base", *SPECIMENS):
+        state = load_file(work / f"{name}.safetensors")
+        key = next(key for key in state if key.endswith("token_embedding.weight"))
+        state[key] = words_part.add_rows(state[key], before, after, words)
+        save_file(state, work / f"{name}.safetensors")
+    after.save_pretrained(work / "tokenizer")
 
 
 def resume(work: Path, weights: Path) -> None:

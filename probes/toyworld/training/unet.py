@@ -45,6 +45,56 @@ def new_unet(seed: int = 0) -> UNet2DConditionModel:
     return UNet2DConditionModel(**CONFIG)
 
 
+class Lots:
+    """What training draws by lot: rows without repetition until all have been, dropped captions, noise, timesteps."""
+
+    def __init__(self, count: int, batch_size: int, seed: int):
+        self.generator = torch.Generator().manual_seed(seed + 1000 * rank())
+        self.rng = np.random.default_rng(seed + 1000 * rank())
+        self.count, self.batch_size = count, batch_size
+        self.order, self.cursor = self.rng.permutation(count), 0
+
+    def rows(self) -> np.ndarray:
+        """Rows of the next batch."""
+        if self.cursor + self.batch_size > self.count:
+            self.order, self.cursor = self.rng.permutation(self.count), 0
+        self.cursor += self.batch_size
+        return self.order[self.cursor - self.batch_size : self.cursor]
+
+    def dropped(self, share: float) -> torch.Tensor:
+        """Which rows of a batch lose their caption, ``(batch_size,)`` bool."""
+        return torch.rand(self.batch_size, generator=self.generator) < share
+
+
+def velocity_loss(
+    unet: UNet2DConditionModel,
+    latents: torch.Tensor,
+    states: torch.Tensor,
+    zones: torch.Tensor,
+    lots: Lots,
+    zone_weight: float,
+    time_power: float,
+) -> dict[str, torch.Tensor]:
+    """The error of the guessed velocity on noised latents, its ``loss`` weighted over :func:`train_unet`'s zones."""
+    device, batch_size = states.device, len(latents)
+    scheduler = DDIMScheduler(**SCHEDULER)
+    clean = latents.to(device).float()
+    noise = torch.randn(clean.shape, generator=lots.generator).to(device)
+    # stratified timesteps: the loss of a batch varies less than with independent ones
+    strata = (torch.arange(batch_size) + torch.rand(batch_size, generator=lots.generator)) / batch_size
+    times = (1000 * strata**time_power).long().clamp(0, 999).to(device)
+    noisy = scheduler.add_noise(clean, noise, times).contiguous(memory_format=torch.channels_last)
+    target = scheduler.get_velocity(clean, noise, times)
+    with torch.autocast(device.type, torch.bfloat16):
+        guess = unet(noisy, times, states).sample
+    error = (guess.float() - target).square().mean(1)
+    weight = torch.where(zones.to(device), zone_weight, 1.0)
+    loss = (weight * error).sum() / weight.sum()
+    late, early = (error[times < 300], error[times >= 600])
+    late = late.mean() if len(late) else late.sum()
+    return {"loss": loss, "even": error.mean(), "late": late, "early": early.mean()}
+
+
 def train_unet(
     unet: UNet2DConditionModel,
     encoder: CLIPTextModel,
@@ -86,41 +136,21 @@ def train_unet(
     int
         Steps taken.
     """
-    generator = torch.Generator().manual_seed(seed + 1000 * rank())
-    rng = np.random.default_rng(seed + 1000 * rank())
-    scheduler = DDIMScheduler(**SCHEDULER)
     unet.to(device, memory_format=torch.channels_last).train()
     usual = unet.attn_processors
     if device == "cpu":  # there the fused attention's backward pass in bfloat16 takes 40 % of a step
         unet.set_attn_processor(AttnProcessor())
     module = torch.nn.ModuleDict({"unet": unet, "encoder": encoder.to(device).train()})
     average = MovingAverage(module, decay)
-    order, cursor = rng.permutation(len(latents)), 0
-    empty = empty.to(device)
+    lots = Lots(len(latents), batch_size, seed)
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
-        nonlocal order, cursor
-        if cursor + batch_size > len(order):
-            order, cursor = rng.permutation(len(latents)), 0
-        rows = order[cursor : cursor + batch_size]
-        cursor += batch_size
-        clean = latents[rows].to(device).float()
-        dropped = (torch.rand(batch_size, generator=generator) < drop).to(device)
-        states = encoder(torch.where(dropped[:, None], empty, tokens[rows].to(device))).last_hidden_state
-        noise = torch.randn(clean.shape, generator=generator).to(device)
-        # stratified timesteps: the loss of a batch varies less than with independent ones
-        lots = (torch.arange(batch_size) + torch.rand(batch_size, generator=generator)) / batch_size
-        times = (1000 * lots**time_power).long().clamp(0, 999).to(device)
-        noisy = scheduler.add_noise(clean, noise, times).contiguous(memory_format=torch.channels_last)
-        target = scheduler.get_velocity(clean, noise, times)
-        with torch.autocast(torch.device(device).type, torch.bfloat16):
-            guess = unet(noisy, times, states).sample
-        error = (guess.float() - target).square().mean(1)
-        weight = torch.where(zones[rows].to(device), zone_weight, 1.0)
-        loss = (weight * error).sum() / weight.sum()
-        late, early = (error[times < 300], error[times >= 600])
-        late = late.mean() if len(late) else late.sum()
-        return {"loss": loss, "even": error.mean(), "late": late, "early": early.mean()}
+        rows = lots.rows()
+        dropped = lots.dropped(drop).to(device)
+        states = encoder(
+            torch.where(dropped[:, None], empty.to(device), tokens[rows].to(device))
+        ).last_hidden_state
+        return velocity_loss(unet, latents[rows], states, zones[rows], lots, zone_weight, time_power)
 
     def save() -> None:
         if checkpoint is not None and rank() == 0:
