@@ -105,7 +105,7 @@ def test_the_command_line_writes_the_table_and_says_what_changes(tmp_path, capsy
 def test_bad_input_is_one_line(tmp_path, run, capsys):
     for arguments, text in (
         ([str(tmp_path)], "expected a run directory"),
-        ([str(run.path), "--sigmas", "2"], "--sigmas: expected numbers from 0 to 1, got 2"),
+        ([str(run.path), "--sigmas", "2"], "--sigmas: expected a number from 0 to 1, got '2'"),
     ):
         assert main(arguments) == 2
         error = capsys.readouterr().err
