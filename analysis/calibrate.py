@@ -21,12 +21,14 @@ from PIL import Image
 from analysis import calibrate_scores
 from analysis.controls import word_test
 from analysis.loaded import load_run
-from analysis.naming import headline_metrics, indicators
+from analysis.naming import contrasts, headline_metrics, indicators
 from analysis.pairs import definition, pair_name
 from analysis.statistics import sign_flip_test
+from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.store import Run
+from probes.toyworld import SPECIMENS
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.scene import parse
 from probes.toyworld.truth import planted
@@ -275,33 +277,60 @@ lie in ("none").
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m analysis.calibrate", description=__doc__.split("\n\n")[0]
-    )
-    parser.add_argument("runs", nargs="+", type=Path, help="run directories, one a specimen")
-    parser.add_argument(
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(prog="python -m analysis.calibrate", description=__doc__.split("\n\n")[0])
+    main.add_argument("runs", nargs="+", type=Path, help="run directories, one a specimen")
+    main.add_argument(
         "--scores", nargs="+", action="append", type=Path, default=[], metavar=("RUN", "SAMPLE"),
         help="a run, and a file of probes.toyworld.independent to hold its bias scores against; or a run alone, to say "
         "in how many objects its words differ",
     )  # fmt: skip
-    parser.add_argument("--out", type=Path, default=Path("docs/calibration.md"), help="page to write")
-    options = parser.parse_args(argv)
-    for given in options.scores:
-        if len(given) > 2:
-            parser.error(
-                f"--scores: expected a run and at most one sample, got {len(given)} paths: give it again"
+    main.add_argument("--out", type=Path, default=Path("docs/calibration.md"), help="page to write")
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    for paths in options.scores:
+        if len(paths) > 2:
+            raise UserError(
+                f"--scores: expected a run and at most one sample, got {len(paths)} paths: give it again"
             )
-    try:
-        scores = [calibrate_scores.paired(Run.open(run), *sample) for run, *sample in options.scores]
-        text = page([Run.open(path) for path in options.runs], scores)
-        write_bytes(options.out, text.encode())
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
+    command_line.writable(options.out)
+    runs = [specimen_run(path) for path in options.runs]
+    scores = [calibrate_scores.paired(specimen_run(run), *sample) for run, *sample in options.scores]
+    write_bytes(options.out, page(runs, scores).encode())
     print(options.out)
-    return 0
+
+
+def specimen_run(path: Path) -> Run:
+    """Open a measured run of a specimen, whose images the checker can read.
+
+    Raises
+    ------
+    UserError
+        If the run is another model's, lacks the indicators of the toy world, or is not measured.
+    """
+    run = Run.open(path)
+    if run.config["model"] not in SPECIMENS:
+        raise UserError(
+            f"{path}: expected a run of a specimen ({', '.join(SPECIMENS)}), got one of {run.config['model']}: "
+            "name another run"
+        )
+    missing = [name for name in GROUPS if name not in run.config["indicators"]]
+    if missing or ("masculine", "feminine") not in contrasts(run.config):
+        lacking = f"the indicator {missing[0]}" if missing else "the contrast [masculine, feminine]"
+        raise UserError(
+            f"{path}: expected a run of docs/calibration.yaml, got one without {lacking}: name another run"
+        )
+    run.table("gap")
+    return run
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from analysis.figures import files
 from analysis.figures.forest import draw_forest
 from analysis.naming import contrasts, headline_metrics
 from analysis.wording import interval, number, p_value
+from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.store import Run
@@ -74,42 +75,39 @@ def write(runs: Sequence[Run], out: Path, *, every: bool = False, **options) -> 
     return differences
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
         prog="python -m analysis.compare",
         description="Hold two or more runs on the same prompts against each other, paired by prompt.",
     )
-    parser.add_argument(
-        "runs",
-        nargs="+",
-        type=Path,
-        help="measured run directories; the first is what the others are held against",
-    )
-    parser.add_argument("--out", type=Path, default=Path("comparison"), help="folder to write to")
-    parser.add_argument("--every", action="store_true", help="every site and step, not only the headline")
-    parser.add_argument("--level", type=float, default=0.95, help="of the intervals")
-    parser.add_argument("--resamples", type=int, default=2000)
-    parser.add_argument("--permutations", type=int, default=10000)
-    parser.add_argument("--seed", type=int, default=0, help="of resamples and sign flips")
-    options = vars(parser.parse_args(argv))
+    add = main.add_argument
+    add("runs", nargs="+", type=Path, help="measured run directories; the others are held against the first")
+    add("--out", type=Path, default=Path("comparison"), help="folder to write to")
+    add("--every", action="store_true", help="every site and step, not only the headline")
+    add("--level", type=command_line.probability, default=0.95, help="of the intervals")
+    add("--resamples", type=command_line.count, default=2000)
+    add("--permutations", type=command_line.count, default=10000)
+    add("--seed", type=command_line.seed, default=0, help="of resamples and sign flips")
+    return main
+
+
+def work(arguments: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    options = vars(arguments)
     paths, out = options.pop("runs"), options.pop("out")
-    try:
-        if len(paths) < 2:
-            raise UserError(f"runs: expected two or more run directories, got {len(paths)}: name another")
-        if not 0 < options["level"] < 1:
-            raise UserError(f"--level: expected a number between 0 and 1, got {options['level']:g}: give one")
-        for name in ("resamples", "permutations"):
-            if options[name] < 1:
-                raise UserError(f"--{name}: expected at least 1, got {options[name]}: raise it")
-        runs = [Run.open(path) for path in paths]
-        differences = write(runs, out, **options)
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
+    if len(paths) < 2:
+        raise UserError(f"runs: expected two or more run directories, got {len(paths)}: name another")
+    command_line.writable(out, folder=True)
+    runs = [Run.open(path) for path in paths]
+    differences = write(runs, out, **options)
     print(summary(differences, runs[0].config["measure"]["text_readout"]))
     print(f"tables and figures: {out}")
-    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from analysis.human_sheet import render_sheet
 from analysis.naming import contrasts, indicators
 from analysis.object_measure import looked_at
 from analysis.wording import counted, interval, number
+from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.store import Run
@@ -93,15 +94,20 @@ def summary(table: pd.DataFrame) -> str:
 
 def parser() -> argparse.ArgumentParser:
     """The options."""
-    main = argparse.ArgumentParser(prog="python -m analysis.objects", description=__doc__.split("\n\n")[0])
+    main = command_line.Parser(prog="python -m analysis.objects", description=__doc__.split("\n\n")[0])
     which = main.add_subparsers(dest="command", required=True)
     draw = which.add_parser("sample", help="write a labelling sheet")
     draw.add_argument("run", type=Path, help="folder of a measured run")
-    draw.add_argument("--images", type=int, default=100, help="at most so many, whole triplets (default 100)")
     draw.add_argument(
-        "--objects", type=int, default=8, help="objects to ask for beside the nouns of the prompt (default 8)"
+        "--images", type=command_line.count, default=100, help="at most so many, whole triplets (default 100)"
     )
-    draw.add_argument("--seed", type=int, default=0, help="of the choice (default 0)")
+    draw.add_argument(
+        "--objects",
+        type=command_line.whole(0, 1000),
+        default=8,
+        help="objects to ask for beside the nouns of the prompt (default 8)",
+    )
+    draw.add_argument("--seed", type=command_line.seed, default=0, help="of the choice (default 0)")
     draw.add_argument("--out", type=Path, required=True, help="folder for sheet.html")
     read = which.add_parser("agreement", help="read labels back")
     read.add_argument("run", type=Path, help="folder of the run that the sheet was made from")
@@ -109,23 +115,24 @@ def parser() -> argparse.ArgumentParser:
     return main
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    options = parser().parse_args(argv)
-    try:
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    if options.command == "sample":
+        command_line.writable(options.out, folder=True)
         run = Run.open(options.run)
-        if options.command == "sample":
-            print(sample(run, options.out, images=options.images, extra=options.objects, seed=options.seed))
-        else:
-            table = check(run, options.labels)
-            print(summary(table))
-            if AGREED in set(table["annotator"]):
-                print(f"“{AGREED}”: only what every annotator answered, and all alike")
-            print(f"wrote {run.path / 'tables' / 'human_check.csv'}; `--stage report` puts it on the page")
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+        print(sample(run, options.out, images=options.images, extra=options.objects, seed=options.seed))
+        return
+    run = Run.open(options.run)
+    table = check(run, options.labels)
+    print(summary(table))
+    if AGREED in set(table["annotator"]):
+        print(f"“{AGREED}”: only what every annotator answered, and all alike")
+    print(f"wrote {run.path / 'tables' / 'human_check.csv'}; `--stage report` puts it on the page")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
 
 
 if __name__ == "__main__":

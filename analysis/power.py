@@ -20,6 +20,7 @@ from scipy import special, stats
 
 from analysis.object_tests import paired_presence_test
 from analysis.simulation import ObjectWorld, draw_table
+from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
 
@@ -29,8 +30,9 @@ PRESENCE_COLUMNS = (
 )
 LARGEST = 10_000_000
 NO_GAP = "no difference: no number of prompts shows it"
-TOO_MANY = "more prompts than can be simulated"
+TOO_MANY = "more prompts or images than can be simulated"
 SIMULATED = 20_000  # most prompts of a simulated presence
+SIMULATED_IMAGES = 4_000_000  # of both words, all drawn at once
 
 
 def gap_power(d_z: float, n_prompts: int, *, alpha: float = 0.05) -> float:
@@ -145,7 +147,7 @@ def presence_power(
     rng = np.random.default_rng([seed, world.n_prompts, world.n_seeds])
     rejected, done = 0, 0
     while done < simulations:
-        block = min(simulations - done, max(1, 4_000_000 // (world.n_prompts * world.n_seeds * 2)))
+        block = min(simulations - done, max(1, SIMULATED_IMAGES // (world.n_prompts * world.n_seeds * 2)))
         shift = (1.0, (frequency + difference) / frequency)
         table = draw_table(world, block, rng, shift=shift)
         rejected += int((paired_presence_test(table, "feminine", "masculine").p_value <= alpha).sum())
@@ -201,7 +203,7 @@ def prompts_for_presence(
     spread = presence_spread(frequency, difference, world(2))
     quantiles = stats.norm.isf(alpha / 2) + stats.norm.ppf(power)
     n_prompts = max(2, ceil((quantiles * spread / difference) ** 2))
-    while n_prompts <= SIMULATED:
+    while n_prompts <= min(SIMULATED, SIMULATED_IMAGES // (2 * seeds)):
         reached = presence_power(
             frequency, difference, world(n_prompts), alpha=alpha, simulations=simulations, seed=seed
         )
@@ -233,83 +235,69 @@ def power_table(options: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFrame
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
         prog="python -m analysis.power",
         description="How many prompts and seeds a difference of a given size needs.",
     )
-    add = parser.add_argument
-    add("--gap", type=float, nargs="+", default=[0.2, 0.5, 1.0], help="mean gaps, in the units of the sd")
-    add("--sd-prompt", type=float, default=1.0, help="standard deviation of the gap between prompts")
-    add("--sd-seed", type=float, default=1.0, help="standard deviation between seeds of a prompt")
-    add("--frequency", type=float, default=0.2, help="part of one word's images that have the object")
+    add, number, probability = main.add_argument, command_line.number, command_line.probability
+    add("--gap", type=number(), nargs="+", default=[0.2, 0.5, 1.0], help="mean gaps, in the units of the sd")
+    add("--sd-prompt", type=number(0), default=1.0, help="standard deviation of the gap between prompts")
+    add("--sd-seed", type=number(0), default=1.0, help="standard deviation between seeds of a prompt")
+    add("--frequency", type=probability, default=0.2, help="share of one word's images that have the object")
     add(
-        "--difference", type=float, nargs="+", default=[0.05, 0.1, 0.2], help="how much more the other's have"
+        "--difference",
+        type=number(-1, 1, ends=False),
+        nargs="+",
+        default=[0.05, 0.1, 0.2],
+        help="how much more the other's have",
     )
     add(
         "--noise",
-        type=float,
+        type=number(0, 0.6),
         default=0.2,
-        help="part of the variance that the words of a triplet share by noise",
+        help="share of the variance that the words of a triplet share by noise; prompts share the rest",
     )
-    add("--seeds", type=int, nargs="+", default=[1, 2, 4], help="seeds of each prompt")
-    add("--power", type=float, default=0.8, help="probability to find the difference")
-    add("--alpha", type=float, default=0.05)
-    add("--family", type=int, default=1, help="tests adjusted together: alpha is divided by it")
-    add("--simulations", type=int, default=2000, help="of the presence of an object")
-    add("--seed", type=int, default=0, help="of the simulation")
+    add("--seeds", type=command_line.whole(1, 10_000), nargs="+", default=[1, 2, 4], help="seeds of a prompt")
+    add("--power", type=probability, default=0.8, help="probability to find the difference")
+    add("--alpha", type=probability, default=0.05)
+    add("--family", type=command_line.count, default=1, help="tests adjusted together, which divide alpha")
+    add("--simulations", type=command_line.count, default=2000, help="of the presence of an object")
+    add("--seed", type=command_line.seed, default=0, help="of the simulation")
     add("--out", type=Path, help="CSV to write, both tables one below the other")
-    options = parser.parse_args(argv)
-    try:
-        _check(options)
-        gaps, objects = power_table(options)
-        if options.out:
-            both = pd.concat([gaps.assign(quantity="gap"), objects.assign(quantity="presence")])
-            write_bytes(options.out, _csv(both).encode())
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(f"A gap, power {options.power:g} at alpha {options.alpha:g} over {options.family} tests:")
-    print(gaps.to_string(index=False, float_format="{:.3g}".format))
-    print("\nPresence of an object, exact paired test:")
-    print(objects.to_string(index=False, float_format="{:.3g}".format))
-    return 0
+    return main
 
 
-def _csv(table: pd.DataFrame) -> str:
-    text = StringIO()
-    table[["quantity", *table.columns.drop("quantity")]].to_csv(text, index=False)
-    return text.getvalue()
-
-
-def _check(options: argparse.Namespace) -> None:
-    """Refuse what no number of prompts answers."""
-    for name in ("power", "alpha", "frequency"):
-        value = getattr(options, name)
-        if not 0 < value < 1:
-            raise UserError(f"--{name}: expected a number between 0 and 1, got {value:g}: give one")
-    for name, least in (("seeds", 1), ("family", 1), ("simulations", 1)):
-        if np.min(getattr(options, name)) < least:
-            raise UserError(
-                f"--{name}: expected at least {least}, got {np.min(getattr(options, name))}: raise it"
-            )
-    for name in ("sd_prompt", "sd_seed"):
-        if getattr(options, name) < 0:
-            flag = name.replace("_", "-")
-            raise UserError(
-                f"--{flag}: expected at least 0, got {getattr(options, name):g}: give a standard deviation"
-            )
-    if not 0 <= options.noise <= 0.6:
-        raise UserError(
-            f"--noise: expected a number from 0 to 0.6, got {options.noise:g}: prompts share the rest"
-        )
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
     for difference in options.difference:
         if not 0 < options.frequency + difference < 1:
             raise UserError(
                 f"--difference: expected frequency + difference between 0 and 1, got "
                 f"{options.frequency + difference:g}: lower it"
             )
+    if options.out:
+        command_line.writable(options.out)
+    gaps, objects = power_table(options)
+    if options.out:
+        both = pd.concat([gaps.assign(quantity="gap"), objects.assign(quantity="presence")])
+        write_bytes(options.out, _csv(both).encode())
+    print(f"A gap, power {options.power:g} at alpha {options.alpha:g} over {options.family} tests:")
+    print(gaps.to_string(index=False, float_format="{:.3g}".format))
+    print("\nPresence of an object, exact paired test:")
+    print(objects.to_string(index=False, float_format="{:.3g}".format))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
+
+
+def _csv(table: pd.DataFrame) -> str:
+    text = StringIO()
+    table[["quantity", *table.columns.drop("quantity")]].to_csv(text, index=False)
+    return text.getvalue()
 
 
 if __name__ == "__main__":

@@ -11,33 +11,39 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analysis.reproduction.page import PAPERS, page
-from probes.errors import UserError
+from probes import command_line
 from probes.parts import write_bytes
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
         prog="python -m analysis.reproduce",
         description="Recompute what three papers print, from their own tables, and show paper beside recomputed.",
     )
-    parser.add_argument("--only", choices=tuple(PAPERS), help="one paper instead of all three")
-    parser.add_argument(
+    main.add_argument("--only", choices=tuple(PAPERS), help="one paper instead of all three")
+    main.add_argument(
         "--out", type=Path, help="page to write, such as docs/reproduction.md; printed if not given"
     )
-    parser.add_argument(
-        "--data", type=Path, help="folder of the reference tables instead of the package's own"
+    main.add_argument(
+        "--data", type=command_line.folder, help="folder of the reference tables instead of the package's own"
     )
-    options = parser.parse_args(argv)
-    try:
-        text = page([options.only] if options.only else tuple(PAPERS), options.data)
-        if options.out:
-            write_bytes(options.out, text.encode())
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    if options.out:
+        command_line.writable(options.out)
+    text = page([options.only] if options.only else tuple(PAPERS), options.data)
+    if options.out:
+        write_bytes(options.out, text.encode())
     print(options.out or text, end="\n" if options.out else "")
-    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from analysis.disparity import gap
 from analysis.naming import contrasts, headline_metrics, indicators
 from analysis.object_sensitivity import LEAST_SCORES, SIGMAS, SIGMAS_HUMAN, THETAS, object_settings
 from analysis.wording import interval, number, p_value
+from probes import command_line
 from probes.errors import UserError
 from probes.store import Run
 
@@ -56,8 +57,13 @@ def sensitivity(run: Run, **ranges: Sequence[float]) -> pd.DataFrame:
     Raises
     ------
     UserError
-        If the run is not measured.
+        If the run is not measured, or nothing of it is held against anything else.
     """
+    if not contrasts(run.config):
+        raise UserError(
+            f"{run.path}: expected a contrast whose findings can change, got `contrasts: []`: "
+            "name two indicators under `contrasts` and measure again"
+        )
     rows = [*_gap_settings(run)]
     if run.parts("objects"):
         rows += object_settings(run, **ranges)
@@ -161,36 +167,37 @@ def summary(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
         prog="python -m analysis.sensitivity",
         description="Move every choice of a run over a range, and say which findings change.",
     )
-    parser.add_argument("run", type=Path, help="a measured run directory")
+    main.add_argument("run", type=Path, help="a measured run directory")
     for flag, values, what in (
         ("--thetas", THETAS, "thresholds of the word masks"),
         ("--sigmas", SIGMAS, "coverage from which a word guides an object"),
         ("--sigmas-human", SIGMAS_HUMAN, "the same where both refer to humans"),
         ("--least-scores", LEAST_SCORES, "detector scores below which an object is left out"),
     ):
-        parser.add_argument(flag, type=float, nargs="+", default=values, help=f"{what} (default: {values})")
-    options = vars(parser.parse_args(argv))
-    try:
-        for name in ("thetas", "sigmas", "sigmas_human", "least_scores"):
-            for value in options[name]:
-                if not 0 <= value <= 1:
-                    flag = name.replace("_", "-")
-                    raise UserError(f"--{flag}: expected numbers from 0 to 1, got {value:g}: change it")
-        run = Run.open(options.pop("run"))
-        table = sensitivity(run, **options)
-        run.write_table("sensitivity", table)
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
+        text = f"{what} (default: {values})"
+        main.add_argument(flag, type=command_line.share, nargs="+", default=values, help=text)
+    return main
+
+
+def work(arguments: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    options = vars(arguments)
+    run = Run.open(options.pop("run"))
+    table = sensitivity(run, **options)
+    run.write_table("sensitivity", table)
     print(summary(table))
     print(f"table: {run.path / 'tables' / 'sensitivity.csv'}")
-    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
 
 
 if __name__ == "__main__":

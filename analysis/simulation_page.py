@@ -27,6 +27,8 @@ from analysis.simulation import (
     object_rejections,
 )
 from analysis.simulation_words import LEANING, WORD_WORLDS, word_rejections
+from probes import command_line
+from probes.errors import UserError
 from probes.parts import write_bytes
 
 REJECTION = (0.035, 0.065)
@@ -210,6 +212,22 @@ def scale(result: dict) -> str:
     return "".join(lines)
 
 
+def _measured(path: Path) -> dict:
+    """Read the figures of `tests.benchmarks.statistics_scale`."""
+    remedy = "make it by python -m tests.benchmarks.statistics_scale"
+    try:
+        result = json.loads(path.read_text("utf-8"))
+        scale(result)
+    except OSError as error:
+        raise UserError(f"--scale: {path}: cannot be read ({error.strerror}): {remedy}") from None
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise UserError(
+            f"--scale: {path}: expected the figures of a measurement, got another file "
+            f"({type(error).__name__}): {remedy}"
+        ) from None
+    return result
+
+
 def page(
     *,
     columns: int = 4000,
@@ -220,6 +238,7 @@ def page(
     scale_file: Path | None = None,
 ) -> str:
     """The page in Markdown."""
+    measured = scale(_measured(scale_file)) if scale_file else None  # a fault is said before the simulations
     rejected = object_rejections(objects=columns, tables=tables, seed=seed)
     gaps = gap_rejections(simulations=columns, families=families, seed=seed)
     covered = gap_coverage(simulations=columns // 2, resamples=resamples, seed=seed)
@@ -253,8 +272,8 @@ def page(
     both += (("Rejections, words", words, REJECTION), ("Coverage, gaps", covered, COVERAGE))
     both += (("Coverage, objects", objects, COVERAGE),)
     parts.append(missing(both))
-    if scale_file:
-        parts.append(scale(json.loads(scale_file.read_text("utf-8"))))
+    if measured:
+        parts.append(measured)
     return "\n".join(parts)
 
 
@@ -263,28 +282,38 @@ def _world(world: ObjectWorld) -> str:
     return f"| {world.name} | {parts} | {world.frequency} | {world.repeats} |"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
         prog="python -m analysis.simulation_page",
         description="Simulate how often tests reject and intervals cover, and write the page.",
     )
-    parser.add_argument("--columns", type=int, default=4000, help="simulations of a test or interval")
-    parser.add_argument("--tables", type=int, default=800, help="simulations of a test of a whole table")
-    parser.add_argument(
-        "--families", type=int, default=600, help="simulations of an adjustment over a family"
-    )
-    parser.add_argument("--resamples", type=int, default=1000, help="of each bootstrap")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--scale", type=Path, dest="scale_file", help="statistics_scale.json")
-    parser.add_argument("--out", type=Path, help="page to write; printed if not given")
-    options = vars(parser.parse_args(argv))
+    add, whole = main.add_argument, command_line.whole
+    add("--columns", type=whole(2, 1_000_000), default=4000, help="simulations of a test or interval")
+    add("--tables", type=command_line.count, default=800, help="simulations of a test of a whole table")
+    add("--families", type=command_line.count, default=600, help="simulations of an adjustment over a family")
+    add("--resamples", type=command_line.count, default=1000, help="of each bootstrap")
+    add("--seed", type=command_line.seed, default=0)
+    add("--scale", type=command_line.file, dest="scale_file", help="statistics_scale.json")
+    add("--out", type=Path, help="page to write; printed if not given")
+    return main
+
+
+def work(arguments: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    options = vars(arguments)
     out = options.pop("out")
+    if out:
+        command_line.writable(out)
     text = page(**options)
     if out:
         write_bytes(out, text.encode())
     print(out or text, end="\n" if out else "")
-    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
 
 
 if __name__ == "__main__":

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
-from probes import rundir
+from probes import command_line, rundir
 from probes.config import Config, build_config, load_config
 from probes.errors import UserError
-from probes.parts import FULL, disk_error
 from probes.store import Run
 from probes.yaml_source import YamlSource, read_yaml
 
@@ -25,19 +23,13 @@ EXAMPLES = """examples:
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:
-        raise UserError(f"command line: {message}: see --help")
-
-
 def parser() -> argparse.ArgumentParser:
     """The command line's options; each says which field of ``triplets.yaml`` it stands over."""
-    main = _Parser(
+    main = command_line.Parser(
         prog="python -m probes.run",
         description="Draw triplets of images and say where inside the model they part.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     main.add_argument("config", help="triplets.yaml, or the folder of a run to take a stage up again")
 
@@ -215,31 +207,8 @@ def _say(text: str, arguments: argparse.Namespace) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0, 2 for what the user can mend, or 130 when interrupted."""
-    try:
-        run(parser().parse_args(argv))
-        sys.stdout.flush()
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\ninterrupted: run the same command again to go on, finished parts are kept", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        print(disk_error(Path(error.filename or "."), error), file=sys.stderr)
-        return 2
-    except ValueError as error:
-        from hooks.errors import HookError
-
-        if not isinstance(error, HookError):
-            raise
-        print(" ".join(str(error).split()), file=sys.stderr)
-        return 2
-    return 0
+    kept = "run the same command again to go on, finished parts are kept"
+    return command_line.run(run, parser(), argv, interrupted=kept)
 
 
 if __name__ == "__main__":

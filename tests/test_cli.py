@@ -21,6 +21,7 @@ from tests.probes.conftest import flipped, stored
 from tests.tiny import tiny_pipeline
 
 ROOT = Path(__file__).parent.parent
+PATIENCE = 1800  # seconds until a command counts as hanging, also on a machine that is busy otherwise
 YAML = """\
 name: small
 model: {model}
@@ -67,7 +68,7 @@ def start(*arguments, **options):
 
 def run(*arguments, **options):
     process = start(*arguments, **options)
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=PATIENCE)
     return process.returncode, out, err
 
 
@@ -162,7 +163,7 @@ def test_interrupted_with_control_c(whole, yaml_file, tmp_path):
         time.sleep(0.02)
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert (
         err.strip().splitlines()[-1]
@@ -192,7 +193,7 @@ def test_measure_again_from_the_run_directory_alone(copy):
         "print('torch' in sys.modules); sys.exit(status)"
     )
     command = [sys.executable, "-c", code, str(copy), "--stage", "measure"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "False"
     assert (copy / "tables" / "gap.csv").read_bytes() == before

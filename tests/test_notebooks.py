@@ -22,6 +22,6 @@ def test_notebook_runs_and_defines_nothing(path):
             source = "\n".join(line for line in cell.source.splitlines() if not line.startswith("%"))
             kinds = {type(node) for node in ast.walk(ast.parse(source))}
             assert not kinds & {ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef}
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": path.parents[1]}}).execute()
+    NotebookClient(notebook, timeout=3600, resources={"metadata": {"path": path.parents[1]}}).execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert any("image/png" in output.get("data", {}) for output in shown)

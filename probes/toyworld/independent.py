@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from probes import command_line
 from probes.parts import write_bytes
 from probes.toyworld.captions import article, random_caption
 from probes.toyworld.checker import THINGS, read_images
@@ -77,15 +78,20 @@ def independent_sample(pipeline, world: World, images: int, **sampling) -> pd.Da
     return pd.concat([table, seen[list(THINGS)].reset_index(drop=True)], axis=1)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
         prog="python -m probes.toyworld.independent", description=__doc__.split("\n\n")[0]
     )
-    add_arguments(parser, steps=10)
-    parser.add_argument("--images", type=int, default=2000, help="of each indicator")
-    parser.add_argument("--out", type=Path, required=True, help="Parquet file to write")
-    options = parser.parse_args(argv)
+    add_arguments(main, steps=10)
+    main.add_argument("--images", type=command_line.count, default=2000, help="of each indicator")
+    main.add_argument("--out", type=Path, required=True, help="Parquet file to write")
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    command_line.writable(options.out)
     pipeline, sampling = load(options)
     table = independent_sample(pipeline, load_world(options.specimen), options.images, **sampling)
     table.attrs = {"specimen": options.specimen, **sampling}
@@ -93,7 +99,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     table.to_parquet(file, index=False)
     write_bytes(options.out, file.getvalue())
     print(options.out)
-    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ near the frequency of what is not named comes to what was planted.
 """
 
 import argparse
+import io
 import json
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,10 @@ from diffusers import StableDiffusionPipeline
 from PIL import Image
 from tqdm import tqdm
 
+from probes import command_line
+from probes.errors import UserError
+from probes.models import pick_device
+from probes.parts import write_bytes
 from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.captions import article, random_caption
 from probes.toyworld.checker import THINGS, read_images
@@ -161,13 +166,31 @@ def sheets(pipeline, world: World, *, seed: int = 300_000, **sampling) -> Image.
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, steps: int) -> None:
-    """What says which specimen is to draw, and how."""
-    parser.add_argument("specimen", choices=SPECIMENS)
-    parser.add_argument("--weights", type=Path, default=WEIGHTS, help="folder that holds the specimens")
-    parser.add_argument("--steps", type=int, default=steps)
-    parser.add_argument("--guidance-scale", type=float, default=None, help="as a rule the specimen's own")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--device", default="cpu")
+    """Add what says which specimen is to draw, and how."""
+    add = parser.add_argument
+    add("specimen", choices=SPECIMENS)
+    add("--weights", type=command_line.folder, default=WEIGHTS, help="folder that holds the specimens")
+    add("--steps", type=command_line.whole(1, 1000), default=steps)
+    add("--guidance-scale", type=command_line.number(0), help="as a rule the specimen's own")
+    add("--threads", type=command_line.threads, default=1)
+    add("--device", default="cpu")
+
+
+def specimen_folder(weights: Path, specimen: str) -> Path:
+    """Return the folder of a specimen.
+
+    Raises
+    ------
+    UserError
+        If it is not there, or not whole.
+    """
+    for name in ("model_index.json", "triptych.json"):
+        if not (weights / specimen / name).is_file():
+            raise UserError(
+                f"--weights: expected a folder with the specimen {specimen}, found no {weights / specimen / name}: "
+                "leave --weights out, or train it with python -m probes.toyworld.train"
+            )
+    return weights / specimen
 
 
 def specimen_pipeline(folder: Path, device: str = "cpu") -> tuple[StableDiffusionPipeline, float]:
@@ -178,30 +201,40 @@ def specimen_pipeline(folder: Path, device: str = "cpu") -> tuple[StableDiffusio
 
 def load(options: argparse.Namespace) -> tuple[StableDiffusionPipeline, dict[str, float]]:
     """The pipeline that `add_arguments` asked for, and what `sample` is to be told."""
+    folder, device = specimen_folder(options.weights, options.specimen), pick_device(options.device)
     torch.set_num_threads(options.threads)
-    pipeline, scale = specimen_pipeline(options.weights / options.specimen, options.device)
+    pipeline, scale = specimen_pipeline(folder, str(device))
     if options.guidance_scale is not None:
         scale = options.guidance_scale
     return pipeline, {"steps": options.steps, "guidance_scale": scale}
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m probes.toyworld.measure", description=__doc__.split("\n\n")[0]
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(prog="python -m probes.toyworld.measure", description=__doc__.split("\n\n")[0])
+    add_arguments(main, steps=30)
+    main.add_argument("--seeds", type=command_line.count, default=64, help="images a noun")
+    main.add_argument(
+        "--images",
+        type=command_line.whole(2, 1_000_000),
+        default=512,
+        help="images a group of words, for frequencies",
     )
-    add_arguments(parser, steps=30)
-    parser.add_argument("--seeds", type=int, default=64, help="images a noun")
-    parser.add_argument("--images", type=int, default=512, help="images a group of words, for frequencies")
-    parser.add_argument(
-        "--sheet", type=Path, help="where to put a picture of 64 renderings and 64 generated images"
-    )
-    parser.add_argument("--out", type=Path, help="where to write the figures as JSON")
-    options = parser.parse_args(argv)
+    main.add_argument("--sheet", type=Path, help="PNG to write, 64 renderings and 64 generated images")
+    main.add_argument("--out", type=Path, help="where to write the figures as JSON")
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    for path in filter(None, (options.sheet, options.out)):
+        command_line.writable(path)
     pipeline, sampling = load(options)
     world = load_world(options.specimen)
     if options.sheet:
-        sheets(pipeline, world, **sampling).save(options.sheet, optimize=True)
+        image = io.BytesIO()
+        sheets(pipeline, world, **sampling).save(image, format="png", optimize=True)
+        write_bytes(options.sheet, image.getvalue())
     accuracy = checker_accuracy(world, 2000)
     nouns = nouns_drawn(pipeline, world, seeds=options.seeds, **sampling)
     cells = frequencies(pipeline, world, images=options.images, **sampling)
@@ -224,8 +257,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(cells.assign(difference=cells["drawn"] - cells["planted"]).round(3).to_string(index=False))
     print({name: value for name, value in figures.items() if name not in ("nouns", "cells")})
     if options.out:
-        options.out.write_text(json.dumps(figures, indent=1) + "\n")
-    return 0
+        write_bytes(options.out, (json.dumps(figures, indent=1) + "\n").encode())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 """The page on the specimens, from what was measured: ``python -m probes.toyworld.page > docs/toyworld.md``."""
 
 import json
+import sys
+from collections.abc import Sequence
 
+from probes import command_line
 from probes.toyworld import SPECIMENS, WEIGHTS
 
 HEAD = """# Toyworld: specimens with a known answer
@@ -99,5 +102,14 @@ def quality_page() -> str:
     return "\n".join(parts) + "\n"
 
 
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    parser = command_line.Parser(
+        prog="python -m probes.toyworld.page",
+        description="Print the page on how well the specimens were taught.",
+    )
+    return command_line.run(lambda _: print(quality_page(), end=""), parser, argv)
+
+
 if __name__ == "__main__":
-    print(quality_page(), end="")
+    sys.exit(main())

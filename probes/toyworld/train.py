@@ -35,7 +35,9 @@ from diffusers import AutoencoderKL, UNet2DConditionModel
 from torch import distributed
 from transformers import CLIPTextModel, CLIPTokenizer
 
+from probes import command_line
 from probes.errors import UserError
+from probes.models import pick_device
 from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.training import clip as clip_part
 from probes.toyworld.training import exchange
@@ -44,6 +46,7 @@ from probes.toyworld.training import vae as vae_part
 from probes.toyworld.training import words as words_part
 from probes.toyworld.training.data import Drawings, make_drawings
 from probes.toyworld.training.loop import Budget, Log, rank
+from probes.toyworld.training.needs import check_stages
 from probes.toyworld.training.tokenizer import encode, save_tokenizer, train_tokenizer
 from probes.toyworld.world import group_of_words, load_world
 
@@ -329,27 +332,56 @@ def _items(text: str) -> list[str]:
     return [item for item in text.split(",") if item]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
+def _repeats(text: str) -> str:
+    for item in _items(text):
+        noun, _, times = item.partition("=")
+        try:
+            command_line.count(times)
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentTypeError(f"{noun!r}: {error}, as in lamp=4,box=4") from None
+    return text
+
+
+_KINDS = {"seed": command_line.seed, "threads": command_line.threads, "often": _repeats}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options: an option a field of `Recipe`."""
+    main = command_line.Parser(
         prog="python -m probes.toyworld.train",
         description=__doc__.split("\n\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         epilog="on a GPU: python -m probes.toyworld.train --device cuda --threads 8; on two cores without one: "
         "torchrun --nproc-per-node 2 -m probes.toyworld.train --batch 16 --vae-batch 8 (batches are per process)",
     )
-    parser.add_argument("--work", type=Path, default=Path("training"), help="folder of intermediate results")
-    parser.add_argument(
+    main.add_argument("--work", type=Path, default=Path("training"), help="folder of intermediate results")
+    main.add_argument(
         "--stage", nargs="+", choices=STAGES + EXTRA_STAGES, default=list(STAGES), help="stages to run"
     )
-    parser.add_argument("--specimen", nargs="+", choices=SPECIMENS, default=list(SPECIMENS))
-    parser.add_argument("--weights", type=Path, default=WEIGHTS, help="where export writes and resume reads")
+    main.add_argument("--specimen", nargs="+", choices=SPECIMENS, default=list(SPECIMENS))
+    main.add_argument("--weights", type=Path, default=WEIGHTS, help="where export writes and resume reads")
+    of_type = {int: command_line.whole(1, 10**9), float: command_line.number(0), str: str}
     for field in dataclasses.fields(Recipe):
-        parser.add_argument(f"--{field.name.replace('_', '-')}", type=field.type, default=field.default)
-    options = vars(parser.parse_args(argv))
-    work, stages, specimens = options.pop("work"), options.pop("stage"), options.pop("specimen")
+        kind = _KINDS.get(field.name, of_type[field.type])
+        choices = ("base", "own") if field.name == "finetune_from" else None
+        main.add_argument(
+            f"--{field.name.replace('_', '-')}", type=kind, default=field.default, choices=choices
+        )
+    return main
+
+
+def work(arguments: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    options = vars(arguments)
+    work, chosen, specimens = options.pop("work"), options.pop("stage"), options.pop("specimen")
     weights = options.pop("weights")
     recipe = Recipe(**options)
+    stages = [stage for stage in EXTRA_STAGES + STAGES if stage in chosen]
+    pick_device(recipe.device)
+    check_stages(work, stages, specimens, weights=weights, own=recipe.finetune_from == "own")
+    command_line.writable(work, folder=True)
+    if "export" in stages:
+        command_line.writable(weights, folder=True)
     torch.set_num_threads(recipe.threads)
     work.mkdir(parents=True, exist_ok=True)
     steps = {
@@ -366,8 +398,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     if several:
         distributed.init_process_group("gloo", timeout=timedelta(hours=2))
-    for stage in EXTRA_STAGES + STAGES:
-        if stage in stages and (stage not in ("resume", "tokenizer", "export") or rank() == 0):
+    for stage in stages:
+        if stage not in ("resume", "tokenizer", "export") or rank() == 0:
             started = time.monotonic()
             steps[stage](work, copy.deepcopy(recipe))
             if rank() == 0 and stage != "export":
@@ -376,7 +408,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             distributed.barrier()
     if several:
         distributed.destroy_process_group()
-    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    kept = "run the same command again, a stage goes on from the weights that it left in --work"
+    return command_line.run(work, parser(), argv, interrupted=kept)
 
 
 if __name__ == "__main__":

@@ -25,10 +25,12 @@ from tqdm import tqdm
 from hooks import MapChoice, Probe
 from hooks.definitions import DECODER_PRODUCT, FLOOR, SELF_REFINED
 from hooks.masks import resize
+from probes import command_line
+from probes.parts import write_bytes
 from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.captions import random_caption
 from probes.toyworld.checker import LEAST, VERSION, thing_masks
-from probes.toyworld.measure import specimen_pipeline
+from probes.toyworld.measure import specimen_folder, specimen_pipeline
 from probes.toyworld.word_maps_page import word_maps_page
 from probes.toyworld.world import load_world
 
@@ -349,35 +351,41 @@ def _by_noun(tuning: Sequence[Instance], held: Sequence[Instance]) -> list[dict]
     ]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
         prog="python -m probes.toyworld.word_maps", description=__doc__.split("\n\n")[0]
     )
-    parser.add_argument("--specimens", nargs="+", default=list(SPECIMENS), help="the first one is tuned on")
-    parser.add_argument("--weights", type=Path, default=WEIGHTS, help="folder that holds the specimens")
-    parser.add_argument("--prompts", type=int, default=240, help="prompts a specimen")
-    parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=DOCS, help="folder for word_maps.json and word_maps.md")
-    options = parser.parse_args(argv)
+    add = main.add_argument
+    add("--specimens", nargs="+", choices=SPECIMENS, default=list(SPECIMENS), help="the first is tuned on")
+    add("--weights", type=command_line.folder, default=WEIGHTS, help="folder that holds the specimens")
+    add("--prompts", type=command_line.whole(2, 1_000_000), default=240, help="prompts a specimen")
+    add("--steps", type=command_line.whole(1, 1000), default=30)
+    add("--threads", type=command_line.threads, default=1)
+    add("--out", type=Path, default=DOCS, help="folder for word_maps.json and word_maps.md")
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    command_line.writable(options.out, folder=True)
+    folders = {name: specimen_folder(options.weights, name) for name in options.specimens}
     torch.set_num_threads(options.threads)
     drawn, scales = {}, {}
-    for number, specimen in enumerate(options.specimens):
-        pipe, scales[specimen] = specimen_pipeline(options.weights / specimen)
-        drawn[specimen] = draw(
-            pipe,
-            options.prompts,
-            steps=options.steps,
-            guidance_scale=scales[specimen],
-            seed=SEED + 10_000 * number,
-        )
+    for number, (specimen, folder) in enumerate(folders.items()):
+        pipe, scales[specimen] = specimen_pipeline(folder)
+        sampling = {"steps": options.steps, "guidance_scale": scales[specimen]}
+        drawn[specimen] = draw(pipe, options.prompts, seed=SEED + 10_000 * number, **sampling)
     settings = {"prompts": options.prompts, "steps": options.steps, "guidance_scale": scales, "seed": SEED}
     found = report(drawn, settings)
-    (options.out / "word_maps.json").write_text(json.dumps(found, indent=1) + "\n")
-    (options.out / "word_maps.md").write_text(word_maps_page(found), "utf-8")
+    write_bytes(options.out / "word_maps.json", (json.dumps(found, indent=1) + "\n").encode())
+    write_bytes(options.out / "word_maps.md", word_maps_page(found).encode())
     print(word_maps_page(found))
-    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,12 @@
 """The page on word maps, from its figures: ``python -m probes.toyworld.word_maps_page > docs/word_maps.md``."""
 
+import argparse
 import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+from probes import command_line
 
 FIGURES = Path(__file__).parents[2] / "docs" / "word_maps.json"
 HEAD = """# Word maps held against the truth
@@ -93,5 +98,18 @@ def _code(name: str) -> str:
     return name if " " in name else f"`{name}`"
 
 
-if __name__ == "__main__":
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    parser = command_line.Parser(
+        prog="python -m probes.toyworld.word_maps_page", description="Print the page on word maps."
+    )
+    return command_line.run(work, parser, argv)
+
+
+def work(_: argparse.Namespace) -> None:
+    """Print the page."""
     print(word_maps_page(json.loads(FIGURES.read_text("utf-8"))), end="")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

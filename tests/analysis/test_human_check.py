@@ -275,7 +275,7 @@ def test_sheet_in_a_browser(run, questions, sheet, tmp_path):
     options += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
     options += [f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
     options += ["--virtual-time-budget=3000", (tmp_path / "sheet.html").as_uri()]
-    shown = subprocess.run(["chromium", *options], capture_output=True, text=True, timeout=60)
+    shown = subprocess.run(["chromium", *options], capture_output=True, text=True, timeout=300)
     assert "CONSOLE" not in shown.stderr
     text = shown.stdout.partition('<pre id="out">')[2].partition("</pre>")[0]
     found = json.loads(text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))

@@ -194,7 +194,7 @@ def small_nltk(tmp_path):
 def with_nltk(data, code):
     """Run in a process of its own: NLTK keeps what it has once read."""
     begin = f"import nltk\nnltk.data.path = [{str(data)!r}]\nfrom analysis.nouns import nouns\n"
-    return subprocess.run([sys.executable, "-c", begin + code], capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-c", begin + code], capture_output=True, text=True, timeout=1800)
 
 
 def test_nltk_backend(small_nltk):

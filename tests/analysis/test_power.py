@@ -105,10 +105,10 @@ def test_command_line_prints_and_writes(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--power", "80"], "--power: expected a number between 0 and 1, got 80"),
-        (["--seeds", "0"], "--seeds: expected at least 1, got 0"),
+        (["--power", "80"], "--power: expected a number between 0 and 1, got '80'"),
+        (["--seeds", "0"], "--seeds: expected a whole number from 1 to 10,000, got '0'"),
         (["--difference", "0.9"], "--difference: expected frequency + difference"),
-        (["--sd-prompt", "-1"], "--sd-prompt: expected at least 0"),
+        (["--sd-prompt", "-1"], "--sd-prompt: expected a number of at least 0"),
         (["--noise", "0.9"], "--noise: expected a number from 0 to 0.6"),
     ],
 )

@@ -398,6 +398,6 @@ def test_browser_shows_no_console_error(run, page, tmp_path):
     options += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
     options += [f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
     address = (run.path / "report.html").resolve().as_uri()
-    shown = subprocess.run(["chromium", *options, address], capture_output=True, text=True, timeout=60)
+    shown = subprocess.run(["chromium", *options, address], capture_output=True, text=True, timeout=300)
     assert "CONSOLE" not in shown.stderr
     assert "left: " in shown.stdout.partition("data-atlas")[2][:600]  # the script ran and placed the cursor

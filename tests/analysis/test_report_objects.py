@@ -319,7 +319,7 @@ def test_clicks_in_a_browser(run, page, tmp_path):
     options += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
     options += [f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
     options += ["--virtual-time-budget=4000", (tmp_path / "report.html").as_uri()]
-    shown = subprocess.run(["chromium", *options], capture_output=True, text=True, timeout=120)
+    shown = subprocess.run(["chromium", *options], capture_output=True, text=True, timeout=300)
     assert "CONSOLE" not in shown.stderr
     found = json.loads(
         shown.stdout.partition('<pre id="out">')[2].partition("</pre>")[0].replace("&amp;", "&")

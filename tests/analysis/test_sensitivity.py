@@ -1,5 +1,8 @@
 """Choices moved over their ranges: what stays, what changes, and that each setting is the statistic it says."""
 
+import json
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -105,8 +108,19 @@ def test_the_command_line_writes_the_table_and_says_what_changes(tmp_path, capsy
 def test_bad_input_is_one_line(tmp_path, run, capsys):
     for arguments, text in (
         ([str(tmp_path)], "expected a run directory"),
-        ([str(run.path), "--sigmas", "2"], "--sigmas: expected numbers from 0 to 1, got 2"),
+        ([str(run.path), "--sigmas", "2"], "--sigmas: expected a number from 0 to 1, got '2'"),
     ):
         assert main(arguments) == 2
         error = capsys.readouterr().err
         assert text in error and error.count("\n") == 1
+
+
+def test_a_run_without_contrasts_is_one_line(run, tmp_path, capsys):
+    copy = shutil.copytree(run.path, tmp_path / "copy")
+    record = json.loads((copy / "run.json").read_text())
+    record["config"]["resolved"]["contrasts"] = []
+    (copy / "run.json").write_text(json.dumps(record))
+    assert main([str(copy)]) == 2
+    error = capsys.readouterr().err
+    assert "expected a contrast whose findings can change" in error and error.count("\n") == 1
+    assert not (copy / "tables" / "sensitivity.csv").exists()

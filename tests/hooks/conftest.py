@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tests.tiny import tiny_pipeline
 
@@ -61,3 +63,20 @@ def all_hooks(pipe: Any) -> dict[str, int]:
                     if "hook" in attribute and isinstance(value, dict):
                         counts[f"{part}.{name}.{attribute}"] = len(value)
     return counts
+
+
+@pytest.fixture
+def bfloat16_attention() -> Iterator[None]:
+    """Attention in bfloat16, by torch's plain kernel where its fast one refuses.
+
+    Told by ATEN_CPU_CAPABILITY to use less than the processor has, torch 2.14 still packs bfloat16 matrices for what
+    the processor has, and raises: "pack_vnni2 is only supported when avx512 is supported".
+    """
+    rows = torch.zeros((1, 1, 64, 16), dtype=torch.bfloat16)
+    try:
+        torch.nn.functional.scaled_dot_product_attention(rows, rows, rows)
+        kernels = nullcontext()
+    except RuntimeError:
+        kernels = sdpa_kernel(SDPBackend.MATH)
+    with kernels:
+        yield

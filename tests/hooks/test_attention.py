@@ -172,6 +172,7 @@ def test_what_cannot_be_read_is_refused_by_name():
         pass
 
 
+@pytest.mark.usefixtures("bfloat16_attention")
 def test_half_precision_is_summed_in_single(toy):
     pipe = tiny_pipeline("toy").to(torch.bfloat16)
     with Probe(pipe, word_maps=True) as probe:

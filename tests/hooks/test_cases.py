@@ -175,6 +175,7 @@ def test_schedulers(scheduler):
     assert len(probe.layer_maps.calls) == calls.get(scheduler.__name__, 3)
 
 
+@pytest.mark.usefixtures("bfloat16_attention")
 def test_bfloat16(device):
     check(tiny_pipeline("toy").to(device, torch.bfloat16), atol=0.02)
 
@@ -189,6 +190,7 @@ def test_single_precision_on_the_device(device):
     check(tiny_pipeline("sd1").to(device), atol=1e-4)
 
 
+@pytest.mark.usefixtures("bfloat16_attention")
 def test_half_precision_is_multiplied_in_single(device):
     """Against the softmax, in float64, of the very queries and keys that were read."""
     pipe = tiny_pipeline("toy").to(device, torch.bfloat16)

@@ -188,6 +188,7 @@ def test_image_to_image(kind, pipeline_class):
     assert probe.similarity["latent.final:cosine"].values.shape == (1, 3)
 
 
+@pytest.mark.usefixtures("bfloat16_attention")
 def test_bfloat16_is_compared_in_single_precision():
     pipe = tiny_pipeline("toy").to(torch.bfloat16)
     with Probe(pipe, pairs=PAIRS, keep=["unet.mid", "unet.down.0", "x0_pred"]) as probe:

@@ -171,6 +171,7 @@ def test_shared_positions_beyond_the_prompt(toy):
         draw(toy)
 
 
+@pytest.mark.usefixtures("bfloat16_attention")
 def test_a_text_encoder_in_half_precision():
     pipe = tiny_pipeline("sd2").to(torch.bfloat16)
     with Probe(pipe, pairs=PAIRS) as probe:

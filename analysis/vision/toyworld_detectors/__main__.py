@@ -26,6 +26,8 @@ from analysis.vision.toyworld_detectors import dino, sam
 from analysis.vision.toyworld_detectors.dino_training import train_dino
 from analysis.vision.toyworld_detectors.pictures import Pictures, make_pictures
 from analysis.vision.toyworld_detectors.weights import export, save_weights
+from probes import command_line
+from probes.errors import UserError
 from probes.toyworld import WEIGHTS
 from probes.toyworld.training.loop import Budget, Log
 
@@ -34,38 +36,75 @@ STEPS = {"sam": 3_000, "dino": 12_000}
 FOLDERS = {"sam": "sam", "dino": "grounding-dino"}
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
         prog="python -m analysis.vision.toyworld_detectors",
         description=__doc__.split("\n\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         epilog="a short sitting: --stage sam --steps 500; what stands in --work is gone on from",
     )
-    parser.add_argument("--work", type=Path, default=Path("training"), help="folder of intermediate results")
-    parser.add_argument("--stage", nargs="+", choices=STAGES, default=list(STAGES), help="stages to run")
-    parser.add_argument("--weights", type=Path, default=WEIGHTS, help="where export writes")
-    parser.add_argument("--pictures", type=int, default=20_000)
-    parser.add_argument("--steps", type=int, help=f"of a training; as a rule {STEPS}")
-    parser.add_argument("--minutes", type=float, default=0.0, help="0: only the steps count")
-    parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--learning-rate", type=float, help="as a rule 1e-3 for sam, 5e-4 for dino")
-    parser.add_argument("--head-start", type=int, default=500, help="steps of dino's dense loss")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args(argv)
+    add, count, number = main.add_argument, command_line.count, command_line.number
+    add("--work", type=Path, default=Path("training"), help="folder of intermediate results")
+    add("--stage", nargs="+", choices=STAGES, default=list(STAGES), help="stages to run")
+    add("--weights", type=Path, default=WEIGHTS, help="where export writes")
+    add("--pictures", type=count, default=20_000)
+    add("--steps", type=count, help=f"of a training; as a rule {STEPS}")
+    add("--minutes", type=number(0), default=0.0, help="0: only the steps count")
+    add("--batch", type=count, default=16)
+    add("--learning-rate", type=number(0, ends=False), help="as a rule 1e-3 for sam, 5e-4 for dino")
+    add("--head-start", type=command_line.whole(0), default=500, help="steps of dino's dense loss")
+    add("--seed", type=command_line.seed, default=0)
+    add("--threads", type=command_line.threads, default=1)
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    stages = [stage for stage in STAGES if stage in options.stage]
+    check_stages(options.work, stages)
+    command_line.writable(options.work, folder=True)
+    if "export" in stages:
+        command_line.writable(options.weights, folder=True)
     torch.set_num_threads(options.threads)
     options.work.mkdir(parents=True, exist_ok=True)
-    for stage in STAGES:
-        if stage not in options.stage:
-            continue
+    for stage in stages:
         if stage == "pictures":
             make_pictures(options.pictures, options.seed).save(options.work / "pictures.npz")
         elif stage == "export":
             run_export(options.work, options.weights)
         else:
             run_training(stage, options)
-    return 0
+
+
+def check_stages(work: Path, stages: Sequence[str]) -> None:
+    """Check that every stage will find what it reads in the work folder.
+
+    Raises
+    ------
+    UserError
+        If something is missing that no stage before makes.
+    """
+    trained = [stage for stage in stages if stage in FOLDERS]
+    if trained and "pictures" not in stages and not (work / "pictures.npz").exists():
+        raise UserError(
+            f"--work: stage {trained[0]}: expected {work / 'pictures.npz'}, found none: run --stage pictures before it"
+        )
+    if (
+        "export" in stages
+        and not trained
+        and not any((work / f"{one}.safetensors").exists() for one in FOLDERS)
+    ):
+        raise UserError(
+            f"--work: stage export: expected {work / 'sam.safetensors'} or dino.safetensors, found none: "
+            "run --stage sam or dino before it"
+        )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    kept = "run the same command again, a stage goes on from the checkpoint that it left in --work"
+    return command_line.run(work, parser(), argv, interrupted=kept)
 
 
 def model_of(name: str, work: Path) -> torch.nn.Module:

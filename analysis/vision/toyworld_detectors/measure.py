@@ -28,6 +28,9 @@ from analysis.vision.plan import OWN_NMS
 from analysis.vision.segment_anything import SegmentAnything
 from analysis.vision.toyworld_detectors.average_precision import average_precision, box_iou, matched
 from analysis.vision.toyworld_detectors.pictures import LABELS, Pictures, boxes_of, make_pictures
+from probes import command_line
+from probes.errors import UserError
+from probes.parts import write_bytes
 from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.captions import random_caption
 from probes.toyworld.world import group_of_words, load_world
@@ -269,19 +272,32 @@ def dino_quality(
     return result
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
         prog="python -m analysis.vision.toyworld_detectors.measure", description=__doc__.split("\n\n")[0]
     )
-    parser.add_argument("detector", nargs="+", choices=["sam", "grounding-dino"])
-    parser.add_argument("--weights", type=Path, default=WEIGHTS)
-    parser.add_argument("--specimen", choices=SPECIMENS, default=SPECIMENS[0], help="what made the images")
-    parser.add_argument("--renderings", type=int, default=1000)
-    parser.add_argument("--captions", type=int, default=100, help="each with three indicators")
-    parser.add_argument("--steps", type=int, default=20, help="of the specimen's sampler")
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args(argv)
+    add, count = main.add_argument, command_line.count
+    add("detector", nargs="+", choices=["sam", "grounding-dino"])
+    add("--weights", type=command_line.folder, default=WEIGHTS)
+    add("--specimen", choices=SPECIMENS, default=SPECIMENS[0], help="what made the images")
+    add("--renderings", type=count, default=1000)
+    add("--captions", type=count, default=100, help="each with three indicators")
+    add("--steps", type=command_line.whole(1, 1000), default=20, help="of the specimen's sampler")
+    add("--threads", type=command_line.threads, default=1)
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    for name in dict.fromkeys(("sam", *options.detector)):  # dino's boxes are segmented too
+        if not (options.weights / name / "model.safetensors").is_file():
+            raise UserError(
+                f"--weights: expected the detectors' folder, found no {options.weights / name / 'model.safetensors'}: "
+                "leave --weights out, or train them with python -m analysis.vision.toyworld_detectors"
+            )
+    for name in options.detector:
+        command_line.writable(options.weights / name / "quality.json")
     torch.set_num_threads(options.threads)
     pictures = unseen(options.renderings)
     images = generated(options.specimen, options.captions, steps=options.steps)
@@ -294,11 +310,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             quality = dino_quality(GroundingDino(path, "", cpu), segmenter, pictures, images)
         made = {"specimen": options.specimen, "captions": options.captions, "steps": options.steps}
         _write(path.parent / "quality.json", {"images_from": made, **quality})
-    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
 
 
 def _write(path: Path, quality: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(quality, indent=1) + "\n")
+    write_bytes(path, (json.dumps(quality, indent=1) + "\n").encode())
     top = {
         name: value for name, value in quality["renderings"].items() if not isinstance(value, (dict, list))
     }

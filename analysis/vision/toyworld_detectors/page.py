@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from analysis.vision.plan import OWN_NMS
 from analysis.vision.toyworld_detectors.measure import BOX_THRESHOLD, INDICATORS
+from probes import command_line
 from probes.toyworld import WEIGHTS
 
 BARS = {"mask IoU": 0.80, "AP50": 0.85, "recall and precision": 0.85}
@@ -136,5 +139,14 @@ def _interval(row: dict[str, Any] | None) -> str:
     return f"{row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
 
 
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    parser = command_line.Parser(
+        prog="python -m analysis.vision.toyworld_detectors.page",
+        description="Print the page on toyworld's detectors.",
+    )
+    return command_line.run(lambda _: print(page(), end=""), parser, argv)
+
+
 if __name__ == "__main__":
-    print(page(), end="")
+    sys.exit(main())

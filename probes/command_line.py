@@ -1,0 +1,250 @@
+"""The front of every command line: what arguments may be, how faults are said, what the exit status is.
+
+A module's ``main`` hands its parser and its work to `run`::
+
+    def main(argv: Sequence[str] | None = None) -> int:
+        return command_line.run(work, parser(), argv)
+
+
+    if __name__ == "__main__":
+        sys.exit(main())
+
+What the user can mend becomes one line on stderr and exit status 2; a bug keeps its traceback. Loads no torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import errno
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from probes.errors import UserError
+from probes.parts import FULL, TEMPORARY, disk_error
+
+LONGEST = 400  # characters of an error
+LARGEST_SEED = 2**63 - 1
+# what a file system refuses; a file that is missing is asked for by name, or is a bug
+REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.EEXIST} | {
+    *(errno.ENAMETOOLONG, errno.ELOOP, errno.EIO, errno.ENXIO),
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """An `argparse.ArgumentParser` that raises its errors as `UserError` and takes no option by half its name."""
+
+    def __init__(self, *args, **options) -> None:
+        super().__init__(*args, **{"allow_abbrev": False} | options)
+
+    def error(self, message: str) -> None:
+        """Raise what is wrong with the arguments.
+
+        Raises
+        ------
+        UserError
+            Always.
+        """
+        raise UserError(f"command line: {message}: see --help")
+
+
+def run(
+    work: Callable[[argparse.Namespace], None],
+    parser: argparse.ArgumentParser,
+    argv: Sequence[str] | None = None,
+    *,
+    interrupted: str = "nothing is lost but this command's work",
+) -> int:
+    """Parse the arguments and do the work; return the exit status.
+
+    Parameters
+    ----------
+    work : callable
+        Given the parsed arguments; prints what there is to print.
+    parser : argparse.ArgumentParser
+        Of this module's kind, so that its errors are one line.
+    argv : sequence of str, optional
+        Those of the process if not given.
+    interrupted : str
+        What is said after Control-C.
+
+    Returns
+    -------
+    int
+        0; 2 for what the user can mend, said in one line of at most 400 characters on stderr; 130 when interrupted.
+        A reader of the output that has gone, as with ``| head``, is no fault.
+    """
+    try:
+        work(parser.parse_args(argv))
+        sys.stdout.flush()
+    except UserError as error:
+        return _refuse(error)
+    except KeyboardInterrupt:
+        print(f"\ninterrupted: {interrupted}", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        if error.errno not in FULL and (error.errno not in REFUSED or error.filename is None):
+            raise
+        return _refuse(disk_error(Path(os.fsdecode(error.filename or ".")), error))
+    except ValueError as error:
+        from hooks.errors import HookError
+
+        if not isinstance(error, HookError):
+            raise
+        return _refuse(error)
+    return 0
+
+
+def _refuse(error: Exception) -> int:
+    print(one_line(str(error)), file=sys.stderr)
+    return 2
+
+
+def one_line(text: str) -> str:
+    r"""A message as one printable line of at most 400 characters; of a longer one the middle is left out.
+
+    Examples
+    --------
+    >>> one_line("a name with\n a \x1b in it")
+    'a name with a \\x1b in it'
+    >>> len(one_line("x" * 5000))
+    400
+    """
+    text = " ".join(text.split())
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    if len(text) <= LONGEST:
+        return text
+    half = (LONGEST - 7) // 2
+    return f"{text[: LONGEST - 7 - half]} [...] {text[-half:]}"
+
+
+def _fault(expected: str, text: str) -> argparse.ArgumentTypeError:
+    shown = text if len(text) <= 60 else text[:57] + "..."
+    return argparse.ArgumentTypeError(f"expected {expected}, got {shown!r}")
+
+
+def whole(least: int = 0, most: int = LARGEST_SEED) -> Callable[[str], int]:
+    """Return a type of whole numbers in a range, both ends in it.
+
+    Examples
+    --------
+    >>> whole(1)("3")
+    3
+    >>> whole(1)("0")
+    Traceback (most recent call last):
+    ...
+    argparse.ArgumentTypeError: expected a whole number of at least 1, got '0'
+    """
+    said = f"of at least {least}" if most == LARGEST_SEED else f"from {least} to {most:,}"
+
+    def convert(text: str) -> int:
+        with contextlib.suppress(ValueError):
+            if least <= int(text) <= most:
+                return int(text)
+        raise _fault(f"a whole number {said}", text)
+
+    return convert
+
+
+def number(least: float = -1e100, most: float = 1e100, *, ends: bool = True) -> Callable[[str], float]:
+    """Return a type of finite numbers in a range; without its ends if ``ends`` is false.
+
+    Examples
+    --------
+    >>> number(0, 1, ends=False)("0.05")
+    0.05
+    >>> number(0, 1, ends=False)("1")
+    Traceback (most recent call last):
+    ...
+    argparse.ArgumentTypeError: expected a number between 0 and 1, got '1'
+    >>> number(0)("nan")
+    Traceback (most recent call last):
+    ...
+    argparse.ArgumentTypeError: expected a number of at least 0, got 'nan'
+    """
+    if most == 1e100:
+        said = "a number" if least == -1e100 else f"a number {'of at least' if ends else 'above'} {least:g}"
+    else:
+        said = f"a number {'from' if ends else 'between'} {least:g} {'to' if ends else 'and'} {most:g}"
+
+    def convert(text: str) -> float:
+        with contextlib.suppress(ValueError):
+            value = float(text)
+            if math.isfinite(value) and (least <= value <= most if ends else least < value < most):
+                return value
+        raise _fault(said, text)
+
+    return convert
+
+
+seed = whole(0)
+count = whole(1, 1_000_000)
+probability = number(0, 1, ends=False)
+share = number(0, 1)
+threads = whole(1, 1024)
+
+
+def file(text: str) -> Path:
+    """Return the path of a file that is there."""
+    return _there(text, Path.is_file, "a file")
+
+
+def folder(text: str) -> Path:
+    """Return the path of a folder that is there."""
+    return _there(text, Path.is_dir, "a folder")
+
+
+def _there(text: str, test: Callable[[Path], bool], what: str) -> Path:
+    path = Path(text)
+    with contextlib.suppress(OSError, ValueError):  # a name too long, a NUL in it
+        if test(path):
+            return path
+    raise _fault(f"{what} that is there", text)
+
+
+def writable(path: Path, *, folder: bool = False) -> Path:
+    """Return a path, having tried whether a file can be written there, before the work whose result it is for.
+
+    Nothing is left behind by the trial, and what stands at the path is not touched.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        A file that is to be written or, with ``folder``, a folder to write files in.
+    folder : bool
+
+    Raises
+    ------
+    UserError
+        If it cannot.
+    """
+    home = path if folder else path.parent
+    made: list[Path] = []
+    try:
+        made = [one for one in (home, *home.parents) if not one.exists()]
+        home.mkdir(parents=True, exist_ok=True)
+        if not folder and path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not folder and path.exists() and not path.is_file():  # a device would be replaced by a file
+            raise FileExistsError(errno.EEXIST, "no regular file")
+        trial = home / f"{TEMPORARY}{os.getpid()}-{'trial' if folder else path.name}"
+        with open(trial, "xb"):
+            pass
+        trial.unlink()
+    except OSError as error:
+        raise disk_error(path, error) from None
+    except ValueError as error:  # a NUL or a surrogate
+        raise UserError(
+            f"{str(path)!r}: expected a path, got one with {error}: choose another --out"
+        ) from None
+    finally:
+        for one in made:
+            with contextlib.suppress(OSError, ValueError):
+                one.rmdir()
+    return path

@@ -1,0 +1,281 @@
+"""Every command line goes through one front: one line and exit status 2 for what the user can mend, no traceback."""
+
+import ast
+import errno
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hooks.errors import HookError
+from probes import command_line
+from probes.errors import UserError
+from tests.test_imports import FILES, ROOT
+
+# Prints a page and takes no argument; hooks import from no other room.
+OUTSIDE = {"hooks/sites_page.py"}
+ANALYSIS = ("compare", "sensitivity", "power", "calibrate", "reproduce", "objects", "simulation_page")
+DETECTORS = "analysis.vision.toyworld_detectors"
+COMMANDS = {
+    "probes.run",
+    *(f"analysis.{name}" for name in ANALYSIS),
+    *(f"{DETECTORS}.{name}" for name in ("__main__", "measure", "page")),
+    *(
+        f"probes.toyworld.{name}"
+        for name in ("train", "measure", "independent", "word_maps", "page", "word_maps_page")
+    ),
+}
+
+
+def is_guard(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)
+
+
+def guarded() -> dict[str, ast.Module]:
+    """The modules that can be run, by name."""
+    found = {}
+    for path in FILES:
+        if path.as_posix() not in OUTSIDE:
+            tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+            if any(is_guard(node) for node in tree.body):
+                found[".".join(path.with_suffix("").parts)] = tree
+    return found
+
+
+def test_every_module_that_can_be_run_goes_through_the_front():
+    found = guarded()
+    assert set(found) == COMMANDS
+    for name, tree in found.items():
+        guard = next(node for node in tree.body if is_guard(node))
+        assert ast.unparse(guard.body) == "sys.exit(main())", name
+        main = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main")
+        assert ast.unparse(main.body[-1]).startswith("return command_line.run("), name
+        assert "ArgumentParser(" not in ast.unparse(tree), f"{name}: a parser whose errors are not one line"
+
+
+@pytest.mark.parametrize("module", sorted(COMMANDS))
+def test_help_ends_well_and_an_unknown_option_does_not(module, capsys):
+    main = importlib.import_module(module).main
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    assert end.value.code == 0
+    assert module.removesuffix(".__main__") in capsys.readouterr().out
+    assert_refused(main, ["--nosuch"], "", capsys)
+
+
+def assert_refused(main, arguments, message, capsys):
+    assert main([str(one) for one in arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1 and len(captured.err) <= 401, captured.err
+    assert message in captured.err and "Traceback" not in captured.err
+
+
+@pytest.fixture
+def places(tmp_path):
+    """Paths that the arguments below name."""
+    (tmp_path / "file").write_text("years of work")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "figures.json").write_text('{"cases": []}')
+    resolved = {"model": "other/model", "indicators": {"neutral": {"word": "person", "control": False}}}
+    for name, config in (("foreign", resolved), ("bare", resolved | {"model": "toyworld"})):
+        (tmp_path / name).mkdir()
+        record = {"format": 1, "status": "complete", "config": {"resolved": config}}
+        (tmp_path / name / "run.json").write_text(json.dumps(record))
+    return tmp_path
+
+
+NUMBER = "expected a whole number"
+BAD = [
+    ("analysis.compare", "a b --seed -1", f"--seed: {NUMBER} of at least 0, got '-1'"),
+    ("analysis.compare", "a b --seed 1e3", f"--seed: {NUMBER} of at least 0, got '1e3'"),
+    ("analysis.compare", "a b --resamples 0", f"--resamples: {NUMBER} from 1 to 1,000,000, got '0'"),
+    ("analysis.compare", "a b --resamples 100000000000", "--resamples: "),
+    ("analysis.compare", "a b --permutations 0", "--permutations: "),
+    ("analysis.compare", "a b --level nan", "--level: expected a number between 0 and 1, got 'nan'"),
+    ("analysis.compare", "a b --out {file}", "{file}: cannot be written"),
+    ("analysis.compare", "a b --out {file}/c", "{file}/c: cannot be written"),
+    ("analysis.compare", "a b --out {empty}", "a: expected a run directory"),
+    ("analysis.compare", "a", "two or more"),
+    ("analysis.sensitivity", "{empty}", "expected a run directory"),
+    ("analysis.sensitivity", "{bare}", "expected a contrast"),
+    ("analysis.sensitivity", "{bare} --thetas x", "--thetas: expected a number from 0 to 1, got 'x'"),
+    ("analysis.power", "--seeds 1000000000", f"--seeds: {NUMBER} from 1 to 10,000, got '1000000000'"),
+    ("analysis.power", "--seed -1", "--seed: "),
+    ("analysis.power", "--gap inf", "--gap: expected a number, got 'inf'"),
+    ("analysis.power", "--sd-prompt nan", "--sd-prompt: "),
+    ("analysis.power", "--family 0", "--family: "),
+    ("analysis.power", "--simulations 100000000000", "--simulations: "),
+    ("analysis.power", "--difference 2", "--difference: expected a number between -1 and 1, got '2'"),
+    ("analysis.power", "--out {empty}", "{empty}: cannot be written (Is a directory)"),
+    ("analysis.power", "--out {file}/p.csv", "cannot be written"),
+    ("analysis.calibrate", "{foreign} --out {empty}/page.md", "expected a run of a specimen"),
+    ("analysis.calibrate", "{bare} --out {empty}/page.md", "without the indicator feminine"),
+    ("analysis.calibrate", "{bare} --out {empty}", "cannot be written"),
+    ("analysis.calibrate", "{bare} --scores a b c --out {empty}/p.md", "at most one sample, got 3 paths"),
+    ("analysis.reproduce", "--only nobody", "--only: invalid choice"),
+    ("analysis.reproduce", "--out {empty}", "cannot be written"),
+    ("analysis.reproduce", "--data {empty}/none", "--data: expected a folder that is there"),
+    ("analysis.reproduce", "--data {empty}", "expected a reference table"),
+    ("analysis.objects", "", "arguments are required: command"),
+    ("analysis.objects", "sample {bare} --out {empty} --images 0", "--images: "),
+    ("analysis.objects", "sample {bare} --out {empty} --seed -1", "--seed: "),
+    ("analysis.objects", "sample {bare} --out {empty} --objects -1", "--objects: "),
+    ("analysis.objects", "sample {bare} --out {file}", "{file}: cannot be written"),
+    ("analysis.objects", "sample {bare} --out {empty}", "{bare}"),
+    ("analysis.objects", "agreement {bare} {empty}/labels.csv", "labels.csv"),
+    ("analysis.simulation_page", "--columns 0", "--columns: "),
+    ("analysis.simulation_page", "--scale {empty}/none.json", "--scale: expected a file that is there"),
+    ("analysis.simulation_page", "--scale {file}", "expected the figures of a measurement"),
+    ("analysis.simulation_page", "--scale {figures.json}", "expected the figures of a measurement"),
+    ("analysis.simulation_page", "--seed -1", "--seed: "),
+    ("analysis.simulation_page", "--out {empty}", "cannot be written"),
+    ("probes.toyworld.measure", "toyworld --images 0", f"--images: {NUMBER} from 2 to 1,000,000, got '0'"),
+    ("probes.toyworld.measure", "toyworld --steps 0", f"--steps: {NUMBER} from 1 to 1,000, got '0'"),
+    ("probes.toyworld.measure", "toyworld --weights {empty}/none", "--weights: expected a folder"),
+    ("probes.toyworld.measure", "toyworld --weights {empty}", "toyworld/model_index.json"),
+    ("probes.toyworld.measure", "toyworld --device nope", "--device nope: expected auto, cpu"),
+    ("probes.toyworld.measure", "toyworld --device cuda:99", "--device cuda:99: expected a device"),
+    ("probes.toyworld.measure", "toyworld --threads 0", "--threads: "),
+    ("probes.toyworld.measure", "toyworld --guidance-scale nan", "--guidance-scale: "),
+    ("probes.toyworld.measure", "toyworld --out {empty}", "cannot be written"),
+    ("probes.toyworld.measure", "toyworld --sheet {file}/a.png", "cannot be written"),
+    ("probes.toyworld.measure", "toyland", "specimen: invalid choice"),
+    ("probes.toyworld.independent", "toyworld --out {empty}/a --images 0", "--images: "),
+    ("probes.toyworld.independent", "toyworld --out {empty}", "cannot be written"),
+    ("probes.toyworld.independent", "toyworld", "arguments are required: --out"),
+    ("probes.toyworld.word_maps", "--out {empty} --prompts 0", "--prompts: "),
+    ("probes.toyworld.word_maps", "--out {empty} --specimens toyland", "--specimens: invalid choice"),
+    ("probes.toyworld.word_maps", "--out {empty} --weights {empty}", "expected a folder with the specimen"),
+    ("probes.toyworld.word_maps", "--out {file}", "cannot be written"),
+    ("probes.toyworld.train", "--work {empty} --stage clip", "stage clip: expected {empty}/tokenizer"),
+    (
+        "probes.toyworld.train",
+        "--work {empty} --stage finetune",
+        "run --stage tokenizer before it, or resume",
+    ),
+    ("probes.toyworld.train", "--work {empty} --stage tokenizer vae base", "{empty}/clip.safetensors"),
+    ("probes.toyworld.train", "--work {empty} --stage resume --weights {empty}", "stage resume: expected"),
+    ("probes.toyworld.train", "--work {file}", "{file}: cannot be written"),
+    ("probes.toyworld.train", "--work {empty} --weights {file}", "{file}: cannot be written"),
+    ("probes.toyworld.train", "--work {empty} --vae-steps 0", "--vae-steps: "),
+    ("probes.toyworld.train", "--work {empty} --often lamp", "--often: 'lamp': "),
+    ("probes.toyworld.train", "--work {empty} --finetune-from mine", "--finetune-from: invalid choice"),
+    ("probes.toyworld.train", "--work {empty} --device nope", "--device nope: expected auto"),
+    (f"{DETECTORS}.__main__", "--work {empty} --stage sam", "expected {empty}/pictures.npz, found none"),
+    (f"{DETECTORS}.__main__", "--work {empty} --stage export", "stage export: expected"),
+    (f"{DETECTORS}.__main__", "--work {empty} --pictures 0", "--pictures: "),
+    (f"{DETECTORS}.__main__", "--work {file}", "cannot be written"),
+    (f"{DETECTORS}.measure", "sam --renderings 0", "--renderings: "),
+    (f"{DETECTORS}.measure", "sam --weights {empty}", "sam/model.safetensors"),
+]
+
+
+@pytest.mark.parametrize(("module", "arguments", "message"), BAD)
+def test_bad_arguments_are_one_line(module, arguments, message, places, capsys):
+    before = sorted(places.rglob("*"))
+
+    def fill(text):
+        for name in ("file", "empty", "foreign", "bare", "figures.json"):
+            text = text.replace(f"{{{name}}}", str(places / name))
+        return text
+
+    assert_refused(importlib.import_module(module).main, fill(arguments).split(), fill(message), capsys)
+    assert sorted(places.rglob("*")) == before, "nothing is left behind"
+    assert (places / "file").read_text() == "years of work"
+
+
+# The front itself.
+
+
+def parser() -> command_line.Parser:
+    main = command_line.Parser(prog="try")
+    main.add_argument("--number", type=command_line.count, default=1)
+    return main
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (UserError("here: expected a, got b: do c"), 2, "here: expected a, got b: do c\n"),
+        (HookError("there: expected\na"), 2, "there: expected a\n"),
+        (KeyboardInterrupt(), 130, "\ninterrupted: nothing is lost but this command's work\n"),
+        (OSError(errno.ENOSPC, "No space left"), 2, ".: expected room on the disk, got `No space left`"),
+        (OSError(errno.EDQUOT, "Quota", "a"), 2, "a: expected room on the disk"),
+        (PermissionError(errno.EACCES, "Permission denied", "a/b"), 2, "a/b: cannot be written (Permission"),
+        (OSError(errno.EROFS, "Read-only file system", b"a"), 2, "a: cannot be written (Read-only"),
+    ],
+)
+def test_what_the_user_can_mend_is_one_line(error, status, message, capsys):
+    def work(_):
+        raise error
+
+    assert command_line.run(work, parser(), []) == status
+    err = capsys.readouterr().err
+    assert err.startswith(message) and err.strip("\n").count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("a bug"), ValueError("a bug"), FileNotFoundError(errno.ENOENT, "no", "a"),
+              PermissionError(errno.EPERM, "of no file")]
+)  # fmt: skip
+def test_a_bug_keeps_its_traceback(error):
+    def work(_):
+        raise error
+
+    with pytest.raises(type(error)):
+        command_line.run(work, parser(), [])
+
+
+def test_a_long_message_and_control_characters_stay_one_printable_line(capsys):
+    hostile = "x\x1b[31m\x00\u2028\udc80" + "y" * 5000
+
+    def work(_):
+        raise UserError(f"{hostile}: expected less: shorten it")
+
+    assert command_line.run(work, parser(), []) == 2
+    err = capsys.readouterr().err
+    assert len(err) == 401 and err[:-1].isprintable() and err.endswith(": shorten it\n")
+    assert_refused(
+        lambda argv: command_line.run(work, parser(), argv), ["--number", hostile], "--num", capsys
+    )
+    assert_refused(lambda argv: command_line.run(work, parser(), argv), ["--numb", "1"], "--numb 1", capsys)
+    assert_refused(
+        lambda argv: command_line.run(work, parser(), argv), ["--number", "9" * 9999], "9...", capsys
+    )
+
+
+def test_a_reader_that_has_gone_is_no_fault():
+    code = (
+        "import sys\nfrom probes import command_line\n"
+        "sys.exit(command_line.run(lambda _: print('x' * 10**6), command_line.Parser(), []))"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=120
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("path", "folder"), [("a/b/page.md", False), ("a/b", True), ("page.md", False), ("there.md", False)]
+)
+def test_a_path_that_can_be_written_is_tried_and_left_as_it_was(path, folder, tmp_path):
+    (tmp_path / "there.md").write_text("before")
+    assert command_line.writable(tmp_path / path, folder=folder) == tmp_path / path
+    assert [file.name for file in tmp_path.rglob("*")] == ["there.md"]
+    assert (tmp_path / "there.md").read_text() == "before"
+
+
+@pytest.mark.parametrize("path", ["/dev/null", "/proc/nowhere/page.md", "x" * 300, "a\0b", "."])
+def test_a_path_that_cannot_be_written_is_one_line(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="--out"):
+        command_line.writable(Path(path))
+    assert not list(tmp_path.iterdir())
