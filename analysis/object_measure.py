@@ -28,7 +28,7 @@ from analysis.paper_tables import (
     similarity_pairs,
 )
 from hooks.masks import THETA
-from probes.parts import read_part, write_bytes
+from probes.parts import read_part
 from probes.store import Run
 
 KEYS = ("sample_id", "triplet", "seed", "indicator")
@@ -56,7 +56,7 @@ def measure_objects(run: Run) -> None:
         if isinstance(table, pd.DataFrame):
             run.write_table(name, table)
         else:
-            write_bytes(run.path / "tables" / f"{name}.tex", table.encode())
+            run.write_file(f"tables/{name}.tex", table.encode())
 
 
 def looked_at(run: Run) -> pd.DataFrame:

@@ -26,7 +26,7 @@ from analysis.figures import Drawn, draw_figures, draw_triplets, files, inline_s
 from analysis.naming import Indicator, Metric, contrasts, headline_metrics, indicators
 from analysis.overlays import NOT_GROUPED
 from analysis.report_objects import Objects, read_objects
-from probes.parts import read_part, write_bytes
+from probes.parts import read_part
 
 if TYPE_CHECKING:
     from probes.store import Run
@@ -73,7 +73,7 @@ class Content:
 
 
 def report(run: Run) -> Path:
-    """Write ``figures/`` and ``report.html`` of a measured run.
+    """Write ``figures/`` and ``report.html`` of a measured run; remove figures that only an earlier report had.
 
     Parameters
     ----------
@@ -93,12 +93,12 @@ def report(run: Run) -> Path:
     """
     content = read(run)
     figures = draw(content)
-    for drawn in figures.values():
-        for name, data in files(drawn).items():
-            write_bytes(run.path / "figures" / name, data)
-    path = run.path / "report.html"
-    write_bytes(path, render(content, figures).encode())
-    return path
+    with run.writing("report"):
+        for drawn in figures.values():
+            for name, data in files(drawn).items():
+                run.write_file(f"figures/{name}", data)
+        run.write_file("report.html", render(content, figures).encode())
+    return run.path / "report.html"
 
 
 def read(run: Run) -> Content:
@@ -111,11 +111,11 @@ def read(run: Run) -> Content:
     objects = read_objects(run)
     more = report_objects.more_rows(objects, whole, chosen) if objects else []
     shown = samples[samples.set_index(["triplet", "seed"]).index.isin([*chosen, *more])]["sample_id"]
-    if objects:
+    if objects and run.parts("objects"):  # the tables may be all that is left of them
         objects = replace(objects, overlays=report_objects.read_overlays(run, objects, list(shown)))
     return Content(
         config=run.config,
-        meta=run.meta,
+        meta={key: value for key, value in run.meta.items() if key != "written"},  # the page is among these
         gap=run.table("gap"),
         disparity=run.table("disparity"),
         timesteps=_timesteps(run.table("pairs")),

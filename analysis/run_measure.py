@@ -18,13 +18,19 @@ def measure(run: Run) -> None:
 
     Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of objects as well
     (`analysis.object_measure`), and where it is known what the detector misses, ``tables/detector_error``. Each is
-    written as CSV and Parquet; the same parts and configuration give the same bytes.
+    written as CSV and Parquet; the same parts and configuration give the same bytes. Tables that an earlier measuring
+    wrote and this one does not, such as those of another contrast, are removed.
 
     Raises
     ------
     UserError
         If the run holds no samples, a part is damaged, or its pictures cannot be compared.
     """
+    with run.writing("measure"):
+        _measure(run)
+
+
+def _measure(run: Run) -> None:
     options = run.config["measure"]
     sampling = {"level": options["level"], "resamples": options["bootstrap"], "seed": options["seed"]}
     pairs = pair_table(run)
@@ -49,7 +55,7 @@ def measure(run: Run) -> None:
         **sampling,
     )
     run.write_table("gap", gaps)
-    if run.parts("objects"):
+    if run.parts("objects") and run.config.get("observe", {}).get("objects", True):
         measure_objects(run)
         error = detector_error(run)
         if error is not None:

@@ -23,6 +23,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from probes import interrupt  # noqa: F401  (first: Control-C while the others load)
 from probes.errors import UserError
 from probes.parts import FULL, TEMPORARY, disk_error
 

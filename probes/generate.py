@@ -22,7 +22,7 @@ import torch
 from tqdm import tqdm
 
 from hooks import Probe
-from probes import models, parts, rows, rundir
+from probes import description, identity, models, parts, rows, rundir
 from probes.config import Config
 from probes.errors import UserError
 from probes.prompts import Sample, pairs
@@ -85,20 +85,20 @@ def generate(
     loaded = models.load(
         source, dtype=config.generate.dtype, device=config.generate.device, scheduler=sampler.scheduler
     )
-    _check_sampler(loaded.pipe, config)
+    description.check_pipeline(loaded.pipe, config, loaded.guidance_scale)
     if overwrite:
         rundir.clear(run)
     names = list(config.indicators)
     config = _settle(config, loaded, run)
     rundir.require_same(run, config.resolved())
-    job = Job(loaded, config, names, _fields(config, loaded))
+    job = Job(loaded, config, names, _fields(config, loaded, source))
     before = run.meta.get("part_fields")
     if before is not None and before != job.fields:
-        name = next(key for key in {**job.fields, **before} if before.get(key) != job.fields.get(key))
+        name = identity.differing(before, job.fields)
         old, new = before.get(name), job.fields.get(name)
         if name == "model":
             there = run.meta["model"]["id"]
-            old, new = f"{there} (weights {old[:12]})", f"{source.name} (weights {new[:12]})"
+            old, new = f"{there} (weights {str(old)[:12]})", f"{source.name} (weights {new[:12]})"
         raise rundir.another_run(run, name, old, new)
     draws = [list(group) for _, group in groupby(samples, key=lambda sample: (sample.triplet, sample.seed))]
     chunks = _cut(draws, config.generate.part_triplets)
@@ -168,45 +168,13 @@ def image_size(pipe: Any, config: Config) -> tuple[int, int]:
     return config.sampler.height or height * scale, config.sampler.width or width * scale
 
 
-def _check_sampler(pipe: Any, config: Config) -> None:
-    try:
-        pipe.scheduler.set_timesteps(config.sampler.steps)
-    except (ValueError, IndexError) as error:
-        name = type(pipe.scheduler).__name__
-        raise UserError(
-            f"sampler.steps: expected what {name} can do, got {config.sampler.steps} ({error}): change it"
-        ) from None
-    # the UNet halves its input once a level but the last; odd sizes would be cropped on the way up
-    unit = pipe.vae_scale_factor * 2 ** (len(pipe.unet.config.block_out_channels) - 1)
-    for name, pixels in (("height", config.sampler.height), ("width", config.sampler.width)):
-        if pixels is not None and pixels % unit:
-            raise UserError(
-                f"sampler.{name}: expected a multiple of {unit} for this model, got {pixels}:"
-                f" use {max(1, round(pixels / unit)) * unit}"
-            )
-
-
-def _fields(config: Config, loaded: models.Loaded) -> dict[str, Any]:
+def _fields(config: Config, loaded: models.Loaded, source: models.Source) -> dict[str, Any]:
     """Every field that alters the content of any part; a part adds its own prompts and seeds."""
-    sampler, capture, work = config.sampler, config.capture, config.generate
     return {
         "model": loaded.record["weight_hash"],
-        "indicators": [[name, indicator.word] for name, indicator in config.indicators.items()],
-        "sampler.steps": sampler.steps,
-        "sampler.guidance_scale": sampler.guidance_scale,
+        **(description.files(source) or description.of_pipeline(loaded.pipe)),
+        **identity.part_fields(config.resolved()),
         "sampler.scheduler": [loaded.scheduler["class"], loaded.scheduler["set"]],
-        "sampler.negative_prompt": sampler.negative_prompt,
-        "sampler.noise": sampler.noise,
-        "sampler.height": sampler.height,
-        "sampler.width": sampler.width,
-        "capture.sites": capture.sites,
-        "capture.words": capture.words,
-        "capture.definition": capture.definition,
-        "capture.keep": capture.keep,
-        "generate.batch_triplets": work.batch_triplets,
-        "generate.part_triplets": work.part_triplets,
-        "generate.dtype": work.dtype,
-        "generate.device": work.device,
     }
 
 
@@ -214,7 +182,7 @@ def _identity(job: Job, index: int, chunk: list[list[Sample]]) -> dict[str, Any]
     first = [draw[0] for draw in chunk]
     own = {
         "prompts": list(dict.fromkeys(sample.prompt for draw in chunk for sample in draw)),
-        "seeds": [[sample.prompt_id, sample.triplet, sample.seed] for sample in first],
+        "seeds": [[sample.prompt_id, sample.triplet, sample.seed, sample.noise_seed] for sample in first],
         "tokens": parts.digest(
             repr([(s.tokens, s.word_positions, s.shared_positions) for d in chunk for s in d])
         ),
@@ -240,7 +208,7 @@ def _finished(run: Run, job: Job, index: int, chunk: list[list[Sample]]) -> bool
             found = parts.read_identity(path)
             if found.get("hash") != wanted["hash"]:
                 old, new = found.get("fields", {}), wanted["fields"]
-                name = next((key for key in {**new, **old} if old.get(key) != new.get(key)), "format")
+                name = identity.differing(old, new) or "format"
                 error = rundir.another_run(run, name, old.get(name), new.get(name))
                 raise UserError(f"{path.name} of {error}")
             parts.read_part(path)

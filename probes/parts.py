@@ -9,10 +9,12 @@ digests of its columns.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,8 @@ from probes.errors import UserError
 FORMAT = 1
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 TEMPORARY = ".tmp-"
+_LEFTOVER = re.compile(rf"{re.escape(TEMPORARY)}\d+-.+", re.DOTALL)  # as `write_bytes` names them
+_PART = re.compile(r"part-\d+\.parquet")
 
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 SAMPLES = pa.schema(
@@ -159,11 +163,17 @@ def write_bytes(path: Path, data: bytes | memoryview) -> None:
         os.replace(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        _discard(temporary)
         raise disk_error(path, error) from error
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        _discard(temporary)
         raise
+
+
+def _discard(temporary: Path) -> None:
+    """Remove a temporary file if it is there; where that fails too, the first error is the one to tell."""
+    with contextlib.suppress(OSError):
+        temporary.unlink(missing_ok=True)
 
 
 def disk_error(path: Path, error: OSError) -> UserError:
@@ -191,10 +201,25 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def is_part(name: str) -> bool:
+    """Whether a file of this name is a part.
+
+    >>> is_part("part-00012.parquet"), is_part("part-of-my-thesis.parquet")
+    (True, False)
+    """
+    return _PART.fullmatch(name) is not None
+
+
+def is_leftover(name: str) -> bool:
+    """Whether a file of this name is a temporary one that an interrupted :func:`write_bytes` left behind."""
+    return _LEFTOVER.fullmatch(name) is not None
+
+
 def clean(folder: Path) -> None:
     """Remove what an interrupted writer left behind in a folder."""
     for leftover in sorted(folder.glob(f"{TEMPORARY}*")):
-        leftover.unlink(missing_ok=True)
+        if is_leftover(leftover.name):
+            leftover.unlink(missing_ok=True)
 
 
 def parquet_bytes(table: pa.Table) -> memoryview:

@@ -74,7 +74,10 @@ def words(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
 
 
 def kept(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
-    """A row a (sample, site): the raw tensor over the calls, and its shape."""
+    """A row a (sample, site): the raw tensor over the calls, and its shape.
+
+    A site that did not run, such as the unconditional prediction without guidance, has none.
+    """
     return [
         {
             "sample_id": sample.sample_id,
@@ -89,6 +92,7 @@ def kept(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
         }
         for row, sample in enumerate(members)
         for site, record in probe.kept.items()
+        if len(record.call)
     ]
 
 

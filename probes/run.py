@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
-from probes import command_line, rundir
+from probes import command_line, interrupt, rundir
 from probes.config import Config, build_config, load_config
 from probes.errors import UserError
 from probes.store import Run
@@ -123,12 +123,16 @@ def run(arguments: argparse.Namespace) -> None:
     stages = (arguments.stage,) if arguments.stage else STAGES
     text = yaml_source.text or None
     samples = source = None
-    if arguments.dry_run or {"plan", "generate"} & set(stages):
-        from probes import models, prompts
+    drawing = {"plan", "generate"} & set(stages)
+    if arguments.dry_run or drawing:
+        from probes import description, models, prompts
 
         source = models.resolve(config.model, weights="generate" in stages and not arguments.dry_run)
+        if not arguments.overwrite and not arguments.dry_run:
+            rundir.require_model(config.out_path, description.files(source))
         tokenizers, limit = models.tokenizers(source)
         samples = prompts.plan(config, tokenizers, limit, yaml_source.name)
+        description.check(config, source)  # what cannot be drawn is said before anything is written
     if arguments.dry_run:
         from probes import estimate
 
@@ -145,11 +149,15 @@ def run(arguments: argparse.Namespace) -> None:
     if "observe" in stages:
         from analysis.vision.plan import plan as plan_observe
 
-        plan_observe(config.resolved())  # what is not there is said before the images are drawn
+        planned = plan_observe(config.resolved())  # what is not there is said before the images are drawn
+        if planned.skipped and arguments.stage:
+            raise UserError(f"observe: {planned}")
     page = None
-    with rundir.claim(config.out_path, overwrite=arguments.overwrite) as directory:
-        if not arguments.overwrite:
-            rundir.require_same(directory, config.resolved())
+    interrupt.begun()
+    with rundir.claim(config.out_path) as directory:
+        anew = arguments.overwrite and "observe" in stages
+        if not (arguments.overwrite and drawing):
+            rundir.require_same(directory, config.resolved(), observing_anew=anew)
         if stages == ("plan",):
             rundir.plan(directory, config, passed, text, len(samples), overwrite=arguments.overwrite)
             print(f"planned {len(samples)} images in {directory.path}")
@@ -168,17 +176,14 @@ def run(arguments: argparse.Namespace) -> None:
                 progress=not arguments.quiet,
             )
         else:
-            if arguments.overwrite and "observe" in stages:
+            rundir.take_up(directory, config, stages, passed=passed, text=text)
+            if anew:
                 rundir.remove(directory, ("observed", "objects"))
-            observing = ("observe",) if "observe" in stages else ()
-            rundir.take_up(directory, config, (*observing, "measure", "report"))
         if "observe" in stages:
             from analysis.vision.observe import observe
 
             began = monotonic()
             plan = observe(directory, progress=not arguments.quiet)
-            if plan.skipped and arguments.stage:
-                raise UserError(f"observe: {plan}")
             if plan.skipped:
                 _say(f"observe: {plan}", arguments)
             else:

@@ -6,7 +6,7 @@ Only one process writes to a run directory at a time; it holds a lock that ends 
 from __future__ import annotations
 
 import contextlib
-import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
@@ -16,45 +16,21 @@ from typing import Any
 
 from probes.config import Config
 from probes.errors import UserError
-from probes.parts import FORMAT, TEMPORARY, clean, disk_error, write_bytes
+from probes.identity import differing, drawn_fields, measured_fields, observed_fields
+from probes.parts import FORMAT, clean, disk_error, is_leftover, write_bytes
 from probes.store import STATUSES, Run
 
 _LOCK = ".lock"
-_FOLDERS = (
-    *("samples", "captures", "words", "kept", "observed", "objects", "features", "attributes"),
-    *("tables", "figures"),
+_PARTS = ("samples", "captures", "words", "kept", "observed", "objects", "features", "attributes")
+_FOLDERS = (*_PARTS, "tables", "figures")
+# tables that commands beside the stages write
+_BESIDE = tuple(
+    f"tables/{name}.{end}" for name in ("human_check", "sensitivity") for end in ("csv", "parquet")
 )
-_FILES = ("report.html", "triplets.yaml", "run.json")
+_RECORD = ("run.json", "triplets.yaml", _LOCK)
 _LIBRARIES = (
     *("triptych", "torch", "diffusers", "transformers", "tokenizers", "safetensors", "numpy", "scipy"),
     *("scikit-image", "pandas", "pyarrow", "pillow", "pydantic", "matplotlib"),
-)
-_ALTERING = (
-    *(
-        "limit",
-        "indicators",
-        "prompts",
-        "seeds",
-        "sampler.steps",
-        "sampler.guidance_scale",
-        "sampler.scheduler",
-    ),
-    *("sampler.negative_prompt", "sampler.height", "sampler.width", "capture.sites", "capture.words"),
-    *(
-        "capture.keep",
-        "generate.batch_triplets",
-        "generate.part_triplets",
-        "generate.dtype",
-        "generate.device",
-    ),
-)
-# what alters a run's objects, once it has some
-_OBSERVING = tuple(
-    f"observe.{name}"
-    for name in (
-        *("engine", "detector", "segmenter", "text_encoder", "tags", "vocabulary", "tagger", "tagger_top"),
-        *("ram", "box_threshold", "text_threshold", "nms_iou", "batch", "device"),
-    )
 )
 
 
@@ -73,7 +49,7 @@ def versions() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def claim(path: Path, *, overwrite: bool = False) -> Iterator[Run]:
+def claim(path: Path) -> Iterator[Run]:
     """Hold a run directory for writing, making it if there is none; nothing in it is changed yet.
 
     Yields
@@ -84,10 +60,11 @@ def claim(path: Path, *, overwrite: bool = False) -> Iterator[Run]:
     Raises
     ------
     UserError
-        The folder cannot be written, holds something else than a run, or another process is writing to it.
+        The folder cannot be written, holds something else than a run or one whose record cannot be read, or another
+        process is writing to it.
     """
     path = Path(path)
-    _require_ours(path, overwrite)
+    _require_ours(path)
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -101,34 +78,29 @@ def claim(path: Path, *, overwrite: bool = False) -> Iterator[Run]:
             for folder in (path, *(path / name for name in _FOLDERS)):
                 if folder.is_dir():
                     clean(folder)
-            yield _there(path, overwrite)
+            yield Run.open(path) if (path / "run.json").exists() else Run(path, {})
         finally:
             _unmake(path, made)
 
 
-def _require_ours(path: Path, overwrite: bool) -> None:
+def _require_ours(path: Path) -> None:
     """Refuse a folder that holds something else than a run, before anything in it is touched."""
     try:
         names = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
     except OSError as error:
         raise disk_error(path, error) from None
-    others = sorted(name for name in names if name != _LOCK and not name.startswith(TEMPORARY))
-    interrupted = overwrite and set(others) <= {*_FOLDERS, *_FILES}
-    if others and "run.json" not in others and not interrupted:
+    others = sorted(name for name in names if name != _LOCK and not is_leftover(name))
+    if others and "run.json" not in others:
         raise UserError(
             f"{path}: expected an empty folder or a run, got other files ({others[0]}): choose another --out"
         )
-
-
-def _there(path: Path, overwrite: bool) -> Run:
-    if not (path / "run.json").exists():
-        return Run(path, {})
-    try:
-        return Run.open(path)
-    except UserError:
-        if overwrite:
-            return Run(path, {})
-        raise
+    if others:
+        Run.open(path)  # what it says when the record cannot be read is right with --overwrite too
+    for name in sorted({*_FOLDERS} & {*others}):
+        if not (path / name).is_dir():
+            raise UserError(
+                f"{path / name}: expected a folder, got a file: move it away or choose another --out"
+            )
 
 
 def _lock(file: Any, path: Path) -> None:
@@ -156,30 +128,55 @@ def _unmake(path: Path, made: list[Path]) -> None:
 
 
 def clear(run: Run) -> None:
-    """Remove what a run stored; other files in the folder stay. ``run.json`` goes last."""
-    remove(run, _FOLDERS)
-    try:
-        for name in _FILES:
-            (run.path / name).unlink(missing_ok=True)
-    except OSError as error:
-        raise disk_error(run.path, error) from None
+    """Remove what a run stored; say on stderr which files stay, since no run wrote them.
+
+    The record stays until the next run's takes its place: whenever this is cut short, the folder is still a run's.
+    """
+    remove(run, _PARTS)
+    for name in (*run.written(), *_BESIDE):
+        run.remove_file(name)
+    _remove_empty(run, _FOLDERS)
+    left = _strangers(run.path)
+    if left:
+        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+        print(
+            f"{run.path}: left as they are, no run wrote them: {', '.join(left[:5])}{more}", file=sys.stderr
+        )
     run.meta = {}
 
 
 def remove(run: Run, kinds: Sequence[str]) -> None:
-    """Remove the folders of these kinds, so that they are made anew."""
-    try:
-        for kind in kinds:
-            if (run.path / kind).is_dir():
-                shutil.rmtree(run.path / kind)
-    except OSError as error:
-        raise disk_error(run.path, error) from None
+    """Remove the parts of these kinds, so that they are made anew."""
+    for kind in kinds:
+        for part in run.parts(kind):
+            run.remove_file(f"{kind}/{part.name}")
+    _remove_empty(run, kinds)
 
 
-def require_same(run: Run, resolved: Mapping[str, Any]) -> None:
-    """Refuse a configuration that differs from the run's in anything that alters what is generated.
+def _remove_empty(run: Run, folders: Sequence[str]) -> None:
+    for name in folders:
+        with contextlib.suppress(OSError):  # it is not there, or holds files that no run wrote
+            (run.path / name).rmdir()
+
+
+def _strangers(path: Path) -> list[str]:
+    """Files and folders that no run writes, by their paths in the folder."""
+    names = [entry.name for entry in path.iterdir() if entry.name not in {*_RECORD, *_FOLDERS}]
+    for folder in _FOLDERS:
+        if (path / folder).is_dir():
+            names += [f"{folder}/{entry.name}" for entry in (path / folder).iterdir()]
+    return sorted(names)
+
+
+def require_same(run: Run, resolved: Mapping[str, Any], *, observing_anew: bool = False) -> None:
+    """Refuse a configuration that differs from the run's in anything that alters what is stored already.
 
     A value that is still open (``auto``, ``null``: the model's default) agrees with any.
+
+    Parameters
+    ----------
+    observing_anew
+        The images are looked at anew, so how they were looked at may differ.
 
     Raises
     ------
@@ -188,40 +185,59 @@ def require_same(run: Run, resolved: Mapping[str, Any]) -> None:
     """
     if not run.meta:
         return
-    observed = _OBSERVING if run.parts("observed") else ()
-    for name in (*_ALTERING, *observed):
-        old, new = _content(run.config, name), _content(resolved, name)
-        if name == "limit":  # a limit beyond the end is none
-            old, new = (
-                n if n and n < len(c["prompts"]) else None for n, c in ((old, run.config), (new, resolved))
-            )
-        still_open = name.startswith(("sampler.", "generate.", "observe.")) and (
-            old in (None, "auto") or new in (None, "auto")
-        )
-        if old != new and not still_open:
-            raise another_run(run, name, old, new)
+    _require(run, drawn_fields(run.config), drawn_fields(resolved))
+    if run.parts("observed") and not observing_anew:
+        _require(run, observed_fields(run.config), observed_fields(resolved))
 
 
-def another_run(run: Run, field: str, old: Any, new: Any) -> UserError:
+def _require(
+    run: Run, before: Mapping[str, Any], after: Mapping[str, Any], *, remedy: str = "", drawn: bool = False
+) -> None:
+    """Refuse the first field that differs; fields that a run of an earlier version lacks are not held against it.
+
+    ``drawn`` says that the run's own values are settled: then only what `after` leaves open agrees with them.
+    """
+    sections = ("sampler.", "generate.", "observe.")
+
+    def agree(name: str) -> bool:
+        left_open = (after[name],) if drawn else (before[name], after[name])
+        return name.startswith(sections) and any(value in (None, "auto") for value in left_open)
+
+    names = [name for name in after if name in before and not agree(name)]
+    name = differing({name: before[name] for name in names}, {name: after[name] for name in names})
+    if name is not None:
+        raise another_run(run, name, before[name], after[name], remedy)
+
+
+def require_model(path: Path, files: Mapping[str, str]) -> None:
+    """Refuse a model whose description differs from that of the run in a folder, before any of it is read.
+
+    Parameters
+    ----------
+    files
+        From :func:`probes.description.files`.
+    """
+    if not files or not (path / "run.json").exists():
+        return
+    run = Run.open(path)
+    there = run.meta.get("part_fields") or {}
+    there = {name: value for name, value in there.items() if name.startswith("model/")}
+    name = differing(there, files) if there else None
+    if name is not None:
+        raise another_run(run, name, there.get(name), files.get(name))
+
+
+def another_run(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> UserError:
     """The line that names the field in which a run differs from what was asked."""
     if isinstance(old, list) and isinstance(new, list):
         index = next((i for i, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
         field = f"{field}[{index}]"
         old, new = (values[index] if index < len(values) else "nothing" for values in (old, new))
     old, new = (repr(value) if len(repr(value)) < 80 else repr(value)[:76] + "..." for value in (old, new))
-    remedy = "use --overwrite to replace it or another --out"
+    remedy = remedy or "use --overwrite to replace it or another --out"
     if field.startswith("observe."):
         remedy = "use --stage observe --overwrite to look at its images anew, or another --out"
     return UserError(f"{run.path}: holds another run: {field} is {old} there, expected {new}: {remedy}")
-
-
-def _content(config: Mapping[str, Any], name: str) -> Any:
-    value: Any = config
-    for key in name.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    if name == "indicators":
-        return [[key, entry["word"]] for key, entry in value.items()]
-    return value
 
 
 def record(
@@ -237,9 +253,8 @@ def record(
         The YAML file as it stands, or None to leave the copy alone.
     """
     assert status in STATUSES
-    times = {"created": now(), **run.meta.get("times", {})}
-    if text is not None:
-        write_bytes(run.path / "triplets.yaml", text.encode())
+    times = {"created": now(), **_times(run, status)}
+    # the record first: a folder that holds but a copy of a configuration is no run's
     run.write_meta(
         **{
             "format": FORMAT,
@@ -251,6 +266,21 @@ def record(
             "times": times,
         }
     )
+    _copy(run, text)
+
+
+def _copy(run: Run, text: str | None) -> None:
+    if text is not None:
+        write_bytes(run.path / "triplets.yaml", text.encode())
+
+
+def _times(run: Run, status: str) -> dict[str, Any]:
+    """When the stages up to a status were done, and how long they took: what comes after is to be done again."""
+    times = run.meta.get("times", {})
+    later = STATUSES[STATUSES.index(status) + 1 :]
+    took = {name: value for name, value in times.get("seconds", {}).items() if name not in later}
+    kept = {name: value for name, value in times.items() if name not in (*later, "seconds")}
+    return kept | ({"seconds": took} if took else {})
 
 
 def plan(
@@ -267,26 +297,55 @@ def plan(
         clear(run)
     if not run.meta:
         record(run, config, passed, text, "planned", images=images)
+    elif not (run.path / "triplets.yaml").exists():
+        _copy(run, text)
 
 
-def take_up(run: Run, config: Config, sections: Sequence[str] = ("measure", "report")) -> None:
-    """Go on with a generated run: only these sections may differ from what it was made with.
+def take_up(
+    run: Run,
+    config: Config,
+    stages: Sequence[str],
+    *,
+    passed: Mapping[str, Any] | None = None,
+    text: str | None = None,
+) -> None:
+    """Go on with a generated run: put the configuration over its own as far as these stages apply it.
 
     Raises
     ------
     UserError
-        Nothing is generated yet.
+        Nothing is generated yet, or nothing measured where only the report is asked for; or a field differs that
+        these stages do not apply.
     """
     if not run.meta or run.status == "planned":
         there = run.status if run.meta else "empty"
         raise UserError(f"{run.path}: expected a generated run, found it {there}: run --stage generate first")
-    fresh = config.resolved()
-    resolved = {**run.config, **{section: fresh[section] for section in sections}}
-    run.write_meta(config={**run.meta["config"], "resolved": resolved})
+    fresh, there = config.resolved(), run.config
+    before, after = ({"model": side.get("model"), **drawn_fields(side)} for side in (there, fresh))
+    _require(run, before, after, drawn=True)
+    if set(stages) <= {"report"}:
+        if STATUSES.index(run.status) < STATUSES.index("measured"):
+            raise UserError(
+                f"{run.path}: expected a measured run, found it {run.status}: run --stage measure first"
+            )
+        _require(run, measured_fields(there), measured_fields(fresh), remedy="run --stage measure first")
+        status = "measured"
+    else:
+        seen = "observe" not in stages and bool(run.parts("observed"))
+        status = "observed" if seen else "generated"
+    as_drawn = ("sampler", "capture", "generate", "out", *(() if "observe" in stages else ("observe",)))
+    resolved = {**fresh, **{section: there[section] for section in as_drawn if section in there}}
+    run.write_meta(
+        status=status,
+        name=config.name,
+        config={"passed": dict(passed or run.meta["config"].get("passed", {})), "resolved": resolved},
+        times=_times(run, status),
+    )
+    _copy(run, text)
 
 
 def reached(run: Run, status: str, seconds: float) -> None:
     """Record that a stage is done, when, and how long it took."""
-    times = run.meta.get("times", {})
+    times = _times(run, status)
     took = {**times.get("seconds", {}), status: round(seconds, 1)}
     run.write_meta(status=status, times={**times, status: now(), "seconds": took})

@@ -3,7 +3,8 @@
 ::
 
     runs/NAME/
-      run.json           format, status, configuration, versions, model and its hash, times
+      run.json           format, status, configuration, versions, model and its hash, times, files that the
+                         stages wrote, and a checksum of all this
       triplets.yaml      the configuration as it was given
       samples/           part-00000.parquet: a row an image
       captures/          a row a (triplet, seed, pair): similarities per site
@@ -19,11 +20,12 @@ of a closed model) enter by the same door: any directory with a ``run.json`` and
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import re
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +35,12 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from probes.errors import UserError
-from probes.parts import FORMAT, parquet_bytes, read_part, write_bytes
+from probes.parts import FORMAT, digest, disk_error, is_part, parquet_bytes, read_part, write_bytes
 
 STATUSES = ("planned", "generated", "observed", "measured", "complete")
 KINDS = ("samples", "captures", "words", "kept", "observed", "objects")
+_CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
+_RESULT = re.compile(r"(tables|figures)/[^/\\]+|report\.html")  # what a stage may name as written
 
 
 def read_image(data: bytes | None) -> Image.Image:
@@ -65,6 +69,57 @@ def _unreadable(data: bytes | None) -> bool:
     return False
 
 
+def read_record(file: Path) -> dict[str, Any]:
+    """What a ``run.json`` says, once its checksum is found right.
+
+    A record without a checksum is taken as it is: tables made elsewhere enter by the same door.
+
+    Raises
+    ------
+    UserError
+        There is no such file, it is damaged, another program's, or written in a later format.
+    """
+    try:
+        meta = json.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(
+            f"{file.parent}: expected a run directory, found no run.json: check the path"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror}): check its permissions") from None
+    except (ValueError, RecursionError):
+        raise _no_record(file, "it is no JSON") from None
+    for field, kind in (("format", int), ("status", str)):
+        if not isinstance(meta, dict) or not isinstance(meta.get(field), kind):
+            raise _no_record(file, f"it has no `{field}`")
+    sums = {name: value for name, value in meta.items() if _CHECKSUM.fullmatch(str(value))}
+    if set(sums) - {"checksum"} or ("checksum" in meta and meta.pop("checksum") != _checksum(meta)):
+        raise UserError(
+            f"{file}: expected the record of a run as it was written, got a damaged file (its checksum differs):"
+            " restore it from a copy or choose another --out; if you edited it, take its line `checksum` out"
+        )
+    number, status = meta["format"], meta["status"]
+    if number > FORMAT or status not in STATUSES:
+        raise UserError(
+            f"{file}: expected format {FORMAT} or earlier, got {number} ({status}): use a newer triptych"
+        )
+    config = meta.get("config")
+    if not isinstance(config, dict) or not isinstance(config.get("resolved"), dict):
+        raise _no_record(file, "it has no `config`")
+    return meta
+
+
+def _no_record(file: Path, reason: str) -> UserError:
+    return UserError(
+        f"{file}: expected the record of a run, got a damaged file or another program's ({reason}):"
+        " restore it from a copy, or choose another --out"
+    )
+
+
+def _checksum(meta: Mapping[str, Any]) -> str:
+    return f"sha256:{digest(json.dumps(meta, sort_keys=True, ensure_ascii=False))}"
+
+
 class Run:
     """One run directory; make it with :meth:`Run.open`.
 
@@ -89,6 +144,8 @@ class Run:
         self.meta = meta
         self._images: tuple[int, dict[str, bytes]] = (-1, {})
         self._places: dict[str, int] = {}
+        self._stage: str | None = None
+        self._names: set[str] = set()
 
     @classmethod
     def open(cls, path: str | Path) -> Run:
@@ -100,21 +157,7 @@ class Run:
             There is no run at `path`, its ``run.json`` is damaged, or was written in a later format.
         """
         path = Path(path)
-        file = path / "run.json"
-        try:
-            meta = json.loads(file.read_text(encoding="utf-8"))
-            status, number = meta["status"], meta["format"]
-        except (FileNotFoundError, NotADirectoryError):
-            raise UserError(f"{path}: expected a run directory, found no run.json: check the path") from None
-        except (ValueError, KeyError, TypeError):
-            raise UserError(f"{file}: expected the record of a run, got a damaged file: restore it") from None
-        except OSError as error:
-            raise UserError(f"{file}: cannot be read ({error.strerror}): check its permissions") from None
-        if not isinstance(number, int) or number > FORMAT or status not in STATUSES:
-            raise UserError(
-                f"{file}: expected format {FORMAT} or earlier, got {number} ({status}): use a newer triptych"
-            )
-        return cls(path, meta)
+        return cls(path, read_record(path / "run.json"))
 
     def __repr__(self) -> str:
         parts = f"{len(self.parts('samples'))} of {self.meta.get('parts', '?')} parts"
@@ -139,7 +182,7 @@ class Run:
     def parts(self, kind: str) -> list[Path]:
         """The parts of a kind that are there, in order."""
         folder = self.path / kind
-        return sorted(file for file in folder.glob("part-*.parquet") if re.fullmatch(r"part-\d+", file.stem))
+        return sorted(file for file in folder.glob("part-*.parquet") if is_part(file.name))
 
     def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The samples, a row an image; without the image itself unless `columns` names it."""
@@ -246,13 +289,74 @@ class Run:
 
     def write_table(self, name: str, frame: pd.DataFrame) -> None:
         """Write a result table as CSV and Parquet; the same frame gives the same bytes."""
-        folder = self.path / "tables"
-        write_bytes(folder / f"{name}.csv", frame.to_csv(index=False, lineterminator="\n").encode())
+        names = [f"tables/{name}.{ending}" for ending in ("csv", "parquet")]
+        self._note(names)
+        write_bytes(self.path / names[0], frame.to_csv(index=False, lineterminator="\n").encode())
         table = pa.Table.from_pandas(frame, preserve_index=False)
-        write_bytes(folder / f"{name}.parquet", parquet_bytes(table))
+        write_bytes(self.path / names[1], parquet_bytes(table))
+
+    def write_file(self, name: str, data: bytes) -> None:
+        """Write another result by its path in the run: a table in LaTeX, a figure, the page."""
+        self._note([name])
+        write_bytes(self.path / name, data)
+
+    @contextlib.contextmanager
+    def writing(self, stage: str) -> Iterator[None]:
+        """Remove, at the end of a stage, the results that it wrote before and has not written now.
+
+        What a stage writes is noted in ``run.json`` before it is written, so that no file is left of which the run
+        does not know. A stage that fails removes nothing.
+
+        Parameters
+        ----------
+        stage
+            Under which name the files are noted.
+        """
+        self._stage, self._names = stage, set()
+        try:
+            yield
+        finally:
+            self._stage = None
+        for name in sorted(set(self.written(stage)) - self._names):
+            self.remove_file(name)
+        if sorted(self._names) != self.written(stage):
+            self._note_as(stage, self._names)
+
+    def written(self, stage: str | None = None) -> list[str]:
+        """The results that a stage, or any, wrote, by their paths in the run, in order."""
+        noted = self.meta.get("written")
+        noted = noted if isinstance(noted, dict) else {}
+        noted = {key: names for key, names in noted.items() if isinstance(names, list)}
+        chosen = [stage] if stage else sorted(noted)
+        names = {str(name) for one in chosen for name in noted.get(one, ())}
+        return sorted(name for name in names if _RESULT.fullmatch(name))
+
+    def remove_file(self, name: str) -> None:
+        """Remove a file by its path in the run, if it is there."""
+        path = self.path / name
+        try:
+            if path.is_symlink() or path.is_file():
+                path.unlink()
+        except OSError as error:
+            raise disk_error(path, error) from None
+
+    def _note(self, names: Iterable[str]) -> None:
+        """Note what the stage under way is about to write; other commands hold no lock and note nothing."""
+        if self._stage is None:
+            return
+        self._names |= set(names)
+        noted = set(self.written(self._stage))
+        if self._names - noted:
+            self._note_as(self._stage, noted | self._names)
+
+    def _note_as(self, stage: str, names: Iterable[str]) -> None:
+        self.write_meta(written={**(self.meta.get("written") or {}), stage: sorted(names)})
 
     def write_meta(self, **fields: Any) -> None:
-        """Put fields over ``run.json`` and write it."""
-        self.meta = {**self.meta, **fields}
-        text = json.dumps(self.meta, indent=2, ensure_ascii=False) + "\n"
-        write_bytes(self.path / "run.json", text.encode())
+        """Put fields over ``run.json`` and write it with a checksum of itself."""
+        meta = {**self.meta, **fields}
+        text = json.dumps(
+            {**meta, "checksum": _checksum(json.loads(json.dumps(meta)))}, indent=2, ensure_ascii=False
+        )
+        write_bytes(self.path / "run.json", f"{text}\n".encode())
+        self.meta = meta

@@ -48,7 +48,7 @@ def generated(path, config, **options):
     """Plan and generate in this process, as the command line does."""
     source = models.resolve(config.model)
     samples = prompts.plan(config, *models.tokenizers(source))
-    with rundir.claim(path, overwrite=options.get("overwrite", False)) as run:
+    with rundir.claim(path) as run:
         if not options.get("overwrite"):
             rundir.require_same(run, config.resolved())
         generate(run, config, samples, source, progress=False, **options)

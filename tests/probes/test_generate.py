@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from hooks.errors import HookError
 from probes import components, models
 from probes.errors import UserError
 from probes.rows import png
@@ -134,7 +133,7 @@ def test_only_the_sites_asked_for(saved, tmp_path):
     config = settings(saved(), prompts=["a {person}"], capture={"sites": ["unet.mid", "latent.final"]})
     columns = Run.open(generated(tmp_path, config).path).captures().columns
     assert [column for column in columns if ":" in column] == ["unet.mid:cosine", "latent.final:cosine"]
-    with pytest.raises(HookError, match=r"unet\.mit"):
+    with pytest.raises(UserError, match=r"capture\.sites: 'unet\.mit' matches no site"):
         generated(tmp_path / "b", settings(saved(), capture={"sites": ["unet.mit"]}))
 
 

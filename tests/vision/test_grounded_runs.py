@@ -127,6 +127,7 @@ def test_every_source_of_tags(settings, noise, tmp_path):
 def test_another_threshold_is_refused(whole, tmp_path):
     path = shutil.copytree(whole.path, tmp_path / "copy")
     meta = json.loads((path / "run.json").read_text())
+    del meta["checksum"]
     meta["config"]["resolved"]["observe"]["box_threshold"] = 0.7
     (path / "run.json").write_text(json.dumps(meta))
     message = r"was made with observe.box_threshold 0.6, expected 0.7: use --stage observe --overwrite"
