@@ -6,7 +6,7 @@ a side are then the indicator and its controls, those of the reference the refer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -19,7 +19,6 @@ from analysis.paired import prompt_means
 from analysis.resampling import moments
 
 ROUNDING = 8 * float(np.finfo(np.float32).eps)  # similarities are stored in float32
-FEWEST = 3  # reference words that are taken as a sample; two say next to nothing about how they spread
 NONE = "controls: none"
 ONE = "controls: one of the reference's, two are needed"
 APART = "controls: no prompt has two"
@@ -36,11 +35,6 @@ class Words:
     first: list[str]
     second: list[str]
     reference: list[str]
-
-    @property
-    def references(self) -> list[str]:
-        """Reference words that are taken as a sample: all where there are enough, else the reference alone."""
-        return self.reference if len(self.reference) >= FEWEST else self.reference[:1]
 
 
 def words_of(contrast: Sequence[str], reference: str, controls: Mapping[str, str]) -> Words:
@@ -65,8 +59,28 @@ def words_of(contrast: Sequence[str], reference: str, controls: Mapping[str, str
     ))  # fmt: skip
 
 
-def control_columns(near: Nearness, words: Words, level: float) -> dict[str, NDArray | list | int]:
-    """Columns of the gap table that speak of control words, each of shape (n_columns,), and ``controls``, a reason."""
+WORD_COLUMNS = (
+    *("word_gap", "word_low", "word_high", "p_control", "p_permutation", "p_floor"),
+    *("share_words", "share_references", "share_prompts"),
+)
+COUNTS = ("n_words_first", "n_words_second", "n_references", "word_df")
+
+
+def control_columns(
+    near: Nearness, words: Words, level: float, *, shared_noise: bool = False
+) -> dict[str, NDArray | list]:
+    """Columns of the gap table that speak of control words, each of shape (n_columns,), and ``controls``, a reason.
+
+    Parameters
+    ----------
+    near : callable
+        Nearness of two words, of shape (n_prompts, n_seeds, n_columns).
+    words : Words
+    level : float
+        Of ``word_low`` and ``word_high``.
+    shared_noise : bool
+        Whether all prompts of a seed share their noise.
+    """
     reference, controls = words.reference[0], words.reference[1:]
     groups = [[near(reference, name) for name in group] for group in (words.first, words.second, controls)]
     n_columns = groups[0][0].shape[-1]
@@ -82,30 +96,77 @@ def control_columns(near: Nearness, words: Words, level: float) -> dict[str, NDA
         "" if np.isfinite(top) else NONE if not count else APART if means else ONE
         for count, top in zip(n_controls, largest)
     ]
-    sides = [
-        np.array([[prompt_means(near(own, name)) for name in side] for own in words.references])
-        for side in (words.first, words.second)
-    ]
-    others = np.array([prompt_means(word) for word in groups[2]]) if controls else None
-    result = word_test(*sides, others, level=level)
+    columns = _against_words(near, words, level, shared_noise)
     nothing = below_rounding([word for group in groups[:2] for word in group])
-    p_value, low, high = (
-        np.where(nothing, np.nan, part) for part in (result.p_value, result.low, result.high)
-    )
-    return {
+    for name in WORD_COLUMNS:
+        if name not in ("word_gap", "p_floor"):
+            columns[name] = np.where(nothing, np.nan, columns[name])
+    columns["word_gap"] = np.where(nothing & ~np.isnan(columns["word_gap"]), 0.0, columns["word_gap"])
+    return columns | {
         "control_gap": largest,
         "control_low": 0.0 - largest,  # a plain minus would make -0.0 of 0
         "control_high": largest,
         "n_controls": n_controls,
-        "word_gap": np.where(nothing & ~np.isnan(result.gap), 0.0, result.gap),
-        "word_low": low,
-        "word_high": high,
-        "word_df": result.freedom,
-        "n_references": len(words.references),
-        "p_control": p_value,
-        "p_control_adjusted": adjust_p_values(p_value),
+        "p_control_adjusted": adjust_p_values(columns["p_control"]),
         "controls": reason,
     }
+
+
+def _against_words(near: Nearness, words: Words, level: float, shared_noise: bool) -> dict[str, NDArray]:
+    """`word_test` of every column with the words that were compared there, and how many these are."""
+    names = (*words.first, *words.second)
+    values = {(own, name): prompt_means(near(own, name)) for own in words.reference for name in names}
+    spare = {name: prompt_means(near(words.reference[0], name)) for name in words.reference[1:]}
+    n_columns = values[words.reference[0], words.first[0]].shape[1]
+    columns = {name: np.full(n_columns, np.nan) for name in WORD_COLUMNS}
+    columns |= {name: np.zeros(n_columns, np.int64) for name in COUNTS}
+    for chosen, first, second, references in _compared(values, words, n_columns):
+        sides = [
+            np.array([[values[own, name][:, chosen] for name in side] for own in references])
+            for side in (first, second)
+        ]
+        others = [spare[name][:, chosen] for name in spare]
+        others = [word for word in others if not np.isnan(word).all()]
+        gaps = None
+        if shared_noise:
+            gaps = sum(
+                sum(near(own, name)[..., chosen] for name in first) / len(first)
+                - sum(near(own, name)[..., chosen] for name in second) / len(second)
+                for own in references
+            ) / len(references)
+        result = word_test(*sides, np.array(others) if others else None, shared=gaps, level=level)
+        found = (
+            *(result.gap, result.low, result.high, result.p_value, result.p_permutation, result.p_floor),
+            *(result.share_words, result.share_references, result.share_prompts),
+            *(len(first), len(second), len(references), result.freedom),
+        )
+        for name, column in zip((*WORD_COLUMNS, *COUNTS), found):
+            columns[name][chosen] = column
+    return columns
+
+
+def _compared(
+    values: Mapping[tuple[str, str], NDArray[np.float64]], words: Words, n_columns: int
+) -> Iterator[tuple[NDArray[np.int64], list[str], list[str], list[str]]]:
+    """Columns in which the same words were compared, with those of each side and those of the reference.
+
+    The words of a side are those compared with the reference itself; a further reference word counts where it was
+    compared with all of them. The two words of the contrast always stand for their sides.
+    """
+    names = (*words.first, *words.second)
+    there = {key: ~np.isnan(value).all(axis=0) for key, value in values.items()}
+    used = np.array([there[words.reference[0], name] for name in names]).reshape(len(names), n_columns)
+    used[[0, len(words.first)]] = True
+    further = [
+        np.all([there[own, name] | ~row for name, row in zip(names, used)], axis=0)
+        for own in words.reference[1:]
+    ]
+    patterns, which = np.unique(np.array([*used, *further]).T, axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        kept = dict(zip((*names, *words.reference[1:]), pattern))
+        sides = ([name for name in side if kept[name]] for side in (words.first, words.second))
+        references = [words.reference[0], *(name for name in words.reference[1:] if kept[name])]
+        yield np.flatnonzero(which.ravel() == number), *sides, references
 
 
 def below_rounding(words: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
@@ -115,3 +176,14 @@ def below_rounding(words: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
         for parts in ([words[0] - word for word in words[1:]], words)
     )
     return largest <= ROUNDING * scale
+
+
+def changed_prompts(sides: Sequence[NDArray[np.float64]]) -> NDArray[np.int64]:
+    """Count for each column the prompts at which two words differ by more than what float32 leaves of no difference.
+
+    Parameters
+    ----------
+    sides : (ndarray, ndarray) of shape (n_prompts, n_seeds, n_columns)
+    """
+    scale = np.max([np.nan_to_num(np.abs(side)).max(axis=(0, 1), initial=0.0) for side in sides], axis=0)
+    return (np.nan_to_num(np.abs(sides[0] - sides[1])) > ROUNDING * scale).any(axis=1).sum(axis=0)

@@ -22,9 +22,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from analysis.resampling import NOTHING, ONE_PROMPT, column_blocks, exact_sum
+from analysis.stats.crossed import (
+    FEW_SEEDS,
+    FEWEST_SEEDS,
+    Parts,
+    crossed_bound,
+    crossed_p_value,
+    crossed_variances,
+)
+from analysis.stats.word_permutations import permutation_floor, word_permutation_test
 
 NO_CONTROLS = "controls: no side has a second word"
 ALL_ALIKE = "controls: neither words nor prompts differ"
@@ -41,6 +49,14 @@ class WordTest:
         with an interval for other prompts and other words of the same meaning.
     p_value : ndarray of float64
         Of the null hypothesis of this module; two-sided.
+    p_permutation : ndarray of float64
+        The share of all divisions of the sides' words into sides of these sizes that lie at least as far apart, see
+        `analysis.stats.word_permutations`: exact, for the words alone.
+    p_floor : float
+        The smallest value that `p_permutation` can take with so many words.
+    share_words, share_references, share_prompts : ndarray of float64
+        Shares of the variance of the gap: of the words of the sides, of the reference words, and of the prompts (with
+        a noise that prompts share, of the seeds too). They add up to 1.
     freedom : int
         Degrees of freedom of the sides' words: those used, less one a group.
     n : ndarray of int64
@@ -54,6 +70,11 @@ class WordTest:
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     p_value: NDArray[np.float64]
+    p_permutation: NDArray[np.float64]
+    p_floor: float
+    share_words: NDArray[np.float64]
+    share_references: NDArray[np.float64]
+    share_prompts: NDArray[np.float64]
     freedom: int
     n: NDArray[np.int64]
     reason: NDArray[np.object_]
@@ -61,7 +82,12 @@ class WordTest:
 
 
 def word_test(
-    first: ArrayLike, second: ArrayLike, others: ArrayLike | None = None, *, level: float = 0.95
+    first: ArrayLike,
+    second: ArrayLike,
+    others: ArrayLike | None = None,
+    *,
+    shared: ArrayLike | None = None,
+    level: float = 0.95,
 ) -> WordTest:
     r"""Test whether the reference is nearer to the words of one side than to those of the other.
 
@@ -91,6 +117,9 @@ def word_test(
     others : array_like of float, shape (n_words, n_prompts, n_columns), optional
         Nearness of the reference to further words that mean the same as each other, such as its own controls. Used for
         :math:`s_w^2` only where neither side has two words: it is then assumed that words of all groups differ alike.
+    shared : array_like of float, shape (n_prompts, n_seeds, n_columns), optional
+        Where prompts share their noise: the gap of each prompt and seed, averaged over words and reference words. Seeds
+        are then a fourth sample, see `analysis.stats.crossed`; with one seed there is no p-value.
     level : float
 
     Source
@@ -116,7 +145,9 @@ def word_test(
             )
     _, _, rows, width = sides[0].shape
     freedom = sum(part.shape[1] - 1 for part in (*sides, *spread))
-    gap, half, p_value = np.full((3, width), np.nan)
+    gap, half, p_value, p_permutation = np.full((4, width), np.nan)
+    shares = np.full((3, width), np.nan)
+    seeds = None if shared is None else np.asarray(shared, np.float64)
     n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
     for block in column_blocks(width, None, rows=4 * rows):  # many arrays at once, each small
         cells = [part[..., block].astype(np.float64) for part in (*sides, *spread)]
@@ -124,19 +155,47 @@ def word_test(
         for part in cells if missing.any() else ():
             part[:, :, missing] = np.nan
         n[block] = (~missing).sum(axis=0)
+        p_permutation[block] = word_permutation_test(*(_word_means(side, n[block]) for side in cells[:2]))
         gap[block], variances = _variances(cells[:2], cells[2:], n[block], freedom)
-        half[block] = np.sqrt(_bound(1 - level, variances))
-        p_value[block] = _solve(gap[block] ** 2, variances)
-        reason[block] = np.where(sum(part for part, _ in variances) > 0, "", ALL_ALIKE)
+        if seeds is not None:
+            single = np.where(missing[:, None], np.nan, seeds[..., block])
+            variances.append((crossed_variances(single, n[block])[1], max(single.shape[1] - 1, 1)))
+        half[block] = np.sqrt(crossed_bound(1 - level, variances))
+        p_value[block] = crossed_p_value(gap[block] ** 2, variances)
+        total = sum(part for part, _ in variances)
+        reason[block] = np.where(total > 0, "", ALL_ALIKE)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares[:2, block] = [part / total for part, _ in variances[:2]]
+            shares[2, block] = sum(part for part, _ in variances[2:]) / total
     reason[n == 1] = ONE_PROMPT
     reason[n == 0] = NOTHING
+    if seeds is not None and seeds.shape[1] < FEWEST_SEEDS:
+        reason[n > 0] = FEW_SEEDS
     if not freedom:
         reason[:] = NO_CONTROLS
-    p_value, half = (np.where(reason == "", part, np.nan) for part in (p_value, half))
-    return WordTest(gap, gap - half, gap + half, p_value, freedom, n, reason, level)
+    defined = reason == ""
+    p_value, half, *shares = (np.where(defined, part, np.nan) for part in (p_value, half, *shares))
+    return WordTest(
+        gap=gap,
+        low=gap - half,
+        high=gap + half,
+        p_value=p_value,
+        p_permutation=p_permutation,
+        p_floor=permutation_floor(*(side.shape[1] for side in sides)),
+        share_words=shares[0],
+        share_references=shares[1],
+        share_prompts=shares[2],
+        freedom=freedom,
+        n=n,
+        reason=reason,
+        level=level,
+    )
 
 
-Parts = list[tuple[NDArray[np.float64], int | NDArray[np.int64]]]
+def _word_means(side: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Mean of each word of a side over reference words and prompts, shape (n_words, n_columns)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.array([exact_sum(_mean_of(word)) / n for word in side.swapaxes(0, 1)])
 
 
 def _variances(
@@ -202,18 +261,3 @@ def _mean_of(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         total += part
     total /= len(parts)
     return total
-
-
-def _bound(alpha: float | NDArray[np.float64], variances: Parts) -> NDArray[np.float64]:
-    """Square of the largest gap that is not rejected at each α."""
-    return sum(part * special.stdtrit(np.maximum(own, 1), alpha / 2) ** 2 for part, own in variances)
-
-
-def _solve(square: NDArray[np.float64], variances: Parts) -> NDArray[np.float64]:
-    """The α at which the bound is the square, by bisection of its logarithm; nothing is below 1e-16."""
-    low, high = np.full(len(square), np.log(1e-16)), np.zeros(len(square))
-    for _ in range(50):
-        middle = (low + high) / 2
-        above = _bound(np.exp(middle), variances) > square
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return np.exp(high)

@@ -25,10 +25,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.control_words import below_rounding, control_columns, words_of
+from analysis.control_words import below_rounding, changed_prompts, control_columns, words_of
 from analysis.paired import effect_sizes, equivalence_test, prompt_means
 from analysis.pairs import definition, pair_name
 from analysis.statistics import bootstrap_interval, sign_flip_test
+from analysis.stats.rare_changes import effective_prompts, unseen_share
 
 DISPARITY_COLUMNS = (
     *("space", "site", "step", "metric", "pair", "mean", "ci_low", "ci_high"),
@@ -37,10 +38,11 @@ DISPARITY_COLUMNS = (
 GAP_COLUMNS = (
     *("space", "site", "step", "metric", "contrast", "gap", "ci_low", "ci_high", "p_value", "p_adjusted"),
     *("n_prompts", "n", "d_z", "d_z_low", "d_z_high", "superiority", "superiority_low", "superiority_high"),
-    *("ruled_out", "delta", "p_equivalent"),
+    *("ruled_out", "delta", "p_equivalent", "n_effective", "n_changed", "unseen"),
     *("control_gap", "control_low", "control_high", "n_controls"),
-    *("word_gap", "word_low", "word_high", "word_df", "n_references"),
-    *("p_control", "p_control_adjusted", "reason", "version"),
+    *("word_gap", "word_low", "word_high", "word_df", "n_words_first", "n_words_second", "n_references"),
+    *("share_words", "share_references", "share_prompts"),
+    *("p_control", "p_control_adjusted", "p_permutation", "p_floor", "reason", "warning", "version"),
 )
 INTERVAL = "envelope"
 NO_DIFFERENCE = "no difference beyond rounding in any prompt"
@@ -221,9 +223,17 @@ def gap(
         reference, or two words of one side), with ``control_high`` and ``control_low`` for it and its negative;
         ``n_controls`` counts control words. ``word_gap`` with its interval and ``p_control``: the gap between all
         words of a and all words of b, and the test that it is more than the choice of words makes, see
-        `analysis.controls.word_test`; ``word_df`` is the number of words it rests on, less one a group, and
-        ``n_references`` that of the words that stood as reference: all of them where there are three or more, and
-        else the reference alone. Where neither side has a control, the reference's stand for them.
+        `analysis.controls.word_test`. It rests on ``n_words_first`` and ``n_words_second`` words of a and b, these
+        among them, and on ``n_references`` words that stood as reference, each where it was compared; with one the
+        claim is about that word alone. ``word_df``: words less one a group. ``share_words``, ``share_references`` and
+        ``share_prompts``: shares of its variance, 1 together. ``p_permutation``: of the exact permutation of words
+        over the sides, which cannot fall below ``p_floor``. Where neither side has a control, the reference's stand
+        for their spread.
+
+        ``n_effective``: how many prompts carry the variance of the gap, and ``n_changed``: at how many it is more than
+        rounding; ``unseen``: the share that a kind of prompt can have which none of these prompts is, at 95 %; see
+        `analysis.stats.rare_changes`. ``warning``: what in this row is as in a simulated case in which a number of it
+        misses, see `analysis.stats.cautions`.
 
         What cannot be told is NaN, with a ``reason``: where there is one prompt, or the same difference in all (as
         at the first step, where the members of a triplet share the latent), or no control.
@@ -279,11 +289,14 @@ def gap(
                     table[name + end] = getattr(size, name + end)
             table["ruled_out"], table["delta"] = size.ruled_out, (deltas or {}).get(family.metric, np.nan)
             table["p_equivalent"] = _equivalence(values, table["delta"].iloc[0], sampling)
+            table["n_effective"], table["unseen"] = effective_prompts(values), unseen_share(size.n)
+            table["n_changed"] = changed_prompts(sides)
             reason = np.where(nothing & (size.n > 1), NO_DIFFERENCE, size.mean_reason)
             words = words_of((first, second), reference, controls)
             for name, column in control_columns(near, words, level).items():
                 table[name] = column
             table["reason"] = [_join(*both) for both in zip(reason, table.pop("controls"))]
+            table["warning"] = ""
             tables.append(_named(table, family, GAP_COLUMNS))
     return _stack(tables, GAP_COLUMNS)
 

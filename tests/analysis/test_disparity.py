@@ -257,6 +257,64 @@ def test_the_controls_of_the_reference_stand_for_those_of_the_contrast_where_it_
     )
 
 
+def words_of_all(rng, references=3, side=3, prompts=6, missing=()):
+    """A table of pairs of reference words r, words f and words m, drawn at random, but for some pairs."""
+    names = [
+        f"{kind}{i}" for kind, size in (("r", references), ("f", side), ("m", side)) for i in range(size)
+    ]
+    compared = [f"{a}-{b}" for i, a in enumerate(names) for b in names[i + 1 :] if f"{a}-{b}" not in missing]
+    table = small(rng.uniform(0.5, 1, (prompts, 1, len(compared))), names=compared)
+    controls = {name: name[0] + "0" for name in names if name[1] != "0"}
+    options = {"indicators": names, "reference": "r0", "contrasts": [("m0", "f0")], "controls": controls}
+    return table, options
+
+
+def test_two_words_of_the_reference_count_and_every_row_counts_its_words():
+    table, options = words_of_all(np.random.default_rng(0), references=2)
+    row = gap_of(table, **options).iloc[0]
+    assert (row["n_references"], row["n_words_first"], row["n_words_second"], row["word_df"]) == (2, 3, 3, 4)
+    wide = table.pivot_table("value", "triplet", "pair")
+    sides = [
+        [[wide[[f"r{r}-{kind}{w}"]].to_numpy() for w in range(3)] for r in range(2)] for kind in ("m", "f")
+    ]
+    assert row["p_control"] == pytest.approx(word_test(*sides).p_value[0])
+    assert row[["share_words", "share_references", "share_prompts"]].sum() == pytest.approx(1)
+    means = [np.mean(side, axis=(0, 2, 3)) for side in sides]
+    scipy = stats.permutation_test(means, lambda a, b: np.mean(a) - np.mean(b), n_resamples=np.inf)
+    assert row["p_permutation"] == pytest.approx(scipy.pvalue) and row["p_floor"] == pytest.approx(0.1)
+
+
+def test_a_word_that_was_not_compared_is_not_counted():
+    rng = np.random.default_rng(1)
+    table, options = words_of_all(rng, missing=("r0-f2", "r2-m1"))
+    row = gap_of(table, **options).iloc[0]
+    # f2 was never held against the reference, and r2 not against every word that was
+    assert (row["n_references"], row["n_words_first"], row["n_words_second"], row["word_df"]) == (2, 3, 2, 3)
+    assert row["p_floor"] == pytest.approx(0.1) and np.isfinite(row["p_control"])
+    # nothing but the columns concerned: another site where all were compared
+    whole, _ = words_of_all(rng)
+    both = gap_of(pd.concat([table, whole.assign(site="latent")]), **options).set_index("site")
+    assert both["n_references"].to_dict() == {"latent.final": 2, "latent": 3}
+    assert both.loc["latent.final", "p_control"] == row["p_control"]
+
+
+def test_one_word_a_side_has_no_permutation():
+    row = gap_of(small([[[0.5, 0.7]], [[0.4, 0.5]]])).iloc[0]
+    assert (row["n_words_first"], row["n_words_second"], row["n_references"]) == (1, 1, 1)
+    assert row["p_floor"] == row["p_permutation"] == 1
+    assert row[["p_control", "share_words", "share_references", "share_prompts"]].isna().all()
+
+
+def test_how_many_prompts_carry_a_gap_and_what_they_cannot_see():
+    values = np.full((24, 1, 2), 0.5)
+    values[3] = [[0.5, 0.9]]
+    row = gap_of(small(values)).iloc[0]
+    assert row["n_changed"] == 1 and row["n_effective"] == pytest.approx(1.09, abs=0.01)
+    assert row["unseen"] == pytest.approx(stats.binomtest(0, 24).proportion_ci(0.9).high)
+    every = gap_of(small(np.random.default_rng(0).uniform(0, 1, (24, 1, 2)))).iloc[0]
+    assert every["n_changed"] == 24 and 8 < every["n_effective"] < 24 and every["warning"] == ""
+
+
 def test_a_difference_that_would_matter_is_held_against_the_gap():
     values = np.random.default_rng(0).normal(0.5, 0.02, (40, 1, 2))
     row = gap_of(small(values), deltas={"cosine": 0.05}).iloc[0]

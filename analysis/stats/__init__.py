@@ -1,0 +1,1 @@
+"""How sure: arrays in, numbers out. Knows no run and no site."""

@@ -1,0 +1,172 @@
+r"""A mean over samples that are crossed with each other, such as prompts and the seeds of a noise that they share.
+
+With `sampler.noise: shared` every prompt of a seed is drawn from the same noise, so that the prompts of a seed lean
+together, and more prompts do not remove it. The variance of the mean over n prompts and S seeds is
+
+.. math:: V_p + V_s, \qquad V_p = \frac{s_p^2}{n}, \quad V_s = \frac{s_s^2}{S} - \frac{s_{ps}^2}{nS}
+
+with :math:`s_p^2` that of the prompts' means, :math:`s_s^2` that of the seeds' means and :math:`s_{ps}^2` what prompt
+and seed leave unexplained, which both of the others hold (Cameron, Gelbach and Miller's sum). Each part keeps the
+quantile of Student's t of its own degrees of freedom, n − 1 and S − 1: few seeds give wide intervals, one gives none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from analysis.resampling import NOTHING, ONE_PROMPT, exact_sum
+
+FEWEST_SEEDS = 2
+FEW_SEEDS = "shared noise: one seed only, prompts depend on each other"
+CONSTANT = "the same value at every prompt and seed"
+
+Parts = list[
+    tuple[NDArray[np.float64], int | NDArray[np.int64]]
+]  # variances, each with its degrees of freedom
+
+
+@dataclass(frozen=True)
+class CrossedMean:
+    """A mean over prompts and seeds, both of them samples; arrays have shape (n_columns,), NaN where undefined.
+
+    Attributes
+    ----------
+    mean, low, high : ndarray of float64
+        With an interval for other prompts and other seeds.
+    p_value : ndarray of float64
+        Of a mean of 0; two-sided.
+    ruled_out : ndarray of float64
+        A mean of so much or more, either way, is ruled out at α = 1 − level.
+    prompts, seeds : ndarray of float64
+        The variance of the mean that prompts, and that seeds bring.
+    n : ndarray of int64
+        Prompts that have a value at every seed.
+    n_seeds : int
+    reason : ndarray of object (str)
+        Why interval and p-value are NaN; empty where they are not.
+    level : float
+    """
+
+    mean: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    p_value: NDArray[np.float64]
+    ruled_out: NDArray[np.float64]
+    prompts: NDArray[np.float64]
+    seeds: NDArray[np.float64]
+    n: NDArray[np.int64]
+    n_seeds: int
+    reason: NDArray[np.object_]
+    level: float
+
+    def p_equivalent(self, delta: float) -> NDArray[np.float64]:
+        """Return the p-value of the test that the mean lies within ±delta; small speaks for it."""
+        parts = [(self.prompts, np.maximum(self.n - 1, 1)), (self.seeds, max(self.n_seeds - 1, 1))]
+        room = delta - np.abs(self.mean)
+        both = crossed_p_value(room**2, parts) / 2
+        return np.where(self.reason == "", np.where(room > 0, both, 1 - both), np.nan)
+
+
+def crossed_mean(values: ArrayLike, *, level: float = 0.95) -> CrossedMean:
+    """Return the mean over prompts and seeds that are crossed: every prompt has the same seeds.
+
+    Parameters
+    ----------
+    values : array_like of float, shape (n_prompts, n_seeds, n_columns)
+        NaN where there is none; a prompt that lacks a seed is left out of that column.
+    level : float
+
+    Source
+    ------
+    Cameron, Gelbach and Miller 2011 for the sum of variances; Banerjee 1960 for the quantiles.
+
+    Examples
+    --------
+    Two prompts, two seeds, and all that differs is the seed: the mean 2 has the error of two values, 1 and 3.
+
+    >>> result = crossed_mean([[[1.0], [3.0]], [[1.0], [3.0]]])
+    >>> float(result.mean[0]), round(float(result.high[0]) - 2, 3)  # 12.706 * sqrt(2 / 2)
+    (2.0, 12.706)
+    """
+    values = np.asarray(values, np.float64)
+    if values.ndim != 3:
+        raise ValueError(f"values: expected shape (n_prompts, n_seeds, n_columns), got {values.shape}")
+    if not 0 < level < 1:
+        raise ValueError(f"level: expected a number between 0 and 1, got {level}")
+    n_seeds, whole = values.shape[1], ~np.isnan(values).any(axis=1)
+    n = whole.sum(axis=0)
+    values = np.where(whole[:, None], values, np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        over_seeds = values.mean(axis=1)
+        mean = exact_sum(over_seeds) / n
+    prompts, seeds = crossed_variances(values, n)
+    parts = [(prompts, np.maximum(n - 1, 1)), (seeds, max(n_seeds - 1, 1))]
+    reason = np.where(prompts + seeds > 0, "", CONSTANT).astype(object)
+    reason[n == 1] = ONE_PROMPT
+    reason[n == 0] = NOTHING
+    if n_seeds < FEWEST_SEEDS:
+        reason[n > 0] = FEW_SEEDS
+    half, narrow = (np.sqrt(crossed_bound(alpha, parts)) for alpha in (1 - level, 2 * (1 - level)))
+    p_value = crossed_p_value(mean**2, parts)
+    half, narrow, p_value = (np.where(reason == "", part, np.nan) for part in (half, narrow, p_value))
+    return CrossedMean(
+        mean=mean,
+        low=mean - half,
+        high=mean + half,
+        p_value=p_value,
+        ruled_out=np.abs(mean) + narrow,
+        prompts=prompts,
+        seeds=seeds,
+        n=n,
+        n_seeds=n_seeds,
+        reason=reason,
+        level=level,
+    )
+
+
+def crossed_variances(
+    values: NDArray[np.float64], n: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the variance of the mean that prompts bring, and that seeds bring beyond it.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n_prompts, n_seeds, n_columns)
+        A prompt is NaN at every seed or at none.
+    n : ndarray of int64, shape (n_columns,)
+        Prompts with values.
+    """
+    n_seeds = values.shape[1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        over_seeds = values.mean(axis=1)
+        mean = exact_sum(over_seeds) / n
+        prompts = exact_sum((over_seeds - mean) ** 2) / (n - 1) / n
+        if n_seeds < FEWEST_SEEDS:
+            return prompts, np.zeros(len(n))
+        lean = np.array([exact_sum(values[:, seed] - over_seeds) / n for seed in range(n_seeds)])
+        seeds = (lean**2).sum(axis=0) / (n_seeds - 1) / n_seeds
+        left = np.zeros(len(n))
+        for seed in range(n_seeds):
+            left = left + exact_sum((values[:, seed] - over_seeds - lean[seed]) ** 2)
+        left = left / ((n_seeds - 1) * (n - 1)) / n / n_seeds
+        # what both hold is taken off once, and never so much that the sum falls below the seeds' part alone
+        return prompts, np.maximum.reduce([seeds - left, seeds - prompts, np.zeros(len(n))])
+
+
+def crossed_bound(alpha: float | NDArray[np.float64], variances: Parts) -> NDArray[np.float64]:
+    r"""Return :math:`\sum V t_f(\alpha)^2`: the square of the largest mean that is not rejected at α (Banerjee)."""
+    return sum(part * special.stdtrit(np.maximum(own, 1), alpha / 2) ** 2 for part, own in variances)
+
+
+def crossed_p_value(square: NDArray[np.float64], variances: Parts) -> NDArray[np.float64]:
+    """Return the α at which the bound is the square, by bisection of its logarithm; nothing is below 1e-16."""
+    low, high = np.full(len(square), np.log(1e-16)), np.zeros(len(square))
+    for _ in range(50):
+        middle = (low + high) / 2
+        above = crossed_bound(np.exp(middle), variances) > square
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.exp(high)
