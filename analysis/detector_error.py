@@ -19,6 +19,7 @@ from analysis.detection_rates import ALL, COLUMNS, detection_rates
 from analysis.naming import contrasts, indicators
 from analysis.nouns import lemma
 from analysis.paired import wilson_interval
+from analysis.tables.object_claims import COUNTS
 from probes.store import Run
 from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.checker import VERSION, read_images
@@ -42,20 +43,17 @@ def detector_error(run: Run) -> pd.DataFrame | None:
         detections whose label the checker knows, and for the checker itself ``accuracy``, the smallest share of
         renderings read rightly of any of its things.
     """
-    observer = run.meta.get("observer") or {}
     if run.config["model"] not in SPECIMENS or not run.parts("objects"):
         return None
-    if observer.get("engine") == CHECKER:
+    if _its_own_truth(run):
         return checker_accuracy(run.config["model"], run.config["measure"]["level"])
-    observed = run.observed(["sample_id", "triplet", "seed", "indicator", "status", "tags"])
-    observed = observed[observed["status"] == "ok"]
-    images = run.images(observed["sample_id"])
-    if not images or any(image.size != (SIZE, SIZE) for image in images):
+    observed, seen = _checked(run)
+    if observed is None:
         return None
-    objects, seen = run.table("objects"), read_images(images)
+    objects = run.table("objects")
     options, members = run.config["measure"], indicators(run.config)
     rates = error_rates(
-        *(observed, objects, seen.set_axis(observed["sample_id"])),
+        *(observed, objects, seen),
         indicators=[member.name for member in members],
         contrasts=contrasts(run.config),
         backend=options.get("nouns", "lemminflect"),
@@ -64,6 +62,65 @@ def detector_error(run: Run) -> pd.DataFrame | None:
         seed=options["seed"],
     )
     return rates.assign(truth=VERSION, version=OWN_VERSION)[list(ERROR_COLUMNS)]
+
+
+def detector_counts(run: Run) -> pd.DataFrame | None:
+    """Right and wrong detections of a run by prompt, indicator and object; None where nothing else knows its images.
+
+    All images and all things of the checker count, whether they were looked for or not: where presence is compared,
+    what nobody looked for is missed too.
+
+    Returns
+    -------
+    DataFrame or None
+        ``prompt`` (the triplet), ``indicator``, ``object`` (its lemma), the numbers of images in
+        `analysis.tables.object_claims.COUNTS`, ``truth``.
+    """
+    if run.config["model"] not in SPECIMENS or _its_own_truth(run):
+        return None
+    observed, seen = _checked(run)
+    if observed is None:
+        return None
+    objects = run.table("objects")
+    return count_errors(observed, objects, seen, backend=run.config["measure"].get("nouns", "lemminflect"))
+
+
+def count_errors(
+    observed: pd.DataFrame, objects: pd.DataFrame, seen: pd.DataFrame, *, backend: str = "lemminflect"
+) -> pd.DataFrame:
+    """`detector_counts` of what was detected and what is there; see `error_rates` for the parameters."""
+    there = by_lemma(seen, backend=backend).loc[observed["sample_id"]]
+    detections = objects[(objects["object"] >= 0) & objects["lemma"].isin(there.columns)]
+    detected = pd.crosstab(detections["sample_id"], detections["lemma"]) > 0
+    detected = detected.reindex(index=there.index, columns=there.columns, fill_value=False)
+    truth, found = there.to_numpy(bool), detected.to_numpy(bool)
+    cells = (truth & found, truth & ~found, ~truth & found, ~truth & ~found)
+    group, kinds = pd.factorize(pd.MultiIndex.from_frame(observed[["triplet", "indicator"]]))
+    columns = {}
+    for name, cell in zip(COUNTS, cells):
+        sums = np.zeros((len(kinds), cell.shape[1]), np.int64)
+        np.add.at(sums, group, cell)
+        columns[name] = sums.ravel()
+    keys = {
+        "prompt": np.repeat(kinds.get_level_values(0), len(there.columns)),
+        "indicator": np.repeat(kinds.get_level_values(1), len(there.columns)).astype(object),
+        "object": np.tile(np.array(there.columns, object), len(kinds)),
+    }
+    return pd.DataFrame(keys | columns).assign(truth=VERSION)
+
+
+def _its_own_truth(run: Run) -> bool:
+    return (run.meta.get("observer") or {}).get("engine") == CHECKER
+
+
+def _checked(run: Run) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
+    """The images that were looked at, and what the checker sees in them by ``sample_id``."""
+    observed = run.observed(["sample_id", "triplet", "seed", "indicator", "status", "tags"])
+    observed = observed[observed["status"] == "ok"]
+    images = run.images(observed["sample_id"])
+    if not images or any(image.size != (SIZE, SIZE) for image in images):
+        return None, None
+    return observed, read_images(images).set_axis(observed["sample_id"])
 
 
 def error_rates(

@@ -9,10 +9,12 @@ import pandas as pd
 
 from analysis import paper_latex as tex
 from analysis.dependency import SIGMA, SIGMA_HUMAN, dependency_groups
+from analysis.detector_error import detector_counts
 from analysis.disparity import disparity, gap
 from analysis.naming import indicators
 from analysis.nouns import human_lemmas, noun_table
 from analysis.object_statistics import object_statistics, table_statistics
+from analysis.object_tables import ObjectTable
 from analysis.paper_figures import MIN_COUNT, figure_objects, figure_scores
 from analysis.paper_tables import (
     ALL,
@@ -27,6 +29,7 @@ from analysis.paper_tables import (
     presence,
     similarity_pairs,
 )
+from analysis.tables.object_claims import DetectorCounts, claim_table
 from hooks.masks import THETA
 from probes.parts import read_part, write_bytes
 from probes.store import Run
@@ -51,12 +54,25 @@ def measure_objects(run: Run) -> None:
     nouns, objects = objects_of(run, options)
     run.write_table("nouns", nouns)
     run.write_table("objects", objects)
-    images = looked_at(run)
-    for name, table in tables(run.config, images, nouns, objects, options):
+    counts, images = error_counts(run), looked_at(run)
+    for name, table in tables(run.config, images, nouns, objects, options, counts):
         if isinstance(table, pd.DataFrame):
             run.write_table(name, table)
         else:
             write_bytes(run.path / "tables" / f"{name}.tex", table.encode())
+
+
+def error_counts(run: Run) -> DetectorCounts | None:
+    """What is known of the detector's errors on a run's images: from the checker, else from people.
+
+    Those from the checker are written to ``tables/detector_counts``; people's stand in ``tables/human_counts``.
+    """
+    counts = detector_counts(run)
+    if counts is not None:
+        run.write_table("detector_counts", counts)
+        return DetectorCounts(counts)
+    labelled = (run.path / "tables" / "human_counts.parquet").exists()
+    return DetectorCounts(run.table("human_counts")) if labelled else None
 
 
 def looked_at(run: Run) -> pd.DataFrame:
@@ -92,7 +108,12 @@ def word_parts(run: Run) -> Iterator[pd.DataFrame]:
 
 
 def tables(
-    config: dict, images: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame, options: dict[str, Any]
+    config: dict,
+    images: pd.DataFrame,
+    nouns: pd.DataFrame,
+    objects: pd.DataFrame,
+    options: dict[str, Any],
+    counts: DetectorCounts | None = None,
 ) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Every table of the paper's sections 5 to 7 by name: a frame, or the LaTeX of one."""
     chosen = comparison(config, backend=options["nouns"])
@@ -141,11 +162,35 @@ def tables(
     yield "table13_intersection", table13
     yield "table13_intersection", tex.intersection_table(table13, *where)
 
-    own = [object_statistics(others[group], chosen.leaning, level=options["level"]) for group in others]
-    yield "object_tests", pd.concat(own, keys=list(others), names=["group", None]).reset_index("group")
+    yield "object_tests", object_tests(config, others, chosen, sampling, counts)
     drawn = {"permutations": options["permutations"], "seed": options["seed"]}
     own = [table_statistics(others[group], chosen.sets, **drawn) for group in others]
     yield "table_tests", pd.concat(own, keys=list(others), names=["group", None]).reset_index("group")
+
+
+def object_tests(
+    config: dict,
+    others: dict[str, ObjectTable],
+    chosen: Comparison,
+    sampling: dict[str, Any],
+    counts: DetectorCounts | None,
+) -> pd.DataFrame:
+    """Table ``object_tests``: every object and pair of every group, with what may be claimed of it.
+
+    The detector's errors are known of images, not of the words that guide an object: groups are not corrected.
+    """
+    members = indicators(config)
+    sides = {
+        member.name: [member.name, *(other.name for other in members if other.control == member.name)]
+        for member in members
+        if not member.control
+    }
+    parts = {}
+    for group, table in others.items():
+        rows = object_statistics(table, chosen.leaning, level=sampling["level"])
+        claims = claim_table(table, chosen.leaning, sides, counts if group == ALL else None, **sampling)
+        parts[group] = pd.concat([rows, claims], axis=1)
+    return pd.concat(parts, names=["group", None]).reset_index("group")
 
 
 def _similarity(pairs: pd.DataFrame, chosen: Comparison, sampling: dict[str, Any]) -> pd.DataFrame:
