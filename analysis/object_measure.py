@@ -14,7 +14,6 @@ from analysis.disparity import disparity, gap
 from analysis.naming import indicators
 from analysis.nouns import human_lemmas, noun_table
 from analysis.object_statistics import object_statistics, table_statistics
-from analysis.object_tables import ObjectTable
 from analysis.paper_figures import MIN_COUNT, figure_objects, figure_scores
 from analysis.paper_tables import (
     ALL,
@@ -29,7 +28,7 @@ from analysis.paper_tables import (
     presence,
     similarity_pairs,
 )
-from analysis.tables.object_claims import DetectorCounts, claim_table
+from analysis.tables.object_claims import DetectorCounts, claim_table, sides_of
 from hooks.masks import THETA
 from probes.parts import read_part, write_bytes
 from probes.store import Run
@@ -162,35 +161,16 @@ def tables(
     yield "table13_intersection", table13
     yield "table13_intersection", tex.intersection_table(table13, *where)
 
-    yield "object_tests", object_tests(config, others, chosen, sampling, counts)
+    own = [object_statistics(others[group], chosen.leaning, level=options["level"]) for group in others]
+    yield "object_tests", pd.concat(own, keys=list(others), names=["group", None]).reset_index("group")
     drawn = {"permutations": options["permutations"], "seed": options["seed"]}
     own = [table_statistics(others[group], chosen.sets, **drawn) for group in others]
     yield "table_tests", pd.concat(own, keys=list(others), names=["group", None]).reset_index("group")
-
-
-def object_tests(
-    config: dict,
-    others: dict[str, ObjectTable],
-    chosen: Comparison,
-    sampling: dict[str, Any],
-    counts: DetectorCounts | None,
-) -> pd.DataFrame:
-    """Table ``object_tests``: every object and pair of every group, with what may be claimed of it.
-
-    The detector's errors are known of images, not of the words that guide an object: groups are not corrected.
-    """
-    members = indicators(config)
-    sides = {
-        member.name: [member.name, *(other.name for other in members if other.control == member.name)]
-        for member in members
-        if not member.control
-    }
-    parts = {}
-    for group, table in others.items():
-        rows = object_statistics(table, chosen.leaning, level=sampling["level"])
-        claims = claim_table(table, chosen.leaning, sides, counts if group == ALL else None, **sampling)
-        parts[group] = pd.concat([rows, claims], axis=1)
-    return pd.concat(parts, names=["group", None]).reset_index("group")
+    every_word = counted(images, objects, chosen.names, without=chosen.individuals)[ALL]
+    yield (
+        "object_claims",
+        claim_table(every_word, chosen.leaning, sides_of(indicators(config)), counts, **sampling),
+    )
 
 
 def _similarity(pairs: pd.DataFrame, chosen: Comparison, sampling: dict[str, Any]) -> pd.DataFrame:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from analysis.controls import word_test
 from analysis.multiplicity import adjust_p_values
+from analysis.naming import Indicator
 from analysis.object_tables import ObjectTable
 from analysis.stats.detector_correction import Corrected, Labels, corrected_presence
 from analysis.stats.sign_flips import flip_p_values
@@ -36,6 +37,7 @@ CLAIMS = HOLDS, HEDGED, DETECTOR, NONE, UNTESTED = (
 COUNTS = ("hits", "missed", "false", "rejected")
 TEXTS = ("claim", "claim_reason")
 CLAIM_COLUMNS = (
+    *("first", "second", "object", "n_prompts", "n_differ"),
     *("words_first", "words_second", "presence_words_first", "presence_words_second"),
     *("difference_words", "difference_words_low", "difference_words_high"),
     *("p_pooled", "p_pooled_adjusted", "p_words", "p_words_adjusted", "words_freedom"),
@@ -86,7 +88,7 @@ def claim_table(
     pairs : sequence of (str, str)
         Indicators (first, second); a difference is the second's less the first's.
     sides : mapping of str to sequence of str
-        The indicators of each side, itself and its controls. A pair with another indicator is not tested.
+        The indicators of each side, itself and its controls. Pairs with another indicator are left out.
     counts : DetectorCounts, optional
     level : float
         Of the intervals.
@@ -96,8 +98,9 @@ def claim_table(
     Returns
     -------
     DataFrame
-        Rows as of `analysis.object_statistics.object_statistics`, columns `CLAIM_COLUMNS`. ``claim`` is one of
-        `CLAIMS`, and ``claim_reason`` what keeps it from holding.
+        A row a pair and object, columns `CLAIM_COLUMNS`. ``n_differ``: prompts at which the sides differ. ``claim`` is
+        one of `CLAIMS`, and ``claim_reason`` what keeps it from holding. ``_adjusted``: over the objects of the pair
+        that can be significant at all, NaN for the others.
 
     Examples
     --------
@@ -109,49 +112,59 @@ def claim_table(
     >>> counts = [[int(word in "xyz" and (prompt, word) != (0, "x"))] for prompt, _, word in keys]
     >>> table = object_table(images, counts, indicators="abcxyz", objects=["hat"])
     >>> rows = claim_table(table, [("a", "x")], {"a": "abc", "x": "xyz"})
-    >>> rows[["difference_words", "p_pooled", "claim"]].round(4).to_numpy().tolist()
-    [[0.9583, 0.0078, 'holds']]
+    >>> rows[["object", "difference_words", "p_pooled", "claim"]].round(4).to_numpy().tolist()
+    [['hat', 0.9583, 0.0078, 'holds']]
     """
-    parts = []
-    for first, second in pairs:
-        if first not in sides or second not in sides or set(sides[first]) & set(sides[second]):
-            rows = pd.DataFrame(np.nan, index=range(len(table.objects)), columns=list(CLAIM_COLUMNS))
-            parts.append(
-                rows.astype({name: object for name in TEXTS}).assign(claim=UNTESTED, claim_reason="")
-            )
-        else:
-            options = {"level": level, "resamples": resamples, "seed": seed}
-            parts.append(_pair(table, sides[first], sides[second], counts, options))
+    options = {"level": level, "resamples": resamples, "seed": seed}
+    parts = [
+        _pair(table, sides[first], sides[second], counts, options).assign(first=first, second=second)
+        for first, second in pairs
+        if first in sides and second in sides
+    ]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(CLAIM_COLUMNS))
+
+
+def sides_of(members: Sequence[Indicator]) -> dict[str, list[str]]:
+    """The indicators of each side by its first: itself, then its controls.
+
+    Examples
+    --------
+    >>> sides_of([Indicator("f", "woman"), Indicator("m", "man"), Indicator("lady", "lady", "f")])
+    {'f': ['f', 'lady'], 'm': ['m']}
+    """
+    return {
+        member.name: [member.name, *(other.name for other in members if other.control == member.name)]
+        for member in members
+        if not member.control
+    }
 
 
 def _pair(table, first, second, counts, options) -> pd.DataFrame:
     words = (list(first), list(second))
-    presence = [_presence(table, side) for side in words]  # (n_words, n_prompts, n_objects)
-    per_word = table.seeds[:, None].astype(np.float64)
-    sums = np.stack([side.sum(axis=0) for side in presence], axis=1)  # (n_prompts, 2, n_objects)
     sizes = [len(side) for side in words]
+    presence = [_presence(table, side) for side in words]  # (n_words, n_prompts, n_objects)
+    sums = np.stack([side.sum(axis=0) for side in presence], axis=1)  # (n_prompts, 2, n_objects)
     differences = sizes[0] * sums[:, 1] - sizes[1] * sums[:, 0]
     differ = (differences != 0).sum(axis=0)
-    pooled = np.where(differ > 0, flip_p_values(differences), np.nan)
-    family = 2.0 ** (1 - np.minimum(differ, 60)) <= LEVEL
-    over = word_test(*((side / per_word)[None] for side in presence), level=options["level"])
-    corrected = _corrected(table, words, sums, counts, options) if counts is not None else None
-    total = table.seeds.sum()
-    share = [sums[:, place].sum(axis=0) / max(total * sizes[place], 1) for place in (0, 1)]
+    family = (2.0 ** (1 - np.minimum(differ, 60)) <= LEVEL) & (len(table.prompts) > 1)
+    nearness = [(side / table.seeds[:, None])[None] for side in presence]
+    over = word_test(*nearness, level=options["level"])
+    share = [sums[:, place].sum(axis=0) / max(table.n_images * sizes[place], 1) for place in (0, 1)]
     shown = {
-        **{"words_first": float(sizes[0]), "words_second": float(sizes[1])},
+        **{"object": table.objects, "n_prompts": len(table.prompts), "n_differ": differ},
+        **{"words_first": sizes[0], "words_second": sizes[1]},
         **{"presence_words_first": share[0], "presence_words_second": share[1]},
         **{"difference_words": share[1] - share[0]},
         **{
             "difference_words_low": np.clip(-over.high, -1, 1),
             "difference_words_high": np.clip(-over.low, -1, 1),
         },
-        **{"p_pooled": pooled, "p_words": over.p_value, "words_freedom": float(over.freedom)},
+        **{"p_pooled": np.where(differ > 0, flip_p_values(differences), np.nan)},
+        **{"p_words": over.p_value, "words_freedom": over.freedom},
     }
-    rows = pd.DataFrame(shown, index=range(len(table.objects))).reindex(columns=list(CLAIM_COLUMNS))
-    if corrected is not None:
-        _show(rows, corrected)
+    rows = pd.DataFrame(shown).reindex(columns=list(CLAIM_COLUMNS))
+    if counts is not None:
+        _show(rows, _corrected(table, words, sums, counts, options))
     for name in ("p_pooled", "p_words", "p_corrected"):
         rows[f"{name}_adjusted"] = _adjusted(rows[name].to_numpy(np.float64), family)
     return _decided(rows, family, min(sizes) >= WORDS, counts is not None)
