@@ -1,9 +1,10 @@
 """What does the detector miss, and does it miss more on the images of one indicator? On toyworld the checker knows.
 
-An object counts by image: detected or not, there or not (by `probes.toyworld.checker`). Only objects are held against
-each other that the detector looked for in an image of the same triplet and seed; labels that the checker does not know
-(persons among them) are left out and counted. Where the detector is the checker, it would be its own truth; then its
-measured accuracy on renderings, whose content is known, is given instead.
+An object counts by image: detected or not, there or not (by `probes.toyworld.checker`). Both go by their lemma, so that
+the thing *boots* meets the object *boot* of the tables. Only objects are held against each other that the detector
+looked for in an image of the same triplet and seed; labels that the checker does not know (persons among them) are left
+out and counted. Where the detector is the checker, it would be its own truth; then its measured accuracy on renderings,
+whose content is known, is given instead.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ import pandas as pd
 
 from analysis.detection_rates import ALL, COLUMNS, detection_rates
 from analysis.naming import contrasts, indicators
+from analysis.nouns import lemma
 from analysis.paired import wilson_interval
+from analysis.tables.object_claims import COUNTS
 from probes.store import Run
 from probes.toyworld import SPECIMENS, WEIGHTS
-from probes.toyworld.checker import THINGS, VERSION, read_images
+from probes.toyworld.checker import VERSION, read_images
 from probes.toyworld.draw import SIZE
 
 CHECKER = "toyworld-checker"
 RENDERINGS = "renderings"
 ERROR_COLUMNS = ("truth", *COLUMNS, "version")
-OWN_VERSION = "detector_error/1"
+OWN_VERSION = "detector_error/2"
 ITS_OWN_TRUTH = "the detector is the checker, so its images hold no other truth"
 
 
@@ -36,31 +39,88 @@ def detector_error(run: Run) -> pd.DataFrame | None:
     -------
     DataFrame or None
         Columns `ERROR_COLUMNS`: ``truth`` is the version of the checker or ``renderings``, the others are those of
-        `analysis.detection_rates.detection_rates`. Beside recall and precision there is ``known``, the part of the
+        `analysis.detection_rates.detection_rates`. Beside recall and precision there is ``known``, the share of the
         detections whose label the checker knows, and for the checker itself ``accuracy``, the smallest share of
         renderings read rightly of any of its things.
     """
-    observer = run.meta.get("observer") or {}
     if run.config["model"] not in SPECIMENS or not run.parts("objects"):
         return None
-    if observer.get("engine") == CHECKER:
+    if _its_own_truth(run):
         return checker_accuracy(run.config["model"], run.config["measure"]["level"])
-    observed = run.observed(["sample_id", "triplet", "seed", "indicator", "status", "tags"])
-    observed = observed[observed["status"] == "ok"]
-    images = run.images(observed["sample_id"])
-    if not images or any(image.size != (SIZE, SIZE) for image in images):
+    observed, seen = _checked(run)
+    if observed is None:
         return None
-    objects, seen = run.table("objects"), read_images(images)
+    objects = run.table("objects")
     options, members = run.config["measure"], indicators(run.config)
     rates = error_rates(
-        *(observed, objects, seen.set_axis(observed["sample_id"])),
+        *(observed, objects, seen),
         indicators=[member.name for member in members],
         contrasts=contrasts(run.config),
+        backend=options.get("nouns", "lemminflect"),
         level=options["level"],
         resamples=options["bootstrap"],
         seed=options["seed"],
     )
     return rates.assign(truth=VERSION, version=OWN_VERSION)[list(ERROR_COLUMNS)]
+
+
+def detector_counts(run: Run) -> pd.DataFrame | None:
+    """Right and wrong detections of a run by prompt, indicator and object; None where nothing else knows its images.
+
+    All images and all things of the checker count, whether they were looked for or not: where presence is compared,
+    what nobody looked for is missed too.
+
+    Returns
+    -------
+    DataFrame or None
+        ``prompt`` (the triplet), ``indicator``, ``object`` (its lemma), the numbers of images in
+        `analysis.tables.object_claims.COUNTS`, ``truth``.
+    """
+    if run.config["model"] not in SPECIMENS or _its_own_truth(run):
+        return None
+    observed, seen = _checked(run)
+    if observed is None:
+        return None
+    objects = run.table("objects")
+    return count_errors(observed, objects, seen, backend=run.config["measure"].get("nouns", "lemminflect"))
+
+
+def count_errors(
+    observed: pd.DataFrame, objects: pd.DataFrame, seen: pd.DataFrame, *, backend: str = "lemminflect"
+) -> pd.DataFrame:
+    """`detector_counts` of what was detected and what is there; see `error_rates` for the parameters."""
+    there = by_lemma(seen, backend=backend).loc[observed["sample_id"]]
+    detections = objects[(objects["object"] >= 0) & objects["lemma"].isin(there.columns)]
+    detected = pd.crosstab(detections["sample_id"], detections["lemma"]) > 0
+    detected = detected.reindex(index=there.index, columns=there.columns, fill_value=False)
+    truth, found = there.to_numpy(bool), detected.to_numpy(bool)
+    cells = (truth & found, truth & ~found, ~truth & found, ~truth & ~found)
+    group, kinds = pd.factorize(pd.MultiIndex.from_frame(observed[["triplet", "indicator"]]))
+    columns = {}
+    for name, cell in zip(COUNTS, cells):
+        sums = np.zeros((len(kinds), cell.shape[1]), np.int64)
+        np.add.at(sums, group, cell)
+        columns[name] = sums.ravel()
+    keys = {
+        "prompt": np.repeat(kinds.get_level_values(0), len(there.columns)),
+        "indicator": np.repeat(kinds.get_level_values(1), len(there.columns)).astype(object),
+        "object": np.tile(np.array(there.columns, object), len(kinds)),
+    }
+    return pd.DataFrame(keys | columns).assign(truth=VERSION)
+
+
+def _its_own_truth(run: Run) -> bool:
+    return (run.meta.get("observer") or {}).get("engine") == CHECKER
+
+
+def _checked(run: Run) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
+    """The images that were looked at, and what the checker sees in them by ``sample_id``."""
+    observed = run.observed(["sample_id", "triplet", "seed", "indicator", "status", "tags"])
+    observed = observed[observed["status"] == "ok"]
+    images = run.images(observed["sample_id"])
+    if not images or any(image.size != (SIZE, SIZE) for image in images):
+        return None, None
+    return observed, read_images(images).set_axis(observed["sample_id"])
 
 
 def error_rates(
@@ -70,6 +130,7 @@ def error_rates(
     *,
     indicators: Sequence[str],
     contrasts: Sequence[tuple[str, str]] = (),
+    backend: str = "lemminflect",
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
@@ -84,6 +145,8 @@ def error_rates(
         A row a detection: ``sample_id``, ``triplet``, ``seed``, ``object`` (below 0: none), ``label``, ``lemma``.
     seen : DataFrame
         By ``sample_id``, a bool column for every thing of the checker.
+    backend : {"lemminflect", "nltk"}
+        What the lemmas of `objects` were made with: tags and things are brought to the same form.
     indicators, contrasts, level, resamples, seed
         See `analysis.detection_rates.detection_rates`.
 
@@ -92,36 +155,51 @@ def error_rates(
     DataFrame
         Columns `analysis.detection_rates.COLUMNS`.
     """
-    found = objects[objects["object"] >= 0]
-    lemmas = dict(zip(found["label"], found["lemma"]))
+    detections = objects[objects["object"] >= 0]
+    seen = by_lemma(seen, backend=backend)
+    things = set(seen.columns)
+    lemmas = dict(zip(detections["label"], detections["lemma"]))
     looked_for: dict[tuple, set] = {}
     for row in observed.itertuples():
-        tags = {lemmas.get(tag, tag) for tag in row.tags}
-        looked_for.setdefault((row.triplet, row.seed), set()).update(tags & set(THINGS))
-    for triplet, draw, lemma in zip(found["triplet"], found["seed"], found["lemma"]):
-        looked_for.setdefault((triplet, draw), set()).update({lemma} & set(THINGS))
-    detected = set(zip(found["sample_id"], found["lemma"]))
-    columns = {thing: number for number, thing in enumerate(seen.columns)}
+        tags = {lemmas.get(tag) or lemma(tag, backend=backend) for tag in row.tags}
+        looked_for.setdefault((row.triplet, row.seed), set()).update(tags & things)
+    for triplet, draw, name in zip(detections["triplet"], detections["seed"], detections["lemma"]):
+        looked_for.setdefault((triplet, draw), set()).update({name} & things)
+    detected = set(zip(detections["sample_id"], detections["lemma"]))
+    columns = {name: number for number, name in enumerate(seen.columns)}
     there = seen.loc[observed["sample_id"]].to_numpy()
     rows = [
         (
             row.triplet,
             row.indicator,
-            thing,
-            bool(there[place, columns[thing]]),
-            (row.sample_id, thing) in detected,
+            name,
+            bool(there[place, columns[name]]),
+            (row.sample_id, name) in detected,
         )
         for place, row in enumerate(observed.itertuples())
-        for thing in sorted(looked_for[row.triplet, row.seed])
+        for name in sorted(looked_for[row.triplet, row.seed])
     ]
     items = pd.DataFrame(rows, columns=["prompt", "indicator", "object", "truth", "detected"])
     options = {"indicators": indicators, "level": level, "resamples": resamples, "seed": seed}
     rates = detection_rates(items, contrasts=contrasts, **options)
-    known = found["lemma"].isin(THINGS)
-    part = float(known.mean()) if len(known) else np.nan
+    known = detections["lemma"].isin(things)
+    share = float(known.mean()) if len(known) else np.nan
     reason = "" if len(known) else "nothing detected"
-    last = ("known", ALL, ALL, part, *[np.nan] * 4, len(known), found["triplet"].nunique(), reason)
+    last = ("known", ALL, ALL, share, *[np.nan] * 4, len(known), detections["triplet"].nunique(), reason)
     return pd.concat([rates, pd.DataFrame([last], columns=list(COLUMNS))], ignore_index=True)
+
+
+def by_lemma(seen: pd.DataFrame, *, backend: str = "lemminflect") -> pd.DataFrame:
+    """What the checker saw under the names that the tables of objects use: columns by lemma, joined by *or*.
+
+    Examples
+    --------
+    >>> by_lemma(pd.DataFrame({"boots": [True, False], "jeans": [False, True]})).columns.tolist()
+    ['boot', 'jeans']
+    """
+    names = [lemma(thing, backend=backend) for thing in seen.columns]
+    joined = {name: seen.iloc[:, [n == name for n in names]].any(axis=1) for name in dict.fromkeys(names)}
+    return pd.DataFrame(joined, index=seen.index)
 
 
 def checker_accuracy(model: str, level: float = 0.95) -> pd.DataFrame:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from analysis import paper_latex as tex
 from analysis.dependency import SIGMA, SIGMA_HUMAN, dependency_groups
+from analysis.detector_error import detector_counts
 from analysis.disparity import disparity, gap
 from analysis.naming import indicators
 from analysis.nouns import human_lemmas, noun_table
@@ -27,6 +28,7 @@ from analysis.paper_tables import (
     presence,
     similarity_pairs,
 )
+from analysis.tables.object_claims import DetectorCounts, claim_table, sides_of
 from hooks.masks import THETA
 from probes.parts import read_part
 from probes.store import Run
@@ -51,12 +53,25 @@ def measure_objects(run: Run) -> None:
     nouns, objects = objects_of(run, options)
     run.write_table("nouns", nouns)
     run.write_table("objects", objects)
-    images = looked_at(run)
-    for name, table in tables(run.config, images, nouns, objects, options):
+    counts, images = error_counts(run), looked_at(run)
+    for name, table in tables(run.config, images, nouns, objects, options, counts):
         if isinstance(table, pd.DataFrame):
             run.write_table(name, table)
         else:
             run.write_file(f"tables/{name}.tex", table.encode())
+
+
+def error_counts(run: Run) -> DetectorCounts | None:
+    """What is known of the detector's errors on a run's images: from the checker, else from people.
+
+    Those from the checker are written to ``tables/detector_counts``; people's stand in ``tables/human_counts``.
+    """
+    counts = detector_counts(run)
+    if counts is not None:
+        run.write_table("detector_counts", counts)
+        return DetectorCounts(counts)
+    labelled = (run.path / "tables" / "human_counts.parquet").exists()
+    return DetectorCounts(run.table("human_counts")) if labelled else None
 
 
 def looked_at(run: Run) -> pd.DataFrame:
@@ -92,7 +107,12 @@ def word_parts(run: Run) -> Iterator[pd.DataFrame]:
 
 
 def tables(
-    config: dict, images: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame, options: dict[str, Any]
+    config: dict,
+    images: pd.DataFrame,
+    nouns: pd.DataFrame,
+    objects: pd.DataFrame,
+    options: dict[str, Any],
+    counts: DetectorCounts | None = None,
 ) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Every table of the paper's sections 5 to 7 by name: a frame, or the LaTeX of one."""
     chosen = comparison(config, backend=options["nouns"])
@@ -146,6 +166,11 @@ def tables(
     drawn = {"permutations": options["permutations"], "seed": options["seed"]}
     own = [table_statistics(others[group], chosen.sets, **drawn) for group in others]
     yield "table_tests", pd.concat(own, keys=list(others), names=["group", None]).reset_index("group")
+    every_word = counted(images, objects, chosen.names, without=chosen.individuals)[ALL]
+    yield (
+        "object_claims",
+        claim_table(every_word, chosen.leaning, sides_of(indicators(config)), counts, **sampling),
+    )
 
 
 def _similarity(pairs: pd.DataFrame, chosen: Comparison, sampling: dict[str, Any]) -> pd.DataFrame:

@@ -23,7 +23,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from probes import interrupt  # noqa: F401  (first: Control-C while the others load)
+from probes import interrupt  # (first: Control-C while the others load)
 from probes.errors import UserError
 from probes.parts import FULL, TEMPORARY, disk_error
 
@@ -58,6 +58,7 @@ def run(
     argv: Sequence[str] | None = None,
     *,
     interrupted: str = "nothing is lost but this command's work",
+    begins: bool = True,
 ) -> int:
     """Parse the arguments and do the work; return the exit status.
 
@@ -71,6 +72,8 @@ def run(
         Those of the process if not given.
     interrupted : str
         What is said after Control-C.
+    begins : bool
+        False where `work` says itself, by `probes.interrupt.begun`, when there is something to go on with.
 
     Returns
     -------
@@ -78,6 +81,8 @@ def run(
         0; 2 for what the user can mend, said in one line of at most 400 characters on stderr; 130 when interrupted.
         A reader of the output that has gone, as with ``| head``, is no fault.
     """
+    if begins:
+        interrupt.begun()
     try:
         work(parser.parse_args(argv))
         sys.stdout.flush()

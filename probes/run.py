@@ -213,7 +213,7 @@ def _say(text: str, arguments: argparse.Namespace) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0, 2 for what the user can mend, or 130 when interrupted."""
     kept = "run the same command again to go on, finished parts are kept"
-    return command_line.run(run, parser(), argv, interrupted=kept)
+    return command_line.run(run, parser(), argv, interrupted=kept, begins=False)
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""How sure: arrays in, numbers out. Knows no run and no site."""
+"""How sure is a number? Arrays in, numbers out; knows no run and no site."""
