@@ -24,8 +24,17 @@ ALLOWED = {
     "hooks": (),
     "probes": ("hooks",),
     "probes/run.py": ROOMS,
-    "analysis": ("probes.store", "probes.parts", "probes.errors", "probes.toyworld", "hooks.masks"),
-    "analysis/vision": ("analysis", "probes.store", "probes.parts", "probes.errors", "probes.toyworld"),
+    "analysis": (
+        "probes.store",
+        "probes.parts",
+        "probes.errors",
+        "probes.paths",
+        "probes.toyworld",
+        "hooks.masks",
+    ),
+    "analysis/vision": (
+        *("analysis", "probes.store", "probes.parts", "probes.errors", "probes.paths", "probes.toyworld"),
+    ),
 }
 FILES = sorted(
     path.relative_to(ROOT)
