@@ -24,10 +24,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from probes import interrupt  # (first: Control-C while the others load)
-from probes.errors import UserError
+from probes.errors import UserError, one_line
 from probes.parts import FULL, TEMPORARY, disk_error
 
-LONGEST = 400  # characters of an error
 LARGEST_SEED = 2**63 - 1
 # what a file system refuses; a file that is missing is asked for by name, or is a bug
 REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.EEXIST} | {
@@ -110,24 +109,6 @@ def run(
 def _refuse(error: Exception) -> int:
     print(one_line(str(error)), file=sys.stderr)
     return 2
-
-
-def one_line(text: str) -> str:
-    r"""A message as one printable line of at most 400 characters; of a longer one the middle is left out.
-
-    Examples
-    --------
-    >>> one_line("a name with\n a \x1b in it")
-    'a name with a \\x1b in it'
-    >>> len(one_line("x" * 5000))
-    400
-    """
-    text = " ".join(text.split())
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    if len(text) <= LONGEST:
-        return text
-    half = (LONGEST - 7) // 2
-    return f"{text[: LONGEST - 7 - half]} [...] {text[-half:]}"
 
 
 def _fault(expected: str, text: str) -> argparse.ArgumentTypeError:

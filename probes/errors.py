@@ -1,11 +1,71 @@
-"""The one error that a user can mend."""
+"""The one error that a user can mend, and how text of a user's is shown: printable, in one line, short."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+LIMIT = 400  # characters of a message: what a terminal shows in a few lines
+_JOINERS = "\u200c\u200d"  # written within words of Persian and of Indic scripts, and within emoji
+# what may be shortened: quoted text, a list in brackets, a word without end
+_LONG = re.compile(r"""(?<!\w)'[^']*'(?!\w)|`[^`]*`|"[^"]*"|\[[^\]]*\]|\S{30,}""")
+
+
+def printable(text: str) -> str:
+    r"""Return `text` with what a terminal would obey, or hide, spelled out as an escape.
+
+    Control characters (terminal escape codes begin with one), marks that reorder the text after them,
+    lone surrogates and characters without a shape; letters of any script stay.
+
+    Examples
+    --------
+    >>> printable("a \x1b[31mred\u202e text, a café")
+    'a \\x1b[31mred\\u202e text, a café'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char
+        if char.isprintable() or char in _JOINERS or unicodedata.category(char) == "Zs"
+        else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
+def one_line(text: str, limit: int = LIMIT) -> str:
+    """Return a message as one printable line of at most `limit` characters.
+
+    A longer one loses the middle of what it quotes first, then its own middle: the place at its beginning and
+    the remedy at its end stay.
+
+    Examples
+    --------
+    >>> one_line("a.yaml: name: expected a short text, got '" + "x" * 1000 + "': shorten it", 90)
+    "a.yaml: name: expected a short text, got 'xxxxxxxxxxxxxxxxx...xxxxxxxx': shorten it"
+    """
+    line = printable(_middle_out(" ".join(str(text).split()), 20 * limit))
+    for width in (120, 60, 30):
+        if len(line) <= limit:
+            return line
+        line = _LONG.sub(lambda match, width=width: _middle_out(match[0], width), line)
+    if len(line) <= limit:
+        return line
+    remedy = line.rpartition(": ")[2]
+    tail = min(len(remedy) + 2, limit // 2)
+    return f"{line[: limit - tail - 3]}...{line[-tail:]}"
+
+
+def _middle_out(text: str, width: int) -> str:
+    head = (width - 3) * 2 // 3
+    return text if len(text) <= width else f"{text[:head]}...{text[-(width - 3 - head) :]}"
 
 
 class UserError(Exception):
     """Something the user can mend: one line that names the place, the rule, what was found and the remedy.
 
     Command lines print the message to stderr without a traceback and end with exit status 2. Everything else
-    is a bug and keeps its traceback.
+    is a bug and keeps its traceback. Whatever text of the user's the message repeats, it is printable and has
+    at most 400 characters (:func:`one_line`).
 
     Examples
     --------
@@ -14,4 +74,4 @@ class UserError(Exception):
     """
 
     def __init__(self, message: str):
-        super().__init__(" ".join(str(message).split()))
+        super().__init__(one_line(message))

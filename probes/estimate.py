@@ -97,19 +97,6 @@ def estimate(config: Config, samples: Sequence[Sample], source: Source) -> Estim
     )
 
 
-def table(samples: Sequence[Sample], most: int = 60) -> str:
-    """The plan as text, a row an image."""
-    width = max(len(sample.sample_id) for sample in samples)
-    lines = [f"{'sample_id':<{width}}  {'seed':>6}  tokens  prompt"]
-    for sample in samples[:most]:
-        lines.append(
-            f"{sample.sample_id:<{width}}  {sample.seed:>6}  {len(sample.tokens):>6}  {sample.prompt}"
-        )
-    if len(samples) > most:
-        lines.append(f"... and {len(samples) - most} more")
-    return "\n".join(lines)
-
-
 def _unet_flops(unet: Any, height: int, width: int) -> float:
     config = unet.config
     cross = config.cross_attention_dim

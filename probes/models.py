@@ -19,6 +19,7 @@ from typing import Any
 
 from probes.components import modules, pick_scheduler, scheduler_record, weight_hash
 from probes.errors import UserError
+from probes.paths import expand
 from probes.toyworld import SPECIMENS, WEIGHTS
 
 PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
@@ -78,7 +79,7 @@ def resolve(name: str, weights: bool = True) -> Source:
         if not (path / "model_index.json").exists():
             raise UserError(f"model {name}: expected weights in {path}, found none: install triptych anew")
         return Source(name, "bundled", path, path, metadata_version())
-    path = Path(name).expanduser()
+    path = expand(name, "model")
     if path.is_dir():
         if not (path / "model_index.json").exists():
             raise UserError(

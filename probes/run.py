@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from time import monotonic
 
-from probes import command_line, interrupt, rundir
+from probes import command_line, interrupt, plan_text, rundir
 from probes.config import Config, build_config, load_config
-from probes.errors import UserError
+from probes.errors import UserError, printable
+from probes.paths import expand
 from probes.store import Run
 from probes.yaml_source import YamlSource, read_yaml
 
@@ -105,16 +105,29 @@ def _as(text: str, kind: type) -> object:
 
 def configuration(arguments: argparse.Namespace) -> tuple[Config, YamlSource, dict]:
     """The configuration from a YAML file or a run directory with the command line over it, and as passed."""
-    path, given = Path(arguments.config), options(arguments)
+    path, given = expand(arguments.config, "command line"), options(arguments)
     line = {flag: value for flag, value in given.values()}
     if not path.is_dir():
         source = read_yaml(path)
-        return load_config(path, given), source, {"file": source.data, "command_line": line}
+        config = load_config(path, given)
+        _ = config.out_path  # one that no file system takes is said at once
+        return config, source, {"file": source.data, "command_line": line}
     run = Run.open(path)
-    before = run.meta["config"]["passed"]
+    record = run.meta.get("config")
+    before, resolved = (
+        record.get(key) if isinstance(record, dict) else None for key in ("passed", "resolved")
+    )
+    if not isinstance(before, dict) or not isinstance(resolved, dict):
+        raise UserError(
+            f"{path / 'run.json'}: expected the configuration of a run, found none: run it from triplets.yaml"
+        )
     passed = {**before, "command_line": {**before.get("command_line", {}), **line}}
-    source = YamlSource(name=f"{path / 'run.json'}", text="", data={**run.config, "out": str(path)})
-    return build_config(source.data, source, given), source, passed
+    # a folder whose name begins with ~ is the folder, and no one's home
+    out = str(path.absolute() if str(path).startswith("~") else path)
+    source = YamlSource(name=f"{path / 'run.json'}", text="", data={**resolved, "out": out})
+    config = build_config(source.data, source, given)
+    _ = config.out_path
+    return config, source, passed
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -125,18 +138,24 @@ def run(arguments: argparse.Namespace) -> None:
     samples = source = None
     drawing = {"plan", "generate"} & set(stages)
     if arguments.dry_run or drawing:
-        from probes import description, models, prompts
+        from probes import description, guidance, models, prompts
 
         source = models.resolve(config.model, weights="generate" in stages and not arguments.dry_run)
         if not arguments.overwrite and not arguments.dry_run:
             rundir.require_model(config.out_path, description.files(source))
+        flag = arguments.negative_prompt is not None
+        guidance.check_negative_prompt(
+            config, source, "--negative-prompt" if flag else f"{yaml_source.name}: sampler.negative_prompt"
+        )
         tokenizers, limit = models.tokenizers(source)
         samples = prompts.plan(config, tokenizers, limit, yaml_source.name)
         description.check(config, source)  # what cannot be drawn is said before anything is written
+        if not arguments.dry_run and (few := plan_text.few_prompts(config)):
+            _say(few, arguments)
     if arguments.dry_run:
         from probes import estimate
 
-        print(estimate.table(samples))
+        print(plan_text.describe(config, samples))
         print(
             estimate.estimate(config, samples, source)
             or f"{len(samples)} images (no description to reckon from)"
@@ -144,7 +163,7 @@ def run(arguments: argparse.Namespace) -> None:
         if "observe" in stages:
             from analysis.vision.plan import plan as plan_observe
 
-            print(f"observe: {plan_observe(config.resolved())}")
+            print(printable(f"observe: {plan_observe(config.resolved())}"))
         return
     if "observe" in stages:
         from analysis.vision.plan import plan as plan_observe
@@ -160,7 +179,7 @@ def run(arguments: argparse.Namespace) -> None:
             rundir.require_same(directory, config.resolved(), observing_anew=anew)
         if stages == ("plan",):
             rundir.plan(directory, config, passed, text, len(samples), overwrite=arguments.overwrite)
-            print(f"planned {len(samples)} images in {directory.path}")
+            print(printable(f"planned {len(samples)} images in {directory.path}"))
             return
         if "generate" in stages:
             from probes.generate import generate
@@ -202,12 +221,12 @@ def run(arguments: argparse.Namespace) -> None:
             _say("report: drawing figures", arguments)
             page = report(directory)
             rundir.reached(directory, "complete", monotonic() - began)
-    print(f"report: {page}" if page else f"{arguments.stage}: done in {config.out_path}")
+    print(printable(f"report: {page}" if page else f"{arguments.stage}: done in {config.out_path}"))
 
 
 def _say(text: str, arguments: argparse.Namespace) -> None:
     if not arguments.quiet:
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

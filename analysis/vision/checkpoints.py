@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
+from probes.paths import expand
 from probes.toyworld import WEIGHTS
 
 TOYWORLD = "toyworld"
@@ -38,7 +39,7 @@ def find(name: str, field: str, *, fetch: bool = True) -> Path | None:
     """
     if name == TOYWORLD and field in OWN:
         return WEIGHTS / OWN[field] / "model.safetensors"
-    path = Path(name).expanduser()
+    path = expand(name, field)
     if path.exists():
         return path
     if "/" not in name:

@@ -14,6 +14,7 @@ from analysis.vision.engine import Engine
 from analysis.vision.tag_sources import Tags, combined, fixed, prompt_nouns, read_vocabulary
 from probes.errors import UserError
 from probes.parts import digest
+from probes.paths import expand
 from probes.toyworld import SPECIMENS
 from probes.toyworld.draw import SIZE
 
@@ -158,7 +159,7 @@ class GroundedPlan(Plan):
 
             found["tagger"] = clip_files(self.settings["tagger"])
         if "ram" in self.settings["tags"]:
-            file = Path(self.settings["ram"]).expanduser()
+            file = expand(self.settings["ram"], "observe.ram")
             found["ram"] = {str(file): sha256(file)}
         return found
 

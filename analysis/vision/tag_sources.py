@@ -11,6 +11,7 @@ import numpy as np
 from analysis.nouns import nouns
 from analysis.vision.checkpoints import TOYWORLD
 from probes.errors import UserError
+from probes.paths import expand
 
 # images and their prompts to one dict an image: tag to source, in the order they are looked for
 Tags = Callable[[Sequence[np.ndarray], Sequence[str]], list[dict[str, str]]]
@@ -69,7 +70,7 @@ def read_vocabulary(path: str | Path) -> list[str]:
         from analysis.vision.checker import TAGS
 
         return list(TAGS)
-    path = Path(path).expanduser()
+    path = expand(path, "observe.vocabulary")
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from PIL import Image
 from analysis.vision.checkpoints import sha256
 from analysis.vision.tag_sources import normal
 from probes.errors import UserError
+from probes.paths import expand
 
 _TEXT = "a {}"
 
@@ -62,7 +62,7 @@ class ClipTagger:
 
 def clip_files(name: str) -> dict[str, str]:
     """Checksums of the files that make a local open_clip model; the name alone for one by name."""
-    folder = Path(name).expanduser()
+    folder = expand(name, "observe.tagger")
     if not folder.is_dir():
         return {}
     weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
@@ -72,7 +72,7 @@ def clip_files(name: str) -> dict[str, str]:
 def _open_clip(name: str, device: torch.device) -> tuple[Any, Any, Any]:
     import open_clip
 
-    folder = Path(name).expanduser()
+    folder = expand(name, "observe.tagger")
     architecture, _, pretrained = name.partition("/")
     if folder.is_dir():
         architecture, options = f"local-dir:{folder}", {}
@@ -136,7 +136,7 @@ def require_ram(weights: str | None) -> None:
             "observe.tags: ram: expected the package `ram` (Recognize Anything), found none: install it from"
             " github.com/xinyu1205/recognize-anything, or take `ram` out"
         )
-    if not weights or not Path(weights).expanduser().is_file():
+    if not weights or not expand(weights, "observe.ram").is_file():
         raise UserError(
             f"observe.ram: expected RAM's checkpoint (ram_swin_large_14m.pth), found {weights or 'none'}: name it"
         )

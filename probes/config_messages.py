@@ -1,0 +1,77 @@
+"""What pydantic found in ``triplets.yaml``, as one line of this program's own: place, rule, value, remedy."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from probes.config_values import HINT, shown
+from probes.yaml_source import YamlSource, show
+
+
+def message(
+    error: ValidationError, schema: type[BaseModel], source: YamlSource, options: Mapping[tuple, tuple]
+) -> str:
+    """Return the first fault as a line; `options` says which values came from which flag of the command line."""
+    faults = error.errors()
+    fault = faults[0]
+    context = fault.get("ctx", {})
+    loc = tuple(step for step in fault["loc"] if step != "[key]")
+    loc = (*loc, *context.get("at", ()))
+    option = next((flag for at, (flag, _) in options.items() if loc[: len(at)] == at), None)
+    place = option or f"{source.name}: {show(loc)}"
+    hint = "" if option else source.hint(loc, _value_at(source.data, loc))
+    more = f" ({len(faults) - 1} more like this)" if len(faults) > 1 else ""
+    return f"{place}: {_text(fault, loc, schema, hint)}{more}"
+
+
+def _text(fault: Mapping[str, Any], loc: tuple, schema: type[BaseModel], hint: str) -> str:
+    value, context = fault["input"], fault.get("ctx", {})
+    match fault["type"]:
+        case "triptych":
+            return context["message"].replace(HINT, hint)
+        case "extra_forbidden":
+            known = _known_keys(loc[:-1], schema)
+            close = difflib.get_close_matches(str(loc[-1]), known, 1)
+            remedy = f"did you mean `{close[0]}`?" if close else f"known are {', '.join(known)}"
+            return f"unknown key, got {shown(value)}: {remedy}"
+        case "missing":
+            return "expected this key, found none: add it"
+        case "string_type":
+            return f"expected a text, got {shown(value)}{hint}: quote it"
+        case "int_type" | "int_from_float":
+            return f"expected an integer, got {shown(value)}{hint}: write a whole number"
+        case "float_type":
+            return f"expected a number, got {shown(value)}{hint}: write it with a decimal point, as 1.0e-3"
+        case "bool_type":
+            return f"expected true or false, got {shown(value)}{hint}: write one of them"
+        case "literal_error":
+            return f"expected {context.get('expected')}, got {shown(value)}{hint}: choose one of them"
+        case "list_type" | "dict_type" | "model_type":
+            kind = "a list" if fault["type"] == "list_type" else "`key: value` lines"
+            return f"expected {kind}, got {shown(value)}{hint}: write it so"
+    return f"{fault['msg']}, got {shown(value)}{hint}: change it".replace("Input should", "should")
+
+
+def _value_at(data: Any, loc: tuple) -> Any:
+    for step in loc:
+        try:
+            data = data[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return data
+
+
+def _known_keys(loc: tuple, schema: type[BaseModel]) -> list[str]:
+    model: Any = schema
+    for step in loc:
+        field = model.model_fields.get(step) if isinstance(step, str) else None
+        model = field.annotation if field else None
+        if get_origin(model) is dict:  # names of the user's own, as of indicators: what stands under each
+            return list(getattr(get_origin(get_args(model)[1]), "model_fields", []))
+        if not hasattr(model, "model_fields"):
+            return []
+    return list(model.model_fields)

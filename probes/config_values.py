@@ -1,0 +1,175 @@
+"""Kinds of values in ``triplets.yaml`` beyond numbers and texts: their checks, and what is said of a wrong one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
+
+from hooks import definitions
+
+PERSON = "{person}"
+HINT = "\0"  # in a message: where a note on what YAML made of a bare word goes; no value shown holds one
+CHARACTERS = 2_000  # of a prompt; text encoders take fewer than 100 tokens
+IMAGES = 500_000  # of a run: weeks of a GPU
+
+Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Resamples = Annotated[int, Field(ge=1, le=1_000_000)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Pixels = Annotated[int, Field(ge=8, le=8192)]
+
+
+def fail(message: str, **context: Any) -> PydanticCustomError:
+    """Return the error that pydantic hands on; ``at`` in `context` is added to the place."""
+    # braces are pydantic's own placeholders: hand the text over as one
+    return PydanticCustomError("triptych", "{message}", {"message": message, **context})
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message repeats it, at most 60 characters."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def require_printable(data: Any) -> None:
+    """Refuse control characters and lone surrogates in any text or key of plain data."""
+    for at, text in _texts(data, ()):
+        for char in text:
+            if (
+                (char < " " and char not in "\t\n\r")
+                or "\x7f" <= char <= "\x9f"
+                or "\ud800" <= char <= "\udfff"
+            ):
+                raise fail(
+                    f"expected text without control characters, got {char!r} in {shown(text)}: take it out",
+                    at=at,
+                )
+
+
+def _texts(data: Any, at: tuple) -> Iterator[tuple[tuple, str]]:
+    if isinstance(data, str):
+        if not data.isprintable():
+            yield at, data
+    elif isinstance(data, Mapping):
+        for key, value in data.items():
+            yield from _texts(key, at)
+            yield from _texts(value, (*at, key))
+    elif isinstance(data, list):
+        for index, value in enumerate(data):
+            yield from _texts(value, (*at, index))
+
+
+def _control(value: Any) -> Any:
+    if isinstance(value, (bool, str)):
+        return value
+    raise fail(
+        f"expected true (the reference) or the name of an indicator, got {shown(value)}{HINT}: name one"
+    )
+
+
+def _word(value: str) -> str:
+    if not any(char.isalnum() for char in value):
+        raise fail(f"expected a word, got {shown(value)}: write one")
+    return value
+
+
+def indicator(value: Any) -> Any:
+    """Take a bare word for ``{word: ...}``."""
+    if not isinstance(value, str) and not isinstance(value, Mapping) and not hasattr(value, "word"):
+        raise fail(f"expected a word, or {{word: ..., control: true}}, got {shown(value)}{HINT}: quote it")
+    return {"word": value} if isinstance(value, str) else value
+
+
+def _prompt(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        for key, text in value.items():
+            if not isinstance(text, str) or not text.strip():
+                raise fail(f"expected a text for `{key}`, got {shown(text)}{HINT}: quote it", at=(key,))
+            _short(text, 100 if key == "id" else CHARACTERS, at=(key,))
+        return dict(value)
+    if not isinstance(value, str):
+        raise fail(f"expected a text with one {PERSON}, got {shown(value)}{HINT}: quote it")
+    _short(value, CHARACTERS)
+    if value.count(PERSON) != 1:
+        count = value.count(PERSON) or "none"
+        raise fail(
+            f"expected a text with one {PERSON}, got {count} in {shown(value)}: write it where the word goes"
+        )
+    if re.search(r"[{}]", value.replace(PERSON, "")):
+        raise fail(f"expected no braces but {PERSON}, got {shown(value)}: take them out")
+    return value
+
+
+def _short(text: str, limit: int, at: tuple = ()) -> None:
+    if len(text) > limit:
+        raise fail(f"expected at most {limit} characters, got {len(text)}: shorten it", at=at)
+
+
+def _seeds(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        unknown = set(value) - {"count", "start"}
+        count, start = value.get("count"), value.get("start", 0)
+        if unknown or type(count) is not int or type(start) is not int or count < 1:
+            raise fail(
+                f"expected a list of integers or {{count: N, start: S}}, got {shown(dict(value))}:"
+                " write whole numbers"
+            )
+        if count > IMAGES:
+            raise fail(f"expected at most {IMAGES} seeds, got {count}: write fewer", at=("count",))
+        if not 0 <= start <= 2**63 - count:
+            raise fail(f"expected seeds from 0 to 2^63 - 1, got {start}: choose another", at=("start",))
+        return list(range(start, start + count))
+    if not isinstance(value, list):
+        raise fail(f"expected a list of integers, got {shown(value)}{HINT}: write it as [0, 1]")
+    before = set()
+    for index, seed in enumerate(value):
+        if type(seed) is not int:
+            raise fail(f"expected an integer, got {shown(seed)}{HINT}: write a whole number", at=(index,))
+        if not 0 <= seed < 2**63:
+            raise fail(f"expected an integer from 0 to 2^63 - 1, got {seed}: choose another", at=(index,))
+        if seed in before:
+            raise fail(f"seed {seed} stands twice: keep one", at=(index,))
+        before.add(seed)
+    return value
+
+
+def _default_or_globs(value: Any) -> Any:
+    if value == "default" or (
+        isinstance(value, list) and value and all(isinstance(item, str) for item in value)
+    ):
+        return value
+    raise fail(
+        f"expected `default` or a list of sites such as [unet.*, latent], got {shown(value)}: list them"
+    )
+
+
+def _auto_or_count(value: Any) -> Any:
+    if value == "auto" or (type(value) is int and 1 <= value < 2**31):
+        return value
+    raise fail(f"expected `auto` or an integer of at least 1, got {shown(value)}{HINT}: choose one of them")
+
+
+def _definition(value: Any) -> Any:
+    if value in definitions.names():
+        return value
+    raise fail(f"expected one of {', '.join(definitions.names())}, got {shown(value)}{HINT}: choose one")
+
+
+def _device(value: str) -> str:
+    if re.fullmatch(r"auto|cpu|mps|cuda(:\d{1,3})?", value):
+        return value
+    raise fail(f"expected auto, cpu, cuda, cuda:1 or mps, got {shown(value)}: choose one of them")
+
+
+Control = Annotated[bool | str, BeforeValidator(_control)]
+Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_word)]
+Prompt = Annotated[str | dict[str, str], BeforeValidator(_prompt)]
+Seeds = Annotated[list[int], BeforeValidator(_seeds), Field(min_length=1)]
+Globs = Annotated[Literal["default"] | list[str], BeforeValidator(_default_or_globs)]
+AutoOrCount = Annotated[int | Literal["auto"], BeforeValidator(_auto_or_count)]
+Definition = Annotated[str, BeforeValidator(_definition)]
+Device = Annotated[str, AfterValidator(_device)]

@@ -1,0 +1,79 @@
+"""What a run will draw and compare, as text, for ``--dry-run``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from probes.config import Config
+from probes.errors import printable
+
+if TYPE_CHECKING:
+    from probes.prompts import Sample
+
+ROWS = 60  # of the table that are shown
+CONTRASTS = 12  # that are named
+
+
+def describe(config: Config, samples: Sequence[Sample]) -> str:
+    """Return the plan: a row an image, the contrasts, and what so few prompts cannot show."""
+    lines = [table(samples), contrasts(config), few_prompts(config)]
+    return "\n".join(line for line in lines if line)
+
+
+def table(samples: Sequence[Sample], maximum: int = ROWS) -> str:
+    """Return the plan as text, a row an image."""
+    width = max(len(sample.sample_id) for sample in samples[:maximum])
+    lines = [f"{'sample_id':<{width}}  {'seed':>6}  tokens  prompt"]
+    for sample in samples[:maximum]:
+        lines.append(
+            f"{sample.sample_id:<{width}}  {sample.seed:>6}  {len(sample.tokens):>6}"
+            f"  {printable(' '.join(sample.prompt.split()))}"
+        )
+    if len(samples) > maximum:
+        lines.append(f"... and {len(samples) - maximum} more")
+    return "\n".join(lines)
+
+
+def contrasts(config: Config) -> str:
+    """Return the contrasts in a line.
+
+    Examples
+    --------
+    >>> contrasts(Config(prompts=["a {person}"]))
+    'contrasts, nearness to neutral (person): masculine (man) - feminine (woman)'
+    """
+    words = {name: f"{name} ({indicator.word})" for name, indicator in config.indicators.items()}
+    pairs = [f"{words[first]} - {words[second]}" for first, second in config.contrasts or []]
+    if len(pairs) > CONTRASTS:
+        pairs = [*pairs[:CONTRASTS], f"and {len(pairs) - CONTRASTS} more"]
+    listed = "; ".join(pairs) or "none, so no gap is measured (there is no second word beside the reference)"
+    if not pairs and len(config.indicators) > 2:
+        listed = "none, so no gap is measured"
+    return printable(f"contrasts, nearness to {words[config.reference]}: {listed}")
+
+
+def few_prompts(config: Config) -> str:
+    """Return the warning that no p can fall below the level with so few prompts; nothing where it can.
+
+    Prompts are exchangeable under the null hypothesis up to the sign of their gap: of 2^n equally likely signs two
+    are as extreme as the most extreme, so that the smallest p is 2^-(n - 1).
+
+    Examples
+    --------
+    >>> few_prompts(Config(prompts=["a {person}", "the {person}"]))
+    'with 2 prompts no p of a gap can fall below 0.5: 6 or more are needed for one below 0.05'
+    """
+    count = len(config.prompts[: config.limit])
+    alpha = 1 - config.measure.level
+    floor = 2.0 ** -(count - 1)
+    if not config.contrasts or floor < alpha or (needed := _needed(alpha)) <= count:
+        return ""
+    prompts = "1 prompt" if count == 1 else f"{count} prompts"
+    return (
+        f"with {prompts} no p of a gap can fall below {floor:g}: {needed} or more are needed for {alpha:.3g}"
+    )
+
+
+def _needed(alpha: float) -> int:
+    return next(count for count in range(1, 2000) if 2.0 ** -(count - 1) < alpha or count == 1999)
