@@ -14,17 +14,27 @@ from analysis import gallery, wording, wording_objects
 from analysis.dependency import GROUPS
 from analysis.detector_error import ERROR_COLUMNS
 from analysis.figures import Drawn, draw_bias_scores, draw_group_objects
+from analysis.figures.objects import FILLED
 from analysis.human_check import CHECK_COLUMNS
 from analysis.naming import Indicator, Metric, contrasts, indicators
 from analysis.overlays import overlays
 from analysis.paper_tables import ALL, INCLUDED, LEFT_OUT
+from analysis.tables.object_claims import DETECTOR, HEDGED, HOLDS
 from probes.parts import read_part
 
 if TYPE_CHECKING:
     from probes.store import Run
 
 TABLES = (
-    *("objects", "cooccurrence", "object_tests", "table_tests", "table06_similarity", "table06_gap"),
+    *(
+        "objects",
+        "cooccurrence",
+        "object_tests",
+        "object_claims",
+        "table_tests",
+        "table06_similarity",
+        "table06_gap",
+    ),
     *("table07_chi_square", "figure04_bias_scores", "figure06_group_objects", "table11_presence"),
     *("table12_amounts", "table13_intersection"),
 )
@@ -38,9 +48,14 @@ SCORES = {
     "bias-scores-implicitly-guided": ("implicitly_guided", "implicitly guided objects"),
     "bias-scores-implicitly-independent": ("implicitly_independent", "implicitly independent objects"),
 }
+OF_PAPER = ("images_first", "images_second", "n_images", "bias_score", "bias_score_low", "bias_score_high")
 SHOWN = 15  # differing objects in the table of a contrast
 MORE_ROWS = 24  # of the gallery, for objects that its own rows do not hold
 SIMILARITY = Metric("image", LEFT_OUT, "cooccurrence", "sₒ", noun="objects in images generated from")
+FILLED_CLAIM = (
+    "the difference is claimed: significant over prompts, against the words of each side and behind the detector’s "
+    "known errors (false discovery rate 5 %)"
+)
 TITLES = (*(group.replace("_", " ") for group in GROUPS), "not grouped")
 
 
@@ -103,9 +118,16 @@ def draw(objects: Objects, config: dict) -> dict[str, Drawn]:
         for name, (group, where) in SCORES.items():
             scores = objects.rows("figure04_bias_scores", group=group, **pair)
             tests = objects.rows("object_tests", group=group, **pair)
+            filled = FILLED
+            if group == ALL:
+                claims = objects.rows("object_claims", **pair)
+                holds = claims["claim"] == HOLDS
+                tests = claims.assign(p_bh=claims["p_claim_adjusted"].where(holds, 1.0))
+                filled = FILLED_CLAIM
             scores = scores.merge(tests[["object", "p_bh"]], on="object", how="left")
             title = f"Bias scores of {where}, {away} and {towards}"
-            drawn.append(draw_bias_scores(scores, f"{name}-{towards}-{away}", title, (away, towards), where))
+            name = f"{name}-{towards}-{away}"
+            drawn.append(draw_bias_scores(scores, name, title, (away, towards), where, filled))
     names = [member.name for member in indicators(config) if not member.control]
     drawn.append(draw_group_objects(objects.tables["figure06_group_objects"], names))
     return {figure.name: figure for figure in drawn if figure is not None}
@@ -217,19 +239,21 @@ def _contrast(objects: Objects, contrast: tuple[str, str], reference: str) -> di
     """What a contrast's part of the section shows; the pair is (second, first), so that 1 leans to the first."""
     towards, away = contrast
     pair = (away, towards)
-    tests = objects.rows("object_tests", group=ALL, first=away, second=towards)
-    scores = objects.rows("figure04_bias_scores", group=ALL, first=away, second=towards)
-    found = wording_objects.differing(tests)
-    rows = found.head(SHOWN).merge(
-        scores[["object", "bias_score", "low", "high"]], on="object", suffixes=("_presence", "")
-    )
-    recall = {
-        (row["object"], row["indicator"]): row
-        for row in objects.rows("detector_error", quantity="recall").to_dict("records")
+    chosen = {"first": away, "second": towards}
+    claims = objects.rows("object_claims", **chosen)
+    found = wording_objects.claimed(claims, HOLDS, HEDGED, DETECTOR)
+    tests = objects.rows("object_tests", group=ALL, **chosen)[["object", *OF_PAPER]]
+    rates = {
+        (row["quantity"], row["object"], row["indicator"]): row
+        for row in objects.tables["detector_error"].to_dict("records")
     }
     cells = [
-        row | {"recall": [recall.get((row["object"], name)) for name in pair]}
-        for row in rows.to_dict("records")
+        row
+        | {
+            quantity: [rates.get((quantity, row["object"], name)) for name in pair]
+            for quantity in ("recall", "precision")
+        }
+        for row in found.head(SHOWN).merge(tests, on="object").to_dict("records")
     ]
     either = (f"{away}-{towards}", f"{towards}-{away}")
     whole, paper = (
@@ -243,10 +267,11 @@ def _contrast(objects: Objects, contrast: tuple[str, str], reference: str) -> di
     return {
         "contrast": contrast,
         "pair": pair,
-        "opening": wording_objects.objects_opening(tests, pair),
+        "opening": wording_objects.objects_opening(claims, pair),
         "rows": cells,
+        "corrected": bool(claims["p_corrected"].notna().any()),
         "more": len(found) - len(cells),
-        "n_prompts": int(tests["n_prompts"].max()) if len(tests) else 0,
+        "n_prompts": int(claims["n_prompts"].max()) if len(claims) else 0,
         "whole": whole,
         "whole_sentence": wording_objects.table_sentence(whole, pair),
         "paper": paper,

@@ -16,10 +16,11 @@ ROW_HEIGHT = 0.15  # inches: 7.5 pt labels do not touch
 LEAN = ("#B35806", "#542788")  # towards the first and the second word, as in the atlas
 MARKERS = "osD^vP"
 FREQUENT = 8  # objects of a group
+FILLED = f"the paired difference of presence is significant after adjustment over objects (Benjamini–Hochberg, {SIGNIFICANT:g})"
 
 
 def draw_bias_scores(
-    scores: pd.DataFrame, name: str, title: str, pair: tuple[str, str], where: str
+    scores: pd.DataFrame, name: str, title: str, pair: tuple[str, str], where: str, filled: str = FILLED
 ) -> Drawn | None:
     """Draw bias scores, those that lean most to the second indicator on top.
 
@@ -34,6 +35,8 @@ def draw_bias_scores(
         A score of 0 is an object of images generated from prompts of the first indicator only, 1 of the second.
     where : str
         Which objects: "all objects", "implicitly guided objects".
+    filled : str
+        What a filled mark says: that ``p_bh`` is below 0.05.
 
     Returns
     -------
@@ -78,9 +81,8 @@ def draw_bias_scores(
         axes.set_xlabel(f"bias score\n← {first}   ·   {second} →")
     least = int(rows["min_count"].iloc[0])
     caption = (
-        f"Bias score C({second}) / (C({first}) + C({second})) of {where}, with its interval over prompts. Filled: the "
-        f"paired difference of presence is significant after adjustment over objects (Benjamini–Hochberg, "
-        f"{SIGNIFICANT:g}). Right: C, how often the object was detected in images generated from prompts of each. "
+        f"Bias score C({second}) / (C({first}) + C({second})) of {where}, with its interval over prompts. Filled: "
+        f"{filled}. Right: C, how often the object was detected in images generated from prompts of each. "
         f"Left out: persons, and objects with fewer than {least} detections for both"
         + (f"; of the rest the {middle} nearest to ½ (at the dashed line)." if middle > 0 else ".")
     )

@@ -31,7 +31,7 @@ OBJECT_WEIGHT, SIDE_WEIGHT = 2.0, 4.0  # labelled images
 FOLDS = 12
 SEES = 0.1  # smallest s - f: below, detections say next to nothing of the object
 CORRECTION_STREAM = 21  # one seed draws nothing twice
-IMPUTATIONS = 200
+IMPUTATIONS = 400
 LEAST_SIZE = 1e-3  # effective images of a score; with fewer its interval is 0 to 1 anyway
 BLOCK = 512  # objects at a time
 BLIND = "the detector hardly tells images with the object from those without"
@@ -208,7 +208,7 @@ def _block(x, n, counts, overall, aligned, options) -> tuple[NDArray, ...]:
         v = ((1 - score) ** 2 * v22 + score**2 * v11 - 2 * score * (1 - score) * v12) / both**2
         with_object = (x.sum(axis=1) > 0).sum(axis=0)
         effective = np.where((score == 0) | (score == 1), with_object, score * (1 - score) / v)
-        effective = np.where(effective > 0, np.maximum(effective, LEAST_SIZE), 0.0)
+        effective = np.where(effective > 0, np.clip(effective, LEAST_SIZE, n.sum()), 0.0)
     score_low, score_high = wilson_interval(score, np.nan_to_num(effective), level)
     reason = np.full(width, "", dtype=object)
     reason[((s_all - f_all)[0] <= SEES).any(axis=0)] = BLIND
