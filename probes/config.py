@@ -196,6 +196,11 @@ class Measure(_Section):
     For objects: ``theta`` cuts word maps into masks, a word guides an object of which it covers more than ``sigma``
     (``sigma_human`` where both refer to humans); ``mask_words`` says whose masks can guide, ``nouns`` and ``compounds``
     how nouns are found, and bias scores are shown of objects detected at least ``min_count`` times for a word.
+    ``human_words`` says which words refer to humans: the six of Wu et al. 2025 and the run's own indicators
+    (``paper``), or every human word that the package lists (``long``).
+
+    ``smallest_effect`` is the smallest gap that would matter, as a share of the distance between the two sides of a
+    contrast; ``primary`` names the measure that a run is asked about first, the others are secondary.
     """
 
     bootstrap: Positive = 2000
@@ -209,8 +214,11 @@ class Measure(_Section):
     mask_words: Literal["nouns", "all"] = "nouns"
     nouns: Literal["lemminflect", "nltk"] = "lemminflect"
     compounds: bool = False
+    human_words: Literal["paper", "long"] = "paper"
     min_count: Positive = 5
     equivalence: dict[str, Annotated[float, Field(gt=0)]] = {}
+    smallest_effect: Annotated[float, Field(gt=0, le=1)] = 0.1
+    primary: Literal["t", "z0", "ssim", "diff_pix"] = "z0"
 
     @model_validator(mode="after")
     def _ordered(self) -> Measure:
