@@ -1,0 +1,1 @@
+"""The stage measure: from a run to named tables."""
