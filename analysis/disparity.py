@@ -25,9 +25,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.control_words import below_rounding, changed_prompts, control_columns, words_of
+from analysis.control_words import (
+    ROUNDING,
+    below_rounding,
+    changed_prompts,
+    control_columns,
+    words_of,
+)
 from analysis.paired import effect_sizes, equivalence_test, prompt_means
 from analysis.pairs import definition, pair_name
+from analysis.resampling import moments
 from analysis.statistics import bootstrap_interval, sign_flip_test
 from analysis.stats.rare_changes import effective_prompts, unseen_share
 
@@ -38,7 +45,7 @@ DISPARITY_COLUMNS = (
 GAP_COLUMNS = (
     *("space", "site", "step", "metric", "contrast", "gap", "ci_low", "ci_high", "p_value", "p_adjusted"),
     *("n_prompts", "n", "d_z", "d_z_low", "d_z_high", "superiority", "superiority_low", "superiority_high"),
-    *("ruled_out", "delta", "p_equivalent", "n_effective", "n_changed", "unseen"),
+    *("ruled_out", "delta", "delta_source", "p_equivalent", "n_effective", "n_changed", "unseen"),
     *("control_gap", "control_low", "control_high", "n_controls"),
     *("word_gap", "word_low", "word_high", "word_df", "n_words_first", "n_words_second", "n_references"),
     *("share_words", "share_references", "share_prompts"),
@@ -46,6 +53,8 @@ GAP_COLUMNS = (
 )
 INTERVAL = "envelope"
 NO_DIFFERENCE = "no difference beyond rounding in any prompt"
+SMALLEST_EFFECT = 0.1  # share of the distance between the two sides
+STATED, DERIVED = "measure.equivalence", "measure.smallest_effect"
 
 
 @dataclass(frozen=True)
@@ -179,6 +188,7 @@ def gap(
     contrasts: Sequence[Sequence[str]],
     controls: Mapping[str, str] | None = None,
     deltas: Mapping[str, float] | None = None,
+    smallest_effect: float | None = SMALLEST_EFFECT,
     level: float = 0.95,
     resamples: int = 2000,
     permutations: int = 10000,
@@ -204,6 +214,9 @@ def gap(
         For each control word the indicator with which it is interchangeable: the reference or one of a contrast.
     deltas : mapping of str to float, optional
         For a metric the difference δ that would matter, in its units, chosen before the data are seen.
+    smallest_effect : float, optional
+        For every other metric δ is this share of the mean distance between the two sides of the contrast: of
+        1 − s(a, b) where a higher s is nearer, and of s(a, b) itself where a lower one is. None: no δ.
     level, resamples, permutations, seed
         Of the bootstrap and of the sign flips over prompts, see `analysis.statistics`. p-values are adjusted over
         all sites and steps of one contrast in one family (space and metric): ``p_adjusted`` by max-T,
@@ -217,7 +230,8 @@ def gap(
         ``gap`` with ``ci_low``, ``ci_high`` (``envelope``), and ``p_value`` of the sign flips: is it 0?
         ``n_prompts`` counts prompts and ``n`` single differences. ``d_z`` and ``superiority``: effect sizes, see
         `analysis.paired.EffectSizes`. ``ruled_out``: a gap of so much or more is ruled out at 1 - level;
-        ``p_equivalent``: of the test that the gap lies within ±``delta``.
+        ``p_equivalent``: of the test that the gap lies within ±``delta``, at the end of each space (step -1) alone
+        where δ is a share of the distance; ``delta_source`` says whether it was stated or is such a share.
 
         ``control_gap``: the largest absolute gap between two words that mean the same (two controls of the
         reference, or two words of one side), with ``control_high`` and ``control_low`` for it and its negative;
@@ -287,8 +301,13 @@ def gap(
             for name in ("d_z", "superiority"):
                 for end in ("", "_low", "_high"):
                     table[name + end] = getattr(size, name + end)
-            table["ruled_out"], table["delta"] = size.ruled_out, (deltas or {}).get(family.metric, np.nan)
-            table["p_equivalent"] = _equivalence(values, table["delta"].iloc[0], sampling)
+            stated = (deltas or {}).get(family.metric)
+            apart = family.pair(first, second, indicators)
+            delta = _smallest(apart, sign, smallest_effect) if stated is None else np.full(len(table), stated)
+            table["ruled_out"], table["delta"] = size.ruled_out, delta
+            table["delta_source"] = np.where(np.isnan(delta), "", DERIVED if stated is None else STATED)
+            ends = (table["step"] < 0).to_numpy() if stated is None else np.full(len(table), True)
+            table["p_equivalent"] = _equivalence(values, np.where(ends, delta, np.nan), sampling)
             table["n_effective"], table["unseen"] = effective_prompts(values), unseen_share(size.n)
             table["n_changed"] = changed_prompts(sides)
             reason = np.where(nothing & (size.n > 1), NO_DIFFERENCE, size.mean_reason)
@@ -301,12 +320,26 @@ def gap(
     return _stack(tables, GAP_COLUMNS)
 
 
-def _equivalence(values: NDArray[np.float64], delta: float, sampling: dict) -> NDArray[np.float64]:
-    if np.isnan(delta):
-        return np.full(values.shape[1], np.nan)
-    options = {name: sampling[name] for name in ("resamples", "seed")}
-    alpha = 1 - sampling["level"]
-    return equivalence_test(values, delta, method=INTERVAL, alpha=alpha, **options).p_value
+def _smallest(apart: NDArray[np.float64], sign: float, share: float | None) -> NDArray[np.float64]:
+    """A share of the mean distance between the sides of a contrast, in each column; NaN where there is none."""
+    if share is None:
+        return np.full(apart.shape[-1], np.nan)
+    mean = moments(prompt_means(apart))[1]
+    distance = 1 - mean if sign > 0 else mean
+    return np.where(distance > ROUNDING, share * distance, np.nan)
+
+
+def _equivalence(
+    values: NDArray[np.float64], delta: NDArray[np.float64], sampling: dict
+) -> NDArray[np.float64]:
+    """p-values of equivalence, NaN where there is no δ."""
+    p_value = np.full(values.shape[1], np.nan)
+    asked = np.flatnonzero(~np.isnan(delta))
+    if len(asked):
+        options = {name: sampling[name] for name in ("resamples", "seed")} | {"alpha": 1 - sampling["level"]}
+        scaled = values[:, asked] / delta[asked]  # each column has a δ of its own; the test knows no scale
+        p_value[asked] = equivalence_test(scaled, 1.0, method=INTERVAL, **options).p_value
+    return p_value
 
 
 def _named(table: pd.DataFrame, family: Family, columns: Sequence[str]) -> pd.DataFrame:

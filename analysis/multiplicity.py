@@ -1,7 +1,7 @@
 """P-values of a family, adjusted together; what has no p-value takes no part.
 
 `analysis.statistics.sign_flip_test` adjusts by max-T from the joint distribution; this is for families of which
-only the p-values are known (objects, models).
+only the p-values are known (objects, models, measures).
 """
 
 from __future__ import annotations
@@ -61,3 +61,37 @@ def adjust_p_values(p_values: ArrayLike, *, method: str = "bh") -> NDArray[np.fl
     result = np.full(p_values.shape, np.nan)
     result[known] = np.minimum(adjusted, 1.0)
     return result
+
+
+def gatekept(p_values: ArrayLike, gate: int | None) -> NDArray[np.float64]:
+    r"""Adjust the p-values of one family of which one hypothesis is asked first.
+
+    The first keeps its p-value. The others are adjusted by Holm among themselves and never fall below the first's:
+    they count only where it is rejected. The probability of a single false claim keeps to the level, whatever the
+    dependence, and the first is not paid for with power.
+
+    Parameters
+    ----------
+    p_values : array_like of float, shape (n,)
+        NaN stays NaN and does not count.
+    gate : int or None
+        Place of the first hypothesis. Where it is None, or that p-value NaN, all are adjusted by Holm.
+
+    Source
+    ------
+    Serial gatekeeping: Westfall and Krishen 2001; Dmitrienko, Offen and Westfall 2003.
+
+    Examples
+    --------
+    >>> gatekept([0.01, 0.001, 0.03], 0).round(4).tolist()
+    [0.01, 0.01, 0.03]
+    >>> gatekept([0.2, 0.001, 0.03], 0).round(4).tolist()
+    [0.2, 0.2, 0.2]
+    """
+    p_values = np.array(p_values, np.float64)
+    if gate is None or np.isnan(p_values[gate]):
+        return adjust_p_values(p_values, method="holm")
+    others = np.delete(np.arange(len(p_values)), gate)
+    adjusted = p_values.copy()
+    adjusted[others] = np.maximum(adjust_p_values(p_values[others], method="holm"), p_values[gate])
+    return adjusted

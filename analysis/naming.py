@@ -43,6 +43,11 @@ class Metric:
     noun: str = "images generated from"
 
     @property
+    def key(self) -> str:
+        """Its name in ``measure.primary``: ``t``, ``z0``, ``ssim``, ``diff_pix`` ..."""
+        return {"prompt": "t", "denoising": "z0"}.get(self.space, self.metric)
+
+    @property
     def gap_unit(self) -> str:
         """Unit of a difference: percentages differ by points."""
         return "points" if self.unit == "%" else self.unit

@@ -21,8 +21,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from PIL import Image
 
-from analysis import gallery, record, report_objects, wording
+from analysis import gallery, record, report_objects, wording, wording_prompts
 from analysis.figures import Drawn, draw_figures, draw_triplets, files, inline_svg
+from analysis.findings import Summary, summaries
 from analysis.naming import Indicator, Metric, contrasts, headline_metrics, indicators
 from analysis.overlays import NOT_GROUPED
 from analysis.report_objects import Objects, read_objects
@@ -43,6 +44,7 @@ class Content:
     meta: dict
     gap: pd.DataFrame
     disparity: pd.DataFrame
+    summaries: list[Summary]
     timesteps: dict[int, float]
     samples: pd.DataFrame
     chosen: list[tuple[int, int]]
@@ -78,8 +80,7 @@ def report(run: Run) -> Path:
     Parameters
     ----------
     run : probes.store.Run
-        A run with ``samples/`` and the tables ``pairs``, ``disparity`` and ``gap``; ``words/`` may be
-        missing.
+        A measured run; ``words/`` and ``objects/`` may be missing.
 
     Returns
     -------
@@ -113,11 +114,13 @@ def read(run: Run) -> Content:
     shown = samples[samples.set_index(["triplet", "seed"]).index.isin([*chosen, *more])]["sample_id"]
     if objects and run.parts("objects"):  # the tables may be all that is left of them
         objects = replace(objects, overlays=report_objects.read_overlays(run, objects, list(shown)))
+    gap = run.table("gap")
     return Content(
         config=run.config,
         meta={key: value for key, value in run.meta.items() if key != "written"},  # the page is among these
-        gap=run.table("gap"),
+        gap=gap,
         disparity=run.table("disparity"),
+        summaries=summaries(gap, run.table("specifications"), run.table("agreement"), run.config),
         timesteps=_timesteps(run.table("pairs")),
         samples=samples,
         chosen=chosen,
@@ -166,7 +169,9 @@ def render(content: Content, figures: dict[str, Drawn]) -> str:
         n_images=len(samples),
         n_prompts=int(samples["triplet"].nunique()),
         n_seeds=int(samples["seed"].nunique()),
-        summaries=summaries(content.gap, content.metrics, contrasts(config), reference, level),
+        summaries=content.summaries,
+        shared=wording_prompts.shared_sentence(samples),
+        articles=wording_prompts.article_warning(samples),
         table=disparity_table(content.disparity, content.metrics, people, reference),
         figures=figures,
         atlases=[drawn for name, drawn in figures.items() if name.startswith("atlas-")],
@@ -259,27 +264,6 @@ def disparity_table(
         ]
         groups.append((title, rows))
     return {"columns": columns, "spaces": list(spaces.items()), "groups": groups, "reasons": reasons}
-
-
-def summaries(
-    gap: pd.DataFrame, metrics: list[Metric], pairs: list[tuple[str, str]], reference: str, level: float
-) -> list[dict]:
-    """Word the findings of every contrast; see `analysis.wording`."""
-    found = []
-    for contrast in pairs:
-        here = gap[(gap["contrast"] == "-".join(contrast)) & (gap["step"] == -1)]
-        findings = []
-        for metric in metrics:
-            row = here[
-                (here["space"] == metric.space)
-                & (here["site"] == metric.site)
-                & (here["metric"] == metric.metric)
-            ]
-            if len(row):
-                findings.append(wording.finding(row.iloc[0].to_dict(), metric, reference, contrast))
-        text = wording.opening(findings, contrast, reference, level)
-        found.append({"contrast": contrast, "opening": text, "findings": findings})
-    return found
 
 
 def _timesteps(pairs: pd.DataFrame) -> dict[int, float]:

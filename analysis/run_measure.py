@@ -5,17 +5,22 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.detector_error import detector_error
-from analysis.disparity import disparity, gap
+from analysis.disparity import SMALLEST_EFFECT, disparity, gap
+from analysis.findings import findings_table, summaries
 from analysis.naming import contrasts, indicators
 from analysis.object_measure import measure_objects
 from analysis.pairs import capture_pairs, concatenate, image_pairs
+from analysis.tables.agreement import agreement
+from analysis.tables.specifications import specifications
 from probes.errors import UserError
 from probes.store import Run
 
 
 def measure(run: Run) -> None:
-    """Write ``tables/pairs``, ``tables/disparity`` and ``tables/gap`` of a generated run.
+    """Write ``tables/pairs``, ``tables/disparity`` and ``tables/gap`` of a generated run, and what is said of them.
 
+    ``tables/specifications`` moves the choices behind the headline gaps, ``tables/agreement`` says how far the headline
+    measures say one thing, and ``tables/findings`` holds the sentences of the report with what licenses them.
     Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of objects as well
     (`analysis.object_measure`), and where it is known what the detector misses, ``tables/detector_error``. Each is
     written as CSV and Parquet; the same parts and configuration give the same bytes. Tables that an earlier measuring
@@ -51,10 +56,23 @@ def _measure(run: Run) -> None:
         contrasts=contrasts(run.config),
         controls={member.name: member.control for member in members if member.control},
         deltas=deltas,
+        smallest_effect=options.get("smallest_effect", SMALLEST_EFFECT),
         permutations=options["permutations"],
         **sampling,
     )
     run.write_table("gap", gaps)
+    headline = {
+        "indicators": {member.name: member.word for member in members},
+        "reference": run.config["reference"],
+        "contrasts": contrasts(run.config),
+        "text_readout": options["text_readout"],
+    }
+    controls = {member.name: member.control for member in members if member.control}
+    moved = specifications(pairs, **headline, controls=controls, level=options["level"])
+    together = agreement(pairs, **headline)
+    run.write_table("specifications", moved)
+    run.write_table("agreement", together)
+    run.write_table("findings", findings_table(summaries(gaps, moved, together, run.config)))
     if run.parts("objects") and run.config.get("observe", {}).get("objects", True):
         measure_objects(run)
         error = detector_error(run)

@@ -1,33 +1,54 @@
 """The findings in careful words, from rows of ``tables/gap``.
 
-What may be said depends on the numbers: a gap whose interval holds 0 is no finding; a gap beyond 0 but within
-the control gap says only that two different words were written; a gap of one prompt has no interval. Words
-are about prompts and images ("images generated from feminine prompts"), never about people or causes.
+What may be said depends on the numbers (`analysis.verdict`): a gap whose interval holds 0 is no finding; one that is
+not more than words of one meaning differ among themselves has no direction; one that rests on few words is a hint; a
+gap of one prompt has no interval. Words are about prompts and images ("images generated from feminine prompts"),
+never about people or causes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from analysis.naming import SPACES, Metric
+from analysis.verdict import ENOUGH, NO_WORDS, Verdict, Words, defined, judge
 
 DASH = "—"
 MINUS = "−"
+SHOWN = (  # columns that a card shows where the table has them
+    *("delta", "p_control", "word_gap", "word_low", "word_high", "word_df", "p_permutation", "p_floor"),
+    *("share_words", "share_references", "share_prompts", "n_effective", "n_changed", "unseen"),
+)
+LOW_FLOOR = 0.05  # a smallest possible p above this is worth a word
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One headline gap, in words and as shown numbers (keys as in the table's columns)."""
+    """One headline gap, in words and as shown numbers (keys as in the table's columns).
+
+    ``against_words`` holds the gap against words of the same meaning; ``p_measures`` is that p adjusted over the
+    headline measures; ``support`` counts the specifications that support the sentence, and all of them; ``remarks``
+    are further sentences of the card.
+    """
 
     metric: Metric
     contrast: tuple[str, str]
     row: dict
+    verdict: Verdict
     claim: str
-    against_control: str
-    direction: int
-    beyond_control: bool
+    against_words: str
+    tag: str
+    p_measures: float = math.nan
+    support: tuple[int, int] | None = None
+    primary: bool = False
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def direction(self) -> int:
+        """1 (nearer to the first), -1 (to the second) or 0 (no direction is claimed)."""
+        return self.verdict.direction
 
 
 def number(value: float | None, digits: int = 3, signed: bool = False) -> str:
@@ -78,11 +99,6 @@ def p_value(value: float | None) -> str:
     return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
 
 
-def defined(value: float | None) -> bool:
-    """Tell whether a number is there: neither None nor NaN nor infinite."""
-    return value is not None and math.isfinite(value)
-
-
 def counted(n: int, one: str, many: str | None = None) -> str:
     """Write a count with its noun.
 
@@ -106,147 +122,211 @@ def listed(names: Iterable[str], last: str = "and") -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}" if names else ""
 
 
-def finding(row: dict, metric: Metric, reference: str, contrast: tuple[str, str]) -> Finding:
+def finding(
+    row: dict,
+    metric: Metric,
+    reference: str,
+    contrast: tuple[str, str],
+    *,
+    words: Words = NO_WORDS,
+    alpha: float = 0.05,
+    p_measures: float | None = None,
+    support: tuple[int, int] | None = None,
+    primary: bool = False,
+) -> Finding:
     """Say what one row of ``tables/gap`` allows to say.
 
     Parameters
     ----------
     row : dict
-        A row of ``tables/gap`` with ``gap``, ``ci_low``, ``ci_high``, ``n_prompts``, ``control_gap``,
-        ``n_controls``, ``reason``, and where control words were run ``p_control``, ``word_gap``, ``word_low``,
-        ``word_high``, ``word_df``: a claim of bias rests on these.
+        A row of ``tables/gap``; see `analysis.verdict.judge` for what a claim rests on.
     metric : Metric
         Which headline metric the row is of.
     reference : str
         Name of the reference indicator.
     contrast : tuple of str
         Positive gaps mean nearer to the first.
-
-    Returns
-    -------
-    Finding
-        ``direction`` is 1 (nearer to the first), -1 (to the second) or 0 (cannot be told).
+    words : Words, optional
+        The words that are named in the claim.
+    alpha : float
+        1 less the level of the run.
+    p_measures : float, optional
+        p against words, adjusted over the headline measures; without it the row's own.
+    support : (int, int), optional
+        Specifications that support the sentence, and all of them.
+    primary : bool
+        Whether this is the measure that the run is asked about first.
     """
-    gap, low, high = (_float(row.get(key)) for key in ("gap", "ci_low", "ci_high"))
-    thing = f"{metric.noun} {reference} prompts"
+    row = dict.fromkeys(SHOWN) | row
+    verdict = judge(row, words, alpha=alpha, p_words=p_measures)
+    p_measures = _float(row.get("p_control")) if p_measures is None else p_measures
+    return Finding(
+        metric=metric,
+        contrast=contrast,
+        row=row,
+        verdict=verdict,
+        claim=_claim(row, verdict, metric, reference, contrast, words, alpha),
+        against_words=_against_words(row, verdict, p_measures, contrast, alpha),
+        tag=_tag(row, verdict, metric, contrast),
+        p_measures=p_measures,
+        support=support,
+        primary=primary,
+        remarks=_remarks(row, verdict),
+    )
+
+
+def _claim(
+    row: dict,
+    verdict: Verdict,
+    metric: Metric,
+    reference: str,
+    contrast: tuple[str, str],
+    words: Words,
+    alpha: float,
+) -> str:
+    gap, state = _float(row.get("gap")), verdict.state
     first, second = contrast
-    if not defined(gap):
-        claim = f"Whether {thing} are nearer to {first} or to {second} is undefined: {_reason(row)}."
-        return Finding(metric, contrast, row, claim, "", 0, False)
-    side = first if gap > 0 else second
-    other = second if gap > 0 else first
+    if state == "undefined":
+        return (
+            f"Whether {metric.noun} {reference} prompts are nearer to {first} or to {second} is undefined: "
+            f"{_reason(row)}."
+        )
     those = "those of" if metric.noun.endswith(" of") else "those generated from"
-    direction = 0
-    if gap == 0:
-        claim = f"No gap: {thing} are as near to {those} {first} prompts as to {those} {second} prompts."
-    elif not defined(low) or not defined(high):
-        why = "with a single prompt there is no interval" if _int(row.get("n_prompts")) == 1 else _reason(row)
-        claim = (
-            f"Here {thing} are nearer to {those} {side} prompts than to {those} {other} prompts, but {why}, "
-            f"so nothing follows beyond these images."
+    all_words = state == "direction"  # what else is said rests on the indicators' words alone
+    references = words.reference[: verdict.counts[2] if all_words else 1]
+    thing = f"{metric.noun} {_prompts(reference, references)}"
+    one = f"{those} {_prompts(first, words.first if all_words else words.first[:1])}"
+    two = f"{those} {_prompts(second, words.second if all_words else words.second[:1])}"
+    near, far = (one, two) if gap > 0 else (two, one)
+    nearer = f"{thing} are nearer to {near} than to {far}"
+    if state == "no gap":
+        return f"No gap: {thing} are as near to {one} as to {two}."
+    if state == "no interval":
+        single = "with a single prompt there is no interval"
+        why = single if _int(row.get("n_prompts")) == 1 else _reason(row)
+        return f"Here {nearer}, but {why}, so nothing follows beyond these images."
+    if state == "small":
+        return (
+            f"No difference larger than δ = {_amount(row.get('delta'), metric)}: {thing} are as near to {one} as to "
+            f"{two}, to within δ."
         )
-    elif low <= 0 <= high:
-        claim = (
-            f"The interval holds 0: whether {thing} are nearer to {those} {first} prompts or to {those} "
-            f"{second} prompts cannot be told."
+    if state == "open":
+        return f"The interval holds 0: whether {thing} are nearer to {one} or to {two} cannot be told."
+    if state == "untested":
+        lean = nearer if verdict.alone else _capital(nearer)
+        return f"{_alone(verdict)}{lean}. Nothing tells a lean from two words being two words: no direction is claimed."
+    if state == "words":
+        why = (
+            "but after adjustment over the measures not by more"
+            if _float(row.get("p_control")) < alpha
+            else "but not by more"
         )
-    else:
-        direction = 1 if gap > 0 else -1
-        claim = f"{_capital(thing)} are nearer to {those} {side} prompts than to {those} {other} prompts."
-    beyond, words = _against_control(row, gap, low, high, metric, direction)
-    return Finding(metric, contrast, row, claim, words, direction, beyond)
+        return f"{_capital(nearer)}, {why} than words of one meaning differ among themselves: no direction is claimed."
+    hint = {
+        "claim": "",
+        "two words": _alone(verdict),
+        "hint": f"A hint, from {_rests_on(verdict)}: ",
+    }[verdict.licence]
+    return f"{hint}{nearer if hint.endswith(': ') else _capital(nearer)}."
 
 
-def _against_control(row: dict, gap: float, low: float, high: float, metric: Metric, direction: int):
-    """Hold a gap against what words of one meaning give; returns (whole interval beyond it, sentence)."""
-    control, count = _float(row.get("control_gap")), _int(row.get("n_controls"))
-    if defined(_float(row.get("p_control"))):
-        return _against_words(row, metric, direction)
-    if not defined(control):
+def _against_words(
+    row: dict, verdict: Verdict, p_measures: float, contrast: tuple[str, str], alpha: float
+) -> str:
+    """Hold a gap against words that mean the same by its test over words, references and prompts."""
+    p_control = _float(row.get("p_control"))
+    if verdict.state == "undefined":
+        return ""
+    if not defined(p_control):
+        count = _int(row.get("n_controls"))
         if count == 0:
-            why = "no interchangeable words were run as controls"
-        elif count == 1:
+            why = "no word of the same meaning as another was run"
+        elif count == 1 and verdict.alone:
             why = "one control word gives no pair of controls to compare (it takes two)"
         else:
             why = _reason(row, controls=True)
-        return False, (
-            f"Control gap {DASH}: {why}. So it is not known how much of the gap is geometric (two words "
-            f"always differ somewhere), and by itself it does not speak of bias."
-        )
-    shown = number(control, metric.digits) + (f" {metric.gap_unit}" if metric.unit else "")
-    nearest = min(abs(low), abs(high)) if direction else 0.0
-    if abs(gap) <= control:
-        return False, (
-            f"The gap does not exceed the control gap of {shown}: words with the same meaning as the "
-            f"reference give as much, so it is no sign of bias."
-        )
-    if direction and nearest > control:
-        return True, f"The gap exceeds the control gap of {shown}, and so does its whole interval."
-    if not defined(low):
-        return False, f"The gap is larger than the control gap of {shown}, but has no interval to rest on."
-    reach = "reaches down to it" if direction else "holds 0"
-    return False, (
-        f"The gap is larger than the control gap of {shown}, but its interval {reach}: not clearly more than "
-        f"the geometric part."
-    )
-
-
-def _against_words(row: dict, metric: Metric, direction: int) -> tuple[bool, str]:
-    """Hold a gap against words that mean the same by its test over words and prompts."""
-    gap, low, high = (_float(row[name]) for name in ("word_gap", "word_low", "word_high"))
-    shown = f"{number(gap, metric.digits, signed=True)}{' ' + metric.gap_unit if metric.unit else ''}"
-    found = (
-        f"Over other words of the same meaning too, the gap is {shown}, {interval(low, high, metric.digits)}"
-    )
-    beyond = direction * low > 0 and direction * high > 0
-    if beyond:
-        return True, f"{found}, {p_value(_float(row['p_control']))}: more than the choice of words makes."
-    few = int(row["word_df"])
-    words = (
-        f" (with {counted(few, 'degree')} of freedom in the words only a large one shows)" if few < 4 else ""
-    )
-    return False, (
-        f"{found}, {p_value(_float(row['p_control']))}: not more than the choice of words can make{words}, so by "
-        f"itself it is no sign of bias."
-    )
-
-
-def opening(findings: list[Finding], contrast: tuple[str, str], reference: str, level: float) -> str:
-    """Open the summary of one contrast: how many measures point which way, how many more than words make."""
-    known = [f for f in findings if defined(_float(f.row.get("gap")))]
-    first, second = contrast
-    if not known:
-        return f"No headline measure could be computed for {first} against {second}."
-    if all(f.row["gap"] == 0 for f in known):
-        return f"No measure differs: {reference} prompts are as near to {first} as to {second} ones."
-    if all(not defined(_float(f.row.get("ci_low"))) for f in known):
         return (
-            f"This run can show where {reference} stands between {first} and {second}, but not whether more "
-            f"than chance is behind it: there are no intervals."
+            f"Against words: {DASH}, {why}. So it is not known how much of the gap is geometric (two words always "
+            f"differ somewhere), and by itself it does not speak of bias."
         )
-    parts = []
-    for sign, side in ((1, first), (-1, second)):
-        near = [f for f in known if f.direction == sign]
-        if near:
-            whose = listed(f.metric.symbol for f in near)
-            beyond = [f for f in near if f.beyond_control]
-            if not any(defined(_float(f.row.get("control_gap"))) for f in near):
-                tail = "beyond geometry or not: there are too few controls to tell"
-            elif len(beyond) == len(near):
-                tail = ("" if len(near) == 1 else "each ") + "more than the choice of words makes"
-            elif beyond:
-                tail = f"more than the choice of words makes in {listed(f.metric.symbol for f in beyond)}"
-            else:
-                tail = "but not clearly more than the choice of words makes"
-            count = f"{len(near)} of {counted(len(known), 'measure')}"
-            parts.append(f"{reference} prompts are nearer to {side} ones in {count} ({whose}), {tail}")
-    level_text = f"{level * 100:g} %"
-    if not parts:
-        return (
-            f"In none of {counted(len(known), 'measure')} does the {level_text} interval exclude 0: no lean "
-            f"of {reference} towards {first} or {second} can be told."
+    amid = "these words differ among themselves"
+    if verdict.state == "direction":
+        text = f"More than {amid}."
+    elif defined(p_measures) and p_measures < alpha:
+        text = f"Over all words, more than {amid}; but see what is said of the gap above."
+    elif p_control < alpha:
+        text = f"More than {amid}, but not after adjustment over the measures."
+    else:
+        few = _int(row.get("word_df"))
+        only = (
+            f" (with {counted(few, 'degree')} of freedom in the words only a large gap shows)"
+            if few < 4
+            else ""
         )
-    return f"With {level_text} intervals that exclude 0, {'; '.join(parts)}."
+        text = f"Not more than {amid}{only}, so by itself it is no sign of bias."
+    rest = ""
+    if verdict.state in ("direction", "words") and verdict.alone:
+        rest = (
+            f" One word stands against one, so this is about these two words alone: how far other words for "
+            f"{contrast[0]} and {contrast[1]} would differ was taken from the reference’s own."
+        )
+    elif verdict.state in ("direction", "words") and not verdict.enough:
+        rest = f" It rests on {_rests_on(verdict)}; a claim without a hedge takes {ENOUGH} of each."
+        floor = _float(row.get("p_floor"))
+        if floor > LOW_FLOOR:
+            rest += f" No exchange of so few words could give a p below {number(floor, 3)}."
+    return text + rest
+
+
+def _tag(row: dict, verdict: Verdict, metric: Metric, contrast: tuple[str, str]) -> str:
+    """The card's state in a few words."""
+    if verdict.direction:
+        near = f"nearer to {contrast[0] if verdict.direction > 0 else contrast[1]}"
+        return near + {"claim": "", "hint": ", a hint", "two words": ", two words"}[verdict.licence]
+    return {
+        "undefined": "undefined",
+        "no gap": "no gap",
+        "no interval": "no interval",
+        "small": f"no difference above {_amount(row.get('delta'), metric)}",
+        "open": "cannot be told",
+        "untested": "not held against words",
+        "words": "not more than words differ",
+    }[verdict.state]
+
+
+def _remarks(row: dict, verdict: Verdict) -> list[str]:
+    """Further sentences: what so few prompts cannot show, and the run's own warnings."""
+    n, found = _int(row.get("n_prompts")), []
+    unseen = _float(row.get("unseen"))
+    if verdict.state in ("small", "open") and 0 < unseen < 1:
+        found.append(
+            f"What changes at fewer than {100 * unseen:.0f} % of such prompts may be missing among "
+            f"{counted(n, 'prompt')}."
+        )
+    if verdict.state != "undefined" and n >= 2 and (floor := 2.0 ** (1 - n)) >= LOW_FLOOR:
+        found.append(f"With {counted(n, 'prompt')} the p of the sign flips cannot fall below {floor:g}.")
+    warning = row.get("warning")
+    if isinstance(warning, str) and warning:
+        found.append(_capital(warning) + ("" if warning.endswith(".") else "."))
+    return found
+
+
+def _prompts(name: str, words: tuple[str, ...]) -> str:
+    """Prompts of an indicator, with its words."""
+    return f"{name} prompts" + (f" ({', '.join(words)})" if words else "")
+
+
+def _rests_on(verdict: Verdict) -> str:
+    one, two, references = verdict.counts
+    return f"{counted(one, 'word')} against {two} and {counted(references, 'reference word')}"
+
+
+def _alone(verdict: Verdict) -> str:
+    return "About these two words alone: " if verdict.alone else ""
+
+
+def _amount(value: float | None, metric: Metric, signed: bool = False) -> str:
+    return number(_float(value), metric.digits, signed) + (f" {metric.gap_unit}" if metric.unit else "")
 
 
 def where(metric: Metric) -> str:

@@ -36,7 +36,7 @@ def draw_atlas(
         None when no site with steps was captured. ``cells`` holds the drawn matrices, ``(n_sites, n_steps)``.
     """
     name = "-".join(contrast)
-    rows = gap[(gap["contrast"] == name) & (gap["step"] >= 0) & (gap["metric"] == "cosine")]
+    rows = _cells(gap, contrast)
     if rows.empty:
         return None
     sites = sorted(rows["site"].unique(), key=place)
@@ -46,11 +46,11 @@ def draw_atlas(
         wide = rows.pivot_table(index="site", columns="step", values=column, aggfunc="first", dropna=False)
         return wide.reindex(index=sites, columns=steps).to_numpy(float)
 
-    columns = ("gap", "ci_low", "ci_high", "p_adjusted", "control_gap")
+    columns = ("gap", "ci_low", "ci_high", "p_adjusted", "p_control_adjusted")
     cells = {column: matrix(column) for column in columns}
-    values, control = cells["gap"], cells["control_gap"]
+    values, against_words = cells["gap"], cells["p_control_adjusted"]
+    beyond = beyond_words(cells["p_control_adjusted"])
     significant = cells["p_adjusted"] < SIGNIFICANT
-    beyond = significant & ~(np.abs(values) <= control)  # without controls there is nothing to fall short of
     bound = _bound(values)
 
     with style():
@@ -80,11 +80,18 @@ def draw_atlas(
         bar.set_label(f"gap: ← {reference} nearer to {second}   ·   nearer to {first} →")
         figure.draw_without_rendering()
         box = axes.get_position()
-    marks = f"A dot marks cells with adjusted p < {SIGNIFICANT} (max-T over all cells)"
-    if np.isfinite(control).any():
-        marks += "; filled: the gap also exceeds the control gap there, ring: it does not"
+    if np.isfinite(against_words).any():
+        marks = (
+            f"Filled dots: over all words the gap is more than words of one meaning differ among themselves (p < "
+            f"{SIGNIFICANT}, Benjamini–Hochberg over all sites and steps). Rings: only the gap between the "
+            f"indicators’ own words differs from 0 (p < {SIGNIFICANT}, max-T over all cells), which two words of one "
+            f"meaning can do as well"
+        )
     else:
-        marks += "; there were too few control words to hold the gaps against"
+        marks = (
+            f"Rings: the gap between these words differs from 0 (p < {SIGNIFICANT}, max-T over all cells), which two "
+            f"words of one meaning can do as well; no further words were run to hold it against"
+        )
     caption = (
         f"Gap of the cosine similarity, s({reference}, {first}) − s({reference}, {second}), at every site "
         f"and step. {marks}. Colour is symmetric about 0"
@@ -103,6 +110,22 @@ def draw_atlas(
     }
     title = f"Atlas of gaps, {first} − {second}: sites by steps"
     return Drawn(f"atlas-{name}", figure, title, caption, wide=True, cells=data)
+
+
+def beyond_words(p_control_adjusted: np.ndarray) -> np.ndarray:
+    """Tell which cells are filled: the gap over words is more than the words differ, after adjustment."""
+    return np.asarray(p_control_adjusted, float) < SIGNIFICANT
+
+
+def filled_cells(gap: pd.DataFrame, contrast: tuple[str, str]) -> tuple[int, int]:
+    """Count the filled cells of the atlas of one contrast, and all its cells that hold a gap."""
+    rows = _cells(gap, contrast)
+    return int(beyond_words(rows["p_control_adjusted"].to_numpy()).sum()), int(rows["gap"].notna().sum())
+
+
+def _cells(gap: pd.DataFrame, contrast: tuple[str, str]) -> pd.DataFrame:
+    """Rows of ``tables/gap`` that the atlas shows."""
+    return gap[(gap["contrast"] == "-".join(contrast)) & (gap["step"] >= 0) & (gap["metric"] == "cosine")]
 
 
 def _bound(values: np.ndarray) -> float:

@@ -1,18 +1,18 @@
-"""The headline gaps beside what interchangeable words give: one panel a metric, one row a contrast."""
+"""The headline gaps, between the indicators' words and over all words: one panel a metric, one row a contrast."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-from analysis.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, limits, new_figure, style
+from analysis.figures.style import DOUBLE, INK, PALETTE, Drawn, limits, new_figure, style
 from analysis.naming import Metric
 
 
 def draw_headline(
     gap: pd.DataFrame, metrics: list[Metric], contrasts: list[tuple[str, str]], reference: str
 ) -> Drawn | None:
-    """Draw gap and interval of every headline metric, over the reach of the control gap in grey.
+    """Draw gap and interval of every headline metric, and beneath them those over all words in grey.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def draw_headline(
     if not found or not contrasts:
         return None
     with style():
-        figure = new_figure(DOUBLE, 0.95 + 0.26 * len(contrasts))
+        figure = new_figure(DOUBLE, 0.95 + 0.32 * len(contrasts))
         panels = figure.subplots(1, len(found), squeeze=False, sharey=True)[0]
         for axes, (metric, rows) in zip(panels, found.items()):
             reach = [0.0]
@@ -35,17 +35,17 @@ def draw_headline(
                 if chosen.empty:
                     continue
                 row = chosen.iloc[0]
-                y, color = number, PALETTE[number % len(PALETTE)]
-                if np.isfinite(row["control_gap"]):
-                    control = float(row["control_gap"])
-                    axes.barh(y, 2 * control, left=-control, height=0.72, color=FAINT, lw=0)
-                    reach += [-control, control]
-                if np.isfinite(row["ci_low"]):
-                    axes.plot(
-                        [row["ci_low"], row["ci_high"]], [y, y], color=color, lw=1.8, solid_capstyle="butt"
-                    )
-                axes.plot(row["gap"], y, "o", color=color, ms=4)
-                reach += [row["gap"], row["ci_low"], row["ci_high"]]
+                color = PALETTE[number % len(PALETTE)]
+                for name, low, high, y, tone, marker in (
+                    ("gap", "ci_low", "ci_high", number - 0.13, color, "o"),
+                    ("word_gap", "word_low", "word_high", number + 0.17, PALETTE[-1], "D"),
+                ):
+                    if name == "word_gap" and not np.isfinite(row["p_control"]):
+                        continue
+                    if np.isfinite(row[low]):
+                        axes.plot([row[low], row[high]], [y, y], color=tone, lw=1.8, solid_capstyle="butt")
+                    axes.plot(row[name], y, marker, color=tone, ms=4 if marker == "o" else 3.2)
+                    reach += [row[name], row[low], row[high]]
             axes.axvline(0, color=INK, lw=0.7)
             axes.set_xlim(*limits(reach, pad=0.12))
             axes.set_ylim(len(contrasts) - 0.45, -0.55)
@@ -57,11 +57,12 @@ def draw_headline(
         toward = f" (right of 0: {reference} nearer to {contrasts[0][0]})" if len(contrasts) == 1 else ""
         figure.supxlabel(f"gap{toward}", fontsize=8)
     caption = (
-        "The gap of every headline measure with its interval, each on its own scale. Grey: as far as the "
-        "control gap reaches, which is what two words with the same meaning give; only a gap "
-        "beyond it says more than that two different words were written."
+        "The gap of every headline measure with its interval, each on its own scale. Coloured circle: between the "
+        "words of the indicators, with the interval over prompts. Grey diamond, where there are further words: between "
+        "all words of both sides, with the interval over words and prompts, which is the one that speaks of more than "
+        "these words."
     )
-    return Drawn("headline", figure, "Headline gaps beside the control gap", caption, wide=True)
+    return Drawn("headline", figure, "Headline gaps, and over all words", caption, wide=True)
 
 
 def _rows(gap: pd.DataFrame, metric: Metric) -> pd.DataFrame:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis.figures.atlas import step_label
+from analysis.figures.atlas import beyond_words, step_label
 from analysis.figures.style import (
     DASHES,
     DOUBLE,
-    FAINT,
     INK,
     PALETTE,
     SINGLE,
@@ -52,7 +51,7 @@ def draw_text_layers(gap: pd.DataFrame, contrasts: Contrasts, reference: str) ->
     caption = (
         f"Gap along the text encoder ({_signs(contrasts, reference)}), with bootstrap intervals over "
         f"prompts. Each readout has its own scale: padding dominates sequence, and words leaves the "
-        f"indicator out. {_GREY}"
+        f"indicator out. {_FILLED}"
     )
     return Drawn("gap-text-layers", figure, "Gap along the layers of the text encoder", caption, wide=True)
 
@@ -84,7 +83,7 @@ def draw_steps(
     caption = (
         f"Gap along the steps ({_signs(contrasts, reference)}), with bootstrap intervals over prompts; each "
         f"panel has its own scale. Early latents are mostly the shared noise: the x₀ prediction is the one "
-        f"to read. {_GREY}"
+        f"to read. {_FILLED}"
     )
     return Drawn("gap-steps", figure, "Gap along the denoising steps", caption, wide=True)
 
@@ -101,7 +100,7 @@ def draw_decoder(gap: pd.DataFrame, contrasts: Contrasts, reference: str) -> Dra
         _gap_lines(axes, rows, sites, contrasts)
         _name_ticks(axes, [place(site).label for site in sites])
         _name_gap(figure, axes, contrasts)
-    caption = f"Gap along the image decoder ({_signs(contrasts, reference)}). {_GREY}"
+    caption = f"Gap along the image decoder ({_signs(contrasts, reference)}). {_FILLED}"
     return Drawn("gap-decoder", figure, "Gap along the blocks of the image decoder", caption)
 
 
@@ -136,7 +135,10 @@ def draw_similarity(disparity: pd.DataFrame, timesteps: dict[int, float], pairs:
     return Drawn("similarity-steps", figure, "Similarity of each pair along the steps", caption, wide=True)
 
 
-_GREY = "Grey: as far as the control gap reaches, on either side of 0."
+_FILLED = (
+    "Filled points: over all words the gap is more than words of one meaning differ among themselves (p < 0.05 after "
+    "adjustment over sites and steps)."
+)
 
 
 def _signs(contrasts: Contrasts, reference: str) -> str:
@@ -146,7 +148,7 @@ def _signs(contrasts: Contrasts, reference: str) -> str:
 
 
 def _gap_lines(axes, rows, index, contrasts, dash="-", part: str = "", main: bool = True) -> None:
-    """Plot gap and interval over ``index`` (sites or steps), a colour a contrast, over the grey band."""
+    """Plot gap and interval over ``index`` (sites or steps), a colour a contrast, filled points beyond words."""
     x = np.arange(len(index))
     reach = []
     for number, contrast in enumerate(contrasts):
@@ -154,17 +156,14 @@ def _gap_lines(axes, rows, index, contrasts, dash="-", part: str = "", main: boo
         line = rows[rows["contrast"] == name].drop_duplicates("site").set_index("site").reindex(index)
         color = PALETTE[number % len(PALETTE)]
         label = part if part and len(contrasts) == 1 else " − ".join(contrast) + (f", {part}" if part else "")
-        if main and number == 0 and line["control_gap"].notna().any():
-            band = line["control_gap"].to_numpy(float)
-            axes.fill_between(x, -band, band, color=FAINT, alpha=0.55, lw=0)
-            reach += [*band, *-band]
         low, high = line["ci_low"].to_numpy(float), line["ci_high"].to_numpy(float)
         if main:
             axes.fill_between(x, low, high, color=color, alpha=0.22, lw=0)
-        marker = "o" if len(index) <= 14 else None
-        axes.plot(
-            x, line["gap"], color=color, ls=dash, lw=1.3 if main else 1.0, marker=marker, ms=2.6, label=label
-        )
+        filled = np.flatnonzero(beyond_words(line["p_control_adjusted"]))
+        width = 1.3 if main else 1.0
+        marker = {"marker": "o", "ms": 2.8, "mfc": "none", "mew": 0.8} if len(index) <= 14 else {}
+        axes.plot(x, line["gap"], color=color, ls=dash, lw=width, label=label, **marker)
+        axes.plot(x[filled], line["gap"].to_numpy(float)[filled], "o", color=color, ms=2.8, mew=0)
         reach += [*line["gap"].to_numpy(float), *(low if main else ()), *(high if main else ())]
     if main:
         axes.axhline(0, color=INK, lw=0.6, zorder=0.9)

@@ -200,7 +200,7 @@
       const gap = get("gap"), told = get("ci_low") > 0 || get("ci_high") < 0;
       const side = told ? `, ${atlas.reference} nearer to ${gap > 0 ? atlas.first : atlas.second}` : "";
       const bounds = get("ci_low") === null ? "no interval" : `[${show(get("ci_low"))}, ${show(get("ci_high"))}]`;
-      readout.textContent = `${atlas.sites[r]}, call ${atlas.steps[c]}${time === null ? "" : ` (timestep ${Math.round(time)})`}: gap ${show(gap)} ${bounds}${side}; adjusted p ${show(get("p_adjusted"), 2)}; control gap ${show(get("control_gap"))}.`;
+      readout.textContent = `${atlas.sites[r]}, call ${atlas.steps[c]}${time === null ? "" : ` (timestep ${Math.round(time)})`}: gap ${show(gap)} ${bounds}${side}; adjusted p ${show(get("p_adjusted"), 2)}; against words ${show(get("p_control_adjusted"), 2)}.`;
     };
     const point = (event) => {
       const box = cursor.getBoundingClientRect();

@@ -1,0 +1,69 @@
+"""How far the headline measures say one thing: the correlation of their gaps over prompts.
+
+z₀, SSIM and Diff. Pix. look at the same images. Where their gaps rise and fall together over prompts, four measures
+that point one way are not four findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from analysis.naming import headline_metrics
+from analysis.paired import prompt_means
+from analysis.pairs import definition
+from analysis.tables.specifications import headline_values
+
+COLUMNS = ("contrast", "first", "second", "correlation", "n_prompts", "reason")
+FEWEST = 3  # prompts: two points always lie on a line
+
+
+def agreement(
+    pairs: pd.DataFrame,
+    *,
+    indicators: Sequence[str],
+    reference: str,
+    contrasts: Sequence[tuple[str, str]],
+    text_readout: str = "sequence",
+) -> pd.DataFrame:
+    """Return Pearson's correlation over prompts of the gaps of every two headline measures.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        With the columns of `analysis.pairs.COLUMNS`.
+    indicators : sequence of str
+        In the order that names the pairs.
+    reference : str
+    contrasts : sequence of (str, str)
+    text_readout : str
+
+    Returns
+    -------
+    DataFrame
+        A row a (contrast, two measures), with `COLUMNS`; measures go by their keys (``t``, ``z0``, ``ssim``,
+        ``diff_pix``). A gap is signed so that positive is nearer to the first of the contrast, for every measure.
+    """
+    rows = []
+    for first, second in contrasts:
+        gaps = {}
+        for metric in headline_metrics(text_readout):
+            family = headline_values(pairs, metric)
+            if family is not None:
+                near = [family.pair(reference, side, list(indicators)) for side in (first, second)]
+                sign = 1.0 if definition(metric.metric).higher_is_nearer else -1.0
+                gaps[metric.key] = sign * prompt_means(near[0] - near[1])[:, 0]
+        for one, other in combinations(gaps, 2):
+            both = ~np.isnan(gaps[one]) & ~np.isnan(gaps[other])
+            x, y = gaps[one][both], gaps[other][both]
+            known = both.sum() >= FEWEST and np.ptp(x) > 0 and np.ptp(y) > 0
+            rows.append({
+                "contrast": f"{first}-{second}", "first": one, "second": other,
+                "correlation": float(np.corrcoef(x, y)[0, 1]) if known else np.nan,
+                "n_prompts": int(both.sum()),
+                "reason": "" if known else "fewer than three prompts, or the same gap in all",
+            })  # fmt: skip
+    return pd.DataFrame(rows, columns=list(COLUMNS))
