@@ -94,7 +94,9 @@ def test_the_import_test_sees_every_kind_of_import(tmp_path, monkeypatch):
 )
 def test_loads_no_torch(module):
     code = f"import sys, {module}\nprint(sorted({HEAVY!r} & {{name.split('.')[0] for name in sys.modules}}))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=1800)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=1800
+    )
     assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stdout + done.stderr
 
 
@@ -104,6 +106,8 @@ def test_help_is_quick_and_loads_no_torch():
         "try:\n    main(['--help'])\nexcept SystemExit as end:\n    assert end.code == 0\n"
         "assert 'torch' not in sys.modules"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=1800)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=1800
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("python -m probes.run triplets.yaml") == 2  # two runnable examples
