@@ -137,12 +137,28 @@ def test_the_stages_write_what_they_say_and_no_more(chain):
     first, again = (set(chain.after[name]) for name in ("report", "report again"))
     assert any("masculine-feminine" in name or "masculine_feminine" in name for name in first)
     assert not any("masculine-feminine" in name or "masculine_feminine" in name for name in again)
-    assert any("feminine-masculine" in name for name in again)
+    assert any("feminine_masculine" in name for name in again)
     left = {name for name in chain.after["overwrite"] if name.startswith(("tables", "figures", "report"))}
     assert not left
     for stage, at in (("generate", 2), ("generate", 30), ("observe", 7), ("measure", 40), ("report", 9)):
         chain.crash(stage, at)
     chain.crash("overwrite", chain.calls["overwrite"] // 2)
+
+
+def test_what_the_observe_stage_wrote_may_be_taken_away(chain):
+    """The page shows the tables that are there; measured again, those of objects are gone."""
+    path = chain.folder / "without"
+    shutil.copytree(chain.folder / "report", path)
+    for kind in ("objects", "observed"):
+        shutil.rmtree(path / kind)
+    chain.run("report", path)
+    assert "figures/group-objects.png" in everything(path) or "tables/objects.csv" in everything(path)
+    chain.run("measure", path)
+    assert not {"tables/objects.csv", "tables/nouns.csv", "tables/table11_presence.tex"} & set(
+        everything(path)
+    )
+    chain.run("report", path)
+    assert not any("objects" in name for name in everything(path))
 
 
 @pytest.mark.slow

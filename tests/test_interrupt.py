@@ -18,9 +18,7 @@ sys.meta_path.insert(0, Press)
 """
 
 
-@pytest.mark.parametrize(
-    "module", ["pydantic", "yaml", "probes.rundir", "torch", "transformers", "numpy", "diffusers"]
-)
+@pytest.mark.parametrize("module", ["pydantic", "numpy", "torch", "transformers"])
 def test_control_c_while_the_libraries_load(module, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(PRESS.format(module=module))
     (tmp_path / "c.yaml").write_text("prompts: ['a {person}']\n")
