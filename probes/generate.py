@@ -36,6 +36,13 @@ _GPU_BYTES_PER_IMAGE = 2.5e9
 _REFERENCE_AREA = 64 * 64
 _SMALL = 50_000_000  # parameters of a U-Net that one thread serves best
 
+# numbers beyond float16's 65504 become infinite, bfloat16 keeps 8 bits of them; the model's weights are finite
+_NAN = {
+    "float16": "use --dtype bfloat16 or float32",
+    "bfloat16": "use --dtype float32",
+    "float32": "lower --guidance-scale, choose another --scheduler, or check the model",
+}
+
 
 @dataclass(frozen=True)
 class Job:
@@ -83,9 +90,13 @@ def generate(
     began = monotonic()
     sampler = config.sampler
     loaded = models.load(
-        source, dtype=config.generate.dtype, device=config.generate.device, scheduler=sampler.scheduler
+        source,
+        dtype=config.generate.dtype,
+        device=config.generate.device,
+        scheduler=sampler.scheduler,
+        steps=sampler.steps,
     )
-    _check_sampler(loaded.pipe, config)
+    _check_size(loaded.pipe, config)
     if overwrite:
         rundir.clear(run)
     names = list(config.indicators)
@@ -168,14 +179,7 @@ def image_size(pipe: Any, config: Config) -> tuple[int, int]:
     return config.sampler.height or height * scale, config.sampler.width or width * scale
 
 
-def _check_sampler(pipe: Any, config: Config) -> None:
-    try:
-        pipe.scheduler.set_timesteps(config.sampler.steps)
-    except (ValueError, IndexError) as error:
-        name = type(pipe.scheduler).__name__
-        raise UserError(
-            f"sampler.steps: expected what {name} can do, got {config.sampler.steps} ({error}): change it"
-        ) from None
+def _check_size(pipe: Any, config: Config) -> None:
     # the UNet halves its input once a level but the last; odd sizes would be cropped on the way up
     unit = pipe.vae_scale_factor * 2 ** (len(pipe.unet.config.block_out_channels) - 1)
     for name, pixels in (("height", config.sampler.height), ("width", config.sampler.width)):
@@ -311,7 +315,7 @@ def _draw(job: Job, members: list[Sample], bar: tqdm) -> tuple[np.ndarray, Probe
     if not np.isfinite(images).all():
         raise UserError(
             f"{members[0].sample_id}: expected a finite image, got NaN with {config.generate.dtype}:"
-            " use --dtype float32 or bfloat16"
+            f" {_NAN[config.generate.dtype]}"
         )
     return images, probe
 

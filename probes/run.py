@@ -136,6 +136,8 @@ def run(arguments: argparse.Namespace) -> None:
 
         source = models.resolve(config.model, weights="generate" in stages and not arguments.dry_run)
         tokenizers, limit = models.tokenizers(source)
+        if arguments.dry_run or "generate" not in stages:  # else done when the model is loaded
+            models.check(source, config.sampler.scheduler, config.sampler.steps)
         samples = prompts.plan(config, tokenizers, limit, yaml_source.name)
     if arguments.dry_run:
         from probes import estimate
