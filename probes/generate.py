@@ -22,7 +22,7 @@ import torch
 from tqdm import tqdm
 
 from hooks import Probe
-from probes import description, identity, models, parts, rows, rundir
+from probes import feasible, identity, model_files, models, parts, rows, rundir
 from probes.config import Config
 from probes.errors import UserError
 from probes.prompts import Sample, pairs
@@ -35,6 +35,13 @@ _CPU_IMAGES = 1.0
 _GPU_BYTES_PER_IMAGE = 2.5e9
 _REFERENCE_AREA = 64 * 64
 _SMALL = 50_000_000  # parameters of a U-Net that one thread serves best
+
+# numbers beyond float16's 65504 become infinite, bfloat16 keeps 8 bits of them; the model's weights are finite
+_NAN = {
+    "float16": "use --dtype bfloat16 or float32",
+    "bfloat16": "use --dtype float32",
+    "float32": "lower --guidance-scale, choose another --scheduler, or check the model",
+}
 
 
 @dataclass(frozen=True)
@@ -83,9 +90,13 @@ def generate(
     began = monotonic()
     sampler = config.sampler
     loaded = models.load(
-        source, dtype=config.generate.dtype, device=config.generate.device, scheduler=sampler.scheduler
+        source,
+        dtype=config.generate.dtype,
+        device=config.generate.device,
+        scheduler=sampler.scheduler,
+        steps=sampler.steps,
     )
-    description.check_pipeline(loaded.pipe, config, loaded.guidance_scale)
+    feasible.check_pipeline(loaded.pipe, config, loaded.guidance_scale)
     if overwrite:
         rundir.clear(run)
     names = list(config.indicators)
@@ -172,7 +183,7 @@ def _fields(config: Config, loaded: models.Loaded, source: models.Source) -> dic
     """Every field that alters the content of any part; a part adds its own prompts and seeds."""
     return {
         "model": loaded.record["weight_hash"],
-        **(description.files(source) or description.of_pipeline(loaded.pipe)),
+        **(model_files.files(source) or model_files.of_pipeline(loaded.pipe)),
         **identity.part_fields(config.resolved()),
         "sampler.scheduler": [loaded.scheduler["class"], loaded.scheduler["set"]],
     }
@@ -279,7 +290,7 @@ def _draw(job: Job, members: list[Sample], bar: tqdm) -> tuple[np.ndarray, Probe
     if not np.isfinite(images).all():
         raise UserError(
             f"{members[0].sample_id}: expected a finite image, got NaN with {config.generate.dtype}:"
-            " use --dtype float32 or bfloat16"
+            f" {_NAN[config.generate.dtype]}"
         )
     return images, probe
 

@@ -11,18 +11,23 @@ import contextlib
 import difflib
 import inspect
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from probes.components import modules, pick_scheduler, scheduler_record, weight_hash
+from probes import model_description as description
+from probes.components import modules, weight_hash
 from probes.errors import UserError
+from probes.model_description import INDEX, PIPELINES, SUPPORTED, first_line, readable
+from probes.model_weights import quiet, read_pipeline, require_finite
 from probes.paths import expand
+from probes.schedulers import build_scheduler, pick_scheduler, require_usable, scheduler_record
 from probes.toyworld import SPECIMENS, WEIGHTS
 
-PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
+SCHEDULER = "scheduler/scheduler_config.json"
 
 
 @dataclass(frozen=True)
@@ -76,25 +81,32 @@ def resolve(name: str, weights: bool = True) -> Source:
     """
     if name in SPECIMENS:
         path = WEIGHTS / name
-        if not (path / "model_index.json").exists():
+        if not (path / INDEX).exists():
             raise UserError(f"model {name}: expected weights in {path}, found none: install triptych anew")
         return Source(name, "bundled", path, path, metadata_version())
     path = expand(name, "model")
     if path.is_dir():
-        if not (path / "model_index.json").exists():
+        if not (path / INDEX).exists():
             raise UserError(
-                f"model {name}: expected a diffusers folder, found no model_index.json: check the path"
+                f"model {name}: expected a diffusers folder, found no {INDEX}{_inside(path)}: check the path"
             )
-        return Source(name, "folder", path, path)
+        source = Source(name, "folder", path, path)
+        description.read_index(source)
+        return source
     if path.is_file():
         if path.suffix != ".safetensors":
             raise UserError(
                 f"model {name}: expected .safetensors, got {path.suffix or 'no ending'}: convert it"
             )
-        beside = [
-            folder for folder in (path.with_suffix(""), path.parent) if (folder / "model_index.json").exists()
-        ]
-        return Source(name, "file", path, beside[0] if beside else None)
+        beside = [folder for folder in (path.with_suffix(""), path.parent) if (folder / INDEX).exists()]
+        source = Source(name, "file", path, beside[0] if beside else None)
+        kind = description.single_file_kind(source)
+        if beside and description.read_index(source)["_class_name"] != kind:
+            raise UserError(
+                f"model {name}: expected the description of a {kind} in {beside[0] / INDEX}, got another:"
+                " put the file beside the description that belongs to it"
+            )
+        return source
     if re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?", name):
         return _from_hub(name, weights)
     close = difflib.get_close_matches(name, SPECIMENS, 1)
@@ -103,6 +115,14 @@ def resolve(name: str, weights: bool = True) -> Source:
         f"model {name}: unknown; expected {', '.join(SPECIMENS)}, a hub id (owner/name), folder or .safetensors"
         f" file, found none of that name: {remedy}"
     )
+
+
+def _inside(path: Path) -> str:
+    """What a folder without a pipeline holds instead, as far as its files tell."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        kind = json.loads((path / "config.json").read_text(encoding="utf-8")).get("_class_name")
+        return f" but a single {kind!s:.40}" if kind else ""
+    return ""
 
 
 def metadata_version() -> str:
@@ -116,60 +136,156 @@ def metadata_version() -> str:
 
 
 def _from_hub(name: str, weights: bool) -> Source:
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import hf_hub_download, snapshot_download
 
     identifier, _, revision = name.partition("@")
-    try:
+    where = {"revision": revision or None}
+    with _answering(name):
+        index = Path(hf_hub_download(identifier, INDEX, **where))
+    # an unsupported pipeline is refused before gigabytes are fetched
+    description.read_index(Source(name, "hub", index.parent, index.parent))
+    with _answering(name):
         if weights:
             from diffusers import DiffusionPipeline
 
             with quiet():
-                folder = DiffusionPipeline.download(
-                    identifier, revision=revision or None, safety_checker=None
-                )
+                folder = DiffusionPipeline.download(identifier, safety_checker=None, **where)
         else:
             patterns = ["*.json", "*.txt", "tokenizer*/*"]
-            folder = snapshot_download(identifier, revision=revision or None, allow_patterns=patterns)
-    except Exception as error:  # the hub raises errors of many libraries; all mean that it gave no model
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-        raise UserError(
-            f"model {name}: no folder of that name, and the hub gave none ({first}): check the spelling,"
-            " connect to the network once so that it is cached, or give a local folder"
-        ) from error
+            folder = snapshot_download(identifier, allow_patterns=patterns, **where)
     path = Path(folder)
     return Source(name, "hub", path, path, path.name)
+
+
+@contextlib.contextmanager
+def _answering(name: str) -> Iterator[None]:
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+    try:
+        yield
+    except Exception as error:  # the hub raises errors of many libraries; all mean that it gave no model
+        if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
+            raise UserError(
+                f"model {name}: expected a diffusers pipeline, found no {INDEX} on the hub: {SUPPORTED}"
+            ) from error
+        raise UserError(
+            f"model {name}: no folder of that name, and the hub gave none ({first_line(error, 160)}): check the"
+            " spelling, connect to the network once so that it is cached, or give a local folder"
+        ) from error
 
 
 def tokenizers(source: Source) -> tuple[list[Any], int | None]:
     """The model's tokenizers and the most tokens its text encoders take, without loading weights.
 
     For a single file without a description beside it, the limit is that of the tokenizers of its kind.
+
+    Raises
+    ------
+    UserError
+        A tokenizer or the description of a text encoder is not there or damaged.
     """
     from transformers import CLIPTokenizer
 
     if source.config is None:
-        pipe = _pipeline(source)
+        pipe = read_pipeline(source)
         loaded = [pipe.tokenizer, getattr(pipe, "tokenizer_2", None)]
         return [tokenizer for tokenizer in loaded if tokenizer is not None], None
-    found, limits = [], []
-    for number in ("", "_2"):
-        folder = source.config / f"tokenizer{number}"
-        if folder.is_dir():
-            with _readable(source):
-                found.append(CLIPTokenizer.from_pretrained(folder, local_files_only=True))
-        description = source.config / f"text_encoder{number}" / "config.json"
-        if description.exists():
-            with _readable(source):
-                limits.append(int(json.loads(description.read_text())["max_position_embeddings"]))
-    if not found:
-        raise UserError(
-            f"model {source.name}: expected a tokenizer folder in {source.config}, found none: add it"
-        )
-    return found, min(limits, default=None)
+    second = description.read_index(source)["_class_name"] == PIPELINES[1]
+    result, limits = [], []
+    for number in ("", "_2") if second else ("",):
+        folder = f"tokenizer{number}"
+        if not (source.config / folder).is_dir():
+            raise description.fault(source, folder, "a folder", "none", "add or download it")
+        if (source.config / folder / "tokenizer_config.json").exists():
+            description.read_object(source, f"{folder}/tokenizer_config.json")
+        with readable(source, folder, "a CLIP tokenizer"), quiet():
+            result.append(CLIPTokenizer.from_pretrained(source.config / folder, local_files_only=True))
+        file = f"text_encoder{number}/config.json"
+        limit = description.read_object(source, file).get("max_position_embeddings", 77)
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 3:
+            raise description.fault(
+                source, file, "`max_position_embeddings` of at least 3", f"{limit!r:.40}", "mend it"
+            )
+        limits.append(limit)
+    return result, min(limits, default=None)
+
+
+def without_weights(source: Source, scheduler: str | None = None, steps: int | None = None) -> Any | None:
+    """The pipeline that a model's description makes, checked, on torch's meta device; it holds no weights.
+
+    :func:`load` makes the same checks. Of a single file without a description beside it nothing can be told before it
+    is loaded.
+
+    Parameters
+    ----------
+    source
+        From :func:`resolve`.
+    scheduler, steps
+        The scheduler in place of the model's own, and the steps it is to make.
+
+    Returns
+    -------
+    A pipeline of diffusers without tokenizers, or None for such a file.
+
+    Raises
+    ------
+    UserError
+        A file of the description is damaged, two of them do not fit one another, or the scheduler cannot drive
+        Stable Diffusion.
+    """
+    import diffusers
+
+    checked = _checked(source, scheduler, steps)
+    if checked is None:
+        return None
+    described, chosen = checked
+    kind = getattr(diffusers, described.pipeline)
+    asked = inspect.signature(kind.__init__).parameters
+    absent = dict.fromkeys(
+        ("tokenizer", "tokenizer_2", "safety_checker", "feature_extractor", "image_encoder")
+    )
+    switches = {"requires_safety_checker": False, "add_watermarker": False}
+    parts = {**absent, **switches, **described.components, "scheduler": chosen}
+    with quiet():
+        return kind(**{name: value for name, value in parts.items() if name in asked})
+
+
+def _checked(
+    source: Source, scheduler: str | None, steps: int | None
+) -> tuple[description.Description, Any] | None:
+    """The description and the scheduler that is to draw; None where there is no description."""
+    if source.config is None:
+        return None
+    with quiet():
+        loaded, _ = tokenizers(source)
+        result = description.check(source, loaded)
+        chosen = _scheduler(source)
+        if scheduler is None:
+            require_usable(chosen, steps, place=f"model {source.name}: {SCHEDULER}")
+        else:
+            chosen = pick_scheduler(scheduler, chosen, steps)
+    return result, chosen
+
+
+def _scheduler(source: Source) -> Any:
+    """The model's scheduler from its description."""
+    kind = description.read_index(source)["scheduler"][1]
+    config = description.read_object(source, SCHEDULER)
+    try:
+        return build_scheduler(str(kind), config)
+    except ValueError as error:
+        raise description.fault(
+            source, SCHEDULER, f"the settings of a {kind!s:.60}", f"`{first_line(error)}`", "mend it"
+        ) from error
 
 
 def load(
-    source: Source, *, dtype: str = "float32", device: str = "auto", scheduler: str | None = None
+    source: Source,
+    *,
+    dtype: str = "float32",
+    device: str = "auto",
+    scheduler: str | None = None,
+    steps: int | None = None,
 ) -> Loaded:
     """Load a pipeline, ready to draw.
 
@@ -183,23 +299,33 @@ def load(
         ``auto`` (a GPU if there is one), ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
     scheduler
         A name such as ``ddim``, or the name of a class of diffusers; None: the model's own.
+    steps
+        Denoising steps that the scheduler is to make.
 
     Raises
     ------
     UserError
-        The files are damaged or of another kind, or the device or the scheduler is unknown.
+        The files are damaged, of another kind or do not fit one another, the device or the scheduler is unknown,
+        or the scheduler cannot drive Stable Diffusion.
     """
     import torch
 
     place = pick_device(device)
-    pipe = _pipeline(source)
-    recommended = _recommended(source)
+    card = recommended(source)
+    checked = _checked(source, scheduler, steps)
+    if checked:
+        description.check_weights(source, checked[0])
+    pipe = read_pipeline(source)
     own_guidance = inspect.signature(type(pipe).__call__).parameters["guidance_scale"].default
     checker = getattr(pipe, "safety_checker", None)
     if scheduler is not None:
-        pipe.scheduler = pick_scheduler(scheduler, pipe.scheduler)
+        pipe.scheduler = pick_scheduler(scheduler, pipe.scheduler, steps)
+    elif not checked:
+        require_usable(pipe.scheduler, steps, place=f"model {source.name}")
+    require_finite(source, pipe, "float32", "download it again")
     with _fits(place), quiet():
         pipe = pipe.to(place, getattr(torch, dtype))
+    require_finite(source, pipe, dtype, "use --dtype bfloat16 or float32")
     pipe.set_progress_bar_config(disable=True)
     record = {
         "id": source.name,
@@ -210,13 +336,13 @@ def load(
         "pipeline": type(pipe).__name__,
         "parameters": sum(p.numel() for module in modules(pipe).values() for p in module.parameters()),
         "safety_checker": "off" if checker is None else "on",
-        "card": {key: value for key, value in recommended.items() if key != "guidance_scale"},
+        "card": {key: value for key, value in card.items() if key != "guidance_scale"},
     }
     return Loaded(
         pipe=pipe,
         record=record,
         scheduler=scheduler_record(pipe.scheduler),
-        guidance_scale=float(recommended.get("guidance_scale", own_guidance)),
+        guidance_scale=float(card.get("guidance_scale", own_guidance)),
         device=str(place),
         tokenizers=[t for t in (pipe.tokenizer, getattr(pipe, "tokenizer_2", None)) if t is not None],
     )
@@ -243,88 +369,6 @@ def pick_device(name: str) -> Any:
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep the libraries' own progress bars off the terminal while a model loads."""
-    import diffusers.utils.logging as diffusers_logging
-    import transformers.utils.logging as transformers_logging
-
-    switches = (diffusers_logging, transformers_logging)
-    levels = [switch.get_verbosity() for switch in switches]
-    shown = [switch.is_progress_bar_enabled() for switch in switches]
-    try:
-        for switch in switches:
-            switch.disable_progress_bar()
-            switch.set_verbosity_error()
-        yield
-    finally:
-        for switch, level, show in zip(switches, levels, shown):
-            switch.set_verbosity(level)
-            if show:
-                switch.enable_progress_bar()
-
-
-def _pipeline(source: Source) -> Any:
-    import diffusers
-
-    options: dict[str, Any] = {}
-    kind = None
-    if source.config is not None:
-        with _readable(source):
-            index = json.loads((source.config / "model_index.json").read_text())
-        kind = index.get("_class_name")
-        if kind not in PIPELINES:
-            raise UserError(
-                f"model {source.name}: expected {' or '.join(PIPELINES)}, got {kind}: choose another"
-            )
-        if "safety_checker" in index:
-            options["safety_checker"] = None
-        if "requires_safety_checker" in index:
-            options["requires_safety_checker"] = False
-    with _readable(source), quiet():
-        if source.kind != "file":
-            return getattr(diffusers, kind).from_pretrained(source.path, local_files_only=True, **options)
-        if source.config is not None:
-            options |= {"config": str(source.config), "local_files_only": True}
-        loader = getattr(diffusers, kind or _single_file_kind(source.path))
-        return loader.from_single_file(str(source.path), **options)
-
-
-def _single_file_kind(path: Path) -> str:
-    """Which pipeline a single file is for: SDXL has a second text encoder."""
-    from safetensors import safe_open
-
-    with safe_open(path, "pt") as file:
-        return PIPELINES[any(key.startswith("conditioner.embedders.1.") for key in file.keys())]  # noqa: SIM118
-
-
-@contextlib.contextmanager
-def _readable(source: Source) -> Iterator[None]:
-    """What the libraries say about damaged or missing files, in one line."""
-    import pickle
-
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except UserError:
-        raise
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        RuntimeError,
-        EOFError,
-        SafetensorError,
-        pickle.UnpicklingError,
-    ) as error:
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        raise UserError(
-            f"model {source.name}: expected a whole {' or '.join(PIPELINES)} in {source.path}, got `{first}`:"
-            " mend or download it again"
-        ) from error
-
-
-@contextlib.contextmanager
 def _fits(device: Any) -> Iterator[None]:
     import torch
 
@@ -336,13 +380,16 @@ def _fits(device: Any) -> Iterator[None]:
         ) from None
 
 
-def _recommended(source: Source) -> dict[str, Any]:
+def recommended(source: Source) -> dict[str, Any]:
     """``triptych.json`` beside the weights, if any: the guidance scale the model was made for, and more."""
     file = (source.config or source.path.parent) / "triptych.json"
     if not file.exists():
         return {}
-    with _readable(source):
-        card = json.loads(file.read_text())
-    if not isinstance(card, dict) or not isinstance(card.get("guidance_scale", 0.0), (int, float)):
+    try:
+        card = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{file}: expected JSON, got `{first_line(error)}`: mend or remove it") from None
+    scale = card.get("guidance_scale", 0.0) if isinstance(card, dict) else None
+    if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not math.isfinite(scale):
         raise UserError(f'{file}: expected {{"guidance_scale": number, ...}}, got something else: mend it')
     return card

@@ -138,18 +138,18 @@ def run(arguments: argparse.Namespace) -> None:
     samples = source = None
     drawing = {"plan", "generate"} & set(stages)
     if arguments.dry_run or drawing:
-        from probes import description, guidance, models, prompts
+        from probes import feasible, guidance, model_files, models, prompts
 
         source = models.resolve(config.model, weights="generate" in stages and not arguments.dry_run)
         if not arguments.overwrite and not arguments.dry_run:
-            rundir.require_model(config.out_path, description.files(source))
+            rundir.require_model(config.out_path, model_files.files(source))
         flag = arguments.negative_prompt is not None
         guidance.check_negative_prompt(
             config, source, "--negative-prompt" if flag else f"{yaml_source.name}: sampler.negative_prompt"
         )
         tokenizers, limit = models.tokenizers(source)
         samples = prompts.plan(config, tokenizers, limit, yaml_source.name)
-        description.check(config, source)  # what cannot be drawn is said before anything is written
+        feasible.check(config, source)  # what cannot be drawn is said before anything is written
         if not arguments.dry_run and (few := plan_text.few_prompts(config)):
             _say(few, arguments)
     if arguments.dry_run:

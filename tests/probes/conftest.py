@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from probes import description, models, prompts, rundir
+from probes import model_files, models, prompts, rundir
 from probes.config import Config
 from probes.generate import generate
 from tests.tiny import tiny_pipeline
@@ -48,7 +48,7 @@ def generated(path, config, **options):
     """Plan and generate in this process, as the command line does."""
     source = models.resolve(config.model)
     if not options.get("overwrite"):
-        rundir.require_model(path, description.files(source))
+        rundir.require_model(path, model_files.files(source))
     samples = prompts.plan(config, *models.tokenizers(source))
     with rundir.claim(path) as run:
         if not options.get("overwrite"):

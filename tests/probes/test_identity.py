@@ -6,7 +6,7 @@ import shutil
 import pytest
 from safetensors.torch import load_file, save_file
 
-from probes import description, models, rundir
+from probes import model_files, models, rundir
 from probes.config import Capture, Config, Generate, Indicator, Sampler
 from probes.errors import UserError
 from probes.identity import drawn_fields
@@ -187,12 +187,12 @@ def test_a_file_that_is_added_is_told(saved, started, tmp_path):
 def test_a_loaded_pipeline_is_known_by_its_settings_and_tokens(saved, tmp_path):
     """For a single file without a description beside it: the description that was used."""
     model = shutil.copytree(saved(), tmp_path / "model")
-    prints = [description.of_pipeline(models.load(models.resolve(str(saved())), device="cpu").pipe)]
-    prints.append(description.of_pipeline(models.load(models.resolve(str(model)), device="cpu").pipe))
+    prints = [model_files.of_pipeline(models.load(models.resolve(str(saved())), device="cpu").pipe)]
+    prints.append(model_files.of_pipeline(models.load(models.resolve(str(model)), device="cpu").pipe))
     assert prints[0] == prints[1]
     put(model / "vae" / "config.json", scaling_factor=0.3)
     swap_two_tokens(model / "tokenizer" / "tokenizer.json")
-    other = description.of_pipeline(models.load(models.resolve(str(model)), device="cpu").pipe)
+    other = model_files.of_pipeline(models.load(models.resolve(str(model)), device="cpu").pipe)
     differing = {name for name in prints[0] if prints[0][name] != other[name]}
     assert differing == {"model/vae/config.json", "model/tokenizer/tokenizer.json"}
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from probes import components, estimate, models, prompts
+from probes import components, estimate, models, prompts, schedulers
 from probes.errors import UserError
 from tests.probes.conftest import settings
 from tests.probes.original_layout import original_layout
@@ -129,7 +129,8 @@ def test_damaged_weights(copy, cut):
     file.write_bytes(file.read_bytes()[:cut])
     with pytest.raises(UserError) as caught:
         load(copy)
-    assert str(caught.value).startswith(f"model {copy}: expected a whole")
+    expected = "unet/diffusion_pytorch_model.safetensors: expected weights as safetensors, got "
+    assert str(caught.value).startswith(f"model {copy}: {expected}")
 
 
 @pytest.mark.parametrize("missing", ["unet", "tokenizer", "scheduler", "vae/config.json"])
@@ -163,10 +164,10 @@ def test_a_folder_that_holds_no_model(tmp_path):
         models.resolve(str(tmp_path))
 
 
-@pytest.mark.parametrize("name", [*components.SCHEDULERS, "DDIMScheduler", "EULER"])
+@pytest.mark.parametrize("name", [*schedulers.SCHEDULERS, "DDIMScheduler", "EULER"])
 def test_schedulers_by_name_keep_the_model_settings(saved, name):
     loaded = load(saved(), scheduler=name)
-    assert loaded.scheduler["class"] == components.SCHEDULERS.get(name.lower(), name)
+    assert loaded.scheduler["class"] == schedulers.SCHEDULERS.get(name.lower(), name)
     assert loaded.scheduler["set"]["prediction_type"] == "v_prediction"
     assert np.isfinite(draw(loaded.pipe)).all()
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from hooks import sites
-from probes import description, models
+from probes import models
 from probes.errors import UserError
 from probes.run import main
 from probes.store import Run
@@ -17,7 +17,7 @@ UNGUIDED = {"guidance_scale": 1.0}
 
 @pytest.mark.parametrize("kind", ["toy", "sd1", "sd2", "sdxl"])
 def test_the_sites_of_a_description_are_those_of_the_model(saved, kind):
-    bare = description.without_weights(models.resolve(str(saved(kind))))
+    bare = models.without_weights(models.resolve(str(saved(kind))))
     pipe = models.load(models.resolve(str(saved(kind))), device="cpu").pipe
     assert [site.address for site in sites.available(bare)] == [
         site.address for site in sites.available(pipe)

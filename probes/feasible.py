@@ -1,0 +1,75 @@
+"""What a model can do of what a configuration asks: size, sites, what is kept; before anything is written."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from hooks import sites
+from hooks.errors import HookError
+from probes import models
+from probes.config import Config
+from probes.errors import UserError
+
+_UNGUIDED = "noise_pred.unconditional"  # the one site that is not there without guidance
+
+
+def check(config: Config, source: models.Source) -> None:
+    """Refuse what the model cannot do: its class, scheduler, steps, size, sites, what is kept.
+
+    A single file without a description beside it is checked once it is loaded.
+
+    Raises
+    ------
+    UserError
+        Names the field, or what the description lacks.
+    """
+    pipe = models.without_weights(source, config.sampler.scheduler, config.sampler.steps)
+    if pipe is None:
+        return
+    default = inspect.signature(type(pipe).__call__).parameters["guidance_scale"].default
+    check_pipeline(pipe, config, float(models.recommended(source).get("guidance_scale", default)))
+
+
+def check_pipeline(pipe: Any, config: Config, default_guidance: float) -> None:
+    """Refuse what a pipeline cannot do; it needs no weights.
+
+    Parameters
+    ----------
+    default_guidance
+        The guidance scale where the configuration leaves it to the model.
+    """
+    _check_size(pipe, config)
+    scale = config.sampler.guidance_scale
+    guided = (
+        default_guidance if scale is None else scale
+    ) > 1 and pipe.unet.config.time_cond_proj_dim is None
+    capture = config.capture
+    for field, patterns in (("sites", capture.sites), ("keep", capture.keep)):
+        if patterns and patterns != "default":
+            _check_sites(pipe, f"capture.{field}", patterns, guided)
+
+
+def _check_size(pipe: Any, config: Config) -> None:
+    # the UNet halves its input once a level but the last; odd sizes would be cropped on the way up
+    unit = pipe.vae_scale_factor * 2 ** (len(pipe.unet.config.block_out_channels) - 1)
+    for name, pixels in (("height", config.sampler.height), ("width", config.sampler.width)):
+        if pixels is not None and pixels % unit:
+            raise UserError(
+                f"sampler.{name}: expected a multiple of {unit} for this model, got {pixels}:"
+                f" use {max(1, round(pixels / unit)) * unit}"
+            )
+
+
+def _check_sites(pipe: Any, field: str, patterns: Sequence[str], guided: bool) -> None:
+    for pattern in patterns:
+        try:
+            chosen = {site.address for site in sites.resolve(pipe, [pattern])}
+        except HookError as error:
+            raise UserError(f"{field}: {str(error).removeprefix('sites: ')}") from None
+        if chosen == {_UNGUIDED} and not guided:
+            raise UserError(
+                f"{field}: expected sites that are there without guidance, got {pattern!r}:"
+                " take it out, or set sampler.guidance_scale above 1"
+            )
