@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.detector_error import detector_error
-from analysis.disparity import disparity, gap
+from analysis.disparity import disparity, gap, shares_noise
 from analysis.naming import contrasts, indicators
 from analysis.object_measure import measure_objects
 from analysis.pairs import capture_pairs, concatenate, image_pairs
@@ -29,6 +29,7 @@ def measure(run: Run) -> None:
     sampling = {"level": options["level"], "resamples": options["bootstrap"], "seed": options["seed"]}
     pairs = pair_table(run)
     run.write_table("pairs", pairs)
+    sampling["shared_noise"] = shares_noise(run.config)
     run.write_table("disparity", disparity(pairs, **sampling))
     members = indicators(run.config)
     deltas = options.get("equivalence") or {}
