@@ -1,8 +1,9 @@
 """How many prompts and seeds does it take? ``python -m analysis.power [--out power.csv]``.
 
-For a paired gap in closed form (noncentral t), for the presence of an object from the normal distribution, then raised
-by simulation until the exact paired test has the power. Seeds average out noise within a prompt and nothing else:
-beyond a few, only prompts help.
+For a paired gap in closed form (noncentral t), for a gap beyond what the choice of words makes by simulation of that
+test (more prompts do not help where words are few), for the presence of an object from the normal distribution, then
+raised by simulation until the exact paired test has the power. Seeds average out noise within a prompt and nothing
+else: beyond a few, only prompts and words help.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from scipy import special, stats
 
 from analysis.object_tests import paired_presence_test
 from analysis.simulation import ObjectWorld, draw_table
+from analysis.stats.word_power import WORD_POWER_COLUMNS, prompts_for_words
 from probes.errors import UserError
 from probes.parts import write_bytes
 
@@ -213,8 +215,24 @@ def prompts_for_presence(
     return result | {"reason": TOO_MANY}
 
 
+def word_power_table(options: argparse.Namespace) -> pd.DataFrame:
+    """Table of the gaps beyond what the choice of words makes."""
+    common = {"power": options.power, "alpha": options.alpha / options.family, "seed": options.seed}
+    spread = {name: getattr(options, name) for name in ("sd_prompt", "sd_seed", "sd_word", "sd_reference")}
+    rows = [
+        prompts_for_words(
+            gap, seeds=s, words=words, references=references, planned=options.prompts, **spread, **common
+        )
+        for gap in options.gap
+        for s in options.seeds
+        for words in options.words
+        for references in options.references
+    ]
+    return pd.DataFrame(rows, columns=list(WORD_POWER_COLUMNS))
+
+
 def power_table(options: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Both tables of the command line."""
+    """Tables of gaps against 0 and of presence."""
     alpha = options.alpha / options.family
     common = {"power": options.power, "alpha": alpha}
     gaps = [
@@ -254,24 +272,37 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="part of the variance that the words of a triplet share by noise",
     )
     add("--seeds", type=int, nargs="+", default=[1, 2, 4], help="seeds of each prompt")
+    add("--words", type=int, nargs="+", default=[2, 3], help="words of each side, the indicator among them")
+    add("--references", type=int, nargs="+", default=[1, 3], help="words that stand as reference")
+    add("--sd-word", type=float, default=0.2, help="standard deviation between the words of a side")
+    add(
+        "--sd-reference",
+        type=float,
+        default=0.2,
+        help="standard deviation of the gap between reference words",
+    )
+    add("--prompts", type=int, default=24, help="a number of prompts whose power against words is told")
     add("--power", type=float, default=0.8, help="probability to find the difference")
     add("--alpha", type=float, default=0.05)
     add("--family", type=int, default=1, help="tests adjusted together: alpha is divided by it")
     add("--simulations", type=int, default=2000, help="of the presence of an object")
     add("--seed", type=int, default=0, help="of the simulation")
-    add("--out", type=Path, help="CSV to write, both tables one below the other")
+    add("--out", type=Path, help="CSV to write, the tables one below the other")
     options = parser.parse_args(argv)
     try:
         _check(options)
-        gaps, objects = power_table(options)
+        (gaps, objects), words = power_table(options), word_power_table(options)
         if options.out:
-            both = pd.concat([gaps.assign(quantity="gap"), objects.assign(quantity="presence")])
-            write_bytes(options.out, _csv(both).encode())
+            tables = {"gap": gaps, "gap against words": words, "presence": objects}
+            every = pd.concat([table.assign(quantity=name) for name, table in tables.items()])
+            write_bytes(options.out, _csv(every).encode())
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
     print(f"A gap, power {options.power:g} at alpha {options.alpha:g} over {options.family} tests:")
     print(gaps.to_string(index=False, float_format="{:.3g}".format))
+    print("\nA gap beyond what the choice of words makes (`ceiling`: with endlessly many prompts):")
+    print(words.to_string(index=False, float_format="{:.3g}".format))
     print("\nPresence of an object, exact paired test:")
     print(objects.to_string(index=False, float_format="{:.3g}".format))
     return 0
@@ -289,12 +320,20 @@ def _check(options: argparse.Namespace) -> None:
         value = getattr(options, name)
         if not 0 < value < 1:
             raise UserError(f"--{name}: expected a number between 0 and 1, got {value:g}: give one")
-    for name, least in (("seeds", 1), ("family", 1), ("simulations", 1)):
+    counts = (
+        ("seeds", 1),
+        ("family", 1),
+        ("simulations", 1),
+        ("words", 1),
+        ("references", 1),
+        ("prompts", 2),
+    )
+    for name, least in counts:
         if np.min(getattr(options, name)) < least:
             raise UserError(
                 f"--{name}: expected at least {least}, got {np.min(getattr(options, name))}: raise it"
             )
-    for name in ("sd_prompt", "sd_seed"):
+    for name in ("sd_prompt", "sd_seed", "sd_word", "sd_reference"):
         if getattr(options, name) < 0:
             flag = name.replace("_", "-")
             raise UserError(
