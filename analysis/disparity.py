@@ -30,6 +30,7 @@ from analysis.multiplicity import adjust_p_values
 from analysis.paired import EffectSizes, effect_sizes, equivalence_test, prompt_means
 from analysis.pairs import definition, pair_name
 from analysis.statistics import bootstrap_interval, sign_flip_test
+from analysis.stats.cautions import looks_like
 from analysis.stats.crossed import crossed_mean
 from analysis.stats.rare_changes import few_carry, unseen_share
 
@@ -290,7 +291,8 @@ def gap(
     sampling = {"level": level, "resamples": resamples, "seed": seed}
     tables = []
     for family in families(pairs):
-        sign = 1.0 if definition(family.metric).higher_is_nearer else -1.0
+        known = definition(family.metric)
+        sign = 1.0 if known.higher_is_nearer else -1.0
 
         def near(one: str, other: str) -> NDArray[np.float64]:
             return sign * family.pair(one, other, indicators)  # noqa: B023
@@ -317,10 +319,23 @@ def gap(
                 table[name] = column
             reason = np.where(nothing & (size.n > 1), NO_DIFFERENCE, table["reason"])
             words = words_of((first, second), reference, controls)
-            for name, column in control_columns(near, words, level, shared_noise=crossed).items():
+            options = {
+                "shared_noise": crossed,
+                "nearest": known.most if known.higher_is_nearer else -known.least,
+            }
+            columns = control_columns(near, words, level, **options)
+            unequal = columns.pop("unequal")
+            for name, column in columns.items():
                 table[name] = column
             table["reason"] = [_join(*both) for both in zip(reason, table.pop("controls"))]
-            table["warning"] = ""
+            table["warning"] = looks_like(
+                values,
+                size.n_effective,
+                n_references=columns["n_references"],
+                unequal=unequal,
+                sizes=(columns["n_words_first"], columns["n_words_second"]),
+                tested=~np.isnan(columns["p_control"]),
+            )
             tables.append(_named(table, family, GAP_COLUMNS))
     return _stack(tables, GAP_COLUMNS)
 

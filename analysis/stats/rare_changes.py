@@ -188,11 +188,17 @@ def bounded_ends(
 def range_of(
     values: NDArray[np.float64], reach: NDArray[np.float64] | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the ends of what a prompt can have: ±reach, or the column's own smallest and largest value."""
+    """Return the ends of what a prompt can have: ±reach, or as far on both sides of the median as any value lies.
+
+    On both sides, since a change that was seen once one way may as well come the other way.
+    """
     low, high = (smaller.reduce(values, axis=0, initial=np.nan) for smaller in (np.fmin, np.fmax))
-    if reach is None:
-        return low, high
-    return np.fmin(low, -np.asarray(reach)), np.fmax(high, np.asarray(reach))
+    if reach is not None:
+        return np.fmin(low, -np.asarray(reach)), np.fmax(high, np.asarray(reach))
+    ordered = np.sort(values, axis=0)
+    middle = column_quantiles(ordered, np.full(values.shape[1], 0.5))
+    half = np.fmax(high - middle, middle - low)
+    return middle - half, middle + half
 
 
 def rare_ends(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from analysis.paired import effect_sizes, equivalence_test, prompt_means
 from analysis.simulation import COLUMNS, rejection_row
 from analysis.statistics import sign_flip_test
+from analysis.stats.cautions import looks_like
 from analysis.stats.crossed import crossed_mean
 
 SHARES = (0.01, 0.02, 0.05, 0.1)
@@ -110,3 +111,60 @@ def shared_noise_rejections(
         flips = sign_flip_test(prompt_means(values), permutations=499, seed=number)
         rows.append(rejection_row(world, "sign flips, prompts independent", False, flips.p_value))
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+DESIGN_WORLDS = (
+    "normal",
+    "skewed (exponential)",
+    "lognormal",
+    "5 % change, either way",
+    "5 % change, one way",
+)
+
+
+def draw_design(name: str, n_prompts: int, columns: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Differences of mean 0 of one seed, shape (n_prompts, columns)."""
+    shape = (n_prompts, columns)
+    if name == "normal":
+        return rng.standard_normal(shape)
+    if name == "skewed (exponential)":
+        return rng.exponential(1, shape) - 1
+    if name == "lognormal":
+        return rng.lognormal(0, 1, shape) - np.exp(0.5)
+    changed = (rng.random(shape) < 0.05) + NOISE * rng.standard_normal(shape)
+    if name.endswith("either way"):
+        return changed * rng.choice([-1.0, 1.0], shape)
+    return changed - 0.05
+
+
+def design_gaps(
+    *, n_prompts: int = 24, simulations: int = 2000, resamples: int = 999, seed: int = 0
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rejections of a mean gap of 0, and coverage, with one seed; with those that carry no caution apart."""
+    rejected, covered = [], []
+    for number, name in enumerate(DESIGN_WORLDS):
+        rng = np.random.default_rng([seed, 1000 + number])
+        values = draw_design(name, n_prompts, simulations, rng)
+        flips = sign_flip_test(values, permutations=499, seed=number).p_value
+        size = effect_sizes(values, resamples=resamples, seed=number)
+        caution = looks_like(
+            values,
+            size.n_effective,
+            n_references=np.full(simulations, 3),
+            unequal=np.zeros(simulations, bool),
+            sizes=(np.full(simulations, 3),) * 2,
+            tested=np.ones(simulations, bool),
+        )
+        silent = caution == ""
+        outside = np.where((size.mean_low > 0) | (size.mean_high < 0), 0.0, 1.0)
+        rejected += [
+            rejection_row(name, "sign flips", False, flips),
+            rejection_row(name, "sign flips, of runs without a warning", False, flips[silent]),
+            rejection_row(name, "the interval leaves out 0", True, outside),
+            rejection_row(
+                name, "the interval leaves out 0, of runs without a warning", True, outside[silent]
+            ),
+            rejection_row(name, "a warning is shown", True, np.where(silent, 1.0, 0.0)),
+        ]
+        covered.append((name, "mean, envelope", False, float(outside.mean()), simulations, 0))
+    return tuple(pd.DataFrame(rows, columns=list(COLUMNS)) for rows in (rejected, covered))
