@@ -17,6 +17,7 @@ from analysis.controls import word_test
 from analysis.multiplicity import adjust_p_values
 from analysis.paired import prompt_means
 from analysis.resampling import moments
+from analysis.stats.cautions import unequal_sides
 
 ROUNDING = 8 * float(np.finfo(np.float32).eps)  # similarities are stored in float32
 NONE = "controls: none"
@@ -67,9 +68,9 @@ COUNTS = ("n_words_first", "n_words_second", "n_references", "word_df")
 
 
 def control_columns(
-    near: Nearness, words: Words, level: float, *, shared_noise: bool = False
+    near: Nearness, words: Words, level: float, *, shared_noise: bool = False, nearest: float = 1.0
 ) -> dict[str, NDArray | list]:
-    """Columns of the gap table that speak of control words, each of shape (n_columns,), and ``controls``, a reason.
+    """Columns of the gap table that speak of control words, of shape (n_columns,); ``controls`` (why), ``unequal``.
 
     Parameters
     ----------
@@ -80,6 +81,8 @@ def control_columns(
         Of ``word_low`` and ``word_high``.
     shared_noise : bool
         Whether all prompts of a seed share their noise.
+    nearest : float
+        Nearness of two that do not differ.
     """
     reference, controls = words.reference[0], words.reference[1:]
     groups = [[near(reference, name) for name in group] for group in (words.first, words.second, controls)]
@@ -96,7 +99,9 @@ def control_columns(
         "" if np.isfinite(top) else NONE if not count else APART if means else ONE
         for count, top in zip(n_controls, largest)
     ]
-    columns = _against_words(near, words, level, shared_noise)
+    columns, spread = _against_words(near, words, level, shared_noise)
+    apart = np.array([_apart(near, side, nearest, n_columns) for side in (words.first, words.second)])
+    sizes = (len(words.first), len(words.second))
     nothing = below_rounding([word for group in groups[:2] for word in group])
     for name in WORD_COLUMNS:
         if name not in ("word_gap", "p_floor"):
@@ -109,17 +114,29 @@ def control_columns(
         "n_controls": n_controls,
         "p_control_adjusted": adjust_p_values(columns["p_control"]),
         "controls": reason,
+        "unequal": unequal_sides(spread, sizes, apart),
     }
 
 
-def _against_words(near: Nearness, words: Words, level: float, shared_noise: bool) -> dict[str, NDArray]:
-    """`word_test` of every column with the words that were compared there, and how many these are."""
+def _apart(near: Nearness, side: Sequence[str], nearest: float, n_columns: int) -> NDArray[np.float64]:
+    """Mean distance of the words of a side from each other."""
+    pairs = [nearest - moments(prompt_means(near(*both)))[1] for both in combinations(side, 2)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        count = sum((~np.isnan(pair)).astype(np.int64) for pair in pairs)
+        return sum(np.nan_to_num(pair) for pair in pairs) / count if pairs else np.full(n_columns, np.nan)
+
+
+def _against_words(
+    near: Nearness, words: Words, level: float, shared_noise: bool
+) -> tuple[dict[str, NDArray], NDArray[np.float64]]:
+    """`word_test` of every column with the words that were compared there, how many these are, and their spread."""
     names = (*words.first, *words.second)
     values = {(own, name): prompt_means(near(own, name)) for own in words.reference for name in names}
     spare = {name: prompt_means(near(words.reference[0], name)) for name in words.reference[1:]}
     n_columns = values[words.reference[0], words.first[0]].shape[1]
     columns = {name: np.full(n_columns, np.nan) for name in WORD_COLUMNS}
     columns |= {name: np.zeros(n_columns, np.int64) for name in COUNTS}
+    spread = np.full((2, n_columns), np.nan)
     for chosen, first, second, references in _compared(values, words, n_columns):
         sides = [
             np.array([[values[own, name][:, chosen] for name in side] for own in references])
@@ -142,7 +159,8 @@ def _against_words(near: Nearness, words: Words, level: float, shared_noise: boo
         )
         for name, column in zip((*WORD_COLUMNS, *COUNTS), found):
             columns[name][chosen] = column
-    return columns
+        spread[:, chosen] = result.spread
+    return columns, spread
 
 
 def _compared(

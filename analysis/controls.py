@@ -57,6 +57,8 @@ class WordTest:
     share_words, share_references, share_prompts : ndarray of float64
         Shares of the variance of the gap: of the words of the sides, of the reference words, and of the prompts (with
         a noise that prompts share, of the seeds too). They add up to 1.
+    spread : ndarray of float64, shape (2, n_columns)
+        Variance of the means of a side's words around their own side's; NaN with one word.
     freedom : int
         Degrees of freedom of the sides' words: those used, less one a group.
     n : ndarray of int64
@@ -75,6 +77,7 @@ class WordTest:
     share_words: NDArray[np.float64]
     share_references: NDArray[np.float64]
     share_prompts: NDArray[np.float64]
+    spread: NDArray[np.float64]
     freedom: int
     n: NDArray[np.int64]
     reason: NDArray[np.object_]
@@ -146,7 +149,7 @@ def word_test(
     _, _, rows, width = sides[0].shape
     freedom = sum(part.shape[1] - 1 for part in (*sides, *spread))
     gap, half, p_value, p_permutation = np.full((4, width), np.nan)
-    shares = np.full((3, width), np.nan)
+    shares, spread_of = np.full((3, width), np.nan), np.full((2, width), np.nan)
     seeds = None if shared is None else np.asarray(shared, np.float64)
     n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
     for block in column_blocks(width, None, rows=4 * rows):  # many arrays at once, each small
@@ -155,7 +158,11 @@ def word_test(
         for part in cells if missing.any() else ():
             part[:, :, missing] = np.nan
         n[block] = (~missing).sum(axis=0)
-        p_permutation[block] = word_permutation_test(*(_word_means(side, n[block]) for side in cells[:2]))
+        means = [_word_means(side, n[block]) for side in cells[:2]]
+        p_permutation[block] = word_permutation_test(*means)
+        for side, own in enumerate(means):
+            if len(own) > 1:
+                spread_of[side, block] = own.var(axis=0, ddof=1)
         gap[block], variances = _variances(cells[:2], cells[2:], n[block], freedom)
         if seeds is not None:
             single = np.where(missing[:, None], np.nan, seeds[..., block])
@@ -185,6 +192,7 @@ def word_test(
         share_words=shares[0],
         share_references=shares[1],
         share_prompts=shares[2],
+        spread=spread_of,
         freedom=freedom,
         n=n,
         reason=reason,

@@ -25,18 +25,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.control_words import (
-    ROUNDING,
-    below_rounding,
-    changed_prompts,
-    control_columns,
-    words_of,
-)
-from analysis.paired import effect_sizes, equivalence_test, prompt_means
+from analysis.control_words import ROUNDING, below_rounding, changed_prompts, control_columns, words_of
+from analysis.multiplicity import adjust_p_values
+from analysis.paired import EffectSizes, effect_sizes, equivalence_test, prompt_means
 from analysis.pairs import definition, pair_name
 from analysis.resampling import moments
 from analysis.statistics import bootstrap_interval, sign_flip_test
-from analysis.stats.rare_changes import effective_prompts, unseen_share
+from analysis.stats.cautions import looks_like
+from analysis.stats.crossed import crossed_mean
+from analysis.stats.rare_changes import few_carry, unseen_share
 
 DISPARITY_COLUMNS = (
     *("space", "site", "step", "metric", "pair", "mean", "ci_low", "ci_high"),
@@ -52,6 +49,7 @@ GAP_COLUMNS = (
     *("p_control", "p_control_adjusted", "p_permutation", "p_floor", "reason", "warning", "version"),
 )
 INTERVAL = "envelope"
+PROMPT_SPACE = "prompt"  # no noise enters it
 NO_DIFFERENCE = "no difference beyond rounding in any prompt"
 SMALLEST_EFFECT = 0.1  # share of the distance between the two sides
 STATED, DERIVED = "measure.equivalence", "measure.smallest_effect"
@@ -124,8 +122,18 @@ def families(pairs: pd.DataFrame) -> Iterator[Family]:
         yield Family(str(space), str(metric), columns, [str(name) for name in names], values)
 
 
+def shares_noise(config: Mapping) -> bool:
+    """Return whether all prompts of a seed share their noise, from a run's configuration."""
+    return (config.get("sampler") or {}).get("noise") == "shared"
+
+
 def disparity(
-    pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+    pairs: pd.DataFrame,
+    *,
+    shared_noise: bool = False,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
 ) -> pd.DataFrame:
     r"""Return the mean similarity of every pair at every site and step.
 
@@ -137,6 +145,8 @@ def disparity(
     ----------
     pairs : DataFrame
         With the columns of `analysis.pairs.COLUMNS`.
+    shared_noise : bool
+        Whether all prompts of a seed share their noise: the interval is then that of `analysis.stats.crossed`.
     level, resamples, seed
         Of the interval over prompts, ``envelope`` of `analysis.statistics.bootstrap_interval`, cut off where the
         metric's values end.
@@ -167,7 +177,10 @@ def disparity(
         # columns first, pairs inside, as the rows will stand
         values = family.values.transpose(1, 2, 3, 0).reshape(*family.values.shape[1:3], n_columns * n_pairs)
         options = {"level": level, "resamples": resamples, "seed": seed}
-        result = bootstrap_interval(prompt_means(values), method=INTERVAL, **options)
+        if shared_noise and family.space != PROMPT_SPACE:
+            result = crossed_mean(values, level=level)
+        else:
+            result = bootstrap_interval(prompt_means(values), method=INTERVAL, **options)
         table = family.columns.loc[np.repeat(family.columns.index, n_pairs)].reset_index(drop=True)
         table["pair"] = family.pairs * n_columns
         known = definition(family.metric)
@@ -189,6 +202,7 @@ def gap(
     controls: Mapping[str, str] | None = None,
     deltas: Mapping[str, float] | None = None,
     smallest_effect: float | None = SMALLEST_EFFECT,
+    shared_noise: bool = False,
     level: float = 0.95,
     resamples: int = 2000,
     permutations: int = 10000,
@@ -217,6 +231,10 @@ def gap(
     smallest_effect : float, optional
         For every other metric δ is this share of the mean distance between the two sides of the contrast: of
         1 − s(a, b) where a higher s is nearer, and of s(a, b) itself where a lower one is. None: no δ.
+    shared_noise : bool
+        Whether all prompts of a seed share their noise, so that prompts depend on each other: intervals and p-values
+        are then those of prompts crossed with seeds (`analysis.stats.crossed`), adjusted by Holm; those of d_z and
+        superiority are undefined, and with fewer than three seeds all are.
     level, resamples, permutations, seed
         Of the bootstrap and of the sign flips over prompts, see `analysis.statistics`. p-values are adjusted over
         all sites and steps of one contrast in one family (space and metric): ``p_adjusted`` by max-T,
@@ -281,41 +299,58 @@ def gap(
     sampling = {"level": level, "resamples": resamples, "seed": seed}
     tables = []
     for family in families(pairs):
-        sign = 1.0 if definition(family.metric).higher_is_nearer else -1.0
+        known = definition(family.metric)
+        sign = 1.0 if known.higher_is_nearer else -1.0
 
         def near(one: str, other: str) -> NDArray[np.float64]:
             return sign * family.pair(one, other, indicators)  # noqa: B023
 
+        reach, crossed = _reach(family), shared_noise and family.space != PROMPT_SPACE
         for first, second in contrasts:
             sides = near(reference, first), near(reference, second)
             single, nothing = sides[0] - sides[1], below_rounding(sides)
             single = np.where(nothing & ~np.isnan(single), 0.0, single)
             values = prompt_means(single)
-            size = effect_sizes(values, **sampling)
-            test = sign_flip_test(values, permutations=permutations, seed=seed)
+            delta = (deltas or {}).get(family.metric, np.nan)
             table = family.columns.copy()
             table["contrast"] = f"{first}-{second}"
-            table["gap"], table["ci_low"], table["ci_high"] = size.mean, size.mean_low, size.mean_high
-            table["p_value"], table["p_adjusted"] = test.p_value, test.p_adjusted
-            table["n_prompts"], table["n"] = size.n, (~np.isnan(single)).sum(axis=(0, 1))
-            for name in ("d_z", "superiority"):
-                for end in ("", "_low", "_high"):
-                    table[name + end] = getattr(size, name + end)
             stated = (deltas or {}).get(family.metric)
             apart = family.pair(first, second, indicators)
             delta = _smallest(apart, sign, smallest_effect) if stated is None else np.full(len(table), stated)
-            table["ruled_out"], table["delta"] = size.ruled_out, delta
+            table["delta"] = delta
             table["delta_source"] = np.where(np.isnan(delta), "", DERIVED if stated is None else STATED)
             ends = (table["step"] < 0).to_numpy() if stated is None else np.full(len(table), True)
-            table["p_equivalent"] = _equivalence(values, np.where(ends, delta, np.nan), sampling)
-            table["n_effective"], table["unseen"] = effective_prompts(values), unseen_share(size.n)
-            table["n_changed"] = changed_prompts(sides)
-            reason = np.where(nothing & (size.n > 1), NO_DIFFERENCE, size.mean_reason)
+            size = effect_sizes(values, reach=reach, **sampling)
+            table["n"], table["n_effective"] = (~np.isnan(single)).sum(axis=(0, 1)), size.n_effective
+            table["n_changed"], table["unseen"] = changed_prompts(sides), unseen_share(size.n)
+            tested = np.where(ends, delta, np.nan)
+            if crossed:
+                columns = _shared_columns(single, size, tested, level)
+            else:
+                test = sign_flip_test(values, permutations=permutations, seed=seed)
+                columns = _size_columns(size) | {"p_value": test.p_value, "p_adjusted": test.p_adjusted}
+                columns["p_equivalent"] = _equivalence(values, tested, reach, sampling)
+            for name, column in columns.items():
+                table[name] = column
+            reason = np.where(nothing & (size.n > 1), NO_DIFFERENCE, table["reason"])
             words = words_of((first, second), reference, controls)
-            for name, column in control_columns(near, words, level).items():
+            options = {
+                "shared_noise": crossed,
+                "nearest": known.most if known.higher_is_nearer else -known.least,
+            }
+            columns = control_columns(near, words, level, **options)
+            unequal = columns.pop("unequal")
+            for name, column in columns.items():
                 table[name] = column
             table["reason"] = [_join(*both) for both in zip(reason, table.pop("controls"))]
-            table["warning"] = ""
+            table["warning"] = looks_like(
+                values,
+                size.n_effective,
+                n_references=columns["n_references"],
+                unequal=unequal,
+                sizes=(columns["n_words_first"], columns["n_words_second"]),
+                tested=~np.isnan(columns["p_control"]),
+            )
             tables.append(_named(table, family, GAP_COLUMNS))
     return _stack(tables, GAP_COLUMNS)
 
@@ -329,8 +364,43 @@ def _smallest(apart: NDArray[np.float64], sign: float, share: float | None) -> N
     return np.where(distance > ROUNDING, share * distance, np.nan)
 
 
+def _size_columns(size: EffectSizes) -> dict[str, NDArray]:
+    """The gap with its interval and effect sizes over prompts that are independent."""
+    columns = {
+        "gap": size.mean,
+        "ci_low": size.mean_low,
+        "ci_high": size.mean_high,
+        "ruled_out": size.ruled_out,
+    }
+    columns |= {"n_prompts": size.n, "reason": size.mean_reason}
+    ends = [name + end for name in ("d_z", "superiority") for end in ("", "_low", "_high")]
+    return columns | {name: getattr(size, name) for name in ends}
+
+
+def _shared_columns(
+    single: NDArray[np.float64], size: EffectSizes, delta: NDArray[np.float64], level: float
+) -> dict[str, NDArray]:
+    """The same where the prompts of a seed share their noise: prompts and seeds are samples crossed with each other."""
+    both, undefined = crossed_mean(single, level=level), np.full(single.shape[2], np.nan)
+    untold = few_carry(size.n_effective, size.n) | np.isnan(delta)
+    columns = _size_columns(size) | dict.fromkeys(
+        ("d_z_low", "d_z_high", "superiority_low", "superiority_high"), undefined
+    )
+    return columns | {
+        "gap": both.mean,
+        "ci_low": both.low,
+        "ci_high": both.high,
+        "n_prompts": both.n,
+        "p_value": both.p_value,
+        "p_adjusted": adjust_p_values(both.p_value, method="holm"),
+        "ruled_out": np.where(few_carry(size.n_effective, size.n), np.nan, both.ruled_out),
+        "p_equivalent": np.where(untold, np.nan, both.p_equivalent(np.nan_to_num(delta))),
+        "reason": both.reason,
+    }
+
+
 def _equivalence(
-    values: NDArray[np.float64], delta: NDArray[np.float64], sampling: dict
+    values: NDArray[np.float64], delta: NDArray[np.float64], reach: NDArray[np.float64], sampling: dict
 ) -> NDArray[np.float64]:
     """p-values of equivalence, NaN where there is no δ."""
     p_value = np.full(values.shape[1], np.nan)
@@ -338,8 +408,16 @@ def _equivalence(
     if len(asked):
         options = {name: sampling[name] for name in ("resamples", "seed")} | {"alpha": 1 - sampling["level"]}
         scaled = values[:, asked] / delta[asked]  # each column has a δ of its own; the test knows no scale
+        options["reach"] = reach[asked] / delta[asked]
         p_value[asked] = equivalence_test(scaled, 1.0, method=INTERVAL, **options).p_value
     return p_value
+
+
+def _reach(family: Family) -> NDArray[np.float64]:
+    """By how much a prompt's difference could at most be other than 0, judging by all words of the run."""
+    flat = family.values.reshape(-1, family.values.shape[-1])
+    low, high = (smaller.reduce(flat, axis=0, initial=np.nan) for smaller in (np.fmin, np.fmax))
+    return np.nan_to_num(high - low)
 
 
 def _named(table: pd.DataFrame, family: Family, columns: Sequence[str]) -> pd.DataFrame:

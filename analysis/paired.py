@@ -34,6 +34,16 @@ from analysis.statistics import (
     bca_probabilities,
     sign_flip_test,
 )
+from analysis.stats.rare_changes import (
+    FEW_CARRY,
+    bounded_draws,
+    bounded_ends,
+    effective_prompts,
+    exponential_weights,
+    few_carry,
+    range_of,
+    rare_ends,
+)
 
 TWO_PROMPTS = "two prompts only"
 EQUIVALENCE_METHODS = ("t", "sign_flip", "bootstrap", "envelope")
@@ -49,7 +59,8 @@ class EffectSizes:
         Mean difference with its ``envelope`` interval, see `analysis.statistics.bootstrap_interval`.
     ruled_out : ndarray of float64
         The smallest δ such that a mean of δ or more, either way, is ruled out at the level α = 1 - level: the farther
-        end of the ``envelope`` interval of level 1 - 2α.
+        end of the ``envelope`` interval of level 1 - 2α, and of the bounded one where a reach is given. NaN where few
+        prompts carry the variance.
     d_z, d_z_low, d_z_high : ndarray of float64
         Mean over standard deviation of the differences. 0 is no difference; the sign is the mean's.
     g, g_low, g_high : ndarray of float64
@@ -58,6 +69,8 @@ class EffectSizes:
         Part of the prompts with a positive difference, ties counted half. 0 to 1; 1/2 is no difference.
     n : ndarray of int64
         Prompts that have a value.
+    n_effective : ndarray of float64
+        How many of them carry the variance, see `analysis.stats.rare_changes`.
     mean_reason, reason : ndarray of object (str)
         Why the mean's interval, and d_z and g or theirs, are NaN; empty where they are not.
     level : float
@@ -79,6 +92,7 @@ class EffectSizes:
     superiority_low: NDArray[np.float64]
     superiority_high: NDArray[np.float64]
     n: NDArray[np.int64]
+    n_effective: NDArray[np.float64]
     mean_reason: NDArray[np.object_]
     reason: NDArray[np.object_]
     level: float
@@ -188,7 +202,13 @@ def hedges_factor(n: ArrayLike) -> NDArray[np.float64]:
 
 
 def effect_sizes(
-    values: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0, chunk: int | None = None
+    values: ArrayLike,
+    *,
+    reach: ArrayLike | None = None,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+    chunk: int | None = None,
 ) -> EffectSizes:
     r"""Effect sizes of paired differences, with intervals, all from the same resamples.
 
@@ -200,6 +220,9 @@ def effect_sizes(
     ----------
     values : array_like of float, shape (n_prompts, n_columns)
         Paired differences; NaN where there is none.
+    reach : array_like of float, shape (n_columns,), optional
+        The largest difference that a prompt can have. The mean's interval where few prompts carry the variance, and
+        ``ruled_out`` everywhere, then allow for prompts that change so much and were not drawn.
     level : float
     resamples, seed : int
     chunk : int, optional
@@ -228,8 +251,10 @@ def effect_sizes(
     with np.errstate(invalid="ignore", divide="ignore"):
         d_z = np.where(defined, mean / np.where(sd > 0, sd, np.nan), np.nan)
     low, high, ruled_out, d_low, d_high = np.full((5, values.shape[1]), np.nan)
-    reason = mean_reason.copy()
+    reason, n_effective = mean_reason.copy(), effective_prompts(values)
+    few, ends = few_carry(n_effective, n), range_of(values, reach)
     counts = resample_counts(len(values), resamples, seed) if defined.any() else None
+    weights = exponential_weights(len(values), resamples, seed) if reach is not None else None
     for block in column_blocks(values.shape[1], chunk, rows=max(resamples, len(values))):
         place = np.flatnonzero(defined[block]) + block.start
         if len(place):
@@ -239,13 +264,19 @@ def effect_sizes(
             draws = studentized(*drawn)
             low[place], high[place] = studentized_ends(draws, *own, level, outer=True)
             ruled_out[place] = np.abs(studentized_ends(draws, *own, 2 * level - 1, outer=True)).max(axis=0)
-            ends = _d_z_ends(part, d_z[place], mean[place], drawn, level)
-            d_low[place], d_high[place], reason[place] = ends
+            if weights is not None:
+                narrow = bounded_ends(part, weights, (ends[0][place], ends[1][place]), 2 * level - 1)
+                ruled_out[place] = np.maximum(ruled_out[place], np.abs(narrow).max(axis=0))
+            outer = _d_z_ends(part, d_z[place], mean[place], drawn, level)
+            d_low[place], d_high[place], reason[place] = outer
+    rare = np.flatnonzero(few & defined)
+    low[rare], high[rare] = rare_ends(values[:, rare], (ends[0][rare], ends[1][rare]), level, resamples, seed)
+    ruled_out[rare] = np.nan
     factor = hedges_factor(n)
     superiority, below, above = _superiority(values, n, level)
     return EffectSizes(
         *(mean, low, high, ruled_out, d_z, d_low, d_high, d_z * factor, d_low * factor, d_high * factor),
-        *(superiority, below, above, n, mean_reason, reason, level, resamples, seed),
+        *(superiority, below, above, n, n_effective, mean_reason, reason, level, resamples, seed),
     )
 
 
@@ -308,6 +339,7 @@ def equivalence_test(
     delta: float,
     *,
     method: str = "t",
+    reach: ArrayLike | None = None,
     alpha: float = 0.05,
     permutations: int = 10000,
     resamples: int = 2000,
@@ -319,7 +351,9 @@ def equivalence_test(
     flips of :math:`x_i \pm \delta`, exact where the differences lie symmetrically about their mean. ``bootstrap``:
     studentized; the p-value is where ±δ stands among the resampled t, (1 + #) / (1 + resamples). ``envelope``: the
     larger of the p-values of ``t`` and ``bootstrap``, so that it claims where the interval of that name lies within
-    ±δ; it keeps its level with skewed differences too.
+    ±δ; it keeps its level with skewed differences too. With a ``reach`` it also takes the p-value of the bounded
+    interval, which allows for rare changes that were not drawn, and it is withheld where few prompts carry the variance
+    (`analysis.stats.rare_changes`).
 
     Parameters
     ----------
@@ -328,6 +362,8 @@ def equivalence_test(
     delta : float
         Above 0, in the units of the values: chosen before the data are seen.
     method : {"t", "sign_flip", "bootstrap", "envelope"}
+    reach : array_like of float, shape (n_columns,), optional
+        The largest difference that a prompt can have; of ``envelope``.
     alpha : float
         Of the interval of level 1 − 2α that is returned beside the p-value.
     permutations, resamples, seed : int
@@ -371,6 +407,16 @@ def equivalence_test(
                 resampled = (1 + np.maximum(*tails)) / (1 + count)
                 p_value = resampled if method == "bootstrap" else np.maximum(p_value, resampled)
                 low, high = studentized_ends(draws, mean, error, n, level, outer=method == "envelope")
+                if method == "envelope" and reach is not None:
+                    weights, ends = exponential_weights(len(values), resamples, seed), range_of(values, reach)
+                    least, most = bounded_ends(values, weights, ends, level)
+                    low, high = np.fmin(low, least), np.fmax(high, most)
+                    tails = bounded_draws(values, weights, ends)
+                    beyond = np.maximum((tails[0] <= -delta).sum(axis=0), (tails[1] >= delta).sum(axis=0))
+                    p_value = np.maximum(p_value, (1 + beyond) / (1 + resamples))
+                if method == "envelope":
+                    interval.reason[defined & few_carry(effective_prompts(values), n)] = FEW_CARRY
+                    defined = interval.reason == ""
                 low, high = (np.where(defined, end, np.nan) for end in (low, high))
                 interval = Interval(mean, low, high, n, interval.reason, level, resamples, seed, method)
     p_value = np.where(defined, p_value, np.nan)

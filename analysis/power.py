@@ -1,8 +1,9 @@
 """How many prompts and seeds does it take? ``python -m analysis.power [--out power.csv]``.
 
-For a paired gap in closed form (noncentral t), for the presence of an object from the normal distribution, then raised
-by simulation until the exact paired test has the power. Seeds average out noise within a prompt and nothing else:
-beyond a few, only prompts help.
+For a paired gap in closed form (noncentral t), for a gap beyond what the choice of words makes by simulation of that
+test (more prompts do not help where words are few), for the presence of an object from the normal distribution, then
+raised by simulation until the exact paired test has the power. Seeds average out noise within a prompt and nothing
+else: beyond a few, only prompts and words help.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from scipy import special, stats
 
 from analysis.object_tests import paired_presence_test
 from analysis.simulation import ObjectWorld, draw_table
+from analysis.stats.word_power import WORD_POWER_COLUMNS, prompts_for_words
 from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
@@ -215,8 +217,24 @@ def prompts_for_presence(
     return result | {"reason": TOO_MANY}
 
 
+def word_power_table(options: argparse.Namespace) -> pd.DataFrame:
+    """Table of the gaps beyond what the choice of words makes."""
+    common = {"power": options.power, "alpha": options.alpha / options.family, "seed": options.seed}
+    spread = {name: getattr(options, name) for name in ("sd_prompt", "sd_seed", "sd_word", "sd_reference")}
+    rows = [
+        prompts_for_words(
+            gap, seeds=s, words=words, references=references, planned=options.prompts, **spread, **common
+        )
+        for gap in options.gap
+        for s in options.seeds
+        for words in options.words
+        for references in options.references
+    ]
+    return pd.DataFrame(rows, columns=list(WORD_POWER_COLUMNS))
+
+
 def power_table(options: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Both tables of the command line."""
+    """Tables of gaps against 0 and of presence."""
     alpha = options.alpha / options.family
     common = {"power": options.power, "alpha": alpha}
     gaps = [
@@ -259,13 +277,27 @@ def parser() -> argparse.ArgumentParser:
         default=0.2,
         help="share of the variance that the words of a triplet share by noise; prompts share the rest",
     )
-    add("--seeds", type=command_line.whole(1, 10_000), nargs="+", default=[1, 2, 4], help="seeds of a prompt")
+    whole = command_line.whole
+    add("--seeds", type=whole(1, 10_000), nargs="+", default=[1, 2, 4], help="seeds of each prompt")
+    add(
+        "--words",
+        type=whole(1, 100),
+        nargs="+",
+        default=[2, 3],
+        help="words of each side, with the indicator",
+    )
+    add("--references", type=whole(1, 100), nargs="+", default=[1, 3], help="words that stand as reference")
+    add("--sd-word", type=number(0), default=0.2, help="standard deviation between the words of a side")
+    add("--sd-reference", type=number(0), default=0.2, help="that of the gap between reference words")
+    add("--prompts", type=whole(2, 1_000_000), default=24, help="prompts whose power against words is told")
     add("--power", type=probability, default=0.8, help="probability to find the difference")
     add("--alpha", type=probability, default=0.05)
-    add("--family", type=command_line.count, default=1, help="tests adjusted together, which divide alpha")
+    add(
+        "--family", type=command_line.count, default=1, help="tests adjusted together: alpha is divided by it"
+    )
     add("--simulations", type=command_line.count, default=2000, help="of the presence of an object")
     add("--seed", type=command_line.seed, default=0, help="of the simulation")
-    add("--out", type=Path, help="CSV to write, both tables one below the other")
+    add("--out", type=Path, help="CSV to write, the tables one below the other")
     return main
 
 
@@ -279,12 +311,15 @@ def work(options: argparse.Namespace) -> None:
             )
     if options.out:
         command_line.writable(options.out)
-    gaps, objects = power_table(options)
+    (gaps, objects), words = power_table(options), word_power_table(options)
     if options.out:
-        both = pd.concat([gaps.assign(quantity="gap"), objects.assign(quantity="presence")])
-        write_bytes(options.out, _csv(both).encode())
+        tables = {"gap": gaps, "gap against words": words, "presence": objects}
+        every = pd.concat([table.assign(quantity=name) for name, table in tables.items()])
+        write_bytes(options.out, _csv(every).encode())
     print(f"A gap, power {options.power:g} at alpha {options.alpha:g} over {options.family} tests:")
     print(gaps.to_string(index=False, float_format="{:.3g}".format))
+    print("\nA gap beyond what the choice of words makes (`ceiling`: with endlessly many prompts):")
+    print(words.to_string(index=False, float_format="{:.3g}".format))
     print("\nPresence of an object, exact paired test:")
     print(objects.to_string(index=False, float_format="{:.3g}".format))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.detector_error import detector_error
-from analysis.disparity import SMALLEST_EFFECT, disparity, gap
+from analysis.disparity import SMALLEST_EFFECT, disparity, gap, shares_noise
 from analysis.findings import findings_table, summaries
 from analysis.naming import contrasts, indicators
 from analysis.object_measure import measure_objects
@@ -40,6 +40,7 @@ def _measure(run: Run) -> None:
     sampling = {"level": options["level"], "resamples": options["bootstrap"], "seed": options["seed"]}
     pairs = pair_table(run)
     run.write_table("pairs", pairs)
+    sampling["shared_noise"] = shares_noise(run.config)
     run.write_table("disparity", disparity(pairs, **sampling))
     members = indicators(run.config)
     deltas = options.get("equivalence") or {}

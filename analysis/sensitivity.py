@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.disparity import gap
+from analysis.disparity import gap, shares_noise
 from analysis.naming import contrasts, headline_metrics, indicators
 from analysis.object_sensitivity import LEAST_SCORES, SIGMAS, SIGMAS_HUMAN, THETAS, object_settings
 from analysis.wording import interval, number, p_value
@@ -102,6 +102,7 @@ def _gap_settings(run: Run) -> Iterator[Setting]:
             contrasts=contrasts(config),
             controls={name: of for name, of in controls.items() if name != without},
             permutations=config["measure"]["permutations"],
+            shared_noise=shares_noise(config),
             **{"seed": config["measure"]["seed"]} | sampling | options,
         )
         named = [known[key] for key in zip(table["space"], table["site"], table["metric"])]

@@ -36,10 +36,19 @@ from analysis.resampling import (
     studentized_ends,
     undefined,
 )
+from analysis.stats.rare_changes import effective_prompts, few_carry, range_of, rare_ends
 
 __all__ = [
     *("CONSTANT", "METHODS", "NOTHING", "ONE_PROMPT", "ONE_SIDED"),
-    *("Interval", "SignFlips", "bca_probabilities", "bootstrap_interval", "on_grid", "sign_flip_test"),
+    *(
+        "Interval",
+        "SignFlips",
+        "bca_probabilities",
+        "bootstrap_interval",
+        "on_grid",
+        "rare_ends",
+        "sign_flip_test",
+    ),
 ]
 METHODS = ("percentile", "expanded", "bca", "studentized", "envelope")
 ALTERNATIVES = ("two-sided", "greater", "less")
@@ -125,7 +134,9 @@ def bootstrap_interval(
     :math:`(\bar x^{(b)} - \bar x) / \mathrm{se}^{(b)}` and turns them round at the mean; ``envelope`` takes at each
     end the outer one of ``studentized`` and Student's t. Student's t is short where the values are skewed,
     ``studentized`` where they have heavy tails, ``percentile`` and ``bca`` wherever prompts are few; the envelope
-    covers in all of these (docs/statistics.md) and is what the tables of gaps show.
+    covers in all of these (docs/statistics.md) and is what the tables of gaps show. Where so few prompts carry the
+    variance that resampled standard errors degenerate, it is the bounded interval of `analysis.stats.rare_changes`
+    within the smallest and the largest value.
 
     Parameters
     ----------
@@ -187,14 +198,14 @@ def bootstrap_interval(
         for chosen in (complete, ~complete):
             columns = np.flatnonzero(chosen & (reason[block] == ""))
             if len(columns) and counts is not None:
-                ends, failed = _ends(part[:, columns], counts, method, level)
+                ends, failed = _ends(part[:, columns], counts, method, level, seed)
                 place = columns + block.start
                 low[place], high[place], reason[place] = *ends, failed
     return Interval(mean, low, high, n, reason, level, resamples, seed, method)
 
 
 def _ends(
-    values: NDArray[np.float64], counts: NDArray[np.uint16], method: str, level: float
+    values: NDArray[np.float64], counts: NDArray[np.uint16], method: str, level: float, seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
     """Ends of the intervals, shape (2, n_columns), and why they are NaN; columns all complete or none."""
     whole, exponent = on_grid(values)
@@ -208,7 +219,13 @@ def _ends(
             error = np.sqrt(central_sums(values, mean, 2)[0] / (n * (n - 1)))
             draws = studentized(*resampled_deviations(values, mean, counts))
             ends = studentized_ends(draws, mean, error, n, level, outer=method == "envelope")
-            return np.array(ends), reason
+            ends, degenerate = (
+                np.array(ends),
+                few_carry(effective_prompts(values), n) & (method == "envelope"),
+            )
+            chosen = values[:, degenerate]
+            ends[:, degenerate] = rare_ends(chosen, range_of(chosen, None), level, len(counts), seed)
+            return ends, reason
         means = product(counts, whole) / rows_drawn(
             values, counts
         )  # NaN where only missing prompts are drawn

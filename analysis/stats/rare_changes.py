@@ -22,10 +22,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.resampling import central_sums, exact_sum, matrix
+from analysis.resampling import (
+    BLOCK,
+    central_sums,
+    column_blocks,
+    column_quantiles,
+    exact_sum,
+    matrix,
+    product,
+)
 
 FEWEST = 4.0  # effective prompts below which resampled standard errors degenerate
 SHARE = 0.25  # of few prompts, so many suffice
+FEW_CARRY = "few prompts carry the difference"
 RARE_STREAM = 4  # beside the streams of `analysis.resampling`
 UNIT = 1024  # weights are whole multiples of 1 / UNIT, so that sums are exact
 
@@ -91,3 +100,120 @@ def unseen_share(n: ArrayLike, *, alpha: float = 0.05) -> NDArray[np.float64]:
     """
     n = np.asarray(n, np.float64)
     return np.where(n > 0, -np.expm1(np.log(alpha) / np.maximum(n, 1)), 1.0)
+
+
+def exponential_weights(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
+    """Return the weights of a Bayesian bootstrap over n prompts and one further, in units of 1 / `UNIT`.
+
+    Returns
+    -------
+    ndarray of uint16, shape (resamples, n + 1)
+        Exponential with mean `UNIT`, rounded; the last column is the further prompt's.
+    """
+    rng, weights = np.random.default_rng([seed, RARE_STREAM]), np.empty((resamples, n + 1), np.uint16)
+    for start in range(0, resamples, BLOCK):
+        rows = min(BLOCK, resamples - start)
+        weights[start : start + rows] = np.rint(UNIT * rng.standard_exponential((rows, n + 1)))
+    return weights
+
+
+def bounded_draws(
+    values: NDArray[np.float64],
+    weights: NDArray[np.uint16],
+    ends: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return weighted means with one further prompt at the lower, and at the upper, end of the range.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n_prompts, n_columns)
+        NaN is left out.
+    weights : ndarray of uint16, shape (resamples, n_prompts + 1)
+        See `exponential_weights`.
+    ends : (ndarray, ndarray) of float64, shape (n_columns,)
+        Between them lies every value that a prompt can have.
+
+    Returns
+    -------
+    (ndarray, ndarray) of float64, shape (resamples, n_columns)
+    """
+    present, further = ~np.isnan(values), weights[:, -1:].astype(np.float64)
+    total = product(weights[:, :-1], present.astype(np.float64)) + further
+    largest = np.where(present, np.abs(values), 0.0).max(axis=0, initial=0.0)
+    bits = 53 - int(np.ceil(np.log2(max(weights.sum(axis=1, dtype=np.int64).max(initial=2), 2))))
+    exponent = np.maximum(np.frexp(largest)[1].astype(np.int64) - bits, -1000)
+    whole = np.where(present, np.rint(np.where(present, values, 0.0) * np.ldexp(1.0, -exponent)), 0.0)
+    inside = np.ldexp(product(weights[:, :-1], whole), exponent)  # exact, so in whatever order it is done
+    total = np.maximum(total, 1.0)
+    return (inside + further * ends[0]) / total, (inside + further * ends[1]) / total
+
+
+def bounded_ends(
+    values: NDArray[np.float64],
+    weights: NDArray[np.uint16],
+    ends: tuple[NDArray[np.float64], NDArray[np.float64]],
+    level: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the interval of a mean of values between two known ends, whatever their distribution.
+
+    Parameters
+    ----------
+    values, weights, ends
+        See `bounded_draws`.
+    level : float
+
+    Source
+    ------
+    Gaffke 2005, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable";
+    Learned-Miller and Thomas 2019 for its guarantee.
+
+    Examples
+    --------
+    No prompt of 24 changed, and a change is at most 1: the upper end is the exact rule of three.
+
+    >>> weights = exponential_weights(24, 20000, seed=0)
+    >>> ends = np.array([-1.0]), np.array([1.0])
+    >>> high = bounded_ends(np.zeros((24, 1)), weights, ends, 0.9)[1]
+    >>> round(float(high[0]), 2), round(float(unseen_share(24)), 2)
+    (0.12, 0.12)
+    """
+    lower, upper = bounded_draws(values, weights, ends)
+    width = values.shape[1]
+    lower.sort(axis=0)
+    upper.sort(axis=0)
+    tails = (np.full(width, (1 - level) / 2), np.full(width, (1 + level) / 2))
+    return column_quantiles(lower, tails[0]), column_quantiles(upper, tails[1])
+
+
+def range_of(
+    values: NDArray[np.float64], reach: NDArray[np.float64] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the ends of what a prompt can have: ±reach, or as far on both sides of the median as any value lies.
+
+    On both sides, since a change that was seen once one way may as well come the other way.
+    """
+    low, high = (smaller.reduce(values, axis=0, initial=np.nan) for smaller in (np.fmin, np.fmax))
+    if reach is not None:
+        return np.fmin(low, -np.asarray(reach)), np.fmax(high, np.asarray(reach))
+    ordered = np.sort(values, axis=0)
+    middle = column_quantiles(ordered, np.full(values.shape[1], 0.5))
+    half = np.fmax(high - middle, middle - low)
+    return middle - half, middle + half
+
+
+def rare_ends(
+    values: NDArray[np.float64],
+    ends: tuple[NDArray[np.float64], NDArray[np.float64]],
+    level: float,
+    resamples: int,
+    seed: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Ends of the interval of columns whose variance few prompts carry, between the ends of their range."""
+    if not values.shape[1]:
+        return np.empty(0), np.empty(0)
+    low, high = (np.empty(values.shape[1]) for _ in range(2))
+    weights = exponential_weights(len(values), resamples, seed)
+    for block in column_blocks(values.shape[1], None, rows=resamples):
+        part = ends[0][block], ends[1][block]
+        low[block], high[block] = bounded_ends(values[:, block], weights, part, level)
+    return low, high
