@@ -1,0 +1,1 @@
+"""The instrument held against known answers."""
