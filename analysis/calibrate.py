@@ -21,9 +21,11 @@ from PIL import Image
 from analysis import calibrate_scores
 from analysis.controls import word_test
 from analysis.loaded import load_run
+from analysis.multiplicity import gatekept
 from analysis.naming import contrasts, headline_metrics, indicators
 from analysis.pairs import definition, pair_name
 from analysis.statistics import sign_flip_test
+from analysis.validation import repeated
 from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
@@ -75,7 +77,23 @@ def exchanged_parts(
         is significant at 5 % by sign flips, ``against_words`` that of all choices of `size` reference words and two
         sides of `size` words by `analysis.controls.word_test`; ``gaps`` and ``sides`` are the numbers of choices.
     """
+    return parts_table(exchanged_p_values(pairs, names, size=size, permutations=permutations))
+
+
+def parts_table(p_values: dict[str, tuple[np.ndarray, np.ndarray]]) -> pd.DataFrame:
+    """Return the table of `exchanged_parts` from its p-values."""
     rows = []
+    for label, (flips, words) in p_values.items():
+        rates = {"against_0": (flips < 0.05).mean(), "gaps": len(flips)}
+        rows.append({"quantity": label, **rates, "against_words": (words < 0.05).mean(), "sides": len(words)})
+    return pd.DataFrame(rows)
+
+
+def exchanged_p_values(
+    pairs: pd.DataFrame, names: Sequence[str], *, size: int = 3, permutations: int = 2000
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return for each quantity the p-values against 0 and against words over all choices of `exchanged_parts`."""
+    found = {}
     for (space, site, metric), label in QUANTITIES.items():
         own = pairs[(pairs["space"] == space) & (pairs["site"] == site) & (pairs["metric"] == metric)]
         own = own[own["step"] == own["step"].max()].astype({"pair": str, "value": float})
@@ -95,11 +113,33 @@ def exchanged_parts(
                     part.append([[near[reference, name] for name in side] for reference in own])
         flips = sign_flip_test(np.array(gaps).T, permutations=permutations).p_value
         words = word_test(*(np.array(part).transpose(1, 2, 3, 0) for part in parts)).p_value
-        rates = {"against_0": (flips < 0.05).mean(), "gaps": len(gaps)}
-        rows.append(
-            {"quantity": label, **rates, "against_words": (words < 0.05).mean(), "sides": len(parts[0])}
-        )
-    return pd.DataFrame(rows)
+        found[label] = flips, words
+    return found
+
+
+def claims_together(
+    p_values: dict[str, tuple[np.ndarray, np.ndarray]], primary: str = "z₀"
+) -> tuple[float, float]:
+    """How often at least one headline measure is beyond words at 5 %: each by itself, and as the report adjusts them.
+
+    Parameters
+    ----------
+    p_values : dict
+        Of `exchanged_p_values`.
+    primary : str
+        The measure that is tested first.
+
+    Examples
+    --------
+    >>> p_values = {"z₀": (None, np.array([0.2, 0.01])), "SSIM": (None, np.array([0.01, 0.5]))}
+    >>> claims_together(p_values)
+    (1.0, 0.5)
+    """
+    labels = [metric.symbol for metric in headline_metrics() if metric.symbol in p_values]
+    words = np.array([p_values[label][1] for label in labels])
+    gate = labels.index(primary) if primary in labels else None
+    adjusted = np.array([gatekept(column, gate) for column in words.T])
+    return float((words < 0.05).any(axis=0).mean()), float((adjusted < 0.05).any(axis=1).mean())
 
 
 def _two_sides(names: Sequence[str], size: int) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
@@ -176,6 +216,20 @@ def _p(value: float) -> str:
     return "—" if pd.isna(value) else ("< 0.001" if value < 0.001 else f"{value:.3f}")
 
 
+def readme_table(run: Run) -> str:
+    """Return the README's table of a run's main gaps, in Markdown."""
+    rows = [
+        "| quantity | gap | 95 % interval | p against 0 | over words | 95 % interval | p against words | prompts |",
+        "|---|---:|---|---:|---:|---|---:|---:|",
+    ]
+    rows += [
+        f"| {row['quantity']} | {_number(row['gap'], 4)} | {_ends(row, 'ci')} | {_p(row['p_value'])} | "
+        f"{_number(row['word_gap'], 4)} | {_ends(row, 'word')} | {_p(row['p_control'])} | {int(row['n_prompts'])} |"
+        for _, row in headline_gaps(run).iterrows()
+    ]
+    return "\n".join(rows)
+
+
 def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] = ()) -> str:
     """The calibration page in Markdown; ``scores`` are runs with independent samples of their specimens."""
     parts = [HEAD]
@@ -201,14 +255,16 @@ def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] 
     for run in runs:
         if run.config["model"] == NULL:
             names = [member.name for member in indicators(run.config)]
-            table = exchanged_parts(run.table("pairs"), names)
+            p_values = exchanged_p_values(run.table("pairs"), names)
+            table = parts_table(p_values)
             parts.append(PARTS_NOTE.format(words=len(names)))
             parts += [
                 f"| {row.quantity} | {100 * row.against_0:.1f} % of {row.gaps:,} | "
                 f"{100 * row.against_words:.1f} % of {row.sides:,} |"
                 for row in table.itertuples()
             ]
-            parts.append("")
+            alone, together = claims_together(p_values)
+            parts.append(TOGETHER_NOTE.format(alone=100 * alone, together=100 * together))
     if NULL not in gaps:
         parts.append(f"\nNo run of `{NULL}` was given.\n")
     parts.append("## Frequencies of what no caption names\n")
@@ -267,6 +323,11 @@ against a word, seen from a third; by the test against words three words against
 | quantity | against 0 | against words |
 |---|---:|---:|"""
 
+TOGETHER_NOTE = """
+At least one of t, z₀, SSIM and Diff. Pix. is beyond words in **{alone:.1f} %** of these choices where each is tested by
+itself, and in **{together:.1f} %** where z₀ is the primary measure and the others are adjusted for one another and
+tested only after it, as the report does (`analysis.multiplicity.gatekept`).
+"""
 SCORES_NOTE = """## Bias scores against the specimen's own
 
 The score is masculine / (feminine + masculine), Wu et al. 2025, Eq. 5: what a run of `docs/calibration_scores.yaml`
@@ -277,10 +338,28 @@ lie in ("none").
 """
 
 
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else HEAD
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line's options."""
     main = command_line.Parser(prog="python -m analysis.calibrate", description=__doc__.split("\n\n")[0])
-    main.add_argument("runs", nargs="+", type=Path, help="run directories, one a specimen")
+    main.add_argument("runs", nargs="*", type=Path, help="run directories, one a specimen")
+    main.add_argument(
+        "--repeated",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="RUN",
+        help="runs of the specimens that differ in their seeds: what do their reports claim? Alone, only this section "
+        "of the page is written anew",
+    )
+    main.add_argument(
+        "--readme",
+        action="store_true",
+        help="print the README's table of gaps of the runs, and write no page",
+    )
     main.add_argument(
         "--scores", nargs="+", action="append", type=Path, default=[], metavar=("RUN", "SAMPLE"),
         help="a run, and a file of probes.toyworld.independent to hold its bias scores against; or a run alone, to say "
@@ -297,10 +376,21 @@ def work(options: argparse.Namespace) -> None:
             raise UserError(
                 f"--scores: expected a run and at most one sample, got {len(paths)} paths: give it again"
             )
+    if not (options.runs or options.repeated):
+        raise UserError("command line: expected run directories, or --repeated with some: name one")
+    runs, again = ([specimen_run(path) for path in paths] for paths in (options.runs, options.repeated))
+    if options.readme:
+        print("\n\n".join(map(readme_table, runs)))
+        return
     command_line.writable(options.out)
-    runs = [specimen_run(path) for path in options.runs]
     scores = [calibrate_scores.paired(specimen_run(run), *sample) for run, *sample in options.scores]
-    write_bytes(options.out, page(runs, scores).encode())
+    text = page(runs, scores) if runs else _read(options.out)
+    if again:
+        picture = repeated.null_picture(again)
+        text = repeated.put_section(text, repeated.claims_section(again, picture is not None))
+        if picture is not None:
+            write_bytes(options.out.parent / repeated.PICTURE, picture)
+    write_bytes(options.out, text.encode())
     print(options.out)
 
 

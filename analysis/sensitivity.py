@@ -2,8 +2,9 @@
 
 Each choice is moved over a stated range, everything else as in the run, and every finding is computed anew:
 
-- gaps of the headline metrics: the readout of prompt space, each seed alone and each left out, each control word left
-  out, and the seed of resamples and sign flips;
+- gaps of the headline metrics: the readout of prompt space, each seed alone and each left out, and the seed of
+  resamples and sign flips; and the gap over words with each word left out, the indicators' own among them
+  (`analysis.tables.specifications`);
 - presence of objects (part of the images, first less second indicator of a contrast), by dependency group and object:
   the detector's score threshold, θ of the word masks, σ and σ for humans.
 
@@ -24,6 +25,7 @@ import pandas as pd
 from analysis.disparity import gap, shares_noise
 from analysis.naming import contrasts, headline_metrics, indicators
 from analysis.object_sensitivity import LEAST_SCORES, SIGMAS, SIGMAS_HUMAN, THETAS, object_settings
+from analysis.tables.specifications import AS_RUN, READOUTS, specifications
 from analysis.wording import interval, number, p_value
 from probes import command_line
 from probes.errors import UserError
@@ -33,7 +35,6 @@ COLUMNS = (
     *("choice", "setting", "of_run", "kind", "what", "quantity", "value", "ci_low", "ci_high", "p_value"),
     *("p_control", "n_prompts", "changes", "reason"),
 )
-READOUTS = ("sequence", "eos", "words")
 DRAWS = (0, 1, 2)  # seeds of resamples and sign flips
 
 
@@ -93,14 +94,14 @@ def _gap_settings(run: Run) -> Iterator[Setting]:
     if pairs.empty or not contrasts(config):
         return
 
-    def gaps(own: pd.DataFrame, without: str = "", **options: int) -> pd.DataFrame:
+    def gaps(own: pd.DataFrame, **options: int) -> pd.DataFrame:
         sampling = {"level": config["measure"]["level"], "resamples": config["measure"]["bootstrap"]}
         table = gap(
             own,
             indicators=[member.name for member in indicators(config)],
             reference=config["reference"],
             contrasts=contrasts(config),
-            controls={name: of for name, of in controls.items() if name != without},
+            controls=controls,
             permutations=config["measure"]["permutations"],
             shared_noise=shares_noise(config),
             **{"seed": config["measure"]["seed"]} | sampling | options,
@@ -120,9 +121,22 @@ def _gap_settings(run: Run) -> Iterator[Setting]:
         for seed in seeds if len(seeds) > 2 else ():
             yield "seeds", f"without {seed}", False, gaps(main[main["seed"] != seed])
     if controls:
-        yield "control words", "all", True, gaps(main)
-        for name in controls:
-            yield "control words", f"without {name}", False, gaps(main, name)
+        table = specifications(
+            pairs,
+            indicators={member.name: member.word for member in indicators(config)},
+            reference=config["reference"],
+            contrasts=contrasts(config),
+            controls=controls,
+            text_readout=readout,
+            level=config["measure"]["level"],
+            fewest=1,
+        )
+        named = [known[key] for key in zip(table["space"], table["site"], table["metric"])]
+        table = table.assign(kind="gap", what=table["contrast"], quantity=named, value=table["gap"])
+        table = table.rename(columns={"low": "ci_low", "high": "ci_high"}).drop(columns=["gap", "of_run"])
+        left = [AS_RUN, *(name for name in table["specification"].unique() if name.startswith("without “"))]
+        for name in left:
+            yield "words", name, name == AS_RUN, table[table["specification"] == name]
     for draw in dict.fromkeys((config["measure"]["seed"], *DRAWS)):
         yield "resamples", f"seed {draw}", draw == config["measure"]["seed"], gaps(main, seed=draw)
 

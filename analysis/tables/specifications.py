@@ -38,6 +38,7 @@ def specifications(
     controls: Mapping[str, str] | None = None,
     text_readout: str = "sequence",
     level: float = 0.95,
+    fewest: int = FEWEST,
 ) -> pd.DataFrame:
     """Return the gap over words and its test for every headline measure and specification.
 
@@ -55,6 +56,8 @@ def specifications(
         The readout of the run, which stands for **t**.
     level : float
         A specification is beyond words where its p is below 1 − level.
+    fewest : int
+        Words that are left of a group at least.
 
     Returns
     -------
@@ -74,7 +77,8 @@ def specifications(
             words = words_of(contrast, reference, controls or {})
             settings = [(AS_RUN, found[metric], words)]
             settings += [
-                (f"without “{indicators[name]}”", found[metric], rest) for name, rest in left_out(words)
+                (f"without “{indicators[name]}”", found[metric], rest)
+                for name, rest in left_out(words, fewest)
             ]
             settings += _without_a_seed(found[metric], words)
             if metric.space == "prompt":

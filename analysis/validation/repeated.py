@@ -1,0 +1,137 @@
+"""What the report claims over several runs of the specimens: nothing in the null world, and the lean where one is.
+
+Each run is read as its report reads it: the filled cells of the atlas, the cards that claim a direction
+(`analysis.findings`), and the objects that are said to differ (`analysis.report_objects`).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+from analysis.figures import files
+from analysis.figures.atlas import draw_atlas, filled_cells
+from analysis.findings import read_summaries
+from analysis.naming import contrasts, indicators
+from analysis.report_objects import read_objects, section
+from analysis.wording import counted
+from probes.store import Run
+
+TITLE = "## The null world's atlas over several runs"
+NULL = "toyworld-null"
+PICTURE = "null_atlas.png"
+WIDTH = 900  # pixels
+
+
+def claims(run: Run) -> dict:
+    """Return what the report of a run claims.
+
+    Returns
+    -------
+    dict
+        ``specimen``, ``run``, ``seeds``; ``filled`` of ``cells`` of the atlas (all contrasts); ``primary``: towards
+        which indicator the primary measure leans, or ``""``; ``directions``: cards with a direction, of ``cards``, that
+        on objects' co-occurrence among them; ``hedged``: those that are a hint or about two words; ``small``: cards
+        that claim that nothing larger than δ is there; ``objects``: said to differ.
+    """
+    gap, found = run.table("gap"), read_summaries(run)
+    counts = [filled_cells(gap, contrast) for contrast in contrasts(run.config)]
+    cards = [card for summary in found for card in summary.findings]
+    objects, about_objects = read_objects(run), []
+    if objects:
+        about_objects = section(objects, run.config, indicators(run.config))["contrasts"]
+    cards += [entry["finding"] for entry in about_objects if entry["finding"]]
+    tops = [card for card in cards if card.primary and card.direction]
+    return {
+        "specimen": run.config["model"],
+        "run": run.path.name,
+        "seeds": ", ".join(map(str, run.config["seeds"])),
+        "filled": sum(filled for filled, _ in counts),
+        "cells": sum(cells for _, cells in counts),
+        "primary": ", ".join(card.contrast[0] if card.direction > 0 else card.contrast[1] for card in tops),
+        "directions": sum(card.direction != 0 for card in cards),
+        "hedged": sum(card.verdict.licence in ("hint", "two words") for card in cards),
+        "small": sum(card.verdict.state == "small" for card in cards),
+        "cards": len(cards),
+        "objects": sum(len(entry["rows"]) + entry["more"] for entry in about_objects),
+    }
+
+
+def claims_section(runs: Sequence[Run], picture: bool = False) -> str:
+    """Return the section of the calibration page, in Markdown: a line a specimen and a row a run."""
+    table = pd.DataFrame([claims(run) for run in runs])
+    parts = [TITLE, "", NOTE.strip(), ""]
+    for specimen, own in table.groupby("specimen", sort=False):
+        share = 100 * own["filled"].sum() / max(own["cells"].sum(), 1)
+        some = int(((own["directions"] > 0) | (own["objects"] > 0)).sum())
+        sides = own.loc[own["primary"] != "", "primary"].value_counts()
+        leans = ", ".join(f"{n} towards {side}" for side, n in sides.items()) or "none"
+        parts.append(
+            f"- `{specimen}`, {counted(len(own), 'run')}: {share:.1f} % of all cells are filled (at most "
+            f"{_largest(own):.1f} % in a run); reports that claim a direction or an object: {some}; primary measure with "
+            f"a direction: {leans}."
+        )
+    parts += [
+        "",
+        "| specimen | run | seeds | filled cells | cards with a direction | of them hedged | no difference above δ | "
+        "primary measure leans to | objects said to differ |",
+        "|---|---|---|---:|---:|---:|---:|---|---:|",
+    ]
+    parts += [
+        f"| {row.specimen} | {row.run} | {row.seeds} | {row.filled} of {row.cells:,} | "
+        f"{row.directions} of {row.cards} | {row.hedged} | {row.small} | {row.primary or '—'} | {row.objects} |"
+        for row in table.itertuples(index=False)
+    ]
+    if picture:
+        parts += ["", f"![The atlas of one run of the null world]({PICTURE})"]
+    return "\n".join([*parts, ""])
+
+
+def null_picture(runs: Sequence[Run]) -> bytes | None:
+    """Return the atlas of the first run of the null world as a small PNG; None where there is none."""
+    for run in runs:
+        if run.config["model"] != NULL or not run.config.get("contrasts"):
+            continue
+        pairs = run.table("pairs")
+        known = pairs[(pairs["step"] >= 0) & pairs["timestep"].notna()].drop_duplicates("step")
+        steps = {int(step): float(time) for step, time in zip(known["step"], known["timestep"])}
+        drawn = draw_atlas(run.table("gap"), steps, contrasts(run.config)[0], run.config["reference"])
+        if drawn is None:
+            continue
+        image = Image.open(io.BytesIO(files(drawn)[f"{drawn.name}.png"])).convert("RGB")
+        image = image.resize((WIDTH, round(image.height * WIDTH / image.width)), Image.Resampling.LANCZOS)
+        data = io.BytesIO()
+        image.quantize(64).save(data, "png", optimize=True)
+        return data.getvalue()
+    return None
+
+
+def put_section(page: str, section: str) -> str:
+    """Return a page with its section of this title replaced, or with the section before the next one added.
+
+    Examples
+    --------
+    >>> put_section("# A\\n\\n## B\\n\\nb\\n", TITLE + "\\n\\nnew\\n").splitlines()[-3:]
+    ["## The null world's atlas over several runs", '', 'new']
+    """
+    before, found, after = page.partition(TITLE + "\n")
+    if not found:
+        return page.rstrip("\n") + "\n\n" + section
+    rest = after.find("\n## ")
+    return before + section + (after[rest:] if rest >= 0 else "")
+
+
+def _largest(own: pd.DataFrame) -> float:
+    return float(np.max(100 * own["filled"] / own["cells"].clip(lower=1)))
+
+
+NOTE = """
+What the reports of several runs claim, each with seeds of its own, read by the functions that write the reports. A cell
+of the atlas is filled where the gap over all words is more than the words differ among themselves, adjusted over all
+sites and steps. A card has a direction where its interval leaves out 0, the test against words holds after adjustment
+over the measures, and the gap is not shown to be smaller than δ. In the null world there is nothing to claim.
+"""
