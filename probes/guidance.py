@@ -21,7 +21,7 @@ def guidance_scale(config: Config, source: Source) -> float:
 
 
 def guided(config: Config, source: Source) -> bool:
-    """Whether the U-Net is called with and without the prompt: the scale is above 1, and not fed to the U-Net itself."""
+    """Whether the U-Net is called with and without the prompt: a scale above 1 that is not fed to the U-Net itself."""
     distilled = _described(source, "unet/config.json").get("time_cond_proj_dim") is not None
     return guidance_scale(config, source) > 1 and not distilled
 
