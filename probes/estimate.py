@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from time import monotonic
 from typing import Any
 
@@ -18,6 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from probes.config import Config
 from probes.errors import UserError
+from probes.guidance import guided
 from probes.models import Source, pick_device
 from probes.prompts import Sample
 
@@ -46,47 +48,102 @@ class Estimate:
         )
 
 
+@dataclass(frozen=True)
+class Description:
+    """A U-Net and a decoder without weights: what one image costs follows from them."""
+
+    unet: Any
+    vae: Any
+
+    @property
+    def scale(self) -> int:
+        """Pixels to one side of a latent."""
+        return 2 ** (len(self.vae.config.block_out_channels) - 1)
+
+    def size(self, config: Config) -> tuple[int, int]:
+        """Height and width of the images in pixels.
+
+        Raises
+        ------
+        UserError
+            The U-Net, which halves its input once a level but the last, cannot halve the size that is asked for.
+        """
+        unit = self.scale * 2 ** (len(self.unet.config.block_out_channels) - 1)
+        side = self.unet.config.sample_size
+        sizes = (side, side) if isinstance(side, int) else side
+        asked = config.sampler.height, config.sampler.width
+        for name, pixels in zip(("height", "width"), asked):
+            if pixels is not None and pixels % unit:
+                raise UserError(
+                    f"sampler.{name}: expected a multiple of {unit} for this model, got {pixels}:"
+                    f" use {max(1, round(pixels / unit)) * unit}"
+                )
+        height, width = (pixels or own * self.scale for pixels, own in zip(asked, sizes))
+        return height, width
+
+    @cache  # noqa: B019  (a description lives as long as it is asked)
+    def flops(self, height: int, width: int) -> tuple[float, float]:
+        """Floating-point operations of one U-Net call and of decoding one image."""
+        height, width = height // self.scale, width // self.scale
+        return _unet_flops(self.unet, height, width), _decoder_flops(self.vae, height, width)
+
+
+def describe(source: Source) -> Description:
+    """Build a model's U-Net and decoder from their descriptions, without weights.
+
+    Raises
+    ------
+    UserError
+        A description is damaged.
+    """
+    from diffusers import AutoencoderKL, UNet2DConditionModel
+
+    built = []
+    try:
+        with torch.device("meta"):
+            for kind, name in ((UNet2DConditionModel, "unet"), (AutoencoderKL, "vae")):
+                described = json.loads((source.config / name / "config.json").read_text())
+                built.append(kind.from_config(described))
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(
+            f"model {source.name}: expected unet/config.json and vae/config.json ({error}): mend them"
+        ) from error
+    return Description(*built)
+
+
 def estimate(config: Config, samples: Sequence[Sample], source: Source) -> Estimate | None:
     """Estimate a run; None where the model's description is not on this machine (a single file).
 
     Raises
     ------
     UserError
-        The description of the model is damaged.
+        The description of the model is damaged, or the model cannot draw images of that size.
     """
     if source.config is None:
         return None
-    from diffusers import AutoencoderKL, UNet2DConditionModel
-
     device = pick_device(config.generate.device)
+    model = describe(source)
+    height, width = model.size(config)
     try:
-        with torch.device("meta"):
-            unet = UNet2DConditionModel.from_config(
-                json.loads((source.config / "unet/config.json").read_text())
-            )
-            vae = AutoencoderKL.from_config(json.loads((source.config / "vae/config.json").read_text()))
-    except (OSError, ValueError, TypeError) as error:
+        per_call, decoding = model.flops(height, width)
+    except RuntimeError as error:
         raise UserError(
-            f"model {source.name}: expected unet/config.json and vae/config.json ({error})"
-        ) from error
-    scale = 2 ** (len(vae.config.block_out_channels) - 1)
-    side = unet.config.sample_size
-    height, width = (side, side) if isinstance(side, int) else side
-    height = (config.sampler.height or height * scale) // scale
-    width = (config.sampler.width or width * scale) // scale
-    per_call, calls = _unet_flops(unet, height, width), config.sampler.steps
-    guided = config.sampler.guidance_scale is None or config.sampler.guidance_scale > 1
-    per_image = per_call * calls * (2 if guided else 1) + _decoder_flops(vae, height, width)
+            f"model {source.name}: expected one that draws {height} x {width} pixels, got `{error}`:"
+            " choose another size"
+        ) from None
+    calls = config.sampler.steps
+    per_image = per_call * calls * (2 if guided(config, source) else 1) + decoding
     speed = _speed(device, getattr(torch, config.generate.dtype)) * _SHARE
-    parameters = sum(p.numel() for module in (unet, vae) for p in module.parameters())
+    parameters = sum(p.numel() for module in (model.unet, model.vae) for p in module.parameters())
     number = _BYTES[config.generate.dtype]
-    pixels = height * width * scale * scale
+    pixels = height * width
     members = len(config.indicators)
     # the widest activations of the decoder: a few full-size maps of its narrowest level per image
     draws = 1 if config.generate.batch_triplets == "auto" else config.generate.batch_triplets
-    working = 8 * pixels * vae.config.block_out_channels[0] * number * members * draws
-    words = sum(len(sample.words) for sample in samples) * height * width * 4 if config.capture.words else 0
-    disk = len(samples) * pixels * _PNG_PER_PIXEL + words
+    draws = min(draws, max(1, len(samples) // members))
+    working = 8 * pixels * model.vae.config.block_out_channels[0] * number * members * draws
+    heat = pixels // model.scale**2 * 4 if config.capture.words else 0
+    disk = len(samples) * pixels * _PNG_PER_PIXEL + sum(len(sample.words) for sample in samples) * heat
     return Estimate(
         images=len(samples),
         seconds=len(samples) * per_image / speed,
@@ -122,6 +179,7 @@ def _decoder_flops(vae: Any, height: int, width: int) -> float:
     return float(counter.get_total_flops())
 
 
+@cache
 def _speed(device: torch.device, dtype: torch.dtype) -> float:
     """Operations a second in a matrix product, the best of thirty: other work on the machine is left out."""
     size = 512 if device.type == "cpu" else 4096

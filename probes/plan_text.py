@@ -70,9 +70,8 @@ def few_prompts(config: Config) -> str:
     if not config.contrasts or floor < alpha or (needed := _needed(alpha)) <= count:
         return ""
     prompts = "1 prompt" if count == 1 else f"{count} prompts"
-    return (
-        f"with {prompts} no p of a gap can fall below {floor:g}: {needed} or more are needed for {alpha:.3g}"
-    )
+    more = f"{needed} or more are needed for one below {alpha:.3g}"
+    return f"with {prompts} no p of a gap can fall below {floor:g}: {more}"
 
 
 def _needed(alpha: float) -> int:

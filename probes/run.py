@@ -110,7 +110,7 @@ def configuration(arguments: argparse.Namespace) -> tuple[Config, YamlSource, di
     if not path.is_dir():
         source = read_yaml(path)
         config = load_config(path, given)
-        _ = config.out_path  # one that no file system takes is said at once
+        _require_out(config, given, f"{source.name}: out")
         return config, source, {"file": source.data, "command_line": line}
     run = Run.open(path)
     record = run.meta.get("config")
@@ -126,8 +126,14 @@ def configuration(arguments: argparse.Namespace) -> tuple[Config, YamlSource, di
     out = str(path.absolute() if str(path).startswith("~") else path)
     source = YamlSource(name=f"{path / 'run.json'}", text="", data={**resolved, "out": out})
     config = build_config(source.data, source, given)
-    _ = config.out_path
+    _require_out(config, given, f"{source.name}: out")
     return config, source, passed
+
+
+def _require_out(config: Config, given: dict, place: str) -> None:
+    """Refuse a run directory that no file system takes, before anything is planned."""
+    if config.out:
+        expand(config.out, given[("out",)][0] if ("out",) in given else place)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -155,15 +161,16 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.dry_run:
         from probes import estimate
 
-        print(plan_text.describe(config, samples))
-        print(
-            estimate.estimate(config, samples, source)
-            or f"{len(samples)} images (no description to reckon from)"
-        )
+        takes = estimate.estimate(config, samples, source)
+        lines = [
+            plan_text.describe(config, samples),
+            str(takes or f"{len(samples)} images (no description to reckon from)"),
+        ]
         if "observe" in stages:
             from analysis.vision.plan import plan as plan_observe
 
-            print(printable(f"observe: {plan_observe(config.resolved())}"))
+            lines.append(printable(f"observe: {plan_observe(config.resolved())}"))
+        print("\n".join(lines))
         return
     if "observe" in stages:
         from analysis.vision.plan import plan as plan_observe

@@ -19,6 +19,7 @@ import yaml
 from probes.errors import UserError
 
 DEPTH = 20  # lists and mappings within each other; the schema has five
+BYTES = 4 << 20  # of a file
 UNFOLDED = 10_000  # values that aliases and merges may add to those written
 
 _TAG = "tag:yaml.org,2002:"
@@ -77,7 +78,13 @@ def read_yaml(path: str | Path) -> YamlSource:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with open(path, "rb") as file:
+            data = file.read(BYTES + 1)
+        if len(data) > BYTES:
+            raise UserError(
+                f"{path}: expected at most {BYTES >> 20} MiB, got more: write less, or several runs"
+            )
+        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except IsADirectoryError:
         raise UserError(f"{path}: expected a YAML file, got a folder: name the file") from None
     except FileNotFoundError:

@@ -55,9 +55,13 @@ def test_members_share_every_draw(saved, tmp_path, scheduler):
     """The same word twice gives the same image, also where the scheduler adds noise at every step."""
     config = settings(
         saved(),
-        indicators={"neutral": "person", "twin": "person", "other": "man"},
+        indicators={"neutral": "person", "twin": "woman", "other": "man"},
         prompts=["a {person} with a dog"],
         sampler={"steps": 3, "scheduler": scheduler},
+    )
+    # a configuration that is read refuses such twins
+    config = config.model_copy(
+        update={"indicators": {**config.indicators, "twin": config.indicators["neutral"]}}
     )
     run = Run.open(generated(tmp_path, config).path)
     images = {
