@@ -228,7 +228,8 @@ def gap(
         ``control_gap``: the largest absolute gap between two words that mean the same (two controls of the
         reference, or two words of one side), with ``control_high`` and ``control_low`` for it and its negative;
         ``n_controls`` counts control words. ``word_gap`` with its interval and ``p_control``: the gap between all
-        words of a and all words of b, and the test that it is more than the choice of words makes, see
+        words of a and all words of b, and the test that it is more than these words differ among
+        themselves, see
         `analysis.controls.word_test`; ``word_df`` is the number of words it rests on, less one a group, and
         ``n_references`` that of the words that stood as reference: all of them where there are three or more, and
         else the reference alone. Where neither side has a control, the reference's stand for them.
