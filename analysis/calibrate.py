@@ -1,9 +1,10 @@
 """Hold the instrument against the toyworld specimens: ``python -m analysis.calibrate RUN [RUN ...] --out PAGE``.
 
 Each run is one specimen on the same prompts. The page says what was planted, what the checker finds in the images,
-and what the gaps say: their sign, their interval, whether they are more than the choice of words makes, and how large
-they are beside those of the null world. In the null world all words mean the same, so that any of them may play any
-part: over all ways to give out the parts, both tests of a gap are held against the rate they promise.
+and what the gaps say: their sign, their interval, whether they are more than words of one meaning differ among
+themselves, and how large they are beside those of the null world. In the null world all words mean the same, so that
+any of them may play any part: over all ways to give out the parts, both tests of a gap are held against the rate they
+promise. With ``--repeated`` it says what the reports of several runs of each specimen claim.
 """
 
 from __future__ import annotations

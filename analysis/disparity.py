@@ -254,7 +254,7 @@ def gap(
         ``control_gap``: the largest absolute gap between two words that mean the same (two controls of the
         reference, or two words of one side), with ``control_high`` and ``control_low`` for it and its negative;
         ``n_controls`` counts control words. ``word_gap`` with its interval and ``p_control``: the gap between all
-        words of a and all words of b, and the test that it is more than the choice of words makes, see
+        words of a and all words of b, and the test that it is more than these words differ among themselves, see
         `analysis.controls.word_test`. It rests on ``n_words_first`` and ``n_words_second`` words of a and b, these
         among them, and on ``n_references`` words that stood as reference, each where it was compared; with one the
         claim is about that word alone. ``word_df``: words less one a group. ``share_words``, ``share_references`` and

@@ -209,14 +209,11 @@ class LoadedRun:
             rows.append(
                 _html_row(f"<b>gap</b> towards {escape(first)}", [_gap(*row) for row in zip(found, metrics)])
             )
-            controls = [
-                _number(None if row is None else row["control_gap"], m.digits)
-                for row, m in zip(found, metrics)
-            ]
-            rows.append(_html_row("largest gap between control words", controls))
+            rows.append(_html_row("the same over all words", [_words(*row) for row in zip(found, metrics)]))
         note = (
             f"Means over prompts; the gap with its {level} interval. Positive: the reference is nearer "
-            "to the first of the contrast. Hold a gap against that of the control words, not against 0 alone."
+            "to the first of the contrast. Only the gap over all words, held against how far words of one meaning "
+            "differ, speaks of more than these words."
         )
         return f"<table><tr><th></th>{head}</tr>{''.join(rows)}</table><p><small>{note}</small></p>"
 
@@ -263,6 +260,12 @@ def _gap(row: pd.Series | None, metric: Metric) -> str:
     ends = ", ".join(_number(row[name], metric.digits) for name in ("ci_low", "ci_high"))
     gap, reason = _number(row["gap"], metric.digits), escape(row["reason"], quote=True)
     return f"<span title='{reason}'><b>{gap}</b><br>[{ends}]</span>"
+
+
+def _words(row: pd.Series | None, metric: Metric) -> str:
+    if row is None or pd.isna(row["p_control"]):
+        return "–"
+    return f"{_number(row['word_gap'], metric.digits)}<br>p {_number(row['p_control'], 3)}"
 
 
 def _html_row(name: str, cells: list[str]) -> str:

@@ -53,7 +53,7 @@ def sensitivity(run: Run, **ranges: Sequence[float]) -> pd.DataFrame:
     DataFrame
         A row a setting and quantity, with `COLUMNS`. ``of_run`` marks the run's own setting; ``changes`` says what is
         other than there: *sign* of the value, *interval* (it leaves out 0 in one of the two only), *words* (more than
-        the choice of words makes in one of the two only).
+        these words differ among themselves in one of the two only).
 
     Raises
     ------

@@ -68,8 +68,8 @@ def article_warning(samples: pd.DataFrame) -> str:
     Examples
     --------
     >>> rows = {"triplet": 0, "template": "a {person}", "indicator": ["n", "c"], "word": ["person", "adult"]}
-    >>> article_warning(pd.DataFrame(rows | {"prompt": ["a person", "an adult"]}))[:64]
-    '“adult” takes “an” where “person” takes “a”: an article is a word'
+    >>> article_warning(pd.DataFrame(rows | {"prompt": ["a person", "an adult"]}))[:44]
+    '“adult” takes “an” where “person” takes “a”:'
     """
     prompts = samples.drop_duplicates(["triplet", "indicator"])
     prompts = prompts[prompts["template"].fillna("").str.contains(PERSON, regex=False)]

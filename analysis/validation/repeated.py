@@ -72,8 +72,8 @@ def claims_section(runs: Sequence[Run], picture: bool = False) -> str:
         leans = ", ".join(f"{n} towards {side}" for side, n in sides.items()) or "none"
         parts.append(
             f"- `{specimen}`, {counted(len(own), 'run')}: {share:.1f} % of all cells are filled (at most "
-            f"{_largest(own):.1f} % in a run); reports that claim a direction or an object: {some}; primary measure with "
-            f"a direction: {leans}."
+            f"{_largest(own):.1f} % in a run); reports that claim a direction or an object: {some}; primary measure "
+            f"with a direction: {leans}."
         )
     parts += [
         "",

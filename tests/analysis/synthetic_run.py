@@ -31,6 +31,19 @@ DEFAULT_INDICATORS = {
 }
 
 
+NINE = {
+    "neutral": {"word": "person", "control": False},
+    "feminine": {"word": "woman", "control": False},
+    "masculine": {"word": "man", "control": False},
+    "human": {"word": "human", "control": True},
+    "figure": {"word": "figure", "control": True},
+    "lady": {"word": "lady", "control": "feminine"},
+    "female": {"word": "female", "control": "feminine"},
+    "gentleman": {"word": "gentleman", "control": "masculine"},
+    "male": {"word": "male", "control": "masculine"},
+}
+
+
 @dataclass(frozen=True)
 class Plan:
     """What the run is to hold; the defaults are a small run of 8 prompts x 2 seeds x 5 indicators."""
@@ -52,14 +65,13 @@ class Plan:
 
     def place(self, indicator: str) -> float:
         """Where an indicator stands between feminine (0) and masculine (1)."""
-        controls = [name for name, entry in self.indicators.items() if entry["control"]]
-        places = {"feminine": 0.0, "masculine": 1.0}
-        if indicator in controls:
-            return (
-                0.5
-                + self.lean
-                + self.wobble * (controls.index(indicator) + 1) * (-1) ** controls.index(indicator)
-            )
+        places = {"feminine": 0.0, "masculine": 1.0, self.reference: 0.5 + self.lean}
+        of = self.indicators[indicator]["control"]
+        if of:
+            like = [name for name, entry in self.indicators.items() if entry["control"] == of]
+            number = like.index(indicator)
+            own = 0.5 + self.lean if of is True else places[of]
+            return own + self.wobble * (number + 1) * (-1) ** number
         return places.get(indicator, 0.5 + self.lean)
 
 

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from analysis.figures import draw_figures, files, inline_svg
+from analysis.figures.atlas import filled_cells
 from analysis.figures.headline import draw_headline
 from analysis.figures.style import DOUBLE, SINGLE
 from analysis.naming import headline_metrics, place, readable
@@ -126,6 +127,27 @@ def test_atlas_holds_the_numbers_of_the_table_in_network_order(run, drawn):
         for column, step in enumerate(cells["steps"]):
             expected = gap.loc[(address, step, "cosine"), "gap"]
             np.testing.assert_equal(cells["gap"][row, column], expected)
+
+
+def test_atlas_is_filled_by_the_test_against_words_and_not_by_the_control_gap(run):
+    """Gaps far beyond the largest of two control gaps, none of them more than words differ: nothing is filled."""
+    gap = run.table("gap")
+    gap["control_gap"], gap["p_adjusted"], gap["p_control_adjusted"] = 0.0, 0.001, 0.5
+    assert filled_cells(gap, CONTRASTS[0]) == (0, int((gap["metric"].eq("cosine") & gap["step"].ge(0)).sum()))
+    one = gap.index[(gap["site"] == "unet.mid") & (gap["step"] == 3)]
+    gap.loc[one, "p_control_adjusted"], gap.loc[one, "control_gap"] = 0.04, 1.0
+    assert filled_cells(gap, CONTRASTS[0])[0] == 1
+    figure = draw(gap, run.table("disparity"))["atlas-masculine-feminine"]
+    dots = [c for c in figure.figure.axes[0].collections if len(c.get_offsets()) and len(c.get_facecolors())]
+    filled = [
+        tuple(xy)
+        for c in dots
+        if c.get_sizes().size == 1 and c.get_facecolors()[0][3]
+        for xy in c.get_offsets()
+    ]
+    cells = figure.cells
+    assert filled == [(3.5, cells["addresses"].index("unet.mid") + 0.5)]
+    assert "control gap" not in figure.caption and "more than words of one meaning differ" in figure.caption
 
 
 def test_undefined_cells_stay_undefined(run):

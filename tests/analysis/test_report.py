@@ -119,8 +119,8 @@ def test_page_is_the_same_twice(run, page):
 
 
 def test_all_numbers_stand_in_the_tables(run, page):
-    gap, disparity = run.table("gap"), run.table("disparity")
-    known = {float(v) for table in (gap, disparity) for v in table.select_dtypes("number").to_numpy().ravel()}
+    tables = [run.table(name) for name in ("gap", "disparity", "findings")]
+    known = {float(v) for table in tables for v in table.select_dtypes("number").to_numpy().ravel()}
     assert len(page.data) > 60
     for value, shown in page.data:
         assert value in known
@@ -137,7 +137,7 @@ def test_summary_holds_each_headline_gap(run, page):
     values = [value for value, _ in page.data]
     for metric in headline_metrics()[:4]:
         row = gap[(gap["site"] == metric.site) & (gap["metric"] == metric.metric)].iloc[0]
-        for column in ("gap", "ci_low", "ci_high", "p_value", "p_adjusted", "control_gap"):
+        for column in ("gap", "ci_low", "ci_high", "p_value", "p_adjusted", "word_gap", "p_control", "delta"):
             assert row[column] in values, (metric.symbol, column)
 
 
@@ -184,7 +184,8 @@ def test_words_are_careful(page):
         assert claim not in text, claim
     assert "planted, not how anybody looks" in text
     assert "what these numbers do not say" in text
-    assert "images generated from neutral prompts are nearer to those generated from masculine" in text
+    claim = "images generated from neutral prompts (person) are nearer to those generated from masculine prompts (man)"
+    assert claim in text.replace("neutral prompts (person, individual, human)", "neutral prompts (person)")
 
 
 def test_record_names_choices_and_versions(page):
@@ -207,16 +208,21 @@ def test_prompts_cannot_break_the_page(tmp_path):
     assert evil in page.text
 
 
-def test_mirror_without_controls(tmp_path):
+def test_without_further_words_nothing_is_claimed(tmp_path):
     text = page_of(make(tmp_path / "run", prompts=14, steps=2, lean=-0.2, indicators=without_controls())).text
-    assert "neutral prompts are nearer to feminine ones in 4 of 4 measures" in text
-    assert "too few controls to tell" in text and "no interchangeable words were run" in text
-    assert "control gap —" in text
+    assert (
+        "About these two words alone: final latents generated from neutral prompts (person) are nearer to"
+        in text
+    )
+    assert "not held against words" in text and "no word of the same meaning as another was run" in text
+    assert "nearer to feminine</" not in text and "a claim takes three of each" in text
 
 
 def test_single_prompt_has_no_interval(tmp_path):
     text = page_of(make(tmp_path / "run", prompts=1, seeds=1, steps=2)).text
-    assert "with a single prompt there is no interval" in text and "there are no intervals" in text
+    assert (
+        "with a single prompt there is no interval" in text and "nothing follows beyond these images" in text
+    )
     assert "interval —" in text and "Where — stands" in text
 
 
@@ -262,94 +268,7 @@ def test_large_images_are_reduced_and_the_page_stays_small(tmp_path):
 # Words
 
 
-def found(gap=0.1, low=0.05, high=0.15, control=0.02, n_controls=2, n_prompts=24, reason="", metric=2):
-    row = {"gap": gap, "ci_low": low, "ci_high": high, "p_value": 0.01, "p_adjusted": 0.02}
-    row |= {"control_gap": control, "n_controls": n_controls, "n_prompts": n_prompts, "reason": reason}
-    return wording.finding(row, headline_metrics()[metric], "neutral", ("masculine", "feminine"))
-
-
 NAN = float("nan")
-
-
-@pytest.mark.parametrize(
-    "options, direction, beyond, claim, control",
-    [
-        ({}, 1, True, "nearer to those generated from masculine", "and so does its whole interval"),
-        (
-            {"gap": -0.1, "low": -0.15, "high": -0.05},
-            -1,
-            True,
-            "generated from feminine prompts than",
-            "exceeds",
-        ),
-        ({"control": 0.07}, 1, False, "nearer to those generated from masculine", "reaches down to it"),
-        ({"control": 0.3}, 1, False, "nearer to", "does not exceed the control gap of 0.300"),
-        ({"low": -0.05}, 0, False, "cannot be told", "holds 0"),
-        ({"control": NAN, "n_controls": 0}, 1, False, "nearer", "no interchangeable words were run"),
-        ({"control": NAN, "n_controls": 1}, 1, False, "nearer", "it takes two"),
-        ({"low": NAN, "high": NAN, "n_prompts": 1}, 0, False, "single prompt", "no interval to rest on"),
-        ({"low": NAN, "high": NAN, "reason": "constant"}, 0, False, "but constant", "no interval"),
-        ({"gap": NAN, "reason": "no image; controls: one"}, 0, False, "is undefined: no image.", ""),
-        ({"gap": 0.0, "low": NAN, "high": NAN}, 0, False, "No gap:", "does not exceed"),
-    ],
-)
-def test_claims_follow_the_numbers(options, direction, beyond, claim, control):
-    finding = found(**options)
-    assert (finding.direction, finding.beyond_control) == (direction, beyond)
-    assert claim in finding.claim and control in finding.against_control
-
-
-@pytest.mark.parametrize(
-    ("ends", "direction", "beyond", "text"),
-    [
-        (
-            (0.02, 0.14),
-            1,
-            True,
-            "gap is +0.080, [0.020, 0.140], p = 0.030: more than the choice of words makes.",
-        ),
-        (
-            (-0.02, 0.18),
-            1,
-            False,
-            "can make (with 2 degrees of freedom in the words only a large one shows), so",
-        ),
-        ((0.02, 0.14), -1, False, "not more than"),  # words and gap point different ways
-        ((0.02, 0.14), 0, False, "not more than"),
-    ],
-)
-def test_a_claim_of_bias_rests_on_the_words(ends, direction, beyond, text):
-    row = {"gap": direction * 0.1, "ci_low": 0.05, "ci_high": 0.15, "n_prompts": 24, "control_gap": 0.001}
-    if direction <= 0:
-        row |= {"ci_low": -0.15, "ci_high": -0.05 if direction else 0.15}
-    row |= {"word_gap": np.mean(ends), "word_low": ends[0], "word_high": ends[1], "word_df": 2}
-    row |= {"p_control": 0.03, "n_controls": 2, "reason": ""}
-    finding = wording.finding(row, headline_metrics()[2], "neutral", ("masculine", "feminine"))
-    assert (finding.direction, finding.beyond_control) == (direction, beyond)
-    assert text in finding.against_control
-
-
-def test_what_is_compared_is_named():
-    assert found(metric=0).claim.startswith(
-        "Text embeddings of neutral prompts are nearer to those of masculine"
-    )
-    assert found(metric=1).claim.startswith("Final latents generated from neutral prompts")
-    assert "points" in found(metric=3).against_control
-
-
-def test_opening_counts_the_measures():
-    def opening(*findings):
-        return wording.opening(list(findings), ("masculine", "feminine"), "neutral", 0.95)
-
-    text = opening(found(), found(control=0.3, metric=1), found(low=-1, metric=3))
-    assert (
-        "masculine ones in 2 of 3 measures (SSIM and z₀), more than the choice of words makes in SSIM" in text
-    )
-    mixed = opening(found(), found(gap=-0.1, low=-0.2, high=-0.05, metric=1))
-    assert "masculine ones in 1 of 2" in mixed and "feminine ones in 1 of 2" in mixed
-    assert opening(found(low=-1)).startswith("In none of 1 measure ")
-    assert "could be computed" in opening(found(gap=NAN))
-    assert "as near to" in opening(found(gap=0.0))
 
 
 def test_small_is_never_shown_as_nothing():

@@ -13,7 +13,7 @@ from analysis.run_measure import measure
 from analysis.sensitivity import COLUMNS, main, sensitivity
 from probes.store import Run
 from tests.analysis.synthetic_objects import add_objects
-from tests.analysis.synthetic_run import write_run
+from tests.analysis.synthetic_run import NINE, write_run
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_every_choice_that_the_run_leaves_room_for_is_moved(table):
     assert settings == {
         "readout of prompt space": ["sequence", "eos", "words"],
         "seeds": ["all", "0 alone", "1 alone", "2 alone", "without 0", "without 1", "without 2"],
-        "control words": ["all", "without individual", "without human"],
+        "words": ["as run", "without “person”", "without “individual”", "without “human”"],
         "resamples": ["seed 0", "seed 1", "seed 2"],
         "detector score": ["all", "at least 0.5", "at least 0.99"],
         "theta": ["0.35", "0.3"],
@@ -51,13 +51,18 @@ def test_every_choice_that_the_run_leaves_room_for_is_moved(table):
 def test_the_run_s_own_setting_gives_the_run_s_own_table(run, table):
     gaps = run.table("gap").set_index(["site", "metric"])
     for quantity, key in (("SSIM", ("image", "ssim")), ("z₀", ("latent.final", "cosine"))):
-        for choice in ("seeds", "control words", "resamples"):
+        for choice in ("seeds", "resamples"):
             rows = table[(table["choice"] == choice) & table["of_run"] & (table["quantity"] == quantity)]
             assert len(rows) == 1
             row, own = rows.iloc[0], gaps.loc[[key]].iloc[0]
             expected = own[["gap", "ci_low", "ci_high", "p_value", "p_control"]]
             found = row[["value", "ci_low", "ci_high", "p_value", "p_control"]]
             np.testing.assert_allclose(found.astype(float), expected.astype(float), rtol=1e-9)
+        row = table[(table["choice"] == "words") & table["of_run"] & (table["quantity"] == quantity)].iloc[0]
+        own = gaps.loc[[key]].iloc[0]
+        expected = own[["word_gap", "word_low", "word_high", "p_control"]].astype(float)
+        found = row[["value", "ci_low", "ci_high", "p_control"]].astype(float)
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_a_seed_alone_is_the_mean_over_its_images(run, table):
@@ -69,9 +74,25 @@ def test_a_seed_alone_is_the_mean_over_its_images(run, table):
     assert row["value"] == pytest.approx(gap, rel=1e-6)
 
 
-def test_without_a_control_word_the_gap_stays_and_its_test_goes(table):
-    rows = table[(table["choice"] == "control words") & (table["quantity"] == "SSIM")].set_index("setting")
-    assert np.ptp(rows["value"]) == 0 and np.isnan(rows.loc["without human", "p_control"])
+def test_without_its_second_control_word_the_test_goes(table):
+    rows = table[(table["choice"] == "words") & (table["quantity"] == "SSIM")].set_index("setting")
+    assert np.isnan(rows.loc["without “human”", "p_control"]) and rows.loc["as run", "p_control"] < 1
+
+
+def test_sensitivity_and_the_card_leave_out_words_alike(tmp_path):
+    """What the card counts is what this table shows: the same p for the same word left out."""
+    run = Run.open(write_run(tmp_path / "run", prompts=5, steps=2, seeds=1, indicators=NINE))
+    measure(run)
+    here = sensitivity(run).query("choice == 'words' and not of_run")
+    there = run.table("specifications").query("not of_run")
+    there = there[there["specification"].str.startswith("without")].assign(
+        quantity=lambda t: t["metric"].map(
+            {"cosine": "z₀", "cosine_sequence": "t", "ssim": "SSIM", "diff_pix": "Diff. Pix."}
+        )
+    )
+    merged = here.merge(there, left_on=["setting", "quantity"], right_on=["specification", "quantity"])
+    assert len(merged) == len(there) == len(here) == 9 * 4
+    np.testing.assert_array_equal(merged["p_control_x"], merged["p_control_y"])
 
 
 def test_presence_by_plain_pandas(run):
