@@ -27,6 +27,7 @@ from analysis.simulation import (
     object_rejections,
 )
 from analysis.simulation_words import LEANING, WORD_WORLDS, word_rejections
+from analysis.validation.page_sections import sections
 from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
@@ -48,11 +49,12 @@ the same tables, under *for comparison*.
 The unit is the prompt: average over its seeds first (`analysis.paired.prompt_means`).
 
 - Is the mean gap 0? `analysis.statistics.sign_flip_test`, adjusted by max-T over sites and steps.
+- Where prompts share their noise: `analysis.stats.crossed.crossed_mean`, from three seeds on.
 - How large is it? `analysis.statistics.bootstrap_interval` with the method `envelope`; without units
   `analysis.paired.effect_sizes`.
 - Is it more than the choice of words makes? `analysis.controls.word_test`. A claim of bias needs this one.
 - Can a gap of δ or more be ruled out? `analysis.paired.equivalence_test` with the method `envelope`, and `ruled_out` of
-  `effect_sizes`.
+  `effect_sizes`, both with a `reach`; not where few prompts carry the variance (`analysis.stats.rare_changes`).
 - Do the objects differ at all? `analysis.table_tests.label_swap_test`.
 - Which objects differ? `paired_presence_test` or `cochran_q_test` of `analysis.object_tests`, then
   `analysis.multiplicity.adjust_p_values` (Benjamini–Hochberg, Benjamini–Yekutieli, Holm).
@@ -138,6 +140,8 @@ COMPARISON = (
     *("binomial of pooled images", "chi-square of detections (paper)", "chi-square of presence"),
     *("Student's t", "Student's t on images", "Benjamini–Hochberg of t, any of 30", "against 0, sign flips"),
     "against 3 other words of the reference",
+    *("sign flips, of runs without a warning", "the interval leaves out 0, of runs without a warning"),
+    *("sign flips, prompts independent", "equivalence at its bound, no reach"),
     *(f"equivalence at its bound, {method}" for method in ("t", "sign_flip", "bootstrap")),
     *(f"mean, {method}" for method in ("percentile", "expanded", "bca", "studentized", "Student's t")),
     *(f"bias score of presence, {method}" for method in ("percentile", "bca")),
@@ -263,6 +267,15 @@ def page(
     worlds = [f"| {w.name} | {w.meaning} | {w.own} | {w.rest} | {w.lean} |" for w in (*WORD_WORLDS, *LEANING)]
     parts.append(WORDS.format(simulations=columns // 2, worlds="\n".join(worlds)))
     parts += [block(words, REJECTION), block(leaning, (0.0, 1.0))]
+    added, results = sections(
+        block,
+        rejection=REJECTION,
+        coverage=COVERAGE,
+        simulations=columns // 2,
+        resamples=resamples,
+        seed=seed,
+    )
+    parts += added
     options = {"objects": columns // 2, "n_prompts": cover.n_prompts, "n_seeds": cover.n_seeds}
     parts.append(OBJECT_COVERAGE.format(resamples=resamples, **options))
     odds = objects["world"].str.startswith("odds")
@@ -270,7 +283,7 @@ def page(
     parts.append(MISSES)
     both = (("Rejections, objects", rejected, REJECTION), ("Rejections, gaps", gaps, REJECTION))
     both += (("Rejections, words", words, REJECTION), ("Coverage, gaps", covered, COVERAGE))
-    both += (("Coverage, objects", objects, COVERAGE),)
+    both += (("Coverage, objects", objects, COVERAGE), *results)
     parts.append(missing(both))
     if measured:
         parts.append(measured)

@@ -21,6 +21,7 @@ from analysis.pairs import (
     space,
 )
 from analysis.run_measure import measure, pair_table
+from analysis.stats.crossed import crossed_mean
 from probes.errors import UserError
 from probes.store import Run
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, config, write_run
@@ -313,6 +314,61 @@ def test_how_many_prompts_carry_a_gap_and_what_they_cannot_see():
     assert row["unseen"] == pytest.approx(stats.binomtest(0, 24).proportion_ci(0.9).high)
     every = gap_of(small(np.random.default_rng(0).uniform(0, 1, (24, 1, 2)))).iloc[0]
     assert every["n_changed"] == 24 and 8 < every["n_effective"] < 24 and every["warning"] == ""
+
+
+def test_prompts_that_share_their_noise_are_crossed_with_seeds():
+    rng = np.random.default_rng(0)
+    values = 0.5 + 0.01 * rng.standard_normal((24, 3, 2)) + 0.1 * rng.standard_normal((1, 3, 2))
+    table = small(values)
+    row, own = (gap_of(table, shared_noise=shared).iloc[0] for shared in (True, False))
+    expected = crossed_mean(values[..., 1:] - values[..., :1])
+    assert row["gap"] == pytest.approx(own["gap"])
+    assert (row["ci_low"], row["ci_high"], row["p_value"]) == pytest.approx(
+        (expected.low[0], expected.high[0], expected.p_value[0])
+    )
+    assert row["ci_high"] - row["ci_low"] > 3 * (own["ci_high"] - own["ci_low"])
+    assert row["p_adjusted"] == row["p_value"] > 0.05 > own["p_value"]
+    few = gap_of(small(values[:, :2]), shared_noise=True, deltas={"cosine": 0.1}).iloc[0]
+    assert few["reason"].startswith("shared noise: the prompts of a seed depend on each other")
+    assert few[["ci_low", "p_value", "p_adjusted", "ruled_out", "p_equivalent", "d_z_low"]].isna().all()
+    means = disparity(table, shared_noise=True)
+    assert means.loc[0, "ci_high"] - means.loc[0, "ci_low"] > 0.05
+    text = small(values[:, :1], site="text.final", metric="cosine_sequence")  # no noise enters it
+    assert np.isfinite(gap_of(text, shared_noise=True).iloc[0]["p_value"])
+
+
+def test_the_test_against_words_counts_seeds_where_prompts_share_their_noise():
+    rng = np.random.default_rng(1)
+    table, options = words_of_all(rng, references=1, side=2)
+    seeds = []
+    for seed in range(4):
+        lean = table["pair"].str.contains("m") * rng.standard_normal() * 0.3
+        seeds.append(table.assign(seed=seed, value=table["value"] + lean))
+    every = pd.concat(seeds)
+    row, own = (gap_of(every, shared_noise=shared, **options).iloc[0] for shared in (True, False))
+    assert row["word_gap"] == pytest.approx(own["word_gap"]) and row["p_control"] > own["p_control"]
+    assert row[["share_words", "share_references", "share_prompts"]].sum() == pytest.approx(1)
+    assert np.isnan(gap_of(pd.concat(seeds[:2]), shared_noise=True, **options).iloc[0]["p_control"])
+
+
+def test_a_gap_that_one_prompt_carries_is_bounded_and_rules_nothing_out():
+    rng = np.random.default_rng(2)
+    values = 1 - 0.0001 * rng.random((24, 1, 2))
+    values[7, 0, 1] = 0.975
+    row = gap_of(small(values), deltas={"cosine": 0.01}).iloc[0]
+    assert -0.01 < row["ci_low"] < row["gap"] < row["ci_high"] < 0.01  # studentized: down to -0.3
+    assert row[["ruled_out", "p_equivalent"]].isna().all()
+    assert row["warning"] == "few prompts carry the difference"
+
+
+def test_one_reference_word_and_unequal_sides_are_warned_of():
+    rng = np.random.default_rng(3)
+    table, options = words_of_all(rng, references=1)
+    assert "one reference word" in gap_of(table, **options).iloc[0]["warning"]
+    far = table["pair"].isin(["m0-m1", "m0-m2", "m1-m2"])
+    near = table["pair"].isin(["f0-f1", "f0-f2", "f1-f2"])
+    odd = table.assign(value=table["value"].mask(far, 0.2).mask(near, 0.9))
+    assert "spread unequally" in gap_of(odd, **options).iloc[0]["warning"]
 
 
 def test_a_difference_that_would_matter_is_held_against_the_gap():
