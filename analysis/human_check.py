@@ -261,6 +261,59 @@ def agreement(
     return table.assign(version=VERSION)[list(CHECK_COLUMNS)]
 
 
+def human_counts(
+    items: pd.DataFrame, samples: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame
+) -> pd.DataFrame:
+    """Right and wrong detections by what people saw, weighted as the run's images are.
+
+    What is asked depends on what was detected near by, so labels over-represent images with detections. Of each object
+    the questions of a kind (``prompt``, ``found``, ``other``) get the weight with which the run's triplets and seeds
+    are of that kind; weights of an object add up to the number of its labels. A kind that was never asked of an object
+    has none.
+
+    Parameters
+    ----------
+    items : DataFrame
+        Of `labelled_items`. Of several annotators only what all answered alike counts; ``unclear`` does not.
+    samples, nouns, objects : DataFrame
+        See `choose_questions`.
+
+    Returns
+    -------
+    DataFrame
+        Columns as of `analysis.detector_error.detector_counts`.
+    """
+    people = items["annotator"].nunique()
+    clear = items[items["present"] != "unclear"]
+    clear = _agreed(items, people) if people > 1 else clear.assign(truth=clear["present"] == "yes")
+    draws = set(zip(samples["triplet"], samples["seed"]))
+    detections = objects[objects["object"] >= 0]
+    near = set(zip(detections["triplet"], detections["seed"], detections["lemma"]))
+    said = set(zip(nouns["triplet"], nouns["lemma"]))
+    asked = clear.drop_duplicates(["prompt", "seed", "object"]).groupby(["object", "asked"]).size()
+    weights = {}
+    for name in clear["object"].unique():
+        kinds = [
+            "prompt" if (t, name) in said else "found" if (t, s, name) in near else "other" for t, s in draws
+        ]
+        sizes = pd.Series(kinds).value_counts()
+        labels = asked[name]
+        share = sizes.reindex(labels.index, fill_value=1) / labels
+        weights |= {(name, kind): w for kind, w in (share * labels.sum() / (share * labels).sum()).items()}
+    weight = np.array([weights[key] for key in zip(clear["object"], clear["asked"])])
+    cells = {
+        "hits": clear["truth"] & clear["detected"],
+        "missed": clear["truth"] & ~clear["detected"],
+        "false": ~clear["truth"] & clear["detected"],
+        "rejected": ~clear["truth"] & ~clear["detected"],
+    }
+    table = clear[["prompt", "indicator", "object"]].assign(
+        **{name: cell * weight for name, cell in cells.items()}
+    )
+    counts = table.groupby(["prompt", "indicator", "object"], sort=True, observed=True).sum().reset_index()
+    return counts.assign(truth="labels")
+
+
 def _agreed(items: pd.DataFrame, people: int) -> pd.DataFrame:
     """What every annotator answered, and all alike."""
     grouped = items.groupby(["sample_id", "object"])["present"]

@@ -14,7 +14,14 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.detection_rates import ALL
-from analysis.human_check import AGREED, agreement, choose_questions, labelled_items, read_labels
+from analysis.human_check import (
+    AGREED,
+    agreement,
+    choose_questions,
+    human_counts,
+    labelled_items,
+    read_labels,
+)
 from analysis.human_sheet import render_sheet
 from analysis.naming import contrasts, indicators
 from analysis.object_measure import looked_at
@@ -47,7 +54,10 @@ def sample(run: Run, out: Path, *, images: int, extra: int, seed: int) -> str:
 
 
 def check(run: Run, files: Sequence[Path]) -> pd.DataFrame:
-    """Write table ``human_check`` of a run from labels; return it."""
+    """Write tables ``human_check`` and ``human_counts`` of a run from labels; return the first.
+
+    The second corrects the objects of the run for what the detector misses, when it is measured again.
+    """
     labels = pd.concat([read_labels(path, run) for path in files], ignore_index=True)
     twice = labels.duplicated(["annotator", "sample_id", "object"])
     if twice.any():
@@ -55,7 +65,8 @@ def check(run: Run, files: Sequence[Path]) -> pd.DataFrame:
         raise UserError(
             f"{files[-1]}: expected another annotator in each file, got {name!r} twice: rename one"
         )
-    items = labelled_items(labels, run.samples(KEYS), run.table("nouns"), run.table("objects"))
+    samples, nouns, objects = run.samples(KEYS), run.table("nouns"), run.table("objects")
+    items = labelled_items(labels, samples, nouns, objects)
     options = run.config["measure"]
     names = [member.name for member in indicators(run.config)]
     table = agreement(
@@ -63,6 +74,7 @@ def check(run: Run, files: Sequence[Path]) -> pd.DataFrame:
         contrasts=contrasts(run.config), level=options["level"], resamples=options["bootstrap"], seed=options["seed"],
     )  # fmt: skip
     run.write_table("human_check", table)
+    run.write_table("human_counts", human_counts(items, samples, nouns, objects))
     return table
 
 

@@ -2,8 +2,8 @@
 
 An object that is more frequent for one word is *associated with* it. Unhedged it is said of those alone that differ
 over prompts, by more than words of one side do, and behind the detector's errors where these are known; the sentence
-names the error rate. That none differs after adjustment does not show that none does; a chi-square whose conditions fail
-is quoted as the paper's, not relied on.
+names the error rate. That none differs after adjustment does not show that none does; a chi-square whose conditions
+fail is quoted as the paper's, not relied on.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str]) -> str:
     >>> print(
     ...     objects_opening(pd.DataFrame([tie]), ("feminine", "masculine"))
     ... )  # doctest: +NORMALIZE_WHITESPACE
-    Of 1 object that can be tested, 1 differs (false discovery rate at most 5 %, Benjamini–Hochberg over these objects): \
-    over prompts, by more than words of one side differ among themselves (3 and 3 words), and behind the detector’s \
-    known errors. In more images generated from masculine prompts: tie.
+    Of 1 object that can be tested, 1 differs (false discovery rate at most 5 %, Benjamini–Hochberg over
+    these objects): over prompts, by more than words of one side differ among themselves (3 and 3 words),
+    and behind the detector’s known errors. In more images generated from masculine prompts: tie.
     """
     first, second = pair
     n, holding = int(claims["p_claim_adjusted"].notna().sum()), claimed(claims, HOLDS)

@@ -16,7 +16,7 @@ ROW_HEIGHT = 0.15  # inches: 7.5 pt labels do not touch
 LEAN = ("#B35806", "#542788")  # towards the first and the second word, as in the atlas
 MARKERS = "osD^vP"
 FREQUENT = 8  # objects of a group
-FILLED = f"the paired difference of presence is significant after adjustment over objects (Benjamini–Hochberg, {SIGNIFICANT:g})"
+FILLED = "the paired difference of presence is significant after adjustment over objects (Benjamini–Hochberg, 0.05)"
 
 
 def draw_bias_scores(

@@ -201,10 +201,10 @@ def _block(x, n, counts, overall, aligned, options) -> tuple[NDArray, ...]:
         v11, v22 = presence[1:, 0].var(axis=0) * grown, presence[1:, 1].var(axis=0) * grown
         v12 = (v11 + v22 - gaps.var(axis=0) * grown) / 2
         per = size[0].mean() / max(rows, 1)
-        half = _t(level, rows - 1) * np.sqrt(
-            (gaps.var(axis=0) * grown * rows**2 + 2 / per**2) / (rows + 2) ** 2
-        )
-        middle = (clipped[0, 1] - clipped[0, 0]) * rows / (rows + 2)
+        value = clipped[0, 1] - clipped[0, 0]
+        spread = (gaps.var(axis=0) * grown * rows**2 + 2 / per**2) / (rows + 2) ** 2
+        half = _t(level, rows - 1) * np.sqrt(spread + 2 * rows * value**2 / (rows + 2) ** 3)
+        middle = value * rows / (rows + 2)
         v = ((1 - score) ** 2 * v22 + score**2 * v11 - 2 * score * (1 - score) * v12) / both**2
         with_object = (x.sum(axis=1) > 0).sum(axis=0)
         effective = np.where((score == 0) | (score == 1), with_object, score * (1 - score) / v)
@@ -219,7 +219,7 @@ def _block(x, n, counts, overall, aligned, options) -> tuple[NDArray, ...]:
         _imputed(x, n, fold, rates, clipped[1:], imputations, rng) if rows > 1 else np.full(width, np.nan)
     )
     found = (
-        *(clipped[0], s_all[0], 1 - f_all[0], clipped[0, 1] - clipped[0, 0]),
+        *(clipped[0], s_all[0], 1 - f_all[0], value),
         *(
             np.clip(middle - half, -1, 1),
             np.clip(middle + half, -1, 1),

@@ -17,6 +17,7 @@ from analysis.human_check import (
     agreement,
     choose_questions,
     fingerprint,
+    human_counts,
     labelled_items,
     read_labels,
 )
@@ -291,3 +292,18 @@ def test_sheet_in_a_browser(run, questions, sheet, tmp_path):
     expected = [[image, what, "no"] for image, own in zip(images, asked) for what in own]
     expected[1][2], expected[2][2], expected[len(asked[0]) + 3][2] = "yes", "unclear", "yes"
     assert labels[["sample_id", "object", "present"]].to_numpy().tolist() == expected
+
+
+def test_counts_are_weighted_as_the_run_is():
+    """Asked of a hat: one draw of one where it was detected, one of three where it was not."""
+    samples = pd.DataFrame({"triplet": range(4), "seed": 0, "indicator": "f", "sample_id": list("abcd")})
+    objects = pd.DataFrame({"triplet": [0], "seed": [0], "object": [0], "lemma": ["hat"]})
+    nouns = pd.DataFrame({"triplet": [], "lemma": []})
+    rows = [("A", "a", 0, "hat", "no", True, "found"), ("A", "b", 1, "hat", "yes", False, "other")]
+    rows += [("A", "c", 2, "hat", "unclear", False, "other")]
+    names = ["annotator", "sample_id", "prompt", "object", "present", "detected", "asked"]
+    items = pd.DataFrame(rows, columns=names).assign(seed=0, indicator="f")
+    counts = human_counts(items, samples, nouns, objects).set_index("prompt")
+    assert counts.loc[0, "false"] == pytest.approx(2 * 1 / 4) and counts.loc[0, "hits"] == 0
+    assert counts.loc[1, "missed"] == pytest.approx(2 * 3 / 4)  # stands for three draws of four
+    assert counts[["hits", "missed", "false", "rejected"]].to_numpy().sum() == pytest.approx(2)

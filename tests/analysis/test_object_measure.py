@@ -24,7 +24,8 @@ from tests.analysis.synthetic_run import write_run
 FRAMES = {
     *("nouns", "objects", "cooccurrence", "table06_similarity", "table06_gap", "table07_chi_square"),
     *("figure04_bias_scores", "figure06_group_objects", "table11_presence", "table12_amounts"),
-    *("table13_intersection", "object_tests", "table_tests", "detector_error"),
+    *("table13_intersection", "object_tests", "object_claims", "table_tests", "detector_error"),
+    "detector_counts",
 }
 LATEX = {
     *("table06_similarity", "table07_chi_square", "table11_presence", "table12_amounts"),

@@ -13,10 +13,12 @@ import pytest
 
 from analysis import gallery, report_objects, wording_objects
 from analysis.dependency import GROUPS
-from analysis.detector_error import ERROR_COLUMNS, OWN_VERSION, error_rates
+from analysis.detector_error import ERROR_COLUMNS, OWN_VERSION, count_errors, error_rates
 from analysis.human_check import agreement, choose_questions, labelled_items
+from analysis.paper_tables import comparison, counted
 from analysis.report import read, render, report
 from analysis.run_measure import measure
+from analysis.tables.object_claims import DetectorCounts, claim_table
 from probes.store import Run
 from probes.toyworld.checker import THINGS, VERSION
 from tests.analysis.synthetic_objects import add_objects, detections
@@ -37,8 +39,15 @@ def run(tmp_path_factory) -> Run:
     there = detections(Plan(**OPTIONS))
     seen = pd.crosstab(there["sample_id"], there["label"]).reindex(columns=list(THINGS), fill_value=0) > 0
     options = {"indicators": NAMES, "contrasts": [("masculine", "feminine")], "resamples": 100}
-    rates = error_rates(run.observed(), run.table("objects"), seen, **options)
+    observed, objects = run.observed(), run.table("objects")
+    rates = error_rates(observed, objects, seen, **options)
     run.write_table("detector_error", rates.assign(truth=VERSION, version=OWN_VERSION)[list(ERROR_COLUMNS)])
+    counts = DetectorCounts(count_errors(observed, objects, seen))
+    chosen = comparison(run.config)
+    images = run.samples(["sample_id", "triplet", "seed", "indicator"])
+    table = counted(images, objects, chosen.names, without=chosen.individuals)["all"]
+    sides = {name: [name] for name in NAMES}
+    run.write_table("object_claims", claim_table(table, chosen.leaning, sides, counts, resamples=200))
     return run
 
 
@@ -69,17 +78,23 @@ def test_all_numbers_stand_in_the_tables(run, page):
 
 
 def test_section_says_what_the_tests_say(run, page):
-    tests = run.table("object_tests").query(
-        "group == 'all' and first == 'feminine' and second == 'masculine'"
-    )
-    found = tests[tests["p_bh"] < 0.05]
+    claims = run.table("object_claims").query("first == 'feminine' and second == 'masculine'")
+    found = claims[claims["claim"] == "these words"]  # one word against one
     assert {"tie", "dress"} <= set(found["object"])  # planted
-    assert f"{len(found)} differ after adjustment" in page.text
+    n = claims["p_claim_adjusted"].notna().sum()
+    assert f"For these words alone {len(found)} of {n} differ (false discovery rate at most 5 %" in page.text
+    assert "one against one: what the choice of words makes cannot be told" in page.text
     values = [value for value, _ in page.data]
     for row in found.itertuples():
-        assert {row.difference, row.difference_low, row.images_first, row.p_value, row.p_bh} <= set(values)
+        shown = {row.difference_words, row.p_pooled, row.p_corrected, row.p_claim_adjusted}
+        assert shown | {row.difference_corrected_low, row.bias_score_corrected} <= set(values)
+    rates = run.table("detector_error").set_index(["quantity", "object", "indicator"])["value"]
+    for quantity in ("recall", "precision"):
+        assert {rates[quantity, "dress", name] for name in ("feminine", "masculine")} <= set(values)
     buttons = [attrs["data-show"] for tag, attrs in page.tags if tag == "button" and "data-show" in attrs]
-    assert buttons == list(found.iloc[(-found["difference"].abs()).argsort(kind="stable")]["object"])
+    marked = claims[claims["claim"] == "not behind the detector"]
+    order = [f.iloc[(-f["difference_words"].abs()).argsort(kind="stable")] for f in (found, marked)]
+    assert buttons == [name for rows in order for name in rows["object"]]
     assert re.search("In more images generated from masculine prompts: [^.]*tie", page.text)
     assert "does not hold here" in page.text  # chi-square, with a wall in every image
     for claim in (" women", " men ", "causes", "because of gender", "proves that"):
@@ -243,21 +258,40 @@ def test_objects_without_maps_are_not_grouped(tmp_path):
 # Words
 
 
-def rows_of(*rows):
-    return pd.DataFrame(rows, columns=["object", "difference", "p_value", "p_bh"])
+def rows_of(*rows, words=3, corrected=0.001):
+    columns = ["object", "difference_words", "p_claim_adjusted", "claim"]
+    table = pd.DataFrame(rows, columns=columns)
+    table = table.assign(words_first=words, words_second=words, p_corrected=corrected, claim_reason="")
+    return table.assign(p_pooled=table["p_claim_adjusted"])
 
 
-def test_openings_follow_the_tests():
+def test_openings_follow_the_claims():
     pair = ("feminine", "masculine")
-    many = [(f"o{i}", 0.1 + i / 100, 0.001, 0.01) for i in range(9)]
-    text = wording_objects.objects_opening(rows_of(*many, ("dress", -0.9, 0.001, 0.01)), pair)
-    assert "10 differ after adjustment" in text and "o8, o7, o6, o5, o4, o3 and 3 more" in text
-    assert "from feminine prompts: dress." in text
-    text = wording_objects.objects_opening(rows_of(("cup", 0.1, 0.2, 0.3)), pair)
+    say = wording_objects.objects_opening
+    holds = [(f"o{i}", 0.1 + i / 100, 0.01, "holds") for i in range(9)]
+    text = say(rows_of(*holds, ("dress", -0.9, 0.01, "holds")), pair)
+    assert "10 differ (false discovery rate at most 5 %, Benjamini–Hochberg over these objects)" in text
+    assert "o8, o7, o6, o5, o4, o3 and 3 more" in text and "from feminine prompts: dress." in text
+    assert "by more than words of one side differ among themselves (3 and 3 words)" in text
+    assert "behind the detector’s known errors" in text
+    assert "detector" not in say(rows_of(*holds, corrected=np.nan), pair)
+    text = say(rows_of(("cup", 0.1, 0.3, "not significant")), pair)
     assert "Of 1 object" in text and "none differs" in text and "does not show" in text
-    assert "No object can be tested" in wording_objects.objects_opening(
-        rows_of(("cup", 0.0, np.nan, np.nan)), pair
-    )
+    assert "No object can be tested" in say(rows_of(("cup", 0.0, np.nan, "not tested")), pair)
+
+
+def test_what_does_not_hold_is_hedged_or_not_counted():
+    pair = ("feminine", "masculine")
+    say = wording_objects.objects_opening
+    hedged = ("hat", 0.4, 0.2, "these words")
+    assert "For these words alone 1 of 1 differs" in say(rows_of(hedged, words=2), pair)
+    assert "2 against 2: too few to tell" in say(rows_of(hedged, words=2), pair)
+    assert "one against one" in say(rows_of(hedged, words=1), pair)
+    assert "perhaps by no more than words of one side" in say(rows_of(hedged), pair)
+    text = say(rows_of(("tie", 0.5, 0.01, "holds"), hedged), pair)
+    assert "1 differs" in text and "For these words alone 1 more differs" in text
+    text = say(rows_of(("slacks", 0.4, 0.2, "not behind the detector")), pair)
+    assert "none differs" in text and "the detector’s errors may make it: slacks" in text
 
 
 def test_table_sentences_follow_the_tables():
