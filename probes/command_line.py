@@ -94,9 +94,13 @@ def run(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        if error.errno not in FULL and (error.errno not in REFUSED or error.filename is None):
+        name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else ""
+        if error.errno in FULL:
+            return _refuse(disk_error(Path(name or "."), error))
+        if error.errno not in REFUSED or not name:
             raise
-        return _refuse(disk_error(Path(os.fsdecode(error.filename or ".")), error))
+        remedy = "check the path and its permissions"
+        return _refuse(UserError(f"{name}: refused by the file system ({error.strerror}): {remedy}"))
     except ValueError as error:
         from hooks.errors import HookError
 

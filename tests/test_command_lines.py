@@ -206,8 +206,12 @@ def parser() -> command_line.Parser:
         (KeyboardInterrupt(), 130, "\ninterrupted: nothing is lost but this command's work\n"),
         (OSError(errno.ENOSPC, "No space left"), 2, ".: expected room on the disk, got `No space left`"),
         (OSError(errno.EDQUOT, "Quota", "a"), 2, "a: expected room on the disk"),
-        (PermissionError(errno.EACCES, "Permission denied", "a/b"), 2, "a/b: cannot be written (Permission"),
-        (OSError(errno.EROFS, "Read-only file system", b"a"), 2, "a: cannot be written (Read-only"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "a/b"),
+            2,
+            "a/b: refused by the file system (Permission",
+        ),
+        (OSError(errno.EROFS, "Read-only file system", b"a"), 2, "a: refused by the file system (Read-only"),
     ],
 )
 def test_what_the_user_can_mend_is_one_line(error, status, message, capsys):
