@@ -6,15 +6,18 @@ import pandas as pd
 
 from analysis.detector_error import detector_error
 from analysis.disparity import disparity, gap
-from analysis.naming import contrasts, indicators
+from analysis.naming import contrasts, headline_metrics, indicators
 from analysis.object_measure import measure_objects
 from analysis.pairs import capture_pairs, concatenate, image_pairs
+from analysis.paper_latex import disparity_table
+from analysis.paper_tables import comparison
 from probes.errors import UserError
+from probes.parts import write_bytes
 from probes.store import Run
 
 
 def measure(run: Run) -> None:
-    """Write ``tables/pairs``, ``tables/disparity`` and ``tables/gap`` of a generated run.
+    """Write ``tables/pairs``, ``tables/disparity`` and ``tables/gap`` of a generated run, and the paper's Table 5.
 
     Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of objects as well
     (`analysis.object_measure`), and where it is known what the detector misses, ``tables/detector_error``. Each is
@@ -29,7 +32,9 @@ def measure(run: Run) -> None:
     sampling = {"level": options["level"], "resamples": options["bootstrap"], "seed": options["seed"]}
     pairs = pair_table(run)
     run.write_table("pairs", pairs)
-    run.write_table("disparity", disparity(pairs, **sampling))
+    table05 = disparity(pairs, **sampling)
+    run.write_table("disparity", table05)
+    write_bytes(run.path / "tables" / "table05_disparity.tex", disparity_latex(run.config, table05).encode())
     members = indicators(run.config)
     deltas = options.get("equivalence") or {}
     unknown = [name for name in deltas if name not in set(pairs["metric"])]
@@ -54,6 +59,12 @@ def measure(run: Run) -> None:
         error = detector_error(run)
         if error is not None:
             run.write_table("detector_error", error)
+
+
+def disparity_latex(config: dict, table: pd.DataFrame) -> str:
+    """Table 5 of Wu et al. 2025 as LaTeX, from ``tables/disparity``."""
+    metrics = headline_metrics(config["measure"]["text_readout"])
+    return disparity_table(table, metrics, comparison(config), str(config["model"]), str(config["name"]))
 
 
 def pair_table(run: Run) -> pd.DataFrame:

@@ -176,7 +176,8 @@ class Observe(_Section):
     detector: str | None = None
     segmenter: str | None = None
     text_encoder: str = "bert-base-uncased"
-    tags: Annotated[list[Literal["prompt", "vocabulary", "tagger", "ram"]], Field(min_length=1)] = ["prompt"]
+    # none: the prompt's nouns; all that they know for toyworld's own detectors
+    tags: Annotated[list[Literal["prompt", "vocabulary", "tagger", "ram"]], Field(min_length=1)] | None = None
     vocabulary: str | None = None
     tagger: str | None = None
     tagger_top: Positive = 10  # tags of the vocabulary that the tagger keeps for an image
@@ -196,6 +197,8 @@ class Measure(_Section):
     For objects: ``theta`` cuts word maps into masks, a word guides an object of which it covers more than ``sigma``
     (``sigma_human`` where both refer to humans); ``mask_words`` says whose masks can guide, ``nouns`` and ``compounds``
     how nouns are found, and bias scores are shown of objects detected at least ``min_count`` times for a word.
+    ``human_words`` says which words refer to humans: the six of Wu et al. 2025 and the run's own indicators
+    (``paper``), or every human word that the package lists (``long``).
     """
 
     bootstrap: Positive = 2000
@@ -209,6 +212,7 @@ class Measure(_Section):
     mask_words: Literal["nouns", "all"] = "nouns"
     nouns: Literal["lemminflect", "nltk"] = "lemminflect"
     compounds: bool = False
+    human_words: Literal["paper", "long"] = "paper"
     min_count: Positive = 5
     equivalence: dict[str, Annotated[float, Field(gt=0)]] = {}
 
