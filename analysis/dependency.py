@@ -2,7 +2,8 @@
 
 Wu et al. 2025, section 6.2. *Explicit* (Definition 1): the object's lemma is among the prompt's nouns. *Guided*
 (Definition 2): the mask of a word holds more than σ of the object's pixels, σ = 0.25 where both refer to humans (the
-map of "woman" is often that of the face alone), else 0.7. Nouns of which no object was found are *hidden*.
+map of "woman" is often that of the face alone), else 0.7. Nouns of which no object was found are *hidden*. Which words
+refer to humans is `analysis.nouns.human_words`.
 
 Word masks are those of `hooks.masks`; masks of objects stay in COCO's run lengths, in which pixels are counted.
 The paper leaves open whether the masks are those of the nouns or of all words ("each word n", where n stands for a noun
@@ -21,13 +22,13 @@ from numpy.typing import ArrayLike, NDArray
 from pycocotools import mask as coco
 from threadpoolctl import threadpool_limits
 
-from analysis.nouns import head, lemma
+from analysis.nouns import HumanWords, lemma
 from hooks.masks import THETA, mask
 from probes.errors import UserError
 
 SIGMA = 0.7
 SIGMA_HUMAN = 0.25
-VERSION = "dependency/1"
+VERSION = "dependency/2"  # 1: the long list of human words
 GROUPS = (
     "explicitly_guided",
     "implicitly_guided",
@@ -38,7 +39,7 @@ GROUPS = (
 OBJECT_COLUMNS = (
     *("sample_id", "triplet", "seed", "indicator", "object", "label", "lemma", "human"),
     *("best_word", "best_word_index", "coverage", "best_human_coverage", "group"),
-    *("sigma", "sigma_human", "theta", "maps", "version", "reason"),
+    *("sigma", "sigma_human", "theta", "mask_words", "human_words", "maps", "version", "reason"),
 )
 NO_MAPS = "no word maps of this image"
 NO_NOUN = "no noun in the prompt"
@@ -90,7 +91,7 @@ def dependency_groups(
     nouns: pd.DataFrame,
     maps: Iterable[pd.DataFrame],
     *,
-    human: frozenset[str],
+    human: HumanWords,
     backend: str = "lemminflect",
     mask_words: str = "nouns",
     theta: float = THETA,
@@ -110,8 +111,8 @@ def dependency_groups(
     maps : iterable of DataFrame
         Rows of ``words/``, such as one frame a part: ``sample_id``, ``word``, ``word_index``, ``heat``, ``height``,
         ``width``, ``definition``. The words of an image stand in one of them.
-    human : frozenset of str
-        Lemmas that refer to humans.
+    human : HumanWords
+        Words that refer to humans.
     backend : {"lemminflect", "nltk"}
         What makes lemmas of labels.
     mask_words : {"nouns", "all"}
@@ -149,9 +150,8 @@ def dependency_groups(
     hidden = _hidden(images, found, nouns)
     table = pd.concat([found, hidden], ignore_index=True)
     table = table.iloc[np.lexsort((np.arange(len(table)), table["place"]))].reset_index(drop=True)
-    table = table.assign(sigma=sigma, sigma_human=sigma_human, theta=theta, version=VERSION)[
-        list(OBJECT_COLUMNS)
-    ]
+    choices = {"mask_words": mask_words, "human_words": human.choice, "version": VERSION}
+    table = table.assign(sigma=sigma, sigma_human=sigma_human, theta=theta, **choices)[list(OBJECT_COLUMNS)]
     kinds = {
         "triplet": "int32",
         "seed": "int64",
@@ -203,7 +203,7 @@ def _groups(
 
 
 def _detections(
-    images: pd.DataFrame, detections: pd.DataFrame, human: frozenset[str], backend: str
+    images: pd.DataFrame, detections: pd.DataFrame, human: HumanWords, backend: str
 ) -> pd.DataFrame:
     """The detections in the order of the images, with what is known of their images and their lemmas."""
     place = pd.Index(images["sample_id"]).get_indexer(detections["sample_id"])
@@ -223,7 +223,7 @@ def _detections(
         found[name] = images[name].to_numpy()[place]
     singular = {label: lemma(label, backend=backend) for label in found["label"].unique()}
     found["lemma"] = found["label"].map(singular).astype(object)
-    found["human"] = np.array([head(name) in human for name in found["lemma"]], bool)
+    found["human"] = np.array([name in human for name in found["lemma"]], bool)
     return found.assign(place=place)
 
 

@@ -164,6 +164,29 @@ def readable(address: str) -> str:
     return where.label
 
 
+LONGEST = 28  # characters of a label in a figure
+
+
+def label(text: object, longest: int = LONGEST) -> str:
+    r"""Return a name as a label shows it: control characters written out, and the middle left out where it is long.
+
+    A label without end leaves a figure no room for its axes.
+
+    Examples
+    --------
+    >>> label("umbrella"), label("a\x07b"), label("young woman with a red umbrella", 16)
+    ('umbrella', 'a\\x07b', 'young woma…rella')
+    """
+    shown = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
+        for letter in str(text)
+    )
+    if len(shown) <= longest:
+        return shown
+    end = (longest - 1) // 3
+    return f"{shown[: longest - 1 - end]}…{shown[len(shown) - end :]}"
+
+
 @dataclass(frozen=True)
 class Indicator:
     """A row of ``indicators:`` in ``triplets.yaml``: its role, its word, and for a control what it stands for."""

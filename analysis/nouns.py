@@ -11,7 +11,7 @@ Deviation: "people" is the plural of "person", as "women" is of "woman", so that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
@@ -20,14 +20,18 @@ import pandas as pd
 
 from analysis.caption_grammar import noun_spans
 from analysis.reproduction.tables import read_table
-from analysis.word_classes import PLURAL_ONLY, SINGULAR
+from analysis.word_classes import PLURAL_ONLY, PREPOSITIONS, SINGULAR
 from probes.errors import UserError
 
 BACKENDS = ("lemminflect", "nltk")
 # Wu et al. 2025, Definition 2: words that refer to humans; and section 6.3.1: the individuals its figures leave out.
 DEFINITION_2 = ("people", "person", "woman", "women", "man", "men")
 INDIVIDUALS = (*DEFINITION_2, "female", "male", "girl", "boy")
-NOUN_COLUMNS = ("triplet", "indicator", "word", "lemma", "start", "end", "word_index", "human", "backend")
+NOUN_COLUMNS = (
+    *("triplet", "indicator", "word", "lemma", "start", "end", "word_index", "human"),
+    *("human_words", "backend"),
+)
+HUMAN_WORDS = ("paper", "long")
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class Noun:
     start, end : int
         Its characters, half open.
     human : bool
-        Whether it refers to a human (see `human_lemmas`).
+        Whether it refers to a human (see `human_words`).
     """
 
     word: str
@@ -58,7 +62,7 @@ def nouns(
     *,
     backend: str = "lemminflect",
     compounds: bool = False,
-    human: frozenset[str] | None = None,
+    human: Container[str] | None = None,
 ) -> list[Noun]:
     """Return the nouns of a text, in order.
 
@@ -69,8 +73,8 @@ def nouns(
         The first needs no download; the second is the paper's.
     compounds : bool
         Join nouns that follow one another ("tennis racket") into one. The paper takes single nouns.
-    human : frozenset of str, optional
-        Lemmas that refer to humans; `human_lemmas` of the backend unless given.
+    human : container of str, optional
+        Lemmas that refer to humans; by default the paper's `human_words`.
 
     Raises
     ------
@@ -87,8 +91,8 @@ def nouns(
     found = [Noun(text[start:end], own, start, end) for start, end, own in _found(text, backend)]
     if compounds:
         found = _joined(text, found)
-    human = human_lemmas(backend=backend) if human is None else human
-    return [replace(noun, human=head(noun.lemma) in human) for noun in found]
+    human = human_words(backend=backend) if human is None else human
+    return [replace(noun, human=noun.lemma in human) for noun in found]
 
 
 def lemma(name: str, *, backend: str = "lemminflect") -> str:
@@ -114,19 +118,73 @@ def head(name: str) -> str:
     return name.rsplit(" ", 1)[-1]
 
 
-def human_lemmas(words: Iterable[str] = (), *, backend: str = "lemminflect") -> frozenset[str]:
-    """Return the lemmas that refer to humans.
+@dataclass(frozen=True)
+class HumanWords:
+    """The words that refer to humans; ``lemma in words`` asks for one.
 
-    Those of the paper's list (`wu2025_table2_human_words`), the six words that its Definition 2 names, and `words`:
-    what a run puts for the person, such as "individual" or "female doctor" (of which the last word counts).
+    Attributes
+    ----------
+    choice : {"paper", "long"}
+    lemmas : frozenset of str
+    """
+
+    choice: str
+    lemmas: frozenset[str]
+
+    def __contains__(self, name: object) -> bool:
+        """Say whether a lemma refers to a human; in the long list, whether its last word does."""
+        return name in self.lemmas or (self.choice == "long" and head(str(name)) in self.lemmas)
+
+
+def human_words(
+    words: Iterable[str] = (), *, choice: str = "paper", backend: str = "lemminflect"
+) -> HumanWords:
+    """Return the words that refer to humans: the paper's, and those of a run.
+
+    Parameters
+    ----------
+    words : iterable of str
+        What a run puts for the person, such as "individual" or "female doctor". Each counts whole and by its noun,
+        for in a prompt "doctor" is the noun.
+    choice : {"paper", "long"}
+        ``paper``: the six words that Definition 2 names, and `words`. ``long``: also the 105 words of the paper's
+        Table 2, made to sort captions by; a name that ends in one of them refers to a human, as "football player".
+    backend : {"lemminflect", "nltk"}
+
+    Source
+    ------
+    Wu et al. 2025, Definition 2 and Table 2.
 
     Examples
     --------
-    >>> {"woman", "person", "child"} <= human_lemmas(), "individual" in human_lemmas(["individual"])
-    (True, True)
+    >>> paper, long = human_words(["female doctor"]), human_words(choice="long")
+    >>> [name in paper for name in ("woman", "doctor", "child", "football player")]
+    [True, True, False, False]
+    >>> [name in long for name in ("woman", "doctor", "child", "football player")]
+    [True, False, True, True]
     """
-    listed = read_table("wu2025_table2_human_words", ["word"])["word"]
-    return frozenset(head(lemma(word, backend=backend)) for word in (*listed, *DEFINITION_2, *words) if word)
+    if choice not in HUMAN_WORDS:
+        raise ValueError(f"choice: expected one of {', '.join(HUMAN_WORDS)}, got {choice!r}")
+    listed = read_table("wu2025_table2_human_words", ["word"])["word"] if choice == "long" else ()
+    lemmas = {head(lemma(word, backend=backend)) for word in (*listed, *DEFINITION_2) if word}
+    return HumanWords(
+        choice, frozenset(lemmas.union(*(person_lemmas(word, backend=backend) for word in words)))
+    )
+
+
+def person_lemmas(word: str, *, backend: str = "lemminflect") -> set[str]:
+    """Return a word for the person as a lemma, whole and by its noun.
+
+    Examples
+    --------
+    >>> sorted(person_lemmas("old men")), sorted(person_lemmas("man in a suit"))
+    (['man', 'old man'], ['man', 'man in a suit'])
+    """
+    words = word.split()
+    end = next((i for i, part in enumerate(words) if i and part.lower() in PREPOSITIONS), len(words))
+    phrase = lemma(" ".join(words[:end]), backend=backend)
+    whole = phrase if end == len(words) else word.lower()
+    return {whole, head(phrase)} - {""}
 
 
 def noun_table(
@@ -135,6 +193,7 @@ def noun_table(
     backend: str = "lemminflect",
     compounds: bool = False,
     indicator_words: Iterable[str] = (),
+    human: HumanWords | None = None,
 ) -> pd.DataFrame:
     """Return the nouns of every prompt of a run.
 
@@ -146,6 +205,8 @@ def noun_table(
         See `nouns`.
     indicator_words : iterable of str
         Words that stand for the person in this run: they refer to humans.
+    human : HumanWords, optional
+        Words that refer to humans, instead of the paper's and `indicator_words`.
 
     Returns
     -------
@@ -154,7 +215,7 @@ def noun_table(
         ``word_index`` the word of ``words/`` that these characters belong to, of a compound its last word's (-1 if
         there is none).
     """
-    human = human_lemmas(indicator_words, backend=backend)
+    human = human or human_words(indicator_words, backend=backend)
     rows = []
     prompts = samples.drop_duplicates(["triplet", "indicator"])
     for triplet, indicator, prompt, words in zip(
@@ -166,9 +227,9 @@ def noun_table(
             rows.append(
                 (int(triplet), indicator, noun.word, noun.lemma, noun.start, noun.end, index, noun.human)
             )
-    table = pd.DataFrame(rows, columns=list(NOUN_COLUMNS[:-1]))
+    table = pd.DataFrame(rows, columns=list(NOUN_COLUMNS[:-2]))
     kinds = {name: "int32" for name in ("triplet", "start", "end", "word_index")} | {"human": bool}
-    return table.astype(kinds).assign(backend=backend)
+    return table.astype(kinds).assign(human_words=human.choice, backend=backend)
 
 
 def word_spans(prompt: str, words: Sequence[str] | None) -> list[tuple[int, int]]:

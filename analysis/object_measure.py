@@ -12,8 +12,9 @@ from analysis.dependency import SIGMA, SIGMA_HUMAN, dependency_groups
 from analysis.detector_error import detector_counts
 from analysis.disparity import disparity, gap
 from analysis.naming import indicators
-from analysis.nouns import human_lemmas, noun_table
+from analysis.nouns import human_words, noun_table
 from analysis.object_statistics import object_statistics, table_statistics
+from analysis.pairs import pair_name
 from analysis.paper_figures import MIN_COUNT, figure_objects, figure_scores
 from analysis.paper_tables import (
     ALL,
@@ -37,7 +38,7 @@ KEYS = ("sample_id", "triplet", "seed", "indicator")
 WORDS = ("sample_id", "word", "word_index", "heat", "height", "width", "definition")
 DEFAULTS = {
     **{"theta": THETA, "sigma": SIGMA, "sigma_human": SIGMA_HUMAN, "min_count": MIN_COUNT},
-    **{"nouns": "lemminflect", "compounds": False, "mask_words": "nouns"},
+    **{"nouns": "lemminflect", "compounds": False, "mask_words": "nouns", "human_words": "paper"},
 }
 
 
@@ -87,13 +88,14 @@ def objects_of(run: Run, options: dict[str, Any]) -> tuple[pd.DataFrame, pd.Data
     """Tables ``nouns`` and ``objects`` of a run."""
     backend, words = options["nouns"], [member.word for member in indicators(run.config)]
     prompts = run.samples(["triplet", "indicator", "prompt", "words"])
-    nouns = noun_table(prompts, backend=backend, compounds=options["compounds"], indicator_words=words)
+    human = human_words(words, choice=options["human_words"], backend=backend)
+    nouns = noun_table(prompts, backend=backend, compounds=options["compounds"], human=human)
     objects = dependency_groups(
         looked_at(run),
         run.objects(["sample_id", "object", "label", "mask", "height", "width"]),
         nouns,
         word_parts(run),
-        human=human_lemmas(words, backend=backend),
+        human=human,
         backend=backend,
         **{name: options[name] for name in ("mask_words", "theta", "sigma", "sigma_human")},
     )
@@ -118,19 +120,23 @@ def tables(
     chosen = comparison(config, backend=options["nouns"])
     sampling = {"level": options["level"], "resamples": options["bootstrap"], "seed": options["seed"]}
     rest = objects[~objects["lemma"].isin(chosen.individuals)]
-    everything = counted(images, objects, chosen.names)
-    others = counted(images, objects, chosen.names, without=chosen.individuals)
+    # the paper's tables know its prompt sets alone: a control that could not be read takes nothing from them
+    everything = counted(images, objects, chosen.main)
+    others = counted(images, objects, chosen.main, without=chosen.individuals)
+    with_controls = counted(images, objects, chosen.names, without=chosen.individuals)
     where = (str(config["model"]), str(config["name"]))
 
-    yield "cooccurrence", cooccurrence(everything, objects.loc[objects["human"], "lemma"].unique())
+    human = objects.loc[objects["human"], "lemma"].unique()
+    yield "cooccurrence", cooccurrence(counted(images, objects, chosen.names), human)
     pairs = pd.concat(
         [
             similarity_pairs(images, own, chosen.names, site=site)
-            for site, own in ((LEFT_OUT, rest), (INCLUDED, objects))
+            for site, own in ((INCLUDED, objects), (LEFT_OUT, rest))
         ],
         ignore_index=True,
     )
-    table06 = _similarity(pairs, chosen, sampling)
+    within = {pair_name(first, second, chosen.names) for first, second in chosen.pairs}
+    table06 = _similarity(pairs[pairs["pair"].isin(within)], chosen, sampling)
     yield "table06_similarity", table06
     yield "table06_similarity", tex.similarity_table(table06, chosen, *where)
     yield "table06_gap", _gaps(pairs, chosen, sampling | {"permutations": options["permutations"]})
@@ -142,34 +148,41 @@ def tables(
     yield "table07_chi_square", table07
     yield "table07_chi_square", tex.chi_square_table(table07, chosen, *where)
 
-    scores = figure_scores(others, chosen.leaning, least=options["min_count"], level=options["level"])
+    shown = {"individuals": chosen.individuals, "least": options["min_count"], "level": options["level"]}
+    scores = figure_scores(everything, chosen.leaning, **shown)
     yield "figure04_bias_scores", scores
     for number, group in ((4, ALL), (7, "implicitly_guided"), (8, "implicitly_independent")):
         for contrast in chosen.contrasts:
-            name = f"figure{number:02d}_bias_scores_{'_'.join(contrast)}"
-            yield name, tex.score_table(scores, contrast, group, name, *where)
+            for individuals in (INCLUDED, LEFT_OUT) if set(contrast) <= set(chosen.main) else ():
+                name = f"figure{number:02d}_bias_scores_{'_'.join(contrast)}"
+                name += "_no_persons" if individuals == LEFT_OUT else ""
+                yield name, tex.score_table(scores, contrast, group, individuals, name, *where)
     frequent = figure_objects(others)
     yield "figure06_group_objects", frequent
     yield "figure06_group_objects", tex.frequent_table(frequent, *where)
 
-    table11 = presence(images, objects, chosen.names, chosen.individuals)
+    table11 = presence(images, objects, chosen.main, chosen.individuals)
     yield "table11_presence", table11
     yield "table11_presence", tex.presence_table(table11, *where)
-    table12, table13 = amounts(images, objects, nouns, chosen.names)
+    table12, table13 = amounts(images, objects, nouns, chosen.main)
     yield "table12_amounts", table12
     yield "table12_amounts", tex.amounts_table(table12, *where)
     yield "table13_intersection", table13
     yield "table13_intersection", tex.intersection_table(table13, *where)
 
-    own = [object_statistics(others[group], chosen.leaning, level=options["level"]) for group in others]
-    yield "object_tests", pd.concat(own, keys=list(others), names=["group", None]).reset_index("group")
     drawn = {"permutations": options["permutations"], "seed": options["seed"]}
-    own = [table_statistics(others[group], chosen.sets, **drawn) for group in others]
-    yield "table_tests", pd.concat(own, keys=list(others), names=["group", None]).reset_index("group")
-    every_word = counted(images, objects, chosen.names, without=chosen.individuals)[ALL]
+    for name, statistics, sets, settings in (
+        ("object_tests", object_statistics, chosen.leaning, {"level": options["level"]}),
+        ("table_tests", table_statistics, chosen.sets, drawn),
+    ):
+        own = {group: [statistics(others[group], sets, **settings)] for group in others}
+        for group in own if chosen.beside else ():
+            own[group].append(statistics(with_controls[group], chosen.beside, **settings))
+        rows = [pd.concat(own[group], ignore_index=True) for group in own]
+        yield name, pd.concat(rows, keys=list(own), names=["group", None]).reset_index("group")
     yield (
         "object_claims",
-        claim_table(every_word, chosen.leaning, sides_of(indicators(config)), counts, **sampling),
+        claim_table(with_controls[ALL], chosen.leaning, sides_of(indicators(config)), counts, **sampling),
     )
 
 

@@ -1,4 +1,7 @@
-"""Presence of objects when thresholds move: the detector's score, θ of the word masks, σ of the dependency groups."""
+"""Presence of objects when a choice moves: the detector's score, θ of the word masks, σ of the dependency groups, whose
+masks may guide, and which words refer to humans. The paper states the last two loosely; each setting says how many
+detections it puts into another group.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import pandas as pd
 
 from analysis.dependency import GROUPS, dependency_groups, regroup
 from analysis.naming import contrasts, indicators
-from analysis.nouns import human_lemmas, noun_table
+from analysis.nouns import HUMAN_WORDS, human_words, noun_table
 from analysis.object_measure import DEFAULTS, looked_at, word_parts
 from analysis.paired import effect_sizes
 from analysis.paper_tables import ALL, comparison, of_group
@@ -20,6 +23,8 @@ THETAS = (0.25, 0.3, 0.35, 0.4, 0.45)
 SIGMAS = (0.5, 0.6, 0.7, 0.8, 0.9)
 SIGMAS_HUMAN = (0.15, 0.25, 0.35)
 LEAST_SCORES = (0.25, 0.3, 0.35, 0.4, 0.5)
+MASK_WORDS = ("nouns", "all")
+MOVED = "in another group"
 
 
 def object_settings(
@@ -32,6 +37,8 @@ def object_settings(
 ) -> Iterator[tuple[str, object, bool, pd.DataFrame]]:
     """Presence under every setting: choice, setting, whether it is the run's own, and a row a finding.
 
+    The last row of a setting that moves groups counts the detections that are in another group than in the run.
+
     Parameters
     ----------
     run : Run
@@ -43,17 +50,16 @@ def object_settings(
     options = DEFAULTS | run.config["measure"]
     backend, words = options["nouns"], [member.word for member in indicators(run.config)]
     prompts = run.samples(["triplet", "indicator", "prompt", "words"])
-    nouns = noun_table(prompts, backend=backend, compounds=options["compounds"], indicator_words=words)
     images = looked_at(run)
     detections = run.objects(["sample_id", "object", "label", "score", "mask", "height", "width"])
-    human = human_lemmas(words, backend=backend)
     own = {name: options[name] for name in ("mask_words", "theta", "sigma", "sigma_human")}
 
-    def grouped(least: float = 0.0, **other: float) -> pd.DataFrame:
+    def grouped(least: float = 0.0, humans: str = options["human_words"], **other: object) -> pd.DataFrame:
+        human = human_words(words, choice=humans, backend=backend)
         return dependency_groups(
             images,
             detections[detections["score"] >= least],
-            nouns,
+            noun_table(prompts, backend=backend, compounds=options["compounds"], human=human),
             word_parts(run),
             human=human,
             backend=backend,
@@ -65,6 +71,9 @@ def object_settings(
 
     def table(objects: pd.DataFrame, kinds: Sequence[str]) -> pd.DataFrame:
         return presence(run, images, objects, kinds)
+
+    def moved(objects: pd.DataFrame) -> pd.DataFrame:
+        return pd.concat([table(objects, groups), moved_groups(base, objects)], ignore_index=True)
 
     if (detections["score"] != detections["score"].min()).any():
         yield "detector score", "all", True, table(base, (ALL, *groups, "object"))
@@ -78,17 +87,43 @@ def object_settings(
                 )
     if not groups:
         return
+    for chosen in dict.fromkeys((own["mask_words"], *MASK_WORDS)):
+        objects = base if chosen == own["mask_words"] else grouped(mask_words=chosen)
+        yield "words whose masks guide", chosen, chosen == own["mask_words"], moved(objects)
+    for chosen in dict.fromkeys((options["human_words"], *HUMAN_WORDS)):
+        objects = base if chosen == options["human_words"] else grouped(humans=chosen)
+        yield "human words", chosen, chosen == options["human_words"], moved(objects)
     for theta in dict.fromkeys((own["theta"], *thetas)):
         objects = base if theta == own["theta"] else grouped(theta=theta)
-        yield "theta", f"{theta:g}", theta == own["theta"], table(objects, groups)
+        yield "theta", f"{theta:g}", theta == own["theta"], moved(objects)
     for sigma in dict.fromkeys((own["sigma"], *sigmas)):
         if sigma >= own["sigma_human"]:
             objects = regroup(base, sigma=sigma, sigma_human=own["sigma_human"])
-            yield "sigma", f"{sigma:g}", sigma == own["sigma"], table(objects, groups)
+            yield "sigma", f"{sigma:g}", sigma == own["sigma"], moved(objects)
     for sigma in dict.fromkeys((own["sigma_human"], *sigmas_human)):
         if sigma <= own["sigma"]:
             objects = regroup(base, sigma=own["sigma"], sigma_human=sigma)
-            yield "sigma, humans", f"{sigma:g}", sigma == own["sigma_human"], table(objects, groups)
+            yield "sigma, humans", f"{sigma:g}", sigma == own["sigma_human"], moved(objects)
+
+
+def moved_groups(base: pd.DataFrame, objects: pd.DataFrame) -> pd.DataFrame:
+    """Count the detections that two tables ``objects`` of one run put into different groups.
+
+    Examples
+    --------
+    >>> base = pd.DataFrame({"sample_id": "a", "object": [0, 1, -1], "group": ["x", "y", "hidden"]})
+    >>> row = moved_groups(base, base.assign(group=["x", "x", "hidden"])).iloc[0]
+    >>> row["value"], row["reason"]
+    (np.float64(1.0), 'of 2 detections')
+    """
+    key = ["sample_id", "object"]
+    before, after = (table.loc[table["object"] >= 0, [*key, "group"]] for table in (base, objects))
+    both = before.merge(after, on=key, suffixes=("", "_moved"))
+    value, total = float((both["group"] != both["group_moved"]).sum()), f"of {len(both)} detections"
+    return pd.DataFrame([{
+        "kind": "groups", "what": "detections", "quantity": MOVED, "value": value, "ci_low": np.nan, "ci_high": np.nan,
+        "p_value": np.nan, "n_prompts": base["triplet"].nunique() if "triplet" in base else 0, "reason": total,
+    }])  # fmt: skip
 
 
 def presence(run: Run, images: pd.DataFrame, objects: pd.DataFrame, kinds: Sequence[str]) -> pd.DataFrame:

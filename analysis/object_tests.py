@@ -199,7 +199,8 @@ def cochran_q_test(table: ObjectTable, *, of: str = "presence") -> ObjectTests:
     varied = np.flatnonzero(within > 0)
     shifted = np.sort(values[varied] - lowest[varied, None], axis=1)
     ranges = np.bincount(table.object[varied], weights=shifted[:, -1], minlength=len(reason))
-    work = informative * (ranges + 1) ** (k - 1) * factorial(k)
+    with np.errstate(over="ignore"):  # of ten indicators and more the work is beyond all bounds
+        work = informative * (ranges + 1) ** (k - 1) * float(factorial(min(k, 100)))
     first = np.searchsorted(table.object[varied], np.arange(len(reason) + 1))
     base = np.stack([np.bincount(table.object, lowest, len(reason))] * k, axis=1).astype(np.int64)
     for place in np.flatnonzero((reason == "") & (work <= EXACT_STEPS)):

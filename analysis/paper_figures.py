@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ def figure_scores(
     tables: dict[str, ObjectTable],
     leaning: Sequence[tuple[str, str]],
     *,
+    individuals: Collection[str] = (),
     least: int = MIN_COUNT,
     level: float = 0.95,
 ) -> pd.DataFrame:
@@ -28,9 +29,11 @@ def figure_scores(
     Parameters
     ----------
     tables : dict of str to ObjectTable
-        Of `paper_tables.counted`, individuals left out.
+        Of `paper_tables.counted`, individuals included: Eq. 5 leaves nothing out, and scores one object by itself.
     leaning : sequence of (str, str)
         Pairs (first, second): a score of 0 is an object of the first indicator's images only, 1 of the second's.
+    individuals : collection of str
+        Lemmas of individuals.
     least : int
         ``kept`` tells the objects detected at least so often for one of the two (the paper's filter).
     level : float
@@ -39,8 +42,9 @@ def figure_scores(
     Returns
     -------
     DataFrame
-        A row an object, pair and group. ``top`` names the indicator for which the object is among the ten kept ones
-        with the most extreme scores, and is empty for the others.
+        A row an object, pair and group. ``individual`` marks the individuals. ``top`` names the indicator for which the
+        object is among the ten kept ones with the most extreme scores, and is empty for the others;
+        ``top_left_out`` is the same where individuals are left out.
 
     Source
     ------
@@ -58,6 +62,7 @@ def figure_scores(
                         "first": first,
                         "second": second,
                         "object": table.objects.astype(object),
+                        "individual": np.array([name in individuals for name in table.objects], bool),
                     },
                     **{"count_first": totals[:, 0], "count_second": totals[:, 1]},
                     **{"kept": totals.max(axis=1, initial=0) >= least},
@@ -65,13 +70,14 @@ def figure_scores(
                     **{"n_images": table.n_images, "min_count": least, "reason": score.reason},
                 }
             )
-            parts.append(part.assign(top=_top(part, first, second)))
+            others = _top(part, first, second, part["kept"] & ~part["individual"])
+            parts.append(part.assign(top=_top(part, first, second, part["kept"]), top_left_out=others))
     return pd.concat(parts, ignore_index=True)
 
 
-def _top(part: pd.DataFrame, first: str, second: str) -> np.ndarray:
+def _top(part: pd.DataFrame, first: str, second: str, chosen: pd.Series) -> np.ndarray:
     top = np.full(len(part), "", object)
-    kept = part[part["kept"]].assign(most=-part[["count_first", "count_second"]].max(axis=1))
+    kept = part[chosen].assign(most=-part[["count_first", "count_second"]].max(axis=1))
     for name, side in ((first, kept[kept["bias_score"] < 0.5]), (second, kept[kept["bias_score"] > 0.5])):
         order = side.assign(far=-(side["bias_score"] - 0.5).abs()).sort_values(["far", "most", "object"])
         top[order.index[:TOP_SCORES].to_numpy(int)] = name

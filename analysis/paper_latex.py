@@ -8,9 +8,18 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 
 from analysis.dependency import GROUPS
+from analysis.naming import Metric, label
+from analysis.pairs import pair_name
 from analysis.paper_tables import ALL, INCLUDED, LEFT_OUT, Comparison
 
 DASH = "--"
+LONGEST = 400  # characters of a name or a sentence
+TREATMENTS = (INCLUDED, LEFT_OUT)  # of individuals, the paper's first
+SYMBOLS = {"t": "$\\mathbf{t}$", "z₀": "$\\mathbf{z}_0$"}
+
+
+class Raw(str):
+    """Text that is LaTeX already."""
 
 
 def latex(
@@ -21,7 +30,7 @@ def latex(
     Parameters
     ----------
     caption : str
-        Plain text, as `columns`, the rows' names and `note`.
+        Plain text, as `columns`, the rows' names and `note`; `Raw` text is LaTeX already.
     columns : sequence of str
         Over the cells; the names' column has no head.
     rows : iterable of (str, sequence of str)
@@ -58,9 +67,11 @@ def escaped(text: str) -> str:
     >>> escaped("50 % of a_b & c")
     '50 \\\\% of a\\\\_b \\\\& c'
     """
+    if isinstance(text, Raw):
+        return text
     marks = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
     marks |= {mark: f"\\{mark}" for mark in "&%$#_{}"}
-    return "".join(marks.get(letter, letter) for letter in str(text))
+    return "".join(marks.get(letter, letter) for letter in label(text, LONGEST))
 
 
 def number(value: float, digits: int) -> str:
@@ -90,13 +101,56 @@ def _pretty(group: str) -> str:
     return group.replace("_", " ").capitalize()
 
 
+def disparity_table(
+    disparity: pd.DataFrame, metrics: Sequence[Metric], chosen: Comparison, model: str, data: str
+) -> str:
+    """Table 5: similarity of the reference with every other indicator in prompt, denoising and image space.
+
+    Parameters
+    ----------
+    disparity : DataFrame
+        ``tables/disparity``.
+    metrics : sequence of Metric
+        The paper's columns; a dash stands in those that the run does not hold.
+    """
+    final = disparity[disparity["step"] == -1].astype({"pair": str})
+    keys = zip(final["space"], final["site"], final["metric"], final["pair"])
+    cells = dict(zip(keys, final["mean"]))
+    heads = [
+        Raw(
+            SYMBOLS.get(metric.symbol, escaped(metric.symbol))
+            + (" $\\uparrow$" if metric.higher_is_nearer else " $\\downarrow$")
+            + (f" ({escaped(metric.unit)})" if metric.unit else "")
+        )
+        for metric in metrics
+    ]
+    rows = []
+    for other in chosen.main:
+        if other == chosen.reference:
+            continue
+        pair = pair_name(chosen.reference, other, chosen.names)
+        values = [cells.get((m.space, m.site, m.metric, pair), math.nan) for m in metrics]
+        text = [number(value, metric.digits) for value, metric in zip(values, metrics)]
+        rows.append((f"({chosen.reference}, {other})", text))
+    absent = [
+        SYMBOLS.get(m.symbol, escaped(m.symbol)) for m in metrics if not any(k[2] == m.metric for k in cells)
+    ]
+    note = Raw(f"{DASH}: not measured in this run ({', '.join(absent)})." if absent else "")
+    caption = f"Representational disparity in {data} on {model}: similarity of each pair, mean over prompts."
+    return latex(caption, heads, rows, "representational-disparity", note)
+
+
 def similarity_table(table06: pd.DataFrame, chosen: Comparison, model: str, data: str) -> str:
-    """Table 6: co-occurrence similarity of the reference with every other indicator."""
-    own = table06[table06["individuals"] == LEFT_OUT].set_index(["first", "second"])["value"]
-    pairs = [(chosen.reference, other) for other in chosen.names if other != chosen.reference]
-    rows = [(f"({', '.join(pair)})", [number(own.get(pair, math.nan), 3)]) for pair in pairs]
+    """Table 6: co-occurrence similarity of the reference with every other indicator, persons in, then left out."""
+    cells = {(row.individuals, frozenset((row.first, row.second))): row.value for row in table06.itertuples()}
+    pairs = [(chosen.reference, other) for other in chosen.main if other != chosen.reference]
+    rows = [
+        (f"({', '.join(pair)})", [number(cells.get((t, frozenset(pair)), math.nan), 3) for t in TREATMENTS])
+        for pair in pairs
+    ]
     caption = f"Co-occurrence similarity on {model}."
-    return latex(caption, [data], rows, "cooccurrence-similarity", "Individuals left out.")
+    note = "First column: all objects, as in the paper. Second: individuals (person, woman, man …) left out."
+    return latex(caption, [data, f"{data}, individuals left out"], rows, "cooccurrence-similarity", note)
 
 
 def chi_square_table(table07: pd.DataFrame, chosen: Comparison, model: str, data: str) -> str:
@@ -163,19 +217,28 @@ def intersection_table(table13: pd.DataFrame, model: str, data: str) -> str:
 
 
 def score_table(
-    scores: pd.DataFrame, contrast: tuple[str, str], group: str, name: str, model: str, data: str
+    scores: pd.DataFrame,
+    contrast: tuple[str, str],
+    group: str,
+    individuals: str,
+    name: str,
+    model: str,
+    data: str,
 ) -> str:
-    """Figures 4, 7 and 8 as a table: the objects that lean most to either side."""
+    """Figures 4, 7 and 8 as a table: the objects that lean most to either side, with or without individuals."""
     first, second = contrast
     own = scores[(scores["group"] == group) & (scores["first"] == second) & (scores["second"] == first)]
-    own = own[own["top"] != ""].sort_values(["bias_score", "object"], ascending=[False, True])
+    own = own[own["top" if individuals == INCLUDED else "top_left_out"] != ""].sort_values(
+        ["bias_score", "object"], ascending=[False, True]
+    )
     rows = [
         (row.object, [number(row.bias_score, 2), f"{row.count_first}", f"{row.count_second}"])
         for row in own.itertuples()
     ]
     what = "all objects" if group == ALL else f"{_pretty(group).lower()} objects"
     caption = f"Bias scores of {what} in {data} on {model}: 1 is an object of {first} prompts only, 0 of {second} ones."
-    return latex(caption, ["Bias score", f"C({second})", f"C({first})"], rows, name, "Individuals left out.")
+    note = "" if individuals == INCLUDED else "Individuals left out."
+    return latex(caption, ["Bias score", f"C({second})", f"C({first})"], rows, name, note)
 
 
 def frequent_table(figure06: pd.DataFrame, model: str, data: str) -> str:

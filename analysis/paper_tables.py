@@ -4,10 +4,12 @@ Everything starts from table ``objects`` (`analysis.dependency`). Objects are to
 images of one prompt and seed, so a (prompt, seed) counts where every indicator has an image that was looked at;
 presence, amounts and intersections (Tables 11 to 13) take all images.
 
+Controls never enter a table of the paper: its prompt sets are those of the reference and of the other indicators.
+
 What the paper leaves open: whether individuals ("person", "woman" …) are among the objects compared. Section 6.3.1
 leaves them out of Figure 6, and p-values near 1 of explicit objects can only come of leaving them out of Tables 7 to 9,
-since "woman" stands in the feminine prompts alone. So both are given where it matters, and the paper's layout shows the
-tables without them. Tables 11 to 13 have them in.
+since "woman" stands in the feminine prompts alone. Eq. 3 to 5 leave nothing out: Table 6, Figures 4, 7 and 8 and
+Tables 11 to 13 have them in. Where it matters both are given, and each says which it is.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from scipy import sparse
 
 from analysis.dependency import GROUPS
 from analysis.naming import contrasts, indicators
-from analysis.nouns import INDIVIDUALS, head, lemma
+from analysis.nouns import INDIVIDUALS, person_lemmas
 from analysis.object_tables import ObjectTable, object_table
 from analysis.pairs import COLUMNS, NO_STEP, definition, pair_name
 from analysis.table_tests import chi_square_test
@@ -48,15 +50,20 @@ class Comparison:
     ----------
     names : tuple of str
         All indicators.
+    main : tuple of str
+        Those that are no controls: the prompt sets of the paper's tables. All, where only the reference is none.
     reference : str
     pairs : tuple of (str, str)
-        The reference with every other indicator, then the others that are no controls with one another.
+        The reference with every other of `main`, then those with one another.
     sets : tuple of tuples of str
-        `pairs`, and all indicators that are no controls where there are more than two.
+        `pairs`, and `main` where it has more than two.
     leaning : tuple of (str, str)
-        Pairs of bias scores: (second, first) of each contrast, so that 1 is an object of the contrast's first
-        indicator; then the reference with every other.
+        Pairs of bias scores: (second, first) of each contrast within `main`, so that 1 is an object of the contrast's
+        first indicator; then the reference with every other of `main`.
+    beside : tuple of (str, str)
+        Pairs that are tested and stand in no table of the paper: contrasts of controls, and the reference with each.
     contrasts : tuple of (str, str)
+        Those of the configuration.
     controls : dict
         The controls by name, as the configuration has them.
     individuals : frozenset of str
@@ -64,10 +71,12 @@ class Comparison:
     """
 
     names: tuple[str, ...]
+    main: tuple[str, ...]
     reference: str
     pairs: tuple[tuple[str, str], ...]
     sets: tuple[tuple[str, ...], ...]
     leaning: tuple[tuple[str, str], ...]
+    beside: tuple[tuple[str, str], ...]
     contrasts: tuple[tuple[str, str], ...]
     controls: dict[str, bool | str]
     individuals: frozenset[str]
@@ -79,21 +88,25 @@ def comparison(config: dict, *, backend: str = "lemminflect") -> Comparison:
     names = tuple(member.name for member in members)
     controls = {member.name: member.control for member in members if member.control}
     main = tuple(name for name in names if name not in controls)
-    around = tuple((reference, name) for name in names if name != reference)
+    main = main if len(main) > 1 else names  # nothing else is there to compare the reference with
+    around = tuple((reference, name) for name in main if name != reference)
     among = tuple(combinations([name for name in main if name != reference], 2))
-    own_contrasts = tuple(contrasts(config))
-    words = [
-        head(lemma(word, backend=backend)) for word in (*INDIVIDUALS, *(member.word for member in members))
-    ]
+    turned = tuple((second, first) for first, second in contrasts(config))
+    words = (*INDIVIDUALS, *(member.word for member in members))
     return Comparison(
         names=names,
+        main=main,
         reference=reference,
         pairs=around + among,
         sets=around + among + ((main,) if len(main) > 2 else ()),
-        leaning=tuple((second, first) for first, second in own_contrasts) + around,
-        contrasts=own_contrasts,
+        leaning=(*(pair for pair in turned if set(pair) <= set(main)), *around),
+        beside=(
+            *(pair for pair in turned if not set(pair) <= set(main)),
+            *((reference, name) for name in names if name not in main),
+        ),
+        contrasts=tuple(contrasts(config)),
         controls=controls,
-        individuals=frozenset(words),
+        individuals=frozenset().union(*(person_lemmas(word, backend=backend) for word in words)),
     )
 
 
@@ -141,7 +154,7 @@ def cooccurrence(tables: dict[str, ObjectTable], human: Iterable[str]) -> pd.Dat
     tables : dict of str to ObjectTable
         Of `counted`, individuals included.
     human : iterable of str
-        Lemmas that refer to humans.
+        Lemmas that refer to humans, as table ``objects`` says.
 
     Source
     ------
@@ -155,7 +168,7 @@ def cooccurrence(tables: dict[str, ObjectTable], human: Iterable[str]) -> pd.Dat
                 {
                     "group": group,
                     "object": names.astype(object),
-                    "human": np.array([head(name) in human for name in names], bool),
+                    "human": np.array([name in human for name in names], bool),
                     "indicator": np.tile(np.array(table.indicators, object), len(table.objects)),
                     "detections": table.totals("detections").reshape(len(table.objects) * k),
                     "images": table.totals().reshape(len(table.objects) * k),
@@ -262,7 +275,7 @@ def chi_square(
 def presence(
     images: pd.DataFrame, objects: pd.DataFrame, names: Sequence[str], individuals: Iterable[str] = ()
 ) -> pd.DataFrame:
-    """Percent of the images that hold a group (Table 11), of all images and of each indicator's.
+    """Percent of the images that hold a group (Table 11), of all indicators' together and of each one's.
 
     Between indicators only the rows without individuals compare: a detector that calls every figure "person" finds what
     was asked for with "person" and never with "woman".
@@ -272,7 +285,7 @@ def presence(
     images, objects : DataFrame
         The images looked at, and table ``objects``.
     names : sequence of str
-        Indicators.
+        Indicators; ``all`` takes theirs together.
     individuals : iterable of str
         Lemmas of individuals.
 
@@ -282,6 +295,7 @@ def presence(
         A row a group, indicator (``all`` first) and treatment of individuals. Images with an object that could not be
         grouped are left out of ``n_images``.
     """
+    images = images[images["indicator"].isin(list(names))]
     unknown = objects.loc[objects["group"] == "", "sample_id"].unique()
     known = images[~images["sample_id"].isin(unknown)]
     reason = NO_IMAGES if images.empty else NOT_GROUPED
@@ -307,11 +321,12 @@ def amounts(
     Returns
     -------
     amounts : DataFrame
-        A row a group (and ``nouns``) and indicator; ``all`` takes the indicators together.
+        A row a group (and ``nouns``) and indicator; ``all`` takes those of `names` together.
     intersections : DataFrame
         A row two groups: ``percent`` of the objects of ``over_group`` that are in ``group`` too, of all indicators
         together; NaN, with a reason, over an empty group.
     """
+    images, objects = (rows[rows["indicator"].isin(list(names))] for rows in (images, objects))
     spoken = nouns.merge(images[["triplet", "indicator"]].drop_duplicates(), on=["triplet", "indicator"])
     rows, whole = [], {}
     for name in (ALL, *names):

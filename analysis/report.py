@@ -24,7 +24,7 @@ from PIL import Image
 from analysis import gallery, record, report_objects, wording, wording_prompts
 from analysis.figures import Drawn, draw_figures, draw_triplets, files, inline_svg
 from analysis.findings import Summary, summaries
-from analysis.naming import Indicator, Metric, contrasts, headline_metrics, indicators
+from analysis.naming import Indicator, Metric, contrasts, headline_metrics, indicators, label
 from analysis.overlays import NOT_GROUPED
 from analysis.report_objects import Objects, read_objects
 from probes.parts import read_part
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from probes.store import Run
 
 LINES = ("gap-text-layers", "gap-steps", "similarity-steps", "gap-decoder")
+LONGEST_ESCAPE = 10  # characters of one that is written out: \\U0010ffff
 SHEET_ROWS = 4  # rows of the figure `triplets`
 
 
@@ -274,10 +275,10 @@ def _timesteps(pairs: pd.DataFrame) -> dict[int, float]:
 
 def _words(run: Run, wanted: set[str]) -> pd.DataFrame | None:
     """The word maps of some samples, a part at a time: all maps of a large run need not fit in memory."""
-    tables = []
+    tables, names = [], pa.array(sorted(wanted), pa.string())
     for file in run.parts("words"):
         table = read_part(file)
-        tables.append(table.filter(pc.is_in(table["sample_id"], pa.array(sorted(wanted)))).to_pandas())
+        tables.append(table.filter(pc.is_in(table["sample_id"], names)).to_pandas())
     return pd.concat(tables, ignore_index=True) if tables else None
 
 
@@ -319,7 +320,7 @@ def _cells(cells: dict) -> dict:
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("analysis", "templates"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
+        trim_blocks=True, lstrip_blocks=True, finalize=_printable,
     )  # fmt: skip
     environment.filters["svg"] = lambda drawn: Markup(inline_svg(drawn))
     environment.filters["embed"] = _embed
@@ -335,6 +336,14 @@ def _environment() -> Environment:
         "spaces": {"prompt": "Prompt", "denoising": "Denoising", "image": "Image"},
     }
     return environment
+
+
+def _printable(value: object) -> object:
+    """Write out control characters of a text that stands on the page."""
+    if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
+        return value
+    lines = value.split("\n")
+    return "\n".join(label(line, len(line) * LONGEST_ESCAPE + 1) for line in lines)
 
 
 def _embed(data: dict) -> Markup:

@@ -17,6 +17,7 @@ from analysis.figures import Drawn, draw_bias_scores, draw_group_objects
 from analysis.figures.objects import FILLED
 from analysis.human_check import CHECK_COLUMNS
 from analysis.naming import Indicator, Metric, contrasts, indicators
+from analysis.object_measure import DEFAULTS
 from analysis.overlays import overlays
 from analysis.paper_tables import ALL, INCLUDED, LEFT_OUT
 from analysis.tables.object_claims import DETECTOR, HEDGED, HOLDS
@@ -51,7 +52,13 @@ SCORES = {
 OF_PAPER = ("images_first", "images_second", "n_images", "bias_score", "bias_score_low", "bias_score_high")
 SHOWN = 15  # differing objects in the table of a contrast
 MORE_ROWS = 24  # of the gallery, for objects that its own rows do not hold
-SIMILARITY = Metric("image", LEFT_OUT, "cooccurrence", "sₒ", noun="objects in images generated from")
+OBJECTS = "objects in images generated from"
+SIMILARITY = {  # the paper's first
+    INCLUDED: Metric("image", INCLUDED, "cooccurrence", "sₒ", noun=OBJECTS),
+    LEFT_OUT: Metric(
+        "image", LEFT_OUT, "cooccurrence", "sₒ, persons left out", noun=f"without persons, {OBJECTS}"
+    ),
+}
 FILLED_CLAIM = (
     "the difference is claimed: significant over prompts, against the words of each side and behind the detector’s "
     "known errors (false discovery rate 5 %)"
@@ -102,7 +109,7 @@ def more_rows(
 
 def read_overlays(run: Run, objects: Objects, shown: Sequence[str]) -> dict[str, list[dict]]:
     """Boxes and outlines of the images shown, a part at a time."""
-    wanted, found = pa.array(sorted(shown)), []
+    wanted, found = pa.array(sorted(shown), pa.string()), []  # of an empty list the type is unknown
     for file in run.parts("objects"):
         part = read_part(file, OVERLAY)
         found.append(part.filter(pc.is_in(part["sample_id"], wanted)).to_pandas())
@@ -140,7 +147,8 @@ def section(objects: Objects, config: dict, people: Sequence[Indicator]) -> dict
     error, check = (objects.tables[name] for name in MAYBE)
     differences = [f"{towards}-{away}" for towards, away in contrasts(config)]
     columns = [*names, *differences]
-    sigma = objects.tables["objects"][["sigma", "sigma_human"]].max()
+    table = objects.tables["objects"]
+    choices = DEFAULTS | config["measure"] | (table.iloc[0].to_dict() if len(table) else {})
     detector = detector_rows(objects, columns)
     checked = [row for row in detector if row["quantity"] != "accuracy"]
     return {
@@ -164,8 +172,10 @@ def section(objects: Objects, config: dict, people: Sequence[Indicator]) -> dict
         "independent": objects.row(
             "table11_presence", group="implicitly_independent", indicator=ALL, individuals=INCLUDED
         ),
-        "sigma": float(sigma["sigma"]),
-        "sigma_human": float(sigma["sigma_human"]),
+        "sigma": float(choices["sigma"]),
+        "sigma_human": float(choices["sigma_human"]),
+        "mask_words": str(choices["mask_words"]),
+        "human_words": str(choices["human_words"]),
         "min_count": int(objects.tables["figure04_bias_scores"]["min_count"].max()),
     }
 
@@ -263,7 +273,10 @@ def _contrast(objects: Objects, contrast: tuple[str, str], reference: str) -> di
             ("table07_chi_square", "comparison", {"group": ALL, "individuals": LEFT_OUT}),
         )
     )
-    gap = objects.row("table06_gap", individuals=LEFT_OUT, contrast=f"{towards}-{away}")
+    gaps = [
+        (objects.row("table06_gap", individuals=individuals, contrast=f"{towards}-{away}"), metric)
+        for individuals, metric in SIMILARITY.items()
+    ]
     return {
         "contrast": contrast,
         "pair": pair,
@@ -276,18 +289,21 @@ def _contrast(objects: Objects, contrast: tuple[str, str], reference: str) -> di
         "whole_sentence": wording_objects.table_sentence(whole, pair),
         "paper": paper,
         "paper_sentence": wording_objects.chi_square_sentence(paper),
-        "finding": wording.finding(gap, SIMILARITY, reference, contrast) if gap else None,
+        "findings": [wording.finding(gap, metric, reference, contrast) for gap, metric in gaps if gap],
         "figures": [f"{name}-{towards}-{away}" for name in SCORES],
     }
 
 
 def _similarity(objects: Objects, people: Sequence[Indicator], reference: str) -> list[dict]:
-    """Table 6: the reference with every other indicator."""
-    rows = objects.rows("table06_similarity", individuals=LEFT_OUT).to_dict("records")
-    found = {frozenset((row["first"], row["second"])): row for row in rows}
+    """Table 6: the reference with every other indicator; a cell with persons, as the paper has it, and one without."""
+    rows = objects.tables["table06_similarity"].to_dict("records")
+    cells = {(row["individuals"], frozenset((row["first"], row["second"]))): row for row in rows}
     others = [person.name for person in people if person.name != reference]
+    pairs = [(name, frozenset((reference, name))) for name in others]
     return [
-        {"pair": f"{reference}, {name}", "cell": found.get(frozenset((reference, name)))} for name in others
+        {"pair": f"{reference}, {name}", "cells": [cells.get((which, pair)) for which in SIMILARITY]}
+        for name, pair in pairs
+        if (INCLUDED, pair) in cells
     ]
 
 

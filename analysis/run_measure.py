@@ -7,9 +7,11 @@ import pandas as pd
 from analysis.detector_error import detector_error
 from analysis.disparity import SMALLEST_EFFECT, disparity, gap, shares_noise
 from analysis.findings import findings_table, summaries
-from analysis.naming import contrasts, indicators
+from analysis.naming import contrasts, headline_metrics, indicators
 from analysis.object_measure import measure_objects
 from analysis.pairs import capture_pairs, concatenate, image_pairs
+from analysis.paper_latex import disparity_table
+from analysis.paper_tables import comparison
 from analysis.tables.agreement import agreement
 from analysis.tables.specifications import specifications
 from probes.errors import UserError
@@ -19,8 +21,9 @@ from probes.store import Run
 def measure(run: Run) -> None:
     """Write ``tables/pairs``, ``tables/disparity`` and ``tables/gap`` of a generated run, and what is said of them.
 
-    ``tables/specifications`` moves the choices behind the headline gaps, ``tables/agreement`` says how far the headline
-    measures say one thing, and ``tables/findings`` holds the sentences of the report with what licenses them.
+    ``tables/table05_disparity.tex`` is the paper's Table 5. ``tables/specifications`` moves the choices behind the
+    headline gaps, ``tables/agreement`` says how far the headline measures say one thing, and ``tables/findings`` holds
+    the sentences of the report with what licenses them.
     Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of objects as well
     (`analysis.object_measure`), and where it is known what the detector misses, ``tables/detector_error``. Each is
     written as CSV and Parquet; the same parts and configuration give the same bytes. Tables that an earlier measuring
@@ -41,7 +44,9 @@ def _measure(run: Run) -> None:
     pairs = pair_table(run)
     run.write_table("pairs", pairs)
     sampling["shared_noise"] = shares_noise(run.config)
-    run.write_table("disparity", disparity(pairs, **sampling))
+    table05 = disparity(pairs, **sampling)
+    run.write_table("disparity", table05)
+    run.write_file("tables/table05_disparity.tex", disparity_latex(run.config, table05).encode())
     members = indicators(run.config)
     deltas = options.get("equivalence") or {}
     unknown = [name for name in deltas if name not in set(pairs["metric"])]
@@ -79,6 +84,12 @@ def _measure(run: Run) -> None:
         error = detector_error(run)
         if error is not None:
             run.write_table("detector_error", error)
+
+
+def disparity_latex(config: dict, table: pd.DataFrame) -> str:
+    """Table 5 of Wu et al. 2025 as LaTeX, from ``tables/disparity``."""
+    metrics = headline_metrics(config["measure"]["text_readout"])
+    return disparity_table(table, metrics, comparison(config), str(config["model"]), str(config["name"]))
 
 
 def pair_table(run: Run) -> pd.DataFrame:

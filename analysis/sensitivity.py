@@ -6,7 +6,9 @@ Each choice is moved over a stated range, everything else as in the run, and eve
   resamples and sign flips; and the gap over words with each word left out, the indicators' own among them
   (`analysis.tables.specifications`);
 - presence of objects (part of the images, first less second indicator of a contrast), by dependency group and object:
-  the detector's score threshold, θ of the word masks, σ and σ for humans.
+  the detector's score threshold, whose masks guide (the prompt's nouns or every word), which words refer to humans (the
+  paper's six and the run's, or the long list), θ of the word masks, σ and σ for humans; each with the number of
+  detections that it puts into another group.
 
 Writes ``tables/sensitivity`` and prints what changes its sign, or whether its interval or test speaks of a difference.
 A choice that the run leaves no room for (one seed, no objects) is left out.
@@ -152,7 +154,9 @@ def _changes(table: pd.DataFrame, alpha: float) -> list[str]:
     own = table[table["of_run"]].drop_duplicates(key)
     base = state.loc[own.index].set_index(pd.MultiIndex.from_frame(own[key]))
     found = base.reindex(pd.MultiIndex.from_frame(table[key]))
-    known = found["sign"].notna().to_numpy()
+    known = (
+        found["sign"].notna().to_numpy() & (table["kind"] != "groups").to_numpy()
+    )  # a count has no sign to change
     parts = {
         name: known & (found[name].to_numpy() != state[name].to_numpy())
         for name in ("sign", "interval", "words")
@@ -166,11 +170,14 @@ def summary(table: pd.DataFrame) -> str:
     for choice, own in table.groupby("choice", sort=False):
         settings = list(dict.fromkeys(own["setting"]))
         other = own[own["changes"] != ""]
-        findings = own[["kind", "what", "quantity"]].drop_duplicates()
+        groups = own[(own["kind"] == "groups") & ~own["of_run"]]
+        findings = own.loc[own["kind"] != "groups", ["kind", "what", "quantity"]].drop_duplicates()
         lines.append(
-            f"{choice} ({', '.join(settings)}): {len(other)} of {(~own['of_run']).sum()} values change, "
+            f"{choice} ({', '.join(settings)}): {len(other)} of {(~own['of_run']).sum() - len(groups)} values change, "
             f"{len(findings)} findings"
         )
+        for row in groups.to_dict("records"):
+            lines.append(f"  {row['setting']}: {row['value']:.0f} {row['reason']} are {row['quantity']}")
         for row in other.to_dict("records"):
             value = f"{number(row['value'], signed=True)} {interval(row['ci_low'], row['ci_high'])}"
             words = (

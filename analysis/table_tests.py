@@ -22,6 +22,7 @@ from analysis.object_tests import NEVER, NO_DIFFERENCE, NO_IMAGES
 from analysis.resampling import BLOCK, ONE_PROMPT, SWAP_STREAM
 
 ONE_OBJECT = "fewer than two objects detected"
+LISTED = 5  # indicators: the orders of more are drawn one by one, for 10! are too many to list
 EMPTY_INDICATOR = "an indicator without any detection"
 
 
@@ -198,23 +199,31 @@ def _swapped_totals(
     for matrix in matrices:
         matrix.eliminate_zeros()
     sums = sum(matrix.sum(axis=1) for matrix in matrices)
-    orders = np.array(list(arrangements(range(k))))  # orders[c, s]: where source s goes
+    for goals in _orders(k, n_prompts, total, exact, seed):
+        result = np.empty((n_objects, k, goals.shape[1]), kind)
+        for goal in range(k - 1):
+            part = np.zeros((n_objects, goals.shape[1]), kind)
+            for source, matrix in enumerate(matrices):
+                part += matrix @ (goals[:, :, source] == goal).astype(kind)
+            result[:, goal] = part
+        result[:, k - 1] = np.asarray(sums).reshape(-1, 1) - result[:, : k - 1].sum(axis=1)
+        yield result + fixed.astype(kind)[:, None, None]
+
+
+def _orders(k: int, n_prompts: int, total: int, exact: bool, seed: int) -> Iterator[NDArray[np.int8]]:
+    """Where each indicator of each prompt goes, in blocks of shape (n_prompts, swaps, k)."""
     rng = np.random.default_rng([seed, SWAP_STREAM])
+    listed = np.array(list(arrangements(range(k))), np.int8) if exact or k <= LISTED else None
     for start in range(0, total, BLOCK):
         width = min(BLOCK, total - start)
         if exact:
             number = np.arange(start, start + width)[None, :]
-            code = number // len(orders) ** np.arange(n_prompts)[:, None] % len(orders)
+            yield listed[number // len(listed) ** np.arange(n_prompts)[:, None] % len(listed)]
+        elif listed is not None:
+            yield listed[rng.integers(0, len(listed), (n_prompts, width), dtype=np.int8)]
         else:
-            code = rng.integers(0, len(orders), (n_prompts, width), dtype=np.int8)
-        result = np.empty((n_objects, k, width), kind)
-        for goal in range(k - 1):
-            part = np.zeros((n_objects, width), kind)
-            for source, matrix in enumerate(matrices):
-                part += matrix @ (orders[:, source] == goal).astype(kind)[code]
-            result[:, goal] = part
-        result[:, k - 1] = np.asarray(sums).reshape(-1, 1) - result[:, : k - 1].sum(axis=1)
-        yield result + fixed.astype(kind)[:, None, None]
+            unmoved = np.broadcast_to(np.arange(k, dtype=np.int8), (n_prompts, width, k))
+            yield rng.permuted(unmoved, axis=2)
 
 
 def _pearson(totals: NDArray) -> tuple[NDArray[np.float64], int]:

@@ -107,7 +107,8 @@ class Observe(_Section):
     detector: str | None = None
     segmenter: str | None = None
     text_encoder: str = "bert-base-uncased"
-    tags: Annotated[list[Literal["prompt", "vocabulary", "tagger", "ram"]], Field(min_length=1)] = ["prompt"]
+    # none: the prompt's nouns; all that they know for toyworld's own detectors
+    tags: Annotated[list[Literal["prompt", "vocabulary", "tagger", "ram"]], Field(min_length=1)] | None = None
     vocabulary: str | None = None
     tagger: str | None = None
     tagger_top: Positive = 10  # tags of the vocabulary that the tagger keeps for an image

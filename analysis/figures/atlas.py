@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.colors import Normalize
 
 from analysis.figures.style import DIVERGING, DOUBLE, INK, Drawn, new_figure, style
-from analysis.naming import place, readable
+from analysis.naming import label, place, readable
 
 SIGNIFICANT = 0.05
 ROW_HEIGHT = 0.125  # inches: 7.5 pt labels do not touch
@@ -76,8 +76,8 @@ def draw_atlas(
             extend="both" if outside.any() else "neither",
         )  # fmt: skip
         bar.outline.set_visible(False)
-        first, second = contrast
-        bar.set_label(f"gap: ← {reference} nearer to {second}   ·   nearer to {first} →")
+        named, (first, second) = label(reference), map(label, contrast)
+        bar.set_label(f"gap: ← {named} nearer to {second}   ·   nearer to {first} →")
         figure.draw_without_rendering()
         box = axes.get_position()
     if np.isfinite(against_words).any():
@@ -93,7 +93,7 @@ def draw_atlas(
             f"words of one meaning can do as well; no further words were run to hold it against"
         )
     caption = (
-        f"Gap of the cosine similarity, s({reference}, {first}) − s({reference}, {second}), at every site "
+        f"Gap of the cosine similarity, s({named}, {first}) − s({named}, {second}), at every site "
         f"and step. {marks}. Colour is symmetric about 0"
         + (f"; {int(outside.sum())} cells lie beyond the ends of the scale." if outside.any() else ".")
     )
@@ -105,7 +105,7 @@ def draw_atlas(
         "box": [box.x0, 1 - box.y1, box.width, box.height],
         "first": first,
         "second": second,
-        "reference": reference,
+        "reference": named,
         **{column: cells[column] for column in columns},
     }
     title = f"Atlas of gaps, {first} − {second}: sites by steps"
@@ -149,11 +149,11 @@ def _label_sites(axes, sites: list[str]) -> None:
             axes.axhline(start, color=INK, lw=0.8)
         if groups[start] in ("down", "mid", "up"):
             transform = axes.get_yaxis_transform()
-            label = axes.text(
+            group = axes.text(
                 -0.235, (start + end) / 2, groups[start], transform=transform, rotation=90, weight="bold",
                 ha="center", va="center",
             )  # fmt: skip
-            label.set_in_layout(True)
+            group.set_in_layout(True)
             axes.plot(
                 [-0.215] * 2, [start + 0.2, end - 0.2], transform=transform, color=INK, lw=0.8, clip_on=False
             )

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, limits, new_figure, style
-from analysis.naming import Metric
+from analysis.naming import Metric, label
 
 
 def draw_forest(
@@ -40,7 +40,7 @@ def draw_forest(
         return None
     runs = list(dict.fromkeys(gaps["run"]))
     pairs = list(dict.fromkeys(zip(apart["first"], apart["second"])))
-    labels = [*runs, *(f"{second} − {first}" for first, second in pairs)]
+    labels = [*map(label, runs), *(f"{label(second)} − {label(first)}" for first, second in pairs)]
     with style():
         figure = new_figure(DOUBLE, 0.9 + 0.24 * len(labels))
         columns = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
@@ -73,11 +73,12 @@ def draw_forest(
             axes.tick_params(axis="y", length=0)
         columns[0].set_yticks(range(len(labels)), labels)
         figure.supxlabel(
-            f"gap (right of 0: {reference} nearer to {contrast[0]}) and its difference", fontsize=8
+            f"gap (right of 0: {label(reference)} nearer to {label(contrast[0])}) and its difference",
+            fontsize=8,
         )
     caption = (
-        f"Gap of {contrast[0]} against {contrast[1]} in every run (circles), and the difference of every two runs, "
-        "paired by prompt (diamonds), with intervals over prompts. Each measure has its own scale."
+        f"Gap of {label(contrast[0])} against {label(contrast[1])} in every run (circles), and the difference of every "
+        "two runs, paired by prompt (diamonds), with intervals over prompts. Each measure has its own scale."
     )
     return Drawn(f"forest-{'-'.join(contrast)}", figure, "Runs compared", caption, wide=True)
 

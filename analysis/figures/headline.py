@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.style import DOUBLE, INK, PALETTE, Drawn, limits, new_figure, style
-from analysis.naming import Metric
+from analysis.naming import Metric, label
 
 
 def draw_headline(
@@ -53,8 +53,14 @@ def draw_headline(
             axes.locator_params(axis="x", nbins=3)
             axes.spines["left"].set_visible(False)
             axes.tick_params(axis="y", length=0)
-        panels[0].set_yticks(range(len(contrasts)), [" − ".join(contrast) for contrast in contrasts])
-        toward = f" (right of 0: {reference} nearer to {contrasts[0][0]})" if len(contrasts) == 1 else ""
+        panels[0].set_yticks(
+            range(len(contrasts)), [" − ".join(map(label, contrast)) for contrast in contrasts]
+        )
+        toward = (
+            f" (right of 0: {label(reference)} nearer to {label(contrasts[0][0])})"
+            if len(contrasts) == 1
+            else ""
+        )
         figure.supxlabel(f"gap{toward}", fontsize=8)
     caption = (
         "The gap of every headline measure with its interval, each on its own scale. Coloured circle: between the "

@@ -17,7 +17,7 @@ from analysis.figures.style import (
     new_figure,
     style,
 )
-from analysis.naming import place
+from analysis.naming import label, place
 
 READOUTS = ("sequence", "eos", "words")
 STEP_PANELS = (
@@ -121,8 +121,8 @@ def draw_similarity(disparity: pd.DataFrame, timesteps: dict[int, float], pairs:
                 line = here[here["pair"] == pair].set_index("step").reindex(steps)
                 color = PALETTE[index % len(PALETTE)]
                 x = np.arange(len(steps))
-                dash, label = DASHES[index % len(DASHES)], f"({pair.replace('-', ', ')})"
-                axes.plot(x, line["mean"], color=color, ls=dash, label=label)
+                dash, name = DASHES[index % len(DASHES)], f"({', '.join(map(label, pair.split('-')))})"
+                axes.plot(x, line["mean"], color=color, ls=dash, label=name)
                 axes.fill_between(x, line["ci_low"], line["ci_high"], color=color, alpha=0.18, lw=0)
             axes.set_title(f"{title}, guided" if site.endswith("guided") else title, loc="left")
             _step_axis(axes, steps, timesteps)
@@ -143,8 +143,9 @@ _FILLED = (
 
 def _signs(contrasts: Contrasts, reference: str) -> str:
     if len(contrasts) == 1:
-        return f"positive: {reference} nearer to {contrasts[0][0]}; negative: nearer to {contrasts[0][1]}"
-    return f"positive: {reference} nearer to the first named of a contrast"
+        first, second = map(label, contrasts[0])
+        return f"positive: {label(reference)} nearer to {first}; negative: nearer to {second}"
+    return f"positive: {label(reference)} nearer to the first named of a contrast"
 
 
 def _gap_lines(axes, rows, index, contrasts, dash="-", part: str = "", main: bool = True) -> None:
@@ -155,14 +156,15 @@ def _gap_lines(axes, rows, index, contrasts, dash="-", part: str = "", main: boo
         name = "-".join(contrast)
         line = rows[rows["contrast"] == name].drop_duplicates("site").set_index("site").reindex(index)
         color = PALETTE[number % len(PALETTE)]
-        label = part if part and len(contrasts) == 1 else " − ".join(contrast) + (f", {part}" if part else "")
+        named = " − ".join(map(label, contrast)) + (f", {part}" if part else "")
         low, high = line["ci_low"].to_numpy(float), line["ci_high"].to_numpy(float)
         if main:
             axes.fill_between(x, low, high, color=color, alpha=0.22, lw=0)
         filled = np.flatnonzero(beyond_words(line["p_control_adjusted"]))
         width = 1.3 if main else 1.0
         marker = {"marker": "o", "ms": 2.8, "mfc": "none", "mew": 0.8} if len(index) <= 14 else {}
-        axes.plot(x, line["gap"], color=color, ls=dash, lw=width, label=label, **marker)
+        shown = part if part and len(contrasts) == 1 else named
+        axes.plot(x, line["gap"], color=color, ls=dash, lw=width, label=shown, **marker)
         axes.plot(x[filled], line["gap"].to_numpy(float)[filled], "o", color=color, ms=2.8, mew=0)
         reach += [*line["gap"].to_numpy(float), *(low if main else ()), *(high if main else ())]
     if main:
@@ -187,7 +189,7 @@ def _step_axis(axes, steps: list[int], timesteps: dict[int, float]) -> None:
 
 def _name_gap(figure, axes, contrasts: Contrasts) -> None:
     """Name the contrast at the axis where there is one, in a legend where there are several."""
-    axes.set_ylabel("gap" if len(contrasts) != 1 else f"gap, {' − '.join(contrasts[0])}")
+    axes.set_ylabel("gap" if len(contrasts) != 1 else f"gap, {' − '.join(map(label, contrasts[0]))}")
     if len(contrasts) > 1:
         _legend(figure, axes)
 

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.figures.style import DOUBLE, FAINT, INK, PALETTE, SINGLE, Drawn, new_figure, style
+from analysis.naming import label
 
 SIGNIFICANT = 0.05
 MOST = 36  # objects: more do not fit a page and stay readable
@@ -28,7 +29,8 @@ def draw_bias_scores(
     ----------
     scores : DataFrame
         Rows of ``tables/figure04_bias_scores`` of one group and pair: ``object``, ``bias_score``, ``low``, ``high``,
-        ``count_first``, ``count_second``, ``kept``, ``min_count``; with ``p_bh`` of ``tables/object_tests``.
+        ``individual``, ``count_first``, ``count_second``, ``kept``, ``min_count``; with ``p_bh`` of
+        ``tables/object_tests``.
     name, title : str
         Of the figure.
     pair : (str, str)
@@ -50,7 +52,7 @@ def draw_bias_scores(
     middle = len(rows) - MOST
     if middle > 0:
         rows = pd.concat([rows.head(MOST // 2), rows.tail(MOST - MOST // 2)])
-    first, second = pair
+    first, second = map(label, pair)
     digits = len(str(rows[["count_first", "count_second"]].to_numpy().max()))
     columns = 4 + 4.8 * digits, 12 + 9.6 * digits  # right ends of the counts, in points beside the axes
     with style():
@@ -69,10 +71,13 @@ def draw_bias_scores(
             axes.axhspan(y - 0.5, y + 0.5, fc="none", ec="none", zorder=4).set_gid(f"row-{y}")
         if middle > 0:
             axes.axhline(MOST // 2 - 0.5, color=FAINT, lw=0.8, ls=(0, (4, 3)))
-        for x, indicator in zip(columns, pair):
+        for x, indicator in zip(columns, (first, second)):
             beside(indicator, (x - 3, 5), -0.5, rotation=50, rotation_mode="anchor")
         axes.set_title(where, loc="left")
-        axes.set_yticks(range(len(rows)), rows["object"])
+        axes.set_yticks(range(len(rows)), list(map(label, rows["object"])))
+        for tick, individual in zip(axes.get_yticklabels(), rows["individual"]):
+            if individual:
+                tick.set(color=PALETTE[-1], style="italic")
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_xlim(-0.02, 1.02)
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "¼", "½", "¾", "1"])
@@ -83,7 +88,13 @@ def draw_bias_scores(
     caption = (
         f"Bias score C({second}) / (C({first}) + C({second})) of {where}, with its interval over prompts. Filled: "
         f"{filled}. Right: C, how often the object was detected in images generated from prompts of each. "
-        f"Left out: persons, and objects with fewer than {least} detections for both"
+        + (
+            "Persons (grey) are in, as in the paper; they are not tested, and without them the scores of the others "
+            "are the same. "
+            if rows["individual"].any()
+            else ""
+        )
+        + f"Left out: objects with fewer than {least} detections for both"
         + (f"; of the rest the {middle} nearest to ½ (at the dashed line)." if middle > 0 else ".")
     )
     return Drawn(name, figure, title, caption, links=list(rows["object"]))
@@ -129,7 +140,7 @@ def draw_group_objects(frequent: pd.DataFrame, indicators: list[str]) -> Drawn |
                               color=PALETTE[at % len(PALETTE)], zorder=3, clip_on=False)  # fmt: skip
                 axes.axhspan(y - 0.5, y + 0.5, fc="none", ec="none", zorder=4).set_gid(f"row-{len(links)}")
                 links.append(str(row["object"]) if group != "hidden" else "")
-            axes.set_yticks(range(len(rows)), rows["object"])
+            axes.set_yticks(range(len(rows)), list(map(label, rows["object"])))
             axes.set_ylim(FREQUENT - 0.4, -0.6)
             axes.set_xlim(left=-0.04 * axes.get_xlim()[1])
             axes.locator_params(axis="x", nbins=4, integer=True)
@@ -137,7 +148,7 @@ def draw_group_objects(frequent: pd.DataFrame, indicators: list[str]) -> Drawn |
             axes.spines["left"].set_visible(False)
         marks = [
             panels[0].plot([], [], MARKERS[at % len(MARKERS)], mfc="none", mew=1.0, ms=4,
-                           color=PALETTE[at % len(PALETTE)], label=name)[0]
+                           color=PALETTE[at % len(PALETTE)], label=label(name))[0]
             for at, name in enumerate(indicators)
         ]  # fmt: skip
         if len(groups) < len(panels):

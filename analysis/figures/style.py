@@ -58,6 +58,7 @@ _SETTINGS = {
     "pdf.fonttype": 42,
     "ps.fonttype": 42,
     "svg.fonttype": "path",
+    "text.parse_math": False,  # a $ in a prompt is a dollar
 }
 
 

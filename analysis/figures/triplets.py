@@ -8,6 +8,9 @@ import numpy as np
 from PIL import Image
 
 from analysis.figures.style import DOUBLE, Drawn, new_figure, style
+from analysis.naming import label
+
+LONGEST_PROMPT = 110  # characters: five lines beside an image
 
 
 def draw_triplets(rows: list[tuple[str, list[Image.Image]]], columns: list[str]) -> Drawn | None:
@@ -32,12 +35,13 @@ def draw_triplets(rows: list[tuple[str, list[Image.Image]]], columns: list[str])
         )
         for axes in grid.ravel():
             axes.set_axis_off()
-        for line, (label, images) in zip(grid, rows):
-            line[0].text(0, 0.5, textwrap.fill(label, 22), transform=line[0].transAxes, va="center")
+        for line, (prompt, images) in zip(grid, rows):
+            text = textwrap.fill(label(prompt, LONGEST_PROMPT), 22)
+            line[0].text(0, 0.5, text, transform=line[0].transAxes, va="center")
             for axes, image in zip(line[1:], images):
                 axes.imshow(np.asarray(image.convert("RGB")), interpolation="nearest")
         for axes, name in zip(grid[0][1:], columns):
-            axes.set_title(name)
+            axes.set_title(textwrap.fill(label(name), 12))
     caption = "Images generated from the same sentence and the same noise; only the indicator differs."
     return Drawn(
         "triplets", figure, "Triplets: one row a prompt and seed, one column an indicator", caption, wide=True

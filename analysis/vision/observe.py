@@ -75,7 +75,8 @@ def observe(run: Run, *, progress: bool = True) -> Plan:
         ) as bar:
             for file in todo:
                 _part(job, file, bar)
-    run.write_meta(observer={**chosen.record(), "counts": counts(run)})
+    config = {**run.meta["config"], "resolved": {**run.config, "observe": chosen.resolved}}
+    run.write_meta(config=config, observer={**chosen.record(), "counts": counts(run)})
     return chosen
 
 

@@ -67,6 +67,14 @@ class Plan:
         return self.config["observe"]
 
     @property
+    def resolved(self) -> dict[str, Any]:
+        """The section ``observe`` with what was left open as it is used, for the configuration in ``run.json``.
+
+        The device stays open: another machine may go on with the run.
+        """
+        return {**self.settings, "engine": self.name}
+
+    @property
     def versions(self) -> dict[str, str]:
         """Versions of the libraries that the engine needs."""
         return {name: metadata.version(name) for name in _LIBRARIES[self.name]}
@@ -226,6 +234,7 @@ class GroundedPlan(Plan):
             "segmenter": settings["segmenter"],
             "tagger": settings["tagger"] if "tagger" in settings["tags"] else None,
             "tags": list(settings["tags"]),
+            "vocabulary": settings["vocabulary"],
             "checkpoints": self.checkpoints,
             "thresholds": {name: settings[name] for name in THRESHOLDS},
             "versions": self.versions,
@@ -261,6 +270,8 @@ def plan(config: Mapping[str, Any]) -> Plan:
         return CheckerPlan(CHECKER, config)
     if len(named) < 2:
         raise UserError(f"observe: expected {_NAME}, got {' and '.join(named) or 'neither'} alone: name both")
+    if settings["tags"] is None:
+        settings = {**settings, "tags": ["prompt"]}
     if settings["nms_iou"] is None:
         settings = {**settings, "nms_iou": OWN_NMS if settings["detector"] == TOYWORLD else USUAL_NMS}
     chosen = GroundedPlan("groundingdino" if name == "auto" else name, {**config, "observe": settings})
@@ -274,7 +285,7 @@ def plan(config: Mapping[str, Any]) -> Plan:
 def _own(settings: Mapping[str, Any]) -> dict[str, Any]:
     """What looks at a specimen's images unless told otherwise: toyworld's own detectors, for everything they know."""
     tags = {"tags": ["vocabulary"], "vocabulary": TOYWORLD}
-    unsaid = list(settings["tags"]) == ["prompt"] and not settings["vocabulary"]
+    unsaid = settings["tags"] is None and not settings["vocabulary"]
     return {"detector": TOYWORLD, "segmenter": TOYWORLD, **(tags if unsaid else {})}
 
 

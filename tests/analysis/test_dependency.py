@@ -18,7 +18,7 @@ from analysis.dependency import (
     dependency_groups,
     regroup,
 )
-from analysis.nouns import human_lemmas, noun_table
+from analysis.nouns import human_words, noun_table
 from analysis.vision.checker import ToyworldChecker
 from probes.errors import UserError
 from probes.toyworld.captions import random_caption
@@ -27,7 +27,7 @@ from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world
 
 SIDE = 10
-HUMAN = human_lemmas()
+HUMAN = human_words()
 
 
 def block(pixels, at=0):
@@ -110,7 +110,8 @@ def test_sufficient_is_strictly_more_than_sigma(pixels, group):
     [
         ("woman", "a woman", 5, "explicitly_independent"),  # 5 of 20 is 0.25, not more
         ("woman", "a woman", 6, "explicitly_guided"),  # both human
-        ("child", "a woman", 6, "implicitly_guided"),
+        ("child", "a woman", 6, "implicitly_independent"),  # not one of the paper's six words
+        ("football player", "a woman", 6, "implicitly_independent"),
         ("hat", "a woman", 6, "implicitly_independent"),  # the object is not
         ("hat", "a woman", 15, "implicitly_guided"),
         ("woman", "a hat", 6, "implicitly_independent"),  # the word is not
@@ -121,8 +122,33 @@ def test_the_lower_threshold_is_for_two_humans(label, prompt, pixels, group):
     scene = Scene().image(prompt, found=[(label, block(20))], masks={1: block(pixels)})
     row = only(scene.groups())
     assert row["group"] == group and row["coverage"] == pixels / 20
-    human = label != "hat" and "woman" in prompt
+    human = label == "woman" and "woman" in prompt
     assert row["best_human_coverage"] == pixels / 20 if human else np.isnan(row["best_human_coverage"])
+
+
+@pytest.mark.parametrize("label", ["child", "football player"])
+def test_the_long_list_of_human_words_is_a_choice_that_the_table_names(label):
+    scene = Scene().image("a woman", found=[(label, block(20))], masks={1: block(6)})
+    row = only(scene.groups(human=human_words(choice="long")))
+    assert (row["group"], row["human_words"]) == ("implicitly_guided", "long")
+    row = only(scene.groups(human=human_words(["player"]), mask_words="all"))  # a word of the run
+    assert (row["human"], row["human_words"], row["mask_words"]) == (False, "paper", "all")
+
+
+def test_the_words_of_the_run_are_human():
+    scene = Scene().image("a nurse", found=[("nurse", block(20))], masks={1: block(6)})
+    human = human_words(["male nurse"])
+    samples = pd.DataFrame(scene.samples)
+    columns = ["sample_id", "word", "word_index", "heat", "height", "width", "definition"]
+    table = dependency_groups(
+        samples[["sample_id", "triplet", "seed", "indicator"]],
+        pd.DataFrame(scene.detections),
+        noun_table(samples, human=human),
+        [pd.DataFrame(scene.maps, columns=columns)],
+        human=human,
+    )
+    assert only(table)["group"] == "explicitly_guided"
+    assert only(scene.groups())["group"] == "explicitly_independent"
 
 
 def test_a_human_is_guided_by_a_human_word_that_is_not_its_best():

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from nltk.tag.perceptron import PerceptronTagger
 
-from analysis.nouns import NOUN_COLUMNS, human_lemmas, lemma, noun_table, nouns, word_spans
+from analysis.nouns import NOUN_COLUMNS, human_words, lemma, noun_table, nouns, person_lemmas, word_spans
 from probes.toyworld.captions import random_caption
 from probes.toyworld.world import load_world
 
@@ -105,11 +105,42 @@ def test_lemmas_join_singular_and_plural():
 
 
 def test_humans():
-    assert {"woman", "man", "person", "child", "queen", "guy"} <= human_lemmas()
-    assert not {"dog", "individual", "doctor"} & human_lemmas()
-    assert "doctor" in human_lemmas(["female doctor"])
-    flags = {noun.lemma: noun.human for noun in nouns("a wise old queen pets a dog", compounds=True)}
-    assert flags == {"queen": True, "dog": False}
+    names = (
+        "woman",
+        "man",
+        "person",
+        "child",
+        "queen",
+        "guy",
+        "football player",
+        "dog",
+        "individual",
+        "doctor",
+    )
+    assert [name for name in names if name in human_words()] == ["woman", "man", "person"]  # Definition 2
+    assert [name for name in names if name in human_words(choice="long")] == list(names[:7])
+    for choice in ("paper", "long"):
+        own = human_words(["female doctor", "individuals"], choice=choice)
+        assert "doctor" in own and "female doctor" in own and "individual" in own and own.choice == choice
+    with pytest.raises(ValueError, match="expected one of paper, long"):
+        human_words(choice="short")
+    text, long = "a wise old queen pets a dog", human_words(choice="long")
+    flags = [[noun.human for noun in nouns(text, compounds=True, human=human)] for human in (None, long)]
+    assert flags == [[False, False], [True, False]]
+
+
+@pytest.mark.parametrize(
+    ("word", "lemmas"),
+    [
+        ("woman", {"woman"}),
+        ("elderly women", {"elderly woman", "woman"}),
+        ("non-binary person", {"non-binary person", "person"}),
+        ("man in a suit", {"man in a suit", "man"}),
+        ("", set()),
+    ],
+)
+def test_a_word_for_the_person_counts_whole_and_by_its_noun(word, lemmas):
+    assert person_lemmas(word) == lemmas
 
 
 def table(prompt, words, **options):

@@ -5,11 +5,13 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 from analysis.dependency import GROUPS
 from analysis.figures import draw_bias_scores, draw_group_objects, files
 from analysis.figures.objects import FREQUENT, LEAN, MOST
 from analysis.figures.style import DOUBLE, SINGLE
+from analysis.naming import label
 
 PAIR = ("feminine", "masculine")
 
@@ -21,12 +23,47 @@ def scores_of(n, most=40, seed=0) -> pd.DataFrame:
     score = second / (first + second)
     frame = {"object": [f"object number {i}" for i in range(n)], "bias_score": score, "low": score - 0.1}
     frame |= {"high": np.minimum(score + 0.1, 1), "count_first": first, "count_second": second}
-    frame |= {"kept": np.maximum(first, second) >= 5, "min_count": 5, "p_bh": rng.uniform(0, 0.1, n)}
+    frame |= {
+        "individual": False,
+        "kept": np.maximum(first, second) >= 5,
+        "min_count": 5,
+        "p_bh": rng.uniform(0, 0.1, n),
+    }
     return pd.DataFrame(frame)
 
 
 def draw(scores):
     return draw_bias_scores(scores, "scores", "Bias scores", PAIR, "all objects")
+
+
+def test_persons_are_in_and_marked():
+    scores = scores_of(12)
+    scores.loc[3, ["object", "individual"]] = "woman", True
+    scores.loc[3, ["count_first", "count_second", "kept"]] = 40, 40, True
+    drawn = draw(scores)
+    styles = {tick.get_text(): tick.get_style() for tick in drawn.figure.axes[0].get_yticklabels()}
+    assert styles.pop("woman") == "italic" and set(styles.values()) == {"normal"}
+    assert "woman" in drawn.links and "Persons (grey) are in, as in the paper" in drawn.caption
+    assert "Persons" not in draw(scores_of(12)).caption
+
+
+@pytest.mark.parametrize("name", ["x" * 4000, "a\x07b\x1b" * 900, "$\\frac{1$", "tie $5 or $6"])
+def test_no_name_leaves_a_figure_without_axes(name):
+    scores = scores_of(12)
+    scores.loc[3, "object"] = name
+    drawn = draw_bias_scores(scores, "scores", "Bias scores", (name, "masculine"), "all objects")
+    table = frequent_of(3)
+    table.loc[0, "object"] = name
+    table = table.rename(columns={"count_feminine": f"count_{name}"})
+    groups = draw_group_objects(table, ["neutral", name, "masculine"])
+    for figure in (drawn.figure, groups.figure):
+        for axes in figure.axes[: len(GROUPS)]:
+            box = axes.get_position()
+            assert box.width > 0.1 and box.height > 0.2
+        texts = {text.get_text() for text in figure.findobj(Text)}
+        assert all(len(text) < 400 and "\x07" not in text for text in texts)
+        assert any(label(name) in text for text in texts)
+    assert name in drawn.links  # what is looked up stays whole
 
 
 def frequent_of(n) -> pd.DataFrame:

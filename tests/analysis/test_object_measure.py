@@ -12,7 +12,7 @@ import pytest
 from analysis import load_run
 from analysis.dependency import GROUPS
 from analysis.object_measure import looked_at, measure_objects
-from analysis.paper_tables import LEFT_OUT
+from analysis.paper_tables import INCLUDED, LEFT_OUT
 from analysis.run_measure import measure
 from probes.config import build_config
 from probes.errors import UserError
@@ -29,8 +29,9 @@ FRAMES = {
 }
 LATEX = {
     *("table06_similarity", "table07_chi_square", "table11_presence", "table12_amounts"),
-    *("table13_intersection", "figure06_group_objects"),
+    *("table05_disparity", "table13_intersection", "figure06_group_objects"),
     *(f"figure{number:02d}_bias_scores_masculine_feminine" for number in (4, 7, 8)),
+    *(f"figure{number:02d}_bias_scores_masculine_feminine_no_persons" for number in (4, 7, 8)),
 }
 
 
@@ -65,7 +66,9 @@ def test_loaded_run_has_them(measured):
     assert run.object_tests["group"].unique().tolist() == ["all", *GROUPS]
     assert run.table("table_tests")["group"].unique().tolist() == ["all", *GROUPS]
     own = run.table("table06_similarity")
-    assert own["individuals"].value_counts().to_dict() == {LEFT_OUT: 10, "included": 10}
+    assert (
+        own["individuals"].tolist() == [INCLUDED] * 3 + [LEFT_OUT] * 3
+    )  # the paper's first, controls in none
     assert own["value"].between(0, 1).all() and (own["ci_low"] <= own["value"]).all()
     assert run.table("table06_gap")["n_controls"].eq(2).all()
 
@@ -99,7 +102,8 @@ def test_same_parts_same_bytes(measured, tmp_path):
 def test_a_run_that_was_not_looked_at_stays_as_it_is(tmp_path):
     path = write_run(tmp_path / "run", prompts=2)
     measure(quick(path))
-    assert {file.stem for file in (path / "tables").iterdir()} == {"pairs", "disparity", "gap"}
+    names = {"pairs", "disparity", "gap", "table05_disparity"}
+    assert {file.stem for file in (path / "tables").iterdir()} == names
 
 
 def test_thresholds_come_from_the_configuration(tmp_path):
@@ -148,7 +152,10 @@ def test_runs_in_which_little_was_found(tmp_path, often, unreadable):
         .query("group == 'hidden' and indicator == 'all' and individuals == 'included'")
         .iloc[0]
     )
-    assert hidden["n_images"] == len(images) and hidden["percent_of_images"] == 100
+    main = (
+        images["indicator"].isin(["neutral", "feminine", "masculine"]).sum()
+    )  # controls are in no such table
+    assert hidden["n_images"] == main and hidden["percent_of_images"] == 100
     counted = run.table("cooccurrence")
     if often == 0:
         assert set(objects["group"]) == {"hidden"} and set(counted["group"]) == {"hidden"}

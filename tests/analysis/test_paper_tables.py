@@ -11,13 +11,16 @@ from scipy.stats import chi2_contingency
 
 from analysis.dependency import GROUPS
 from analysis.disparity import disparity
+from analysis.naming import headline_metrics
 from analysis.paper_figures import figure_objects, figure_scores
 from analysis.paper_latex import (
     amounts_table,
     chi_square_table,
+    disparity_table,
     intersection_table,
     presence_table,
     score_table,
+    similarity_table,
 )
 from analysis.paper_tables import (
     ALL,
@@ -116,7 +119,8 @@ def test_what_is_compared():
 def test_what_is_compared_with_controls_another_reference_and_two_words():
     indicators = {"a": "nurse", "b": "doctors", "c": {"word": "adult", "control": True}}
     chosen = comparison({"indicators": indicators, "reference": "b", "contrasts": []})
-    assert chosen.pairs == (("b", "a"), ("b", "c")) == chosen.sets == chosen.leaning
+    assert chosen.pairs == (("b", "a"),) == chosen.sets == chosen.leaning
+    assert chosen.names == ("a", "b", "c") and chosen.main == ("a", "b") and chosen.beside == (("b", "c"),)
     assert {"nurse", "doctor", "adult", "woman"} <= chosen.individuals
     assert list(chosen.controls) == ["c"]
 
@@ -305,13 +309,15 @@ def test_latex_has_as_many_cells_as_heads(small):
     nouns = pd.DataFrame({"triplet": 0, "indicator": NAMES, "lemma": "hat"})
     table12, table13 = amounts(images, objects, nouns, chosen.names)
     table07 = chi_square(without, chosen.sets, LEFT_OUT)
-    scores = figure_scores(tables, chosen.leaning, least=1)
+    scores = figure_scores(tables, chosen.leaning, individuals=chosen.individuals, least=1)
+    score = (scores, ("masculine", "feminine"), ALL)
     made = {
         7: chi_square_table(table07, chosen, *where),
         6: presence_table(presence(images, objects, chosen.names), *where),
         "amounts": amounts_table(table12, *where),
         "intersection": intersection_table(table13, *where),
-        "scores": score_table(scores, ("masculine", "feminine"), ALL, "figure04", *where),
+        "scores": score_table(*score, INCLUDED, "figure04", *where),
+        "others": score_table(*score, LEFT_OUT, "figure04", *where),
     }
     for text in made.values():
         body = text[text.index("\\toprule") : text.index("\\bottomrule")]
@@ -320,4 +326,109 @@ def test_latex_has_as_many_cells_as_heads(small):
         assert "toy\\_world" in text and "first \\& last" in text
         assert text.count("{") == text.count("}")
     assert "Triplet & " in made[7] and "--" in made[7]
-    assert "tie & 1.00 & 0 & 3" in made["scores"] and "scarf & 0.00 & 1 & 0" in made["scores"]
+    for name in ("scores", "others"):
+        assert "tie & 1.00 & 0 & 3" in made[name] and "scarf & 0.00 & 1 & 0" in made[name]
+    assert "man & 1.00 & 0 & 1" in made["scores"] and "left out" not in made["scores"]
+    assert "man & 1.00 & 0 & 1" not in made["others"] and "Individuals left out" in made["others"]
+
+
+def test_controls_enter_no_table_of_the_paper(small):
+    """With twice as many images of controls, full of other things, every table is that of the three prompt sets."""
+    images, objects, chosen = small
+    rows = [
+        (t, 0, name, {EG: "wall wall", IG: "tie", HIDDEN: "lady"})
+        for t in (0, 1)
+        for name in ("individual", "lady")
+    ]
+    more_images, more_objects = frame(rows)
+    everything = pd.concat([images, more_images]), pd.concat([objects, more_objects])
+    indicators = CONFIG["indicators"] | {
+        "individual": {"word": "individual", "control": True},
+        "lady": {"word": "lady", "control": "feminine"},
+    }
+    controlled = comparison(CONFIG | {"indicators": indicators})
+    assert controlled.main == NAMES and controlled.pairs == chosen.pairs and controlled.sets == chosen.sets
+    assert controlled.leaning == chosen.leaning
+    assert controlled.beside == (("neutral", "individual"), ("neutral", "lady"))
+    nouns = pd.DataFrame(
+        [
+            (t, name, noun)
+            for t in (0, 1)
+            for name, noun in zip((*NAMES, "lady"), ("hat", "park", "hat", "lady"))
+        ],
+        columns=["triplet", "indicator", "lemma"],
+    )
+    pd.testing.assert_frame_equal(
+        presence(*everything, controlled.main, chosen.individuals),
+        presence(images, objects, NAMES, chosen.individuals),
+    )
+    with_controls = amounts(*everything, nouns, controlled.main)
+    for table, wanted in zip(
+        with_controls, amounts(images, objects, nouns[nouns["indicator"] != "lady"], NAMES)
+    ):
+        pd.testing.assert_frame_equal(table, wanted)
+    tables, wanted = (counted(*given, NAMES) for given in (everything, small[:2]))
+    pd.testing.assert_frame_equal(figure_objects(tables), figure_objects(wanted))
+    assert not {"wall", "lady"} & {
+        name for table in tables.values() for name in table.objects[table.totals().any(axis=1)]
+    }
+
+
+def test_table_6_has_persons_in_first(small):
+    images, objects, chosen = small
+    rest = objects[~objects["lemma"].isin(chosen.individuals)]
+    means = {}
+    for which, own in ((INCLUDED, objects), (LEFT_OUT, rest)):
+        pairs = similarity_pairs(images, own, chosen.names)
+        means[which] = pairs[pairs["pair"] == "neutral-masculine"]["value"].mean()
+    assert means[INCLUDED] == pytest.approx(7 / np.sqrt(66)) and means[LEFT_OUT] == pytest.approx(
+        7 / np.sqrt(60)
+    )
+    rows = [(which, "neutral", name, means[which]) for which in means for name in ("masculine", "feminine")]
+    table = pd.DataFrame(rows, columns=["individuals", "first", "second", "value"])
+    text = similarity_table(table, chosen, "toy", "data")
+    assert f"(neutral, masculine) & {7 / np.sqrt(66):.3f} & {7 / np.sqrt(60):.3f} \\\\" in text
+    assert " & data & data, individuals left out" in text
+
+
+def test_bias_scores_name_the_individuals_and_rank_with_and_without_them(small):
+    images, objects, chosen = small
+    tables = counted(images, objects, NAMES)
+    scores = figure_scores(tables, chosen.leaning, individuals=chosen.individuals, least=1)
+    own = scores[(scores["group"] == ALL) & (scores["first"] == "feminine")].set_index("object")
+    assert own.index[own["individual"]].tolist() == ["man"]
+    assert (own["top"]["man"], own["top_left_out"]["man"]) == ("masculine", "")
+    assert (own["top"]["tie"], own["top_left_out"]["tie"]) == ("masculine", "masculine")
+    without = figure_scores(
+        counted(images, objects, NAMES, without=chosen.individuals), chosen.leaning, least=1
+    )
+    alone = without[(without["group"] == ALL) & (without["first"] == "feminine")].set_index("object")
+    columns = ["bias_score", "low", "high", "count_first", "count_second"]
+    pd.testing.assert_frame_equal(own.loc[alone.index, columns], alone[columns])  # a score is of one object
+
+
+def test_table_5_as_latex():
+    """A row a pair with the reference, a column a measure of the paper's; a dash for what was not run."""
+    rows = [
+        ("prompt", "text.final", "cosine_sequence", "neutral-feminine", 0.98765),
+        ("prompt", "text.final", "cosine_sequence", "neutral-masculine", 0.99),
+        ("image", "image", "diff_pix", "neutral-feminine", 38.456),
+        ("image", "image", "clip", "neutral-feminine", 0.8586),
+        ("image", "image", "ssim", "feminine-masculine", 0.5),
+        ("image", "image", "ssim", "neutral-individual", 0.9),
+    ]
+    disparity = pd.DataFrame(rows, columns=["space", "site", "metric", "pair", "mean"]).assign(step=-1)
+    indicators = CONFIG["indicators"] | {"individual": {"word": "individual", "control": True}}
+    text = disparity_table(
+        disparity, headline_metrics(), comparison(CONFIG | {"indicators": indicators}), "toy", "d"
+    )
+    assert "(neutral, feminine) & 0.9877 & -- & -- & 38.46 & -- & 0.859 & -- & -- \\\\" in text
+    assert "(neutral, masculine) & 0.9900 & -- & -- & -- & -- & -- & -- & -- \\\\" in text
+    assert text.count("(neutral, ") == 2 and "individual" not in text and "(feminine, masculine)" not in text
+    heads = (
+        "$\\mathbf{t}$ $\\uparrow$",
+        "$\\mathbf{z}_0$ $\\uparrow$",
+        "SSIM $\\uparrow$",
+        "Diff. Pix. $\\downarrow$ (\\%)",
+    )
+    assert " & ".join(heads) in text and "ResNet, DINO, Split-Product" in text

@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.dependency import regroup
+from analysis.dependency import GROUPS, regroup
+from analysis.object_measure import DEFAULTS, looked_at, objects_of
 from analysis.object_sensitivity import presence
 from analysis.run_measure import measure
-from analysis.sensitivity import COLUMNS, main, sensitivity
+from analysis.sensitivity import COLUMNS, main, sensitivity, summary
 from probes.store import Run
 from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import NINE, write_run
@@ -41,6 +42,8 @@ def test_every_choice_that_the_run_leaves_room_for_is_moved(table):
         "words": ["as run", "without “person”", "without “individual”", "without “human”"],
         "resamples": ["seed 0", "seed 1", "seed 2"],
         "detector score": ["all", "at least 0.5", "at least 0.99"],
+        "words whose masks guide": ["nouns", "all"],
+        "human words": ["paper", "long"],
         "theta": ["0.35", "0.3"],
         "sigma": ["0.7", "1"],
         "sigma, humans": ["0.25", "0.2"],
@@ -112,6 +115,45 @@ def test_scores_and_groups_move(run, table):
     wide = presence(run, images, regroup(objects, sigma=1.0), ("implicitly_independent",)).iloc[0]
     row = table[(table["setting"] == "1") & (table["quantity"] == "implicitly_independent")].iloc[0]
     assert row["value"] == wide["value"]
+
+
+def test_whose_masks_guide_and_who_is_human_are_moved(run, table):
+    """The run measured anew with each choice puts as many detections into another group as the table says."""
+    before = run.table("objects")
+    for choice, field, setting in (
+        ("words whose masks guide", "mask_words", "all"),
+        ("human words", "human_words", "long"),
+    ):
+        options = DEFAULTS | run.config["measure"] | {field: setting}
+        _, after = objects_of(run, options)
+        rows = (before["object"] >= 0).to_numpy()
+        assert (
+            before.loc[rows, ["sample_id", "object"]].to_numpy()
+            == after.loc[after["object"] >= 0, ["sample_id", "object"]].to_numpy()
+        ).all()
+        number = int(
+            (
+                before.loc[rows, "group"].to_numpy() != after.loc[after["object"] >= 0, "group"].to_numpy()
+            ).sum()
+        )
+        own = table[(table["choice"] == choice) & (table["quantity"] == "in another group")].set_index(
+            "setting"
+        )
+        assert (
+            own.loc[setting, "value"] == number
+            and own.loc[setting, "reason"] == f"of {rows.sum()} detections"
+        )
+        assert own[own["of_run"]]["value"].tolist() == [0] and (own["changes"] == "").all()
+        if field == "mask_words":
+            assert (
+                number > 0
+                and f"  all: {number} of {rows.sum()} detections are in another group" in summary(table)
+            )
+        shares = presence(run, looked_at(run), after, GROUPS).set_index("quantity")["value"]
+        given = table[
+            (table["choice"] == choice) & (table["setting"] == setting) & (table["kind"] == "presence")
+        ]
+        assert given.set_index("quantity")["value"].to_dict() == shares.to_dict()
 
 
 def test_the_command_line_writes_the_table_and_says_what_changes(tmp_path, capsys):

@@ -18,7 +18,7 @@ import pandas as pd
 
 from analysis.coco_masks import encode
 from analysis.dependency import dependency_groups
-from analysis.nouns import human_lemmas, noun_table
+from analysis.nouns import human_words, noun_table
 from analysis.paper_figures import figure_objects, figure_scores
 from analysis.paper_tables import (
     LEFT_OUT,
@@ -98,7 +98,7 @@ def run(images: int, size: int) -> dict[str, float]:
     """Seconds of each stage."""
     rng = np.random.default_rng(0)
     samples, detections, heats = study(images, size, rng)
-    human_lemmas()  # lemminflect reads its dictionary once
+    human_words()  # lemminflect reads its dictionary once
     seconds: dict[str, float] = {}
     wall, processor = time.perf_counter(), time.process_time()
 
@@ -111,7 +111,7 @@ def run(images: int, size: int) -> dict[str, float]:
     nouns = noun_table(samples)
     lap("nouns")
     keys = samples[["sample_id", "triplet", "seed", "indicator"]]
-    objects = dependency_groups(keys, detections, nouns, parts(samples, heats, rng), human=human_lemmas())
+    objects = dependency_groups(keys, detections, nouns, parts(samples, heats, rng), human=human_words())
     lap("groups")
     chosen = comparison(CONFIG)
     tables = counted(keys, objects, chosen.names, without=chosen.individuals)

@@ -61,6 +61,8 @@ def test_what_is_stored(whole, settings):
         assert decode(row.mask, row.height, row.width).sum() == row.area
     observer = whole.meta["observer"]
     assert observer["engine"] == "groundingdino"  # auto, since checkpoints are named
+    resolved = whole.config["observe"]
+    assert (resolved["engine"], resolved["tags"], resolved["nms_iou"]) == ("groundingdino", ["prompt"], 0.5)
     assert observer["checkpoints"]["detector"] == {settings["detector"]: sha256(Path(settings["detector"]))}
     assert observer["thresholds"] == {"box_threshold": 0.6, "text_threshold": 0.5, "nms_iou": 0.5}
     assert {"groundingdino-py", "segment-anything", "torch"} <= set(observer["versions"])

@@ -10,6 +10,7 @@ from analysis.vision.plan import OWN_NMS, plan
 from probes.config import Config
 from probes.errors import UserError
 from probes.parts import OBJECTS, OBSERVED
+from probes.rundir import require_same
 from probes.store import Run
 from probes.toyworld.draw import draw
 from probes.toyworld.palette import INDEX, paint
@@ -140,6 +141,24 @@ def test_a_damaged_part_is_named(run):
 )
 def test_the_plan_says_what_will_be_done(fields, text):
     assert str(plan(Config(prompts=["a {person}"], **fields).resolved())).startswith(text)
+
+
+def test_the_record_says_what_was_used_and_agrees_with_what_was_left_open(tmp_path):
+    """Of a specimen the vocabulary and 0.8 were used, whatever the file leaves open; a re-run of the file goes on."""
+    as_passed = Config(prompts=["a {person}"]).resolved()
+    used = plan(as_passed).resolved
+    assert (used["tags"], used["vocabulary"], used["nms_iou"]) == (["vocabulary"], "toyworld", 0.8)
+    assert (used["engine"], used["detector"]) == ("groundingdino", "toyworld")
+    run = Run(tmp_path, {"config": {"resolved": {**as_passed, "observe": used}}})
+    (tmp_path / "observed").mkdir()
+    (tmp_path / "observed" / "part-00000.parquet").touch()
+    require_same(run, as_passed)
+    require_same(run, run.config)
+    assert plan(run.config).fields() == plan(as_passed).fields()  # the same parts
+    other = Config(prompts=["a {person}"], observe={"tags": ["prompt"]}).resolved()
+    assert plan(other).resolved["tags"] == ["prompt"]  # said, so it holds for the bundled detectors too
+    with pytest.raises(UserError, match=r"observe\.tags"):
+        require_same(run, other)
 
 
 def test_what_a_user_says_of_tags_holds_for_the_bundled_detectors(tmp_path):
