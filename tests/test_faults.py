@@ -86,7 +86,7 @@ class Chain:
         real, kept = {name: getattr(analysis.report, name) for name in ("draw", "files")}, {}
 
         def drawn(content):
-            key = content.gap.to_csv() + content.disparity.to_csv()
+            key = (content.gap.to_csv(), content.disparity.to_csv(), content.objects is None)
             if key not in kept:
                 kept[key] = real["draw"](content)
             return kept[key]
@@ -127,9 +127,10 @@ class Chain:
         assert [name for name in found if found[name] != expected[name]] == [], (stage, at)
 
 
-@pytest.fixture
-def chain(model, tmp_path, monkeypatch):
-    return Chain(model, tmp_path, monkeypatch)
+@pytest.fixture(scope="module")
+def chain(model, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        yield Chain(model, tmp_path_factory.mktemp("chain"), monkeypatch)
 
 
 def test_the_stages_write_what_they_say_and_no_more(chain):
@@ -212,7 +213,7 @@ FIELDS = {
     "indicators.feminine": lambda r: r.choice(["female", {"word": "woman", "control": "masculine"}]),
     "indicators.another": lambda r: r.choice(["nurse", "chef"]),
     "reference": lambda r: r.choice(["feminine", "masculine"]),
-    "contrasts": lambda r: r.choice([[], [["feminine", "masculine"]]]),
+    "contrasts": lambda r: r.choice([[["masculine", "feminine"]], [["feminine", "masculine"]]]),
     "prompts.0": lambda r: f"a {{person}} with a {r.choice(['cat', 'ball'])}",
     "prompts.1": lambda r: f"a {{person}} with a {r.choice(['hat', 'book'])}",
     "limit": lambda r: r.choice([1, 2, 3, None]),
@@ -254,7 +255,7 @@ class Changes:
     def __init__(self, model, folder, capsys):
         self.model, self.folder, self.capsys = model, folder, capsys
         self.counts = {"refused": 0, "the same": 0}
-        self.configs = {"templates": {**CONFIG, "model": str(model)}}
+        self.configs = {"templates": {**CONFIG, "model": str(model), "contrasts": []}}
         self.configs["captions"] = {**self.configs["templates"], "prompts": CAPTIONS}
         for name, config in self.configs.items():
             assert self.draw(config, folder / name)[0] == 0
@@ -300,7 +301,7 @@ class Changes:
             assert stored(path) == stored(self.folder / name), what
             shutil.rmtree(path)
             assert self.draw(config, path)[0] == 0
-            assert {k: v for k, v in stored(path).items()} == stored(self.folder / name), what
+            assert stored(path) == stored(self.folder / name), what
             self.counts["the same"] += 1
 
 
