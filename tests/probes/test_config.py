@@ -3,6 +3,7 @@
 import pytest
 
 from analysis.naming import indicators
+from probes import plan_text
 from probes.config import Config, build_config, load_config
 from probes.errors import UserError
 from probes.yaml_source import parse_yaml
@@ -64,8 +65,29 @@ def test_order_of_indicators_is_kept():
     assert names == ["z", "neutral", "a"]
 
 
-def test_contrast_only_between_known_groups():
-    assert config(PROMPTS + "indicators: {neutral: person, old: elder}").contrasts == []
+def test_contrasts_are_every_pair_of_the_others():
+    """Neither the reference nor controls; the order of the indicators, masculine before feminine."""
+    people = "indicators: {neutral: person, %s}"
+    for others, expected in {
+        "old: elder": [],
+        "woman: woman, man: man": [["woman", "man"]],
+        "doctor: doctor, nurse: nurse, chef: chef": [
+            ["doctor", "nurse"],
+            ["doctor", "chef"],
+            ["nurse", "chef"],
+        ],
+        "feminine: woman, masculine: man": [["masculine", "feminine"]],
+        "feminine: woman, nonbinary: enby, masculine: man": [
+            ["feminine", "nonbinary"],
+            ["masculine", "feminine"],
+            ["nonbinary", "masculine"],
+        ],
+        "a: b, c: {word: d, control: true}, e: {word: f, control: a}": [],
+    }.items():
+        assert config(PROMPTS + people % others).contrasts == expected
+    assert config(PROMPTS + "indicators: {neutral: a, b: c, d: e}\ncontrasts: []").contrasts == []
+    ten = "indicators: {neutral: person, " + ", ".join(f"i{i}: w{i}" for i in range(9)) + "}"
+    assert len(config(PROMPTS + ten).contrasts) == 36
 
 
 FAULTS = {
@@ -132,6 +154,23 @@ FAULTS = {
     "prompts: [{neutral: a, feminine: b, masculine: no}]": ("prompts[0].masculine", "bare `no`"),
     "prompts: [{neutral: a, feminine: b, masculine: c, extra: d}]": ("with `extra`",),
     "prompts: [{id: p001, neutral: a, feminine: b, masculine: c}, 'a {person}']": ("prompts[1]: id `p001`",),
+    PROMPTS + "indicators: {neutral: person, b: ' Person '}": ("indicators.b: expected a word that differs",),
+    PROMPTS + "indicators: {neutral: a, b: c, d: C}": (
+        "indicators.d: expected a word that differs, got 'C'",
+    ),
+    PROMPTS + "indicators: {neutral: a, b: ''}": ("indicators.b.word",),
+    PROMPTS + "indicators: {neutral: a, b: '  '}": ("indicators.b.word: expected a word, got '  '",),
+    PROMPTS + "indicators: {neutral: a, b: '.,'}": ("indicators.b.word: expected a word, got '.,'",),
+    "prompts: [{neutral: a nurse, feminine: A  nurse, masculine: c}]": (
+        "prompts[0]: expected a text that differs",
+        "`neutral` and `feminine`",
+    ),
+    PROMPTS + "contrasts: [[masculine, feminine], [feminine, masculine]]": (
+        "contrasts[1]: the same pair as contrasts[0]",
+    ),
+    PROMPTS + "measure: {primary: lpips}": ("measure.primary: expected 't', 'z0', 'ssim' or 'diff_pix'",),
+    PROMPTS + "measure: {smallest_effect: 0.0}": ("measure.smallest_effect",),
+    PROMPTS + "measure: {human_words: all}": ("measure.human_words: expected 'paper' or 'long'",),
     "- a\n- b": ("expected `key: value` lines",),
     "a: [": ("not valid YAML",),
 }
@@ -170,3 +209,15 @@ def test_anchors_and_merges_are_read():
         config(text + PROMPTS)
     merged = "sampler: {<<: {steps: 3}, guidance_scale: 2}\n"
     assert config(PROMPTS + merged).sampler.steps == 3
+
+
+def test_few_prompts_are_told_what_they_cannot_show():
+    """Of 2^n equally likely signs two are as extreme as the most extreme."""
+    prompts = [f"a {{person}} {n}" for n in "abcdefgh"]
+    for count, floor in ((1, "1"), (2, "0.5"), (3, "0.25"), (4, "0.125"), (5, "0.0625")):
+        said = plan_text.few_prompts(Config(prompts=prompts[:count]))
+        assert f"can fall below {floor}: 6 or more" in said
+    assert plan_text.few_prompts(Config(prompts=prompts[:6])) == ""
+    assert plan_text.few_prompts(Config(prompts=prompts, limit=2))
+    assert plan_text.few_prompts(Config(prompts=prompts[:6], measure={"level": 0.99}))
+    assert plan_text.few_prompts(Config(prompts=prompts[:2], contrasts=[])) == ""

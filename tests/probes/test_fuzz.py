@@ -1,0 +1,218 @@
+"""Any ``triplets.yaml``, damaged or made up: a plan, or one line of at most 400 characters, within five seconds.
+
+The dry run is called as the command line calls it. What it reads of the model is read once, since every case would read
+the same files again.
+"""
+
+import functools
+import os
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from probes import estimate, models
+from probes.config import Config
+from probes.run import main
+
+TEXT = (Path(__file__).parents[2] / "triplets.yaml").read_text(encoding="utf-8")
+SCALARS = [
+    *("~", "no", "yes", "1", "-1", "0", "1.5", "1e3", ".nan", ".inf", "010", "1:30", "''", "{}", "[]", "[1]"),
+    *("{a: b}", "2024-01-01", "!!int ''", "&a", "*a", "99999999999999999999"),
+]
+SNIPPETS = [
+    *(
+        "\t",
+        "\n",
+        "\n\n",
+        ": ",
+        "- ",
+        "'",
+        '"',
+        "{",
+        "}",
+        "[",
+        "]",
+        "#",
+        "|",
+        ">",
+        "&a ",
+        "*a",
+        "<<: *a",
+        "!!int ''",
+    ),
+    *(
+        "---\n",
+        "\x00",
+        "\x1b[31m",
+        "\u202e",
+        "\ufeff",
+        "\u2028",
+        "é",
+        "漢",
+        "👩",
+        "{person}",
+        "@",
+        "%",
+        "\\",
+        "~",
+    ),
+]
+ODD = ["auto", "default", "toyworld", "~nosuch", "a/b", "x" * 300, "cuda:7", "daam", "\x1b[0m", "{person}"]
+LINES = TEXT.splitlines(keepends=True)
+
+
+@st.composite
+def damaged(draw):
+    """The shipped file after a few mutations: lines and characters taken out, doubled, moved, put in; values of another
+    kind; bytes at random."""
+    lines = list(LINES)
+    for _ in range(draw(st.integers(1, 4))):
+        where = draw(st.integers(0, max(0, len(lines) - 1)))
+        kind = draw(st.sampled_from(["cut", "double", "swap", "indent", "value", "insert", "erase", "noise"]))
+        if not lines:
+            break
+        line = lines[where]
+        at = draw(st.integers(0, len(line)))
+        if kind == "cut":
+            del lines[where : where + draw(st.integers(1, 5))]
+        elif kind == "double":
+            lines.insert(draw(st.integers(0, len(lines))), line)
+        elif kind == "swap":
+            other = draw(st.integers(0, len(lines) - 1))
+            lines[where], lines[other] = lines[other], line
+        elif kind == "indent":
+            lines[where] = " " * draw(st.integers(0, 8)) + line.lstrip()
+        elif kind == "value":
+            head, colon, _ = line.partition(":")
+            lines[where] = f"{head}{colon} {draw(st.sampled_from(SCALARS))}\n"
+        elif kind == "insert":
+            snippet = draw(st.one_of(st.sampled_from(SNIPPETS), st.text(max_size=8)))
+            lines[where] = line[:at] + snippet * draw(st.sampled_from([1, 1, 1, 50])) + line[at:]
+        elif kind == "erase":
+            lines[where] = line[:at] + line[at + draw(st.integers(1, 20)) :]
+        else:
+            lines[where] = line[:at] + draw(st.binary(max_size=6)).decode("latin-1") + line[at:]
+    return "".join(lines)
+
+
+def values(kind):
+    """Values for a field: fitting ones, near misses, and others altogether."""
+    wild = st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-3, 70),
+        st.integers(-(2**70), 2**70),
+        st.floats(allow_nan=True),
+        st.text(max_size=12),
+        st.sampled_from(ODD),
+        st.lists(st.one_of(st.text(max_size=5), st.integers(-2, 9)), max_size=3),
+        st.dictionaries(st.text(max_size=4), st.integers(), max_size=2),
+    )  # fmt: skip
+    return st.one_of(kind, kind, kind, wild)
+
+
+WORDS = st.sampled_from(
+    ["person", "woman", "man", "80-year-old", "FBI agent", "lady", "Person", " man ", "x", "\u202e", ""]
+)
+NAMES = st.sampled_from(["neutral", "feminine", "masculine", "old", "id", "a-b", "n\u00e9"])
+INDICATORS = st.dictionaries(
+    NAMES,
+    st.one_of(WORDS, st.fixed_dictionaries({"word": values(WORDS)}, optional={"control": values(NAMES)})),
+    max_size=6,
+)
+PROMPTS = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["a {person}", "an {person} with a dog", "{person}, {person}", "a dog", "A {person} " * 9]
+        ),
+        st.text(max_size=10).map(lambda text: text + "{person}"),
+        st.dictionaries(NAMES, st.sampled_from(["a nurse", "a man", "x"]), max_size=4),
+    ),
+    max_size=4,
+)
+
+
+def section(name):
+    """A section of the schema, each field with values of its default's kind and others."""
+    fields = type(Config.model_fields[name].default).model_fields
+    kinds = {field: st.just(entry.get_default(call_default_factory=True)) for field, entry in fields.items()}
+    return st.fixed_dictionaries({}, optional={field: values(kind) for field, kind in kinds.items()})
+
+
+SECTIONS = ["sampler", "capture", "generate", "observe", "measure", "report"]
+MADE_UP = st.fixed_dictionaries(
+    {"prompts": values(PROMPTS)},
+    optional={
+        "indicators": values(INDICATORS),
+        "reference": values(NAMES),
+        "contrasts": values(st.lists(st.lists(NAMES, max_size=3), max_size=3)),
+        "seeds": values(st.one_of(
+            st.lists(st.integers(0, 9), max_size=4),
+            st.fixed_dictionaries({"count": st.integers(-1, 2**66)}, optional={"start": st.integers(-1, 2**66)}))),
+        "limit": values(st.integers(0, 3)),
+        "name": values(st.text(max_size=5)),
+        "model": values(st.sampled_from(["toyworld", "toyworld-null"])),
+        "out": values(st.text(max_size=5)),
+        "zzz": values(st.none()),
+        **{name: values(section(name)) for name in SECTIONS},
+    },
+)  # fmt: skip
+
+
+def as_yaml(data):
+    return yaml.safe_dump(data, allow_unicode=True, sort_keys=False)
+
+
+@pytest.fixture
+def dry_run(tmp_path, capsys, monkeypatch):
+    """Call the dry run on a text, and check what came of it; counts plans and refusals."""
+    for module, name in ((models, "tokenizers"), (models, "check"), (estimate, "describe")):
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, functools.cache(getattr(module, name)))
+    monkeypatch.chdir(tmp_path)
+    counts = {0: 0, 2: 0}
+    (tmp_path / "a.yaml").write_text("prompts: ['a {person}']")
+    assert main(["a.yaml", "--dry-run"]) == 0  # what is loaded once is loaded
+
+    def run(text):
+        Path("a.yaml").write_bytes(text.encode("utf-8", "surrogatepass"))
+        capsys.readouterr()
+        began = time.process_time()
+        status = main(["a.yaml", "--dry-run"])
+        took = time.process_time() - began
+        out, err = capsys.readouterr()
+        assert took < 5, f"{took:.1f} s"
+        counts[status] += 1
+        if status == 0:
+            assert out and not err
+            assert all(line.isprintable() for line in out.splitlines())
+        else:
+            assert (status, out, err.count("\n"), err[-1]) == (2, "", 1, "\n")
+            assert len(err) <= 401 and err[:-1].isprintable()
+
+    yield run
+    assert os.listdir(tmp_path) == ["a.yaml"]
+    assert min(counts.values()) > 0, counts
+    print(counts)
+
+
+def fuzz(strategy, count, run):
+    quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+    options = {"max_examples": count, "derandomize": True, "deadline": None, "database": None}
+    settings(**options, suppress_health_check=quiet)(given(strategy)(run))()
+
+
+@pytest.mark.parametrize("kind", ["damaged", "made up"])
+def test_a_plan_or_one_line(kind, dry_run):
+    count = int(os.environ.get("TRIPTYCH_FUZZ", "500"))
+    fuzz(damaged() if kind == "damaged" else MADE_UP.map(as_yaml), count, lambda text: dry_run(text))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["damaged", "made up"])
+def test_a_plan_or_one_line_ten_times_as_often(kind, dry_run):
+    fuzz(damaged() if kind == "damaged" else MADE_UP.map(as_yaml), 5000, lambda text: dry_run(text))
