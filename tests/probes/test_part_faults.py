@@ -29,7 +29,7 @@ def finished(tmp_path_factory):
     """A small run with objects, in two parts of each kind."""
     path = write_run(
         tmp_path_factory.mktemp("runs") / "run",
-        **{"prompts": 3, "seeds": 1, "steps": 2, "size": 32, "part_triplets": 2},
+        **{"prompts": 2, "seeds": 1, "steps": 1, "size": 32, "part_triplets": 1},
         indicators={name: entry for name, entry in DEFAULT_INDICATORS.items() if not entry["control"]},
     )
     add_objects(path, size=32)
