@@ -15,7 +15,7 @@ from PIL import Image
 from analysis.naming import Metric, contrasts, headline_metrics, indicators
 from analysis.pairs import NO_STEP, pair_name
 from probes.errors import UserError
-from probes.store import Run
+from probes.store import KINDS, Run
 
 SHOWN_TRIPLETS = 3
 THUMBNAIL = 128  # pixels, of the longer side
@@ -161,10 +161,9 @@ class LoadedRun:
         return pd.DataFrame.from_dict(rows, orient="index", columns=[metric.symbol for metric in metrics])
 
     def __repr__(self) -> str:
-        return (
-            f"LoadedRun({str(self.path)!r}: {self.config.get('model')}, {self.run.status}; "
-            "samples, pairs, disparity, gap, words)"
-        )
+        parts = [kind for kind in KINDS if self.run.parts(kind)]
+        there = ", ".join(dict.fromkeys([*parts, *self.run.tables()])) or "nothing yet"
+        return f"LoadedRun({str(self.path)!r}: {self.config.get('model')}, {self.run.status}; {there})"
 
     def _repr_html_(self) -> str:
         """Show the first triplets and the headline numbers."""

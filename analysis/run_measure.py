@@ -100,7 +100,10 @@ def pair_table(run: Run) -> pd.DataFrame:
     """
     columns = ["sample_id", "triplet", "seed", "indicator"]
     names = [member.name for member in indicators(run.config)]
-    tables = [capture_pairs(run.captures())] if run.parts("captures") else []
+    try:
+        tables = [capture_pairs(run.captures())] if run.parts("captures") else []
+    except ValueError as error:  # parts made elsewhere may name sites and metrics that there are not
+        raise UserError(f"{run.path / 'captures'}: {error}: mend or delete the column") from None
     samples = run.samples(columns)
     readable = samples[~samples["sample_id"].isin(run.unreadable())]
     return concatenate([*tables, image_pairs(readable, run.images, names)])

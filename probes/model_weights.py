@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from logging import CRITICAL
 from typing import TYPE_CHECKING, Any
 
 from probes import model_description as description
@@ -116,7 +117,7 @@ def quiet() -> Iterator[None]:
     try:
         for switch in switches:
             switch.disable_progress_bar()
-            switch.set_verbosity_error()
+            switch.set_verbosity(CRITICAL)  # what is wrong is told once, by us
         yield
     finally:
         for switch, level, show in zip(switches, levels, shown):

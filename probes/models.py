@@ -393,3 +393,8 @@ def recommended(source: Source) -> dict[str, Any]:
     if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not math.isfinite(scale):
         raise UserError(f'{file}: expected {{"guidance_scale": number, ...}}, got something else: mend it')
     return card
+
+
+def _readable(source: Source) -> contextlib.AbstractContextManager:
+    """What the libraries say about a source's description, in one line."""
+    return readable(source, INDEX, f"a whole {' or '.join(PIPELINES)}")

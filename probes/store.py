@@ -21,6 +21,7 @@ of a closed model) enter by the same door: any directory with a ``run.json`` and
 from __future__ import annotations
 
 import contextlib
+import difflib
 import io
 import json
 import re
@@ -31,11 +32,20 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from PIL import Image
 
 from probes.errors import UserError
-from probes.parts import FORMAT, digest, disk_error, is_part, parquet_bytes, read_part, write_bytes
+from probes.part_columns import stacked
+from probes.parts import (
+    FORMAT,
+    column_names,
+    digest,
+    disk_error,
+    is_part,
+    parquet_bytes,
+    read_part,
+    write_bytes,
+)
 
 STATUSES = ("planned", "generated", "observed", "measured", "complete")
 KINDS = ("samples", "captures", "words", "kept", "observed", "objects")
@@ -219,9 +229,23 @@ class Run:
                 f"{self.path / kind}: expected parts, found none: it is {self.status}{asked}, generate first"
             )
         if columns is None and leave_out:
-            columns = [name for name in pq.read_schema(files[0]).names if name != leave_out]
-        tables = [read_part(file, columns).replace_schema_metadata(None) for file in files]
-        return pa.concat_tables(tables).to_pandas()
+            columns = [name for name in column_names(files[0]) if name != leave_out]
+        frame = stacked(files, [read_part(file, columns) for file in files]).to_pandas()
+        self._require_known(kind, frame)
+        return frame
+
+    def _require_known(self, kind: str, frame: pd.DataFrame) -> None:
+        """Refuse rows of indicators that the run does not have."""
+        names = set(self.meta.get("config", {}).get("resolved", {}).get("indicators", ()))
+        pairs = {f"{first}-{second}" for first in names for second in names}
+        for column, known in (("indicator", names), ("pair", pairs)):
+            values = frame[column].dropna().unique() if names and column in frame else ()
+            unknown = [value for value in values if value not in known]
+            if unknown:
+                raise UserError(
+                    f"{self.path / kind}: expected {column}s of {', '.join(sorted(names))!s:.120}, got"
+                    f" {unknown[0]!r:.60}: mend the parts, or delete them and run again"
+                )
 
     # Images
 
@@ -279,12 +303,38 @@ class Run:
 
     # Results
 
+    def tables(self) -> list[str]:
+        """The names of the result tables that are there."""
+        return sorted(file.stem for file in (self.path / "tables").glob("*.parquet"))
+
+    def _remedy(self, measured: bool) -> str:
+        """How to come by a table that is not there."""
+        if not measured:
+            return "run --stage measure"
+        if not self.parts("objects"):
+            off = not self.config.get("observe", {}).get("objects", True)
+            why = (
+                "objects were switched off: set observe.objects to true,"
+                if off
+                else "no object was looked for:"
+            )
+            return f"{why} run --stage observe and then --stage measure"
+        return "choose one that is there, or run --stage measure again"
+
     def table(self, name: str) -> pd.DataFrame:
-        """A result table by name, such as ``gap``."""
+        """A result table by name, such as ``gap``.
+
+        Raises
+        ------
+        UserError
+            The run holds none of that name; says whether measuring again would make it.
+        """
         path = self.path / "tables" / f"{name}.parquet"
         if not path.exists():
-            there = sorted(file.stem for file in (self.path / "tables").glob("*.parquet"))
-            raise UserError(f"{path}: expected a table, found {there or 'none'}: run --stage measure")
+            there = self.tables()
+            close = difflib.get_close_matches(name, there, 3, 0.3)
+            found = f"{len(there)} others (such as {', '.join(close or there[:3])})" if there else "none"
+            raise UserError(f"{path}: expected a table, found {found}: {self._remedy(bool(there))}")
         return read_part(path).to_pandas()
 
     def write_table(self, name: str, frame: pd.DataFrame) -> None:

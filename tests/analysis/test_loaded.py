@@ -75,3 +75,22 @@ def test_a_run_that_is_not_measured_says_so(tmp_path):
 def test_no_run_is_named(tmp_path):
     with pytest.raises(UserError, match=r"no run\.json"):
         analysis.load_run(tmp_path)
+
+
+def test_only_what_is_there_is_listed(loaded, tmp_path):
+    assert "samples, captures, words, disparity, gap, pairs)" in repr(loaded)
+    bare = analysis.load_run(write_run(tmp_path / "run", prompts=1, steps=2))
+    assert repr(bare).endswith("samples, captures, words)")
+
+
+def test_tables_of_objects_that_were_not_looked_for(loaded):
+    """Measuring again would not make them."""
+    with pytest.raises(UserError, match=r"found 3 others .*: no object was looked for: run --stage observe"):
+        _ = loaded.objects
+    loaded.config["observe"] = {"objects": False}
+    with pytest.raises(
+        UserError, match=r"objects were switched off: set observe.objects to true, run --stage ob"
+    ):
+        loaded.table("object_tests")
+    with pytest.raises(UserError, match=r"such as gap"):
+        loaded.table("gaps")
