@@ -26,6 +26,7 @@ STEP_PANELS = (
     ("noise prediction", ("noise_pred.guided", "noise_pred.conditional", "noise_pred.unconditional")),
     ("x₀ prediction", ("x0_pred",)),
 )
+LETTER = 0.055  # inches of a letter in a legend
 MOST_PAIRS = 12  # more lines are not told apart
 Contrasts = list[tuple[str, str]]
 
@@ -211,4 +212,6 @@ def _name_gap(figure, axes, contrasts: Contrasts) -> None:
 
 def _legend(figure, axes, columns: int = 3) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)))
+    wide = LETTER * max(map(len, labels), default=0) + 0.45  # inches of a label and its line
+    fitting = max(1, int(figure.get_size_inches()[0] / wide))
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels), fitting))
