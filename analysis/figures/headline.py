@@ -53,9 +53,7 @@ def draw_headline(
             axes.locator_params(axis="x", nbins=3)
             axes.spines["left"].set_visible(False)
             axes.tick_params(axis="y", length=0)
-        panels[0].set_yticks(
-            range(len(contrasts)), [" − ".join(map(label, contrast)) for contrast in contrasts]
-        )
+        panels[0].set_yticks(range(len(contrasts)), [_named(contrast) for contrast in contrasts])
         toward = (
             f" (right of 0: {label(reference)} nearer to {label(contrasts[0][0])})"
             if len(contrasts) == 1
@@ -69,6 +67,12 @@ def draw_headline(
         "these words."
     )
     return Drawn("headline", figure, "Headline gaps, and over all words", caption, wide=True)
+
+
+def _named(contrast: tuple[str, str]) -> str:
+    """A contrast as a label, on two lines where it is long."""
+    first, second = map(label, contrast)
+    return f"{first} − {second}" if len(first) + len(second) <= 24 else f"{first}\n− {second}"
 
 
 def _rows(gap: pd.DataFrame, metric: Metric) -> pd.DataFrame:

@@ -25,6 +25,8 @@ STEP_PANELS = (
     ("noise prediction", ("noise_pred.guided", "noise_pred.conditional", "noise_pred.unconditional")),
     ("x₀ prediction", ("x0_pred",)),
 )
+LETTER = 0.055  # inches of a letter in a legend
+MOST_PAIRS = 12  # more lines are not told apart
 Contrasts = list[tuple[str, str]]
 
 
@@ -106,18 +108,20 @@ def draw_decoder(gap: pd.DataFrame, contrasts: Contrasts, reference: str) -> Dra
 
 def draw_similarity(disparity: pd.DataFrame, timesteps: dict[int, float], pairs: list[str]) -> Drawn | None:
     """Draw the similarity of pairs along the steps, each with a colour and a dash of its own."""
+    drawn = pairs if len(pairs) <= MOST_PAIRS else pairs[:MOST_PAIRS]
     rows = disparity[(disparity["metric"] == "cosine") & (disparity["step"] >= 0)]
     panels_sites = [(title, sites[0]) for title, sites in STEP_PANELS if (rows["site"] == sites[0]).any()]
     if not panels_sites:
         return None
     with style():
-        legend_rows = max(1, int(np.ceil(len(pairs) / 4)))
+        longest = max((len(f"({', '.join(map(label, pair.split('-')))})") for pair in drawn), default=0)
+        legend_rows = max(1, int(np.ceil(len(drawn) / (4 if longest <= 24 else 2))))
         figure = new_figure(DOUBLE, 2.15 + 0.16 * legend_rows)
         panels = figure.subplots(1, len(panels_sites), squeeze=False)[0]
         for axes, (title, site) in zip(panels, panels_sites):
             here = rows[rows["site"] == site]
             steps = sorted(int(step) for step in here["step"].unique())
-            for index, pair in enumerate(pairs):
+            for index, pair in enumerate(drawn):
                 line = here[here["pair"] == pair].set_index("step").reindex(steps)
                 color = PALETTE[index % len(PALETTE)]
                 x = np.arange(len(steps))
@@ -127,10 +131,15 @@ def draw_similarity(disparity: pd.DataFrame, timesteps: dict[int, float], pairs:
             axes.set_title(f"{title}, guided" if site.endswith("guided") else title, loc="left")
             _step_axis(axes, steps, timesteps)
         panels[0].set_ylabel("cosine similarity")
-        _legend(figure, panels[0], columns=int(np.ceil(len(pairs) / legend_rows)))
+        _legend(figure, panels[0], columns=int(np.ceil(len(drawn) / legend_rows)))
     caption = (
         "Similarity of each pair along the steps, mean over prompts with bootstrap intervals. All members of "
         "a triplet start from the same noise, so every latent begins at similarity 1."
+        + (
+            f" The first {len(drawn)} of {len(pairs)} pairs; the others are in tables/disparity."
+            if drawn != pairs
+            else ""
+        )
     )
     return Drawn("similarity-steps", figure, "Similarity of each pair along the steps", caption, wide=True)
 
@@ -196,4 +205,6 @@ def _name_gap(figure, axes, contrasts: Contrasts) -> None:
 
 def _legend(figure, axes, columns: int = 3) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)))
+    wide = LETTER * max(map(len, labels), default=0) + 0.45  # inches of a label and its line
+    fitting = max(1, int(figure.get_size_inches()[0] / wide))
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels), fitting))

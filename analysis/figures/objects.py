@@ -18,6 +18,8 @@ LEAN = ("#B35806", "#542788")  # towards the first and the second word, as in th
 MARKERS = "osD^vP"
 FREQUENT = 8  # objects of a group
 FILLED = "the paired difference of presence is significant after adjustment over objects (Benjamini–Hochberg, 0.05)"
+LONGEST = 20  # characters of an object's name: three panels share a page
+LONGEST_HEAD = 14  # of an indicator's, above a column
 
 
 def draw_bias_scores(
@@ -52,7 +54,7 @@ def draw_bias_scores(
     middle = len(rows) - MOST
     if middle > 0:
         rows = pd.concat([rows.head(MOST // 2), rows.tail(MOST - MOST // 2)])
-    first, second = map(label, pair)
+    first, second = (label(name, LONGEST_HEAD) for name in pair)
     digits = len(str(rows[["count_first", "count_second"]].to_numpy().max()))
     columns = 4 + 4.8 * digits, 12 + 9.6 * digits  # right ends of the counts, in points beside the axes
     with style():
@@ -74,7 +76,7 @@ def draw_bias_scores(
         for x, indicator in zip(columns, (first, second)):
             beside(indicator, (x - 3, 5), -0.5, rotation=50, rotation_mode="anchor")
         axes.set_title(where, loc="left")
-        axes.set_yticks(range(len(rows)), list(map(label, rows["object"])))
+        axes.set_yticks(range(len(rows)), [label(name, LONGEST) for name in rows["object"]])
         for tick, individual in zip(axes.get_yticklabels(), rows["individual"]):
             if individual:
                 tick.set(color=PALETTE[-1], style="italic")
@@ -140,7 +142,7 @@ def draw_group_objects(frequent: pd.DataFrame, indicators: list[str]) -> Drawn |
                               color=PALETTE[at % len(PALETTE)], zorder=3, clip_on=False)  # fmt: skip
                 axes.axhspan(y - 0.5, y + 0.5, fc="none", ec="none", zorder=4).set_gid(f"row-{len(links)}")
                 links.append(str(row["object"]) if group != "hidden" else "")
-            axes.set_yticks(range(len(rows)), list(map(label, rows["object"])))
+            axes.set_yticks(range(len(rows)), [label(name, LONGEST) for name in rows["object"]])
             axes.set_ylim(FREQUENT - 0.4, -0.6)
             axes.set_xlim(left=-0.04 * axes.get_xlim()[1])
             axes.locator_params(axis="x", nbins=4, integer=True)
@@ -148,7 +150,7 @@ def draw_group_objects(frequent: pd.DataFrame, indicators: list[str]) -> Drawn |
             axes.spines["left"].set_visible(False)
         marks = [
             panels[0].plot([], [], MARKERS[at % len(MARKERS)], mfc="none", mew=1.0, ms=4,
-                           color=PALETTE[at % len(PALETTE)], label=label(name))[0]
+                           color=PALETTE[at % len(PALETTE)], label=label(name, LONGEST))[0]
             for at, name in enumerate(indicators)
         ]  # fmt: skip
         if len(groups) < len(panels):

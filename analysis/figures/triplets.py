@@ -10,6 +10,7 @@ from PIL import Image
 from analysis.figures.style import DOUBLE, Drawn, new_figure, style
 from analysis.naming import label
 
+NARROW = 0.8  # inches: in narrower columns names stand upright
 LONGEST_PROMPT = 110  # characters: five lines beside an image
 
 
@@ -41,7 +42,10 @@ def draw_triplets(rows: list[tuple[str, list[Image.Image]]], columns: list[str])
             for axes, image in zip(line[1:], images):
                 axes.imshow(np.asarray(image.convert("RGB")), interpolation="nearest")
         for axes, name in zip(grid[0][1:], columns):
-            axes.set_title(textwrap.fill(label(name), 12))
+            narrow = side < NARROW
+            axes.set_title(
+                label(name, 20) if narrow else textwrap.fill(label(name), 12), rotation=90 * narrow
+            )
     caption = "Images generated from the same sentence and the same noise; only the indicator differs."
     return Drawn(
         "triplets", figure, "Triplets: one row a prompt and seed, one column an indicator", caption, wide=True

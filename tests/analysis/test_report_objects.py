@@ -112,7 +112,8 @@ def test_paper_tables_are_laid_out(run, page):
         table = run.table(name)
         if name == "table06_similarity":
             reference = (table["first"] == "neutral") | (table["second"] == "neutral")
-            table = table[reference & (table["individuals"] == "left out")]
+            table = table[reference]
+            assert set(table["individuals"]) == {"included", "left out"}  # both are shown, the paper's first
         elif name == "table11_presence":
             table = table[(table["individuals"] == "left out") | (table["indicator"] == "all")]
         assert set(table[column].dropna()) <= values, name
@@ -122,6 +123,27 @@ def test_paper_tables_are_laid_out(run, page):
         sum(tag == "abbr" for tag, _ in page.tags)
         == (paper["warnings"].where(paper["p_value"].notna(), "") != "").sum()
     )
+
+
+def test_the_choices_that_the_paper_leaves_open_are_named(page):
+    assert "the six of the paper’s Definition 2 and the words of this run" in page.text
+    assert "the prompt’s nouns; the paper may mean those of every word" in page.text
+    assert "python -m analysis.sensitivity" in page.text
+    assert "Control words are in none of the paper’s tables and figures." in page.text
+
+
+def test_an_empty_gallery_is_a_page(run):
+    run = Run(run.path, json.loads(json.dumps(run.meta)))
+    run.config["report"]["gallery"] = 0
+    content = read(run)
+    assert content.chosen == [] and content.images == {} and content.objects.overlays == {}
+    assert "The gallery is empty" in render(content, {})
+
+
+def test_control_characters_are_written_out(run):
+    content = read(run)
+    page = render(replace(content, config=content.config | {"model": "folder\x07\x1b[31m\u202e"}), {})
+    assert "folder\\x07\\x1b[31m\\u202e" in page and not {"\x07", "\x1b", "\u202e"} & set(page)
 
 
 def test_figures_are_sorted_and_linked(run, figures):

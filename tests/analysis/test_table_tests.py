@@ -3,13 +3,15 @@
 from itertools import permutations, product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from scipy.stats import contingency
 
+from analysis.object_tables import object_table
 from analysis.object_tests import NEVER, NO_DIFFERENCE, cochran_q_test
 from analysis.resampling import SWAP_STREAM
-from analysis.table_tests import EMPTY_INDICATOR, ONE_OBJECT, chi_square_test, label_swap_test
+from analysis.table_tests import EMPTY_INDICATOR, ONE_OBJECT, _orders, chi_square_test, label_swap_test
 from tests.analysis.object_data import dense_table, random_counts
 
 
@@ -145,3 +147,35 @@ def test_threads_change_nothing():
 def test_permutations_below_one_are_an_error():
     with pytest.raises(ValueError, match="at least 1, got 0"):
         label_swap_test(dense_table(random_counts()), permutations=0)
+
+
+@pytest.mark.parametrize("k", [6, 8, 10, 12])
+def test_any_number_of_indicators_changes_places(k):
+    """Orders of six and more are drawn one by one: every indicator stands in every place as often as chance has it."""
+    names = [f"i{place}" for place in range(k)]
+    images = pd.DataFrame(
+        [(p, 0, name) for p in range(12) for name in names], columns=["prompt", "seed", "indicator"]
+    )
+    # in every image either a hat or a cup: each column then holds as many objects, and chi-square has a mean by hand
+    hat = np.random.default_rng(k).integers(0, 2, len(images))
+    table = object_table(images, np.stack([hat, 1 - hat], axis=1), indicators=names, objects=["hat", "cup"])
+    result = label_swap_test(table, permutations=4000)
+    x = hat.reshape(12, k)
+    total, n = x.sum(), 12 * k
+    variance = x.var(axis=1).sum()  # of one column's hats under the swaps
+    # chi-square = sum over columns of (hats - total / k)^2 * n / (total * (n - total) / k)
+    mean = k * variance * k * n / (total * (n - total))
+    assert 0 < result.p_value <= 1 and not result.exact
+    assert result.floor == pytest.approx(
+        mean, rel=6 * np.sqrt(2 / (k - 1)) / np.sqrt(4000)
+    )  # six standard errors
+    assert np.isfinite(cochran_q_test(table).p_value).all()
+
+
+def test_every_order_is_as_likely():
+    goals = np.concatenate(list(_orders(6, 5, 3000, exact=False, seed=0)), axis=1).reshape(-1, 6)
+    assert (np.sort(goals, axis=1) == np.arange(6)).all()
+    orders, count = np.unique(goals, axis=0, return_counts=True)
+    expected = len(goals) / 720
+    statistic = ((count - expected) ** 2 / expected).sum()
+    assert len(orders) == 720 and stats.chi2.sf(statistic, 719) > 1e-4

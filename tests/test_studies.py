@@ -1,0 +1,66 @@
+"""Studies of other words than the three, by the command line: every stage ends, the page shows what was compared."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from probes.run import main
+from probes.store import Run
+from tests.tiny import tiny_pipeline
+
+YAML = """\
+model: {model}
+indicators: {indicators}
+reference: {reference}
+{more}
+prompts:
+  - a {{person}} with a dog costs $5 or $6
+  - a {{person}} in a hat
+sampler: {{steps: 2}}
+generate: {{device: cpu}}
+observe: {{engine: toyworld-checker}}
+measure: {{bootstrap: 20, permutations: 30}}
+report: {{gallery: {gallery}}}
+"""
+TEN = (
+    "{neutral: person, feminine: woman, masculine: man, nonbinary: non-binary person, boy: boy, girl: girl,"
+    " young: young person, old: old person, nurse: nurse, a_name_of_thirty_five_letters_or_so: doctor}"
+)
+STUDIES = {
+    "ten": {
+        "indicators": TEN,
+        "reference": "neutral",
+        "more": "contrasts: [[masculine, feminine], [old, young]]",
+        "gallery": 0,
+    },
+    "two": {"indicators": "{doctor: doctor, nurse: nurse}", "reference": "doctor", "more": "", "gallery": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "tiny"
+    tiny_pipeline("toy").save_pretrained(path)
+    return path
+
+
+@pytest.mark.parametrize("name", list(STUDIES))
+def test_a_study_ends_with_its_page(name, model, tmp_path, capsys):
+    file, out = tmp_path / f"{name}.yaml", tmp_path / "run"
+    file.write_text(YAML.format(model=model, **STUDIES[name]))
+    assert main([str(file), "--out", str(out), "--quiet"]) == 0, capsys.readouterr().err
+    run, page = Run.open(out), (out / "report.html").read_text(encoding="utf-8")
+    names = list(run.config["indicators"])
+    tests = run.table("table_tests")
+    assert "-".join(names) in set(tests["indicators"])  # all at once
+    assert run.table("table11_presence")["indicator"].unique().tolist() == ["all", *names]
+    assert ("The gallery is empty" in page) == (STUDIES[name]["gallery"] == 0)
+    if name == "ten":
+        assert (
+            len(names) == 10 and (tests["reason"] != "").any()
+        )  # nothing is found in noise, and that is said
+        assert re.search(r"is the first 12 of 45 pairs|The first 12 of 45 pairs", page)
+    else:
+        assert "$5 or $6" in page
