@@ -49,7 +49,7 @@ def test_a_triplet_by_indicator(loaded):
 def test_the_page_shows_pictures_and_numbers(loaded):
     page = loaded._repr_html_()
     assert page.count("<img src='data:image/png;base64,") == 3 * 5
-    assert "gap</b> towards masculine" in page and "control words" in page and "95 %" in page
+    assert "gap</b> towards masculine" in page and "the same over all words" in page and "95 %" in page
     assert f"{loaded.headline().loc['neutral-feminine', 'SSIM']:.3f}" in page
     assert not re.search(r"https?://|<script", page)
     assert "planned" not in repr(loaded) and str(loaded.path) in repr(loaded)
