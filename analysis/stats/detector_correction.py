@@ -73,7 +73,7 @@ class Corrected:
     score, score_low, score_high : ndarray of float64
         Bias score, second side over both.
     p_value : ndarray of float64
-        Mean of the exact sign-flip p-values of imputed truths.
+        Mean of the exact sign-flip p-values of imputed truths; 1 where the detector sees next to nothing.
     reason : ndarray of object (str)
         Why the numbers are NaN; empty where they are not.
     """
@@ -229,7 +229,8 @@ def _block(x, n, counts, overall, aligned, options) -> tuple[NDArray, ...]:
             p_value,
         ),
     )
-    return *(np.where(reason == "", part, np.nan) for part in found), reason
+    *found, p_value = (np.where(reason == "", part, np.nan) for part in found)
+    return *found, np.where(reason == BLIND, 1.0, p_value), reason
 
 
 def _resamples(rows: int, resamples: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -1,6 +1,7 @@
 """Claims about objects in simulated worlds, at a size that a test can pay for."""
 
 import numpy as np
+import pytest
 from scipy import special
 
 from analysis.validation.simulation_objects import (
@@ -26,12 +27,14 @@ def test_worlds_have_the_frequencies_they_say():
     np.testing.assert_array_equal(detected[..., ~second], truth[..., ~second])
 
 
+@pytest.mark.slow
 def test_rates_of_claims():
     rates = claim_rates((WORLDS[0], WORLDS[3], WORLDS[5]), simulations=6).set_index("world")
     assert (rates["claims_any"] <= 2 / 6).all()  # three of six at a rate of 5 % have a chance of 0.2 %
     assert rates.iloc[2]["claims_real"] > 0.1 and np.isnan(rates.iloc[0]["claims_real"])
 
 
+@pytest.mark.slow
 def test_the_section_shows_every_world():
     text = page_section(simulations=1)
     assert all(f"| {world.name} |" in text for world in WORLDS) and "| a third of the prompts |" in text
