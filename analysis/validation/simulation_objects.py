@@ -172,21 +172,12 @@ def page_section(*, simulations: int = 200, seed: int = 0) -> str:
     covered = correction_coverage(simulations=simulations, seed=seed)
     lines = [
         "## Claims about objects\n",
-<<<<<<< HEAD
-        f"{simulations} runs of the default design (24 prompts, one seed, three words a side, {OBJECTS} objects) a "
-        "world. A claim is the intersection of the sign flips over prompts, the test against words and the test behind "
-        "the detector's errors, with the rates that the checker's labels of the other prompts give, adjusted over the "
-        "objects that can be significant (Benjamini–Hochberg, 5 %). *False*: mean share of claims whose sides do not "
-        "differ; *any*: runs with one. A hedged sentence speaks of its words alone; where words differ it is not "
-        "false.\n",
-=======
         f"{simulations} runs of the default design (24 prompts, one seed, three words a side, {OBJECTS} objects) "
         "a world. A claim is the intersection of the sign flips over prompts, the test against words and the test "
         "behind the detector's errors, with the rates that the checker's labels of the other prompts give, adjusted "
         "over the objects that can be significant (Benjamini–Hochberg, 5 %). *False*: mean share of claims whose "
         "sides do not differ; *any*: runs with one. A hedged sentence speaks of its words alone; where words differ "
         "it is not false.\n",
->>>>>>> h-detector
         "| world | claims: false | any | real differences claimed | hedged: false | any | real, hedged |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
