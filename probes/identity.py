@@ -76,6 +76,7 @@ def measured_fields(config: Mapping[str, Any]) -> dict[str, Any]:
         "contrasts": config.get("contrasts"),
         "reference": config.get("reference"),
         **{f"indicators.{name}.control": control for name, control in controls.items()},
+        "observe.objects": config.get("observe", {}).get("objects", True),
         **{f"measure.{name}": value for name, value in config.get("measure", {}).items()},
     }
 

@@ -234,9 +234,10 @@ def another_run(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> U
         field = f"{field}[{index}]"
         old, new = (values[index] if index < len(values) else "nothing" for values in (old, new))
     old, new = (repr(value) if len(repr(value)) < 80 else repr(value)[:76] + "..." for value in (old, new))
-    remedy = remedy or "use --overwrite to replace it or another --out"
-    if field.startswith("observe."):
-        remedy = "use --stage observe --overwrite to look at its images anew, or another --out"
+    if not remedy:
+        remedy = "use --overwrite to replace it or another --out"
+        if field.startswith("observe."):
+            remedy = "use --stage observe --overwrite to look at its images anew, or another --out"
     return UserError(f"{run.path}: holds another run: {field} is {old} there, expected {new}: {remedy}")
 
 
@@ -335,6 +336,8 @@ def take_up(
         status = "observed" if seen else "generated"
     as_drawn = ("sampler", "capture", "generate", "out", *(() if "observe" in stages else ("observe",)))
     resolved = {**fresh, **{section: there[section] for section in as_drawn if section in there}}
+    # whether objects that are there are measured is for the measure stage to say
+    resolved["observe"] = {**resolved["observe"], "objects": fresh["observe"]["objects"]}
     run.write_meta(
         status=status,
         name=config.name,

@@ -127,7 +127,7 @@ def _no_record(file: Path, reason: str) -> UserError:
 
 
 def _checksum(meta: Mapping[str, Any]) -> str:
-    return f"sha256:{digest(json.dumps(meta, sort_keys=True, ensure_ascii=False))}"
+    return f"sha256:{digest(json.dumps(meta, sort_keys=True))}"
 
 
 class Run:

@@ -232,6 +232,13 @@ def test_measuring_alone_refuses_another_model(saved, whole, tmp_path):
         taken_up(path, configuration("toyworld-null"), ("measure",))
 
 
+def test_measuring_alone_applies_whether_objects_are_measured(saved, whole, tmp_path):
+    path = shutil.copytree(whole, tmp_path / "run")
+    config = configuration(saved(), observe={"objects": False, "batch": 2})
+    observe = taken_up(path, config, ("measure",)).config["observe"]
+    assert observe == {**Run.open(whole).config["observe"], "objects": False}
+
+
 def test_a_report_alone_is_of_the_tables_that_are_there(saved, whole, tmp_path):
     path = shutil.copytree(whole, tmp_path / "run")
     with pytest.raises(
@@ -243,6 +250,7 @@ def test_a_report_alone_is_of_the_tables_that_are_there(saved, whole, tmp_path):
     for over, name in (
         ({"measure": {"bootstrap": 7}}, "measure.bootstrap is 2000"),
         ({"contrasts": []}, r"contrasts\[0\] is "),
+        ({"observe": {"objects": False}}, "observe.objects is True"),
         ({"reference": "other"}, "reference is 'neutral'"),
         (CHANGES["indicators.control"][0], "indicators.other.control is False"),
     ):

@@ -228,6 +228,14 @@ def test_a_flipped_bit_in_the_record_is_noticed(run):
     assert Run.open(run.path).meta == run.meta
 
 
+def test_a_record_that_no_encoding_takes_is_one_line(run):
+    (run.path / "run.json").write_text(
+        '{"format": 1, "status": "measured", "name": "\\ud800", "checksum": "sha256:' + "0" * 64 + '"}'
+    )
+    with pytest.raises(UserError, match="its checksum differs"):
+        Run.open(run.path)
+
+
 def test_a_record_made_elsewhere_needs_no_checksum_and_an_edited_one_says_how_to_go_on(run):
     file = run.path / "run.json"
     meta = json.loads(file.read_text())
