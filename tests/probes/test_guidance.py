@@ -46,11 +46,11 @@ def test_what_guides(saved, tmp_path):
     assert not guided(plain, one)
     assert guided(settings("x", sampler={"guidance_scale": 2.0}), one)
     assert not guided(settings("x", sampler={"guidance_scale": 1.0}), source())
-    # a distilled U-Net takes the scale as an input, and diffusers calls it once (guidance_scale > 1 has no other effect)
+    # a distilled U-Net takes the scale as an input, and diffusers calls it once
     distilled = source(**{"unet/config": {"time_cond_proj_dim": 256}})
     assert not guided(settings("x", sampler={"guidance_scale": 8.0}), distilled)
     check_negative_prompt(ugly, source(), "here")
     check_negative_prompt(plain, one, "here")
     for without in (one, distilled):
-        with pytest.raises(UserError, match="^here: expected guidance"):
+        with pytest.raises(UserError, match=r"^here: expected guidance"):
             check_negative_prompt(ugly, without, "here")
