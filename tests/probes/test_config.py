@@ -159,7 +159,7 @@ FAULTS = {
         "indicators.d: expected a word that differs, got 'C'",
     ),
     PROMPTS + "indicators: {neutral: a, b: ''}": ("indicators.b.word",),
-    PROMPTS + "indicators: {neutral: a, b: '  '}": ("indicators.b.word: expected a word, got '  '",),
+    PROMPTS + "indicators: {neutral: a, b: '  '}": ("indicators.b.word: expected a word, got ' '",),
     PROMPTS + "indicators: {neutral: a, b: '.,'}": ("indicators.b.word: expected a word, got '.,'",),
     "prompts: [{neutral: a nurse, feminine: A  nurse, masculine: c}]": (
         "prompts[0]: expected a text that differs",

@@ -46,7 +46,7 @@ def test_what_guides(saved, tmp_path):
     assert not guided(plain, one)
     assert guided(settings("x", sampler={"guidance_scale": 2.0}), one)
     assert not guided(settings("x", sampler={"guidance_scale": 1.0}), source())
-    # a distilled U-Net takes the scale as an input, and diffusers calls it once: a scale above 1 does nothing else
+    # a distilled U-Net takes the scale as an input, and diffusers calls it once
     distilled = source(**{"unet/config": {"time_cond_proj_dim": 256}})
     assert not guided(settings("x", sampler={"guidance_scale": 8.0}), distilled)
     check_negative_prompt(ugly, source(), "here")
