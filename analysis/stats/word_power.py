@@ -114,8 +114,8 @@ def prompts_for_words(
 
     Examples
     --------
-    >>> two, three = (prompts_for_words(0.5, sd_prompt=1.0, words=k, references=1) for k in (2, 3))
-    >>> two["reason"], three["prompts"] > 34
+    >>> two, five = (prompts_for_words(0.5, sd_prompt=1.0, words=k, references=1) for k in (2, 5))
+    >>> two["reason"], five["prompts"] > 34
     ('words: no number of prompts reaches this power', True)
     """
     result = dict.fromkeys(WORD_POWER_COLUMNS, nan) | {

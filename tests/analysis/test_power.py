@@ -17,6 +17,7 @@ from analysis.power import (
 )
 from analysis.simulation import ObjectWorld, draw_table
 from analysis.statistics import sign_flip_test
+from analysis.stats.word_power import CEILING, ONE_WORD
 
 
 @pytest.mark.parametrize(("d_z", "n"), [(0.2, 50), (0.5, 34), (1.5, 6), (0.8, 200)])
@@ -99,9 +100,11 @@ def test_images_that_no_memory_holds_are_a_reason():
 def test_command_line_prints_and_writes(tmp_path, capsys):
     out = tmp_path / "power.csv"
     options = ["--gap", "0.5", "0", "--difference", "0.3", "--seeds", "1", "2", "--simulations", "200"]
-    assert main([*options, "--sd-seed", "0", "--out", str(out)]) == 0
+    words = ["--words", "1", "2", "--references", "1", "--sd-word", "0.2"]
+    assert main([*options, *words, "--sd-seed", "0", "--out", str(out)]) == 0
     table = pd.read_csv(out)
-    assert table["quantity"].tolist() == ["gap"] * 4 + ["presence"] * 2
+    assert table["quantity"].tolist() == ["gap"] * 4 + ["gap against words"] * 8 + ["presence"] * 2
+    assert table["reason"].tolist()[4:6] == [ONE_WORD, CEILING] and 0.25 < table["ceiling"][5] < 0.4
     assert table["prompts"].tolist()[:2] == [34, 34] and table["reason"].tolist()[2:4] == [NO_GAP] * 2
     text = capsys.readouterr().out
     assert "exact paired test" in text and " 34 " in text
@@ -113,6 +116,9 @@ def test_command_line_prints_and_writes(tmp_path, capsys):
         (["--power", "80"], "--power: expected a number between 0 and 1, got '80'"),
         (["--seeds", "0"], "--seeds: expected a whole number from 1 to 10,000, got '0'"),
         (["--difference", "0.9"], "--difference: expected frequency + difference"),
+        (["--words", "0"], "--words: expected a whole number from 1 to 100, got '0'"),
+        (["--prompts", "1"], "--prompts: expected a whole number from 2 to 1,000,000, got '1'"),
+        (["--sd-word", "-1"], "--sd-word: expected a number of at least 0"),
         (["--sd-prompt", "-1"], "--sd-prompt: expected a number of at least 0"),
         (["--noise", "0.9"], "--noise: expected a number from 0 to 0.6"),
     ],
