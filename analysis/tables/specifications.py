@@ -96,7 +96,7 @@ def specifications(
             ]
     table = pd.DataFrame(rows, columns=[name for name in COLUMNS if name != "supports"])
     key = ["space", "site", "metric", "contrast"]
-    of_run = table[table["of_run"]].set_index(key)["gap"]
+    of_run = table[table["of_run"].astype(bool)].set_index(key)["gap"]
     towards = np.array([np.sign(of_run[place]) for place in table[key].itertuples(index=False, name=None)])
     beyond = (table["p_control"] < 1 - level).to_numpy(bool)
     table["supports"] = beyond & (np.sign(table["gap"].to_numpy(float)) == towards)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.collections import PathCollection
 from PIL import Image
 
 from analysis.figures import draw_figures, files, inline_svg
@@ -138,13 +139,8 @@ def test_atlas_is_filled_by_the_test_against_words_and_not_by_the_control_gap(ru
     gap.loc[one, "p_control_adjusted"], gap.loc[one, "control_gap"] = 0.04, 1.0
     assert filled_cells(gap, CONTRASTS[0])[0] == 1
     figure = draw(gap, run.table("disparity"))["atlas-masculine-feminine"]
-    dots = [c for c in figure.figure.axes[0].collections if len(c.get_offsets()) and len(c.get_facecolors())]
-    filled = [
-        tuple(xy)
-        for c in dots
-        if c.get_sizes().size == 1 and c.get_facecolors()[0][3]
-        for xy in c.get_offsets()
-    ]
+    dots = [c for c in figure.figure.axes[0].collections if isinstance(c, PathCollection)]
+    filled = [tuple(xy) for c in dots if len(c.get_facecolors()) for xy in c.get_offsets()]
     cells = figure.cells
     assert filled == [(3.5, cells["addresses"].index("unet.mid") + 0.5)]
     assert "control gap" not in figure.caption and "more than words of one meaning differ" in figure.caption

@@ -156,6 +156,8 @@ def test_specifications_move_words_seeds_and_readout(leaning):
     ).assign(space="image", site="image", metric="ssim", step=-1)
     two = specifications(pairs, indicators=words, reference="n", contrasts=[("m", "f")])
     assert two["specification"].tolist() == ["as run", "without seed 1 of 2", "without seed 2 of 2"]
+    none = specifications(pairs, indicators=words, reference="n", contrasts=[])
+    assert none.empty and list(none.columns) == list(two.columns)
     assert two["gap"].tolist() == pytest.approx([0.37, 0.355, 0.385]) and not two["supports"].any()
 
 
