@@ -29,7 +29,8 @@ from analysis.stats.sign_flips import flip_p_values
 
 OBJECT_WEIGHT, SIDE_WEIGHT = 2.0, 4.0  # labelled images
 FOLDS = 12
-SEES = 0.1  # smallest s - f: below, detections say next to nothing of the object
+SEES = 0.2  # smallest s - f: below, detections say next to nothing of the object, and none seen is not none there
+LEAST_SEES = 0.1  # in a single draw
 CORRECTION_STREAM = 21  # one seed draws nothing twice
 IMPUTATIONS = 400
 LEAST_SIZE = 1e-3  # effective images of a score; with fewer its interval is 0 to 1 anyway
@@ -189,7 +190,7 @@ def _block(x, n, counts, overall, aligned, options) -> tuple[NDArray, ...]:
             _weighted(weights[:, inside], x[inside]),
             _weighted(weights[:, inside], n[inside][:, :, None]),
         )
-        corrected += (share_x - f * share_n) / np.maximum(s - f, SEES)
+        corrected += (share_x - f * share_n) / np.maximum(s - f, LEAST_SEES)
         rates.append((s[1:], f[1:]))
     with np.errstate(invalid="ignore", divide="ignore"):
         presence = corrected / size
