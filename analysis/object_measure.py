@@ -10,7 +10,7 @@ import pandas as pd
 from analysis import paper_latex as tex
 from analysis.dependency import SIGMA, SIGMA_HUMAN, dependency_groups
 from analysis.detector_error import detector_counts
-from analysis.disparity import disparity, gap
+from analysis.disparity import disparity, gap, shares_noise
 from analysis.naming import indicators
 from analysis.nouns import human_words, noun_table
 from analysis.object_statistics import object_statistics, table_statistics
@@ -136,10 +136,11 @@ def tables(
         ignore_index=True,
     )
     within = {pair_name(first, second, chosen.names) for first, second in chosen.pairs}
-    table06 = _similarity(pairs[pairs["pair"].isin(within)], chosen, sampling)
+    shared = {"shared_noise": shares_noise(config)}
+    table06 = _similarity(pairs[pairs["pair"].isin(within)], chosen, sampling | shared)
     yield "table06_similarity", table06
     yield "table06_similarity", tex.similarity_table(table06, chosen, *where)
-    yield "table06_gap", _gaps(pairs, chosen, sampling | {"permutations": options["permutations"]})
+    yield "table06_gap", _gaps(pairs, chosen, sampling | shared | {"permutations": options["permutations"]})
 
     table07 = pd.concat(
         [chi_square(others, chosen.sets, LEFT_OUT), chi_square(everything, chosen.sets, INCLUDED)],

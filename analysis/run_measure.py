@@ -74,7 +74,9 @@ def _measure(run: Run) -> None:
         "text_readout": options["text_readout"],
     }
     controls = {member.name: member.control for member in members if member.control}
-    moved = specifications(pairs, **headline, controls=controls, level=options["level"])
+    moved = specifications(
+        pairs, **headline, controls=controls, level=options["level"], shared_noise=sampling["shared_noise"]
+    )
     together = agreement(pairs, **headline)
     run.write_table("specifications", moved)
     run.write_table("agreement", together)

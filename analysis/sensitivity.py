@@ -132,6 +132,7 @@ def _gap_settings(run: Run) -> Iterator[Setting]:
             text_readout=readout,
             level=config["measure"]["level"],
             fewest=1,
+            shared_noise=shares_noise(config),
         )
         named = [known[key] for key in zip(table["space"], table["site"], table["metric"])]
         table = table.assign(kind="gap", what=table["contrast"], quantity=named, value=table["gap"])

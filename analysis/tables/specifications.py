@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.control_words import Words, control_columns, words_of
-from analysis.disparity import Family, families
+from analysis.disparity import PROMPT_SPACE, Family, families
 from analysis.naming import Metric, headline_metrics
 from analysis.pairs import NO_STEP, definition
 
@@ -39,6 +39,7 @@ def specifications(
     text_readout: str = "sequence",
     level: float = 0.95,
     fewest: int = FEWEST,
+    shared_noise: bool = False,
 ) -> pd.DataFrame:
     """Return the gap over words and its test for every headline measure and specification.
 
@@ -58,6 +59,8 @@ def specifications(
         A specification is beyond words where its p is below 1 − level.
     fewest : int
         Words that are left of a group at least.
+    shared_noise : bool
+        Whether all prompts of a seed share their noise; see `analysis.disparity.gap`.
 
     Returns
     -------
@@ -90,7 +93,7 @@ def specifications(
             rows += [
                 {"space": metric.space, "site": metric.site, "metric": metric.metric}
                 | {"contrast": "-".join(contrast), "specification": name, "of_run": name == AS_RUN}
-                | word_row(family, list(indicators), words_used, level)
+                | word_row(family, list(indicators), words_used, level, shared_noise=shared_noise)
                 | {"version": definition(family.metric).version}
                 for name, family, words_used in settings
             ]
@@ -120,14 +123,17 @@ def left_out(words: Words, fewest: int = FEWEST) -> Iterator[tuple[str, Words]]:
             yield name, replace(words, **{group: [other for other in names if other != name]})
 
 
-def word_row(family: Family, indicators: Sequence[str], words: Words, level: float) -> dict[str, float]:
+def word_row(
+    family: Family, indicators: Sequence[str], words: Words, level: float, *, shared_noise: bool = False
+) -> dict[str, float]:
     """Return gap over words, interval and p against words of a family of one column."""
     sign = 1.0 if definition(family.metric).higher_is_nearer else -1.0
 
     def near(one: str, other: str) -> NDArray[np.float64]:
         return sign * family.pair(one, other, indicators)
 
-    columns = control_columns(near, words, level)
+    crossed = shared_noise and family.space != PROMPT_SPACE
+    columns = control_columns(near, words, level, shared_noise=crossed)
     return {
         name: float(np.asarray(columns[key])[0])
         for name, key in (
