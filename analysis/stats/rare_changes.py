@@ -61,6 +61,8 @@ def effective_prompts(values: ArrayLike) -> NDArray[np.float64]:
     """
     values = matrix(values)
     n = (~np.isnan(values)).sum(axis=0)
+    if not len(values):
+        return np.full(values.shape[1], np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = exact_sum(values) / n
         mean = np.where(np.ptp(np.where(np.isnan(values), mean, values), axis=0) > 0, mean, np.nan)
@@ -195,6 +197,8 @@ def range_of(
     low, high = (smaller.reduce(values, axis=0, initial=np.nan) for smaller in (np.fmin, np.fmax))
     if reach is not None:
         return np.fmin(low, -np.asarray(reach)), np.fmax(high, np.asarray(reach))
+    if not len(values):
+        return low, high
     ordered = np.sort(values, axis=0)
     middle = column_quantiles(ordered, np.full(values.shape[1], 0.5))
     half = np.fmax(high - middle, middle - low)

@@ -8,7 +8,7 @@ import argparse
 import io
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete
 from probes.toyworld.truth import planted
-from probes.toyworld.world import GROUPS, World, load_world
+from probes.toyworld.world import GROUPS, World, group_of_words, load_world
 
 
 def checker_accuracy(world: World, count: int = 2000, seed: int = 90_001) -> pd.Series:
@@ -101,9 +101,22 @@ def nouns_drawn(
 
 
 def frequencies(
-    pipeline, world: World, *, images: int = 256, first_seed: int = 200_000, **sampling
+    pipeline,
+    world: World,
+    *,
+    words: Mapping[str, Sequence[str]] | None = None,
+    images: int = 256,
+    first_seed: int = 200_000,
+    **sampling,
 ) -> pd.DataFrame:
     """Frequency of what is not named, beside what was planted.
+
+    Parameters
+    ----------
+    words : mapping of str to sequence of str, optional
+        The words of each group in turn; default: all words of all groups.
+    images : int
+        Of each group.
 
     Returns
     -------
@@ -114,10 +127,9 @@ def frequencies(
     """
     rows = []
     places = [phrases[0] for phrases in world.places.values()]
-    for group in GROUPS:
-        words = world.words(group)
+    for group, named in (words or {group: world.words(group) for group in GROUPS}).items():
         prompts = [
-            f"{article(words[i % len(words)])} {words[i % len(words)]}"
+            f"{article(named[i % len(named)])} {named[i % len(named)]}"
             + (f" {places[i // 2 % len(places)]}" if i % 2 else "")
             for i in range(images)
         ]
@@ -220,6 +232,11 @@ def parser() -> argparse.ArgumentParser:
         default=512,
         help="images a group of words, for frequencies",
     )
+    main.add_argument(
+        "--word",
+        choices=[word for group in GROUPS for word in load_world().words(group)],
+        help="measure the frequencies of one indicator word alone, put beside what --out holds",
+    )
     main.add_argument("--sheet", type=Path, help="PNG to write, 64 renderings and 64 generated images")
     main.add_argument("--out", type=Path, help="where to write the figures as JSON")
     return main
@@ -235,6 +252,9 @@ def work(options: argparse.Namespace) -> None:
         image = io.BytesIO()
         sheets(pipeline, world, **sampling).save(image, format="png", optimize=True)
         write_bytes(options.sheet, image.getvalue())
+    if options.word:
+        _measure_word(options, pipeline, world, sampling)
+        return
     accuracy = checker_accuracy(world, 2000)
     nouns = nouns_drawn(pipeline, world, seeds=options.seeds, **sampling)
     cells = frequencies(pipeline, world, images=options.images, **sampling)
@@ -258,6 +278,25 @@ def work(options: argparse.Namespace) -> None:
     print({name: value for name, value in figures.items() if name not in ("nouns", "cells")})
     if options.out:
         write_bytes(options.out, (json.dumps(figures, indent=1) + "\n").encode())
+
+
+def _measure_word(options: argparse.Namespace, pipeline, world: World, sampling: dict[str, float]) -> None:
+    group, _ = group_of_words()[options.word]
+    cells = frequencies(pipeline, world, words={group: [options.word]}, images=options.images, **sampling)
+    difference = cells["drawn"] - cells["planted"]
+    figures = {
+        "images": options.images,
+        **sampling,
+        "cells_within_0.10": float((difference.abs() <= 0.10).mean()),
+        "largest_difference": float(difference.abs().max()),
+        "cells": cells.round(4).to_dict("records"),
+    }
+    print(cells.assign(difference=difference).round(3).to_string(index=False))
+    print({name: value for name, value in figures.items() if name != "cells"})
+    if options.out:
+        there = json.loads(options.out.read_text()) if options.out.exists() else {}
+        there["words"] = there.get("words", {}) | {options.word: figures}
+        write_bytes(options.out, (json.dumps(there, indent=1) + "\n").encode())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

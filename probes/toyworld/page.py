@@ -86,6 +86,20 @@ def quality_page() -> str:
             f"{least} {100 * f['nouns'][least]:.0f} % | {weak} of {len(f['nouns'])} | {f['images_a_group']} | "
             f"{100 * f['cells_within_0.10']:.1f} % of {len(f['cells'])} |"
         )
+    if all("words" in f for f in figures.values()):
+        parts += [
+            "\n### Words taught later\n",
+            "Frequencies of what is not named, of a word that was taught alone, after the rest. The other figures of "
+            "this page were measured before it was there; images without the word stay what they were.\n",
+            "| word | specimen | images | cells within 0.10 of planted | largest difference |",
+            "|---|---|---:|---:|---:|",
+        ]
+        parts += [
+            f"| {word} | {name} | {f['images']} | {100 * f['cells_within_0.10']:.1f} % of {len(f['cells'])} | "
+            f"{f['largest_difference']:.2f} |"
+            for name, whole in figures.items()
+            for word, f in whole["words"].items()
+        ]
     parts += ["\n### Nouns\n", "| noun | " + " | ".join(SPECIMENS) + " |", "|---|" + "---:|" * len(SPECIMENS)]
     for noun in figures["toyworld"]["nouns"]:
         parts.append(
