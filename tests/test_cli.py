@@ -430,12 +430,18 @@ def test_a_bug_keeps_its_traceback(yaml_file, tmp_path, monkeypatch):
 
 
 def test_the_example_is_complete(model, capsys):
-    """At least 24 prompts, two seeds, a control word a group, and the tokenizer takes them all."""
+    """At least 24 prompts, three words a group that share their article, and the tokenizer takes them all."""
     assert main([str(ROOT / "triplets.yaml"), "--model", str(model), "--dry-run"]) == 0
     from probes.config import load_config
+    from probes.prompts import article
 
     config = load_config(ROOT / "triplets.yaml")
-    assert (config.model, config.sampler.steps, config.seeds) == ("toyworld", 30, [0, 1])
+    assert (config.model, config.sampler.steps, config.seeds) == ("toyworld", 20, [0])
     assert len(config.prompts) >= 24
     controls = {name: one.control for name, one in config.indicators.items() if one.control}
-    assert controls == {"individual": True, "lady": "feminine", "gentleman": "masculine"}
+    feminine, masculine = (
+        dict.fromkeys(("lady", "female"), "feminine"),
+        dict.fromkeys(("gentleman", "male"), "masculine"),
+    )
+    assert controls == {"human": True, "figure": True} | feminine | masculine
+    assert {article(one.word) for one in config.indicators.values()} == {"a"}
