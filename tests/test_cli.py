@@ -433,7 +433,7 @@ def test_the_example_is_complete(model, capsys):
     """At least 24 prompts, three words a group that share their article, and the tokenizer takes them all."""
     assert main([str(ROOT / "triplets.yaml"), "--model", str(model), "--dry-run"]) == 0
     from probes.config import load_config
-    from probes.prompts import article
+    from probes.text.articles import article
 
     config = load_config(ROOT / "triplets.yaml")
     assert (config.model, config.sampler.steps, config.seeds) == ("toyworld", 20, [0])
