@@ -379,11 +379,12 @@ def work(options: argparse.Namespace) -> None:
             )
     if not (options.runs or options.repeated):
         raise UserError("command line: expected run directories, or --repeated with some: name one")
+    if not options.readme:
+        command_line.writable(options.out)
     runs, again = ([specimen_run(path) for path in paths] for paths in (options.runs, options.repeated))
     if options.readme:
         print("\n\n".join(map(readme_table, runs)))
         return
-    command_line.writable(options.out)
     scores = [calibrate_scores.paired(specimen_run(run), *sample) for run, *sample in options.scores]
     text = page(runs, scores) if runs else _read(options.out)
     if again:

@@ -15,7 +15,7 @@ import pandas as pd
 from analysis.naming import headline_metrics
 from analysis.paired import prompt_means
 from analysis.pairs import definition
-from analysis.tables.specifications import headline_values
+from analysis.tables.specifications import headline_rows, headline_values
 
 COLUMNS = ("contrast", "first", "second", "correlation", "n_prompts", "reason")
 FEWEST = 3  # prompts: two points always lie on a line
@@ -55,15 +55,17 @@ def agreement(
             if family is not None:
                 near = [family.pair(reference, side, list(indicators)) for side in (first, second)]
                 sign = 1.0 if definition(metric.metric).higher_is_nearer else -1.0
-                gaps[metric.key] = sign * prompt_means(near[0] - near[1])[:, 0]
+                prompts = np.sort(headline_rows(pairs, metric)["triplet"].unique())
+                gaps[metric.key] = pd.Series(sign * prompt_means(near[0] - near[1])[:, 0], index=prompts)
         for one, other in combinations(gaps, 2):
-            both = ~np.isnan(gaps[one]) & ~np.isnan(gaps[other])
-            x, y = gaps[one][both], gaps[other][both]
-            known = both.sum() >= FEWEST and np.ptp(x) > 0 and np.ptp(y) > 0
+            # a measure may lack prompts that another has, such as those whose capture is gone
+            both = pd.concat([gaps[one], gaps[other]], axis=1, join="inner").dropna()
+            x, y = both.to_numpy().T
+            known = len(both) >= FEWEST and np.ptp(x) > 0 and np.ptp(y) > 0
             rows.append({
                 "contrast": f"{first}-{second}", "first": one, "second": other,
                 "correlation": float(np.corrcoef(x, y)[0, 1]) if known else np.nan,
-                "n_prompts": int(both.sum()),
+                "n_prompts": len(both),
                 "reason": "" if known else "fewer than three prompts, or the same gap in all",
             })  # fmt: skip
     return pd.DataFrame(rows, columns=list(COLUMNS))

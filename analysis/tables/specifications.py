@@ -144,11 +144,16 @@ def word_row(
 
 def headline_values(pairs: pd.DataFrame, metric: Metric) -> Family | None:
     """The values of one headline measure, a family of one column."""
+    rows = headline_rows(pairs, metric)
+    return next(families(rows), None) if len(rows) else None
+
+
+def headline_rows(pairs: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    """The rows of the table of pairs that hold one headline measure."""
     here = (
         (pairs["space"] == metric.space) & (pairs["site"] == metric.site) & (pairs["metric"] == metric.metric)
     )
-    rows = pairs[here & (pairs["step"] == NO_STEP)]
-    return next(families(rows), None) if len(rows) else None
+    return pairs[here & (pairs["step"] == NO_STEP)]
 
 
 def _without_a_seed(family: Family, words: Words) -> Iterator[tuple[str, Family, Words]]:

@@ -40,6 +40,7 @@ from analysis.tables.object_claims import (
     claim_table,
     sides_of,
 )
+from probes import command_line
 from probes.errors import UserError
 from probes.store import Run
 from probes.toyworld import SPECIMENS
@@ -255,29 +256,38 @@ def as_markdown(table: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
         prog="python -m analysis.validation.object_findings", description=__doc__.split("\n\n")[0]
     )
-    parser.add_argument("runs", nargs="+", type=Path, help="folders of runs of the specimens")
-    parser.add_argument(
+    main.add_argument("runs", nargs="+", type=Path, help="folders of runs of the specimens")
+    main.add_argument(
         "--rates", choices=("run", "others"), default="run", help="whose error rates (default run)"
     )
-    parser.add_argument("--coverage", type=int, default=0, help="runs to draw for coverage (default 0: none)")
-    options = parser.parse_args(argv)
-    try:
-        readings = [read_run(path) for path in options.runs]
-        rates = [other_rates(r, readings) if options.rates == "others" else None for r in readings]
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
+    main.add_argument(
+        "--coverage",
+        type=command_line.whole(0, 100_000),
+        default=0,
+        help="runs to draw for coverage (default 0: none)",
+    )
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    readings = [read_run(path) for path in options.runs]
+    rates = [other_rates(r, readings) if options.rates == "others" else None for r in readings]
     results = [findings(reading, counts) for reading, counts in zip(readings, rates)]
     print(as_markdown(summary([(r.specimen, r.name) for r in readings], results)))
     for specimen in dict.fromkeys(r.specimen for r in readings) if options.coverage > 0 else ():
         chosen = [r for r in readings if r.specimen == specimen]
         print(as_markdown(coverage(chosen, runs=options.coverage).assign(specimen=specimen)))
-    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
 
 
 if __name__ == "__main__":
