@@ -18,6 +18,7 @@ from analysis.figures.atlas import draw_atlas, filled_cells
 from analysis.findings import read_summaries
 from analysis.naming import contrasts, indicators
 from analysis.report_objects import read_objects, section
+from analysis.tables.object_claims import HOLDS
 from analysis.wording import counted
 from probes.store import Run
 
@@ -41,10 +42,14 @@ def claims(run: Run) -> dict:
     gap, found = run.table("gap"), read_summaries(run)
     counts = [filled_cells(gap, contrast) for contrast in contrasts(run.config)]
     cards = [card for summary in found for card in summary.findings]
-    objects, about_objects = read_objects(run), []
+    objects, differing = read_objects(run), 0
     if objects:
-        about_objects = section(objects, run.config, indicators(run.config))["contrasts"]
-    cards += [entry["finding"] for entry in about_objects if entry["finding"]]
+        about = section(objects, run.config, indicators(run.config))["contrasts"]
+        cards += [card for entry in about for card in entry["findings"]]
+        table = objects.tables["object_claims"]
+        pairs = {frozenset(contrast) for contrast in contrasts(run.config)}
+        held = table[table["claim"] == HOLDS]
+        differing = sum(frozenset(pair) in pairs for pair in zip(held["first"], held["second"]))
     tops = [card for card in cards if card.primary and card.direction]
     return {
         "specimen": run.config["model"],
@@ -57,7 +62,7 @@ def claims(run: Run) -> dict:
         "hedged": sum(card.verdict.licence in ("hint", "two words") for card in cards),
         "small": sum(card.verdict.state == "small" for card in cards),
         "cards": len(cards),
-        "objects": sum(len(entry["rows"]) + entry["more"] for entry in about_objects),
+        "objects": differing,
     }
 
 
