@@ -26,7 +26,7 @@ from analysis.multiplicity import gatekept
 from analysis.naming import contrasts, headline_metrics, indicators
 from analysis.pairs import definition, pair_name
 from analysis.statistics import sign_flip_test
-from analysis.validation import repeated
+from analysis.validation import object_findings, repeated
 from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
@@ -364,7 +364,7 @@ def parser() -> argparse.ArgumentParser:
     main.add_argument(
         "--scores", nargs="+", action="append", type=Path, default=[], metavar=("RUN", "SAMPLE"),
         help="a run, and a file of probes.toyworld.independent to hold its bias scores against; or a run alone, to say "
-        "in how many objects its words differ",
+        "in how many objects its words differ; without it the page keeps the section that it has",
     )  # fmt: skip
     main.add_argument("--out", type=Path, default=Path("docs/calibration.md"), help="page to write")
     return main
@@ -386,10 +386,15 @@ def work(options: argparse.Namespace) -> None:
         print("\n\n".join(map(readme_table, runs)))
         return
     scores = [calibrate_scores.paired(specimen_run(run), *sample) for run, *sample in options.scores]
-    text = page(runs, scores) if runs else _read(options.out)
+    before = _read(options.out)
+    text = page(runs, scores) if runs else before
+    kept = repeated.section_of(before, SCORES_NOTE.partition("\n")[0])
+    if runs and not scores and kept:
+        text = repeated.put_section(text, kept)
     if again:
         picture = repeated.null_picture(again)
         text = repeated.put_section(text, repeated.claims_section(again, picture is not None))
+        text = repeated.put_section(text, object_findings.page_section([run.path for run in again]))
         if picture is not None:
             write_bytes(options.out.parent / repeated.PICTURE, picture)
     write_bytes(options.out, text.encode())

@@ -256,6 +256,33 @@ def as_markdown(table: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
+PAGE = """## Objects said to differ, held against the checker
+
+What the reports of these runs say of objects, and what the same tests say of the checker's reading of the same images.
+*Claimed*: significant over prompts, beyond the words of each side and behind the detector's errors, adjusted over the
+objects (Benjamini–Hochberg, 5 %). *Not there*: not significant by the checker. *Uncorrected*: the paired test of the
+two indicators' own words on what the detector saw, as reports said it before. *Marked*: not behind its errors.
+
+| specimen | runs | claimed | of these not there | uncorrected | of these not there | marked |
+|---|---:|---:|---:|---:|---:|---:|
+"""
+
+
+def page_section(paths: Sequence[Path]) -> str:
+    """A section of the calibration page: a row a specimen, over all its runs."""
+    readings = [read_run(path) for path in paths]
+    table = summary([(r.specimen, r.name) for r in readings], [findings(reading) for reading in readings])
+    lines = []
+    for row in table[table["run"] == "all"].to_dict("records"):
+        runs = sum(reading.specimen == row["specimen"] for reading in readings)
+        which = f" ({row['which']})" if row["which"] else ""
+        lines.append(
+            f"| {row['specimen']} | {runs} | {row['claimed']} | {row['claimed, not there']}{which} | "
+            f"{row['uncorrected']} | {row['uncorrected, not there']} | {row['marked']} |\n"
+        )
+    return PAGE + "".join(lines)
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line's options."""
     main = command_line.Parser(

@@ -22,7 +22,7 @@ from analysis.tables.object_claims import HOLDS
 from analysis.wording import counted
 from probes.store import Run
 
-TITLE = "## The null world's atlas over several runs"
+TITLE = "## What the reports of several runs claim"
 NULL = "toyworld-null"
 PICTURE = "null_atlas.png"
 WIDTH = 900  # pixels
@@ -116,18 +116,32 @@ def null_picture(runs: Sequence[Run]) -> bytes | None:
 
 
 def put_section(page: str, section: str) -> str:
-    """Return a page with its section of this title replaced, or with the section before the next one added.
+    r"""Return a page with its section of the same title (the first line) replaced, or with the section at its end.
 
     Examples
     --------
-    >>> put_section("# A\\n\\n## B\\n\\nb\\n", TITLE + "\\n\\nnew\\n").splitlines()[-3:]
-    ["## The null world's atlas over several runs", '', 'new']
+    >>> put_section("# A\n\n## B\n\nb\n\n## C\n", "## B\n\nnew\n")
+    '# A\n\n## B\n\nnew\n\n## C\n'
     """
-    before, found, after = page.partition(TITLE + "\n")
-    if not found:
+    title = section.partition("\n")[0]
+    before, there, after = page.partition(title + "\n")
+    if not there:
         return page.rstrip("\n") + "\n\n" + section
     rest = after.find("\n## ")
     return before + section + (after[rest:] if rest >= 0 else "")
+
+
+def section_of(page: str, title: str) -> str:
+    r"""Return a page's section of this title, or nothing.
+
+    Examples
+    --------
+    >>> section_of("# A\n\n## B\n\nb\n\n## C\n", "## B")
+    '## B\n\nb\n'
+    """
+    _, there, after = page.partition(title + "\n")
+    rest = after.find("\n## ")
+    return f"{title}\n{after[:rest] if rest >= 0 else after}".rstrip("\n") + "\n" if there else ""
 
 
 def _largest(own: pd.DataFrame) -> float:
