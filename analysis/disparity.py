@@ -330,6 +330,9 @@ def gap(
                 test = sign_flip_test(values, permutations=permutations, seed=seed)
                 columns = _size_columns(size) | {"p_value": test.p_value, "p_adjusted": test.p_adjusted}
                 columns["p_equivalent"] = _equivalence(values, tested, reach, sampling)
+            span = known.most - known.least  # no difference of two values is larger
+            columns["ci_low"] = np.maximum(columns["ci_low"], -span)
+            columns["ci_high"] = np.minimum(columns["ci_high"], span)
             for name, column in columns.items():
                 table[name] = column
             reason = np.where(nothing & (size.n > 1), NO_DIFFERENCE, table["reason"])

@@ -537,3 +537,15 @@ def test_the_synthetic_configuration_is_one_that_the_program_takes():
     from tests.analysis.synthetic_run import Plan
 
     Config.model_validate(config(Plan()))
+
+
+def test_an_interval_of_a_gap_ends_where_differences_end():
+    """Four prompts of which three agree: the studentized bootstrap alone would reach thousands of points."""
+    rows = [
+        {"triplet": prompt, "pair": pair, "value": value}
+        for prompt, lean in enumerate([75.0, 0.3, 0.3, 0.31])
+        for pair, value in (("n-f", lean), ("n-m", 0.0))
+    ]
+    pairs = pd.DataFrame(rows).assign(space="image", site="image", metric="diff_pix", step=-1, seed=0)
+    row = gap(pairs, indicators=["n", "f", "m"], reference="n", contrasts=[["m", "f"]]).iloc[0]
+    assert -100 <= row["ci_low"] <= row["gap"] <= row["ci_high"] <= 100
