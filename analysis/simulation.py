@@ -257,9 +257,9 @@ def object_coverage(
 
 
 def rejection_row(world: str, test: str, exact: bool, p_value: NDArray[np.float64]) -> tuple:
-    """Part of the p-values at most 5 %; an undefined one is no rejection."""
-    undefined = int(np.isnan(p_value).sum())
-    return world, test, exact, float((p_value <= ALPHA).mean()), len(p_value), undefined
+    """Share of the p-values at most 5 %, NaN where there is none; an undefined one is no rejection."""
+    share = float((p_value <= ALPHA).mean()) if len(p_value) else np.nan
+    return world, test, exact, share, len(p_value), int(np.isnan(p_value).sum())
 
 
 def _covered(world: str, name: str, truth: float, result) -> tuple:

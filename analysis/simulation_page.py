@@ -27,6 +27,7 @@ from analysis.simulation import (
     object_rejections,
 )
 from analysis.simulation_words import LEANING, WORD_WORLDS, word_rejections
+from analysis.validation import simulation_objects
 from analysis.validation.page_sections import sections
 from probes import command_line
 from probes.errors import UserError
@@ -238,6 +239,7 @@ def page(
     tables: int = 800,
     families: int = 600,
     resamples: int = 1000,
+    runs: int = 200,
     seed: int = 0,
     scale_file: Path | None = None,
 ) -> str:
@@ -280,6 +282,7 @@ def page(
     parts.append(OBJECT_COVERAGE.format(resamples=resamples, **options))
     odds = objects["world"].str.startswith("odds")
     parts += [block(objects[~odds], COVERAGE), block(objects[odds], COVERAGE)]
+    parts.append(simulation_objects.page_section(simulations=runs, seed=seed))
     parts.append(MISSES)
     both = (("Rejections, objects", rejected, REJECTION), ("Rejections, gaps", gaps, REJECTION))
     both += (("Rejections, words", words, REJECTION), ("Coverage, gaps", covered, COVERAGE))
@@ -306,6 +309,7 @@ def parser() -> argparse.ArgumentParser:
     add("--tables", type=command_line.count, default=800, help="simulations of a test of a whole table")
     add("--families", type=command_line.count, default=600, help="simulations of an adjustment over a family")
     add("--resamples", type=command_line.count, default=1000, help="of each bootstrap")
+    add("--runs", type=command_line.count, default=200, help="simulated runs a world of claims about objects")
     add("--seed", type=command_line.seed, default=0)
     add("--scale", type=command_line.file, dest="scale_file", help="statistics_scale.json")
     add("--out", type=Path, help="page to write; printed if not given")

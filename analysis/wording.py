@@ -298,7 +298,7 @@ def _remarks(row: dict, verdict: Verdict) -> list[str]:
     """Further sentences: what so few prompts cannot show, and the run's own warnings."""
     n, found = _int(row.get("n_prompts")), []
     unseen = _float(row.get("unseen"))
-    if verdict.state in ("small", "open") and 0 < unseen < 1:
+    if verdict.state not in ("undefined", "no interval") and 0 < unseen < 1:
         found.append(
             f"What changes at fewer than {100 * unseen:.0f} % of such prompts may be missing among "
             f"{counted(n, 'prompt')}."

@@ -18,7 +18,7 @@ UNEQUAL_SIZES = "sides of unequal size: a smaller side that spreads more is foun
 SKEWED = "skewed differences: read the interval, not p_value"
 RATIO = 2.0  # of the mean distances within the two sides
 SIGNIFICANT = 0.05  # each tail, of the ratio of two variances
-SIGMAS = 3.0  # of the skewness of a normal sample
+SIGMAS = 2.0  # of the skewness of a normal sample: one in twenty of these is warned of
 
 
 def looks_like(

@@ -22,9 +22,12 @@ DESIGN = """
 24 prompts, one seed, three words a side, three reference words; {simulations} columns a world. Nothing leans.
 
 **Differences of prompts.** Sign flips test exchange, so they reject more often where differences are skewed about a
-mean of 0; a direction is claimed from the interval. A lognormal difference is too skewed for 24 prompts. Where 5 % of
-the prompts change and all others lean a little the other way, three runs in ten see no changed prompt at all: no
-method can know, and `unseen` states how much can be missed. `warning` is what the table of gaps says of such rows.
+mean of 0; a direction is claimed from the interval. A lognormal difference is too skewed for 24 prompts: the interval
+leaves out 0 too often, and `warning`, which the table of gaps and the card show, says so of most such runs. *Without a
+warning* counts the runs, among all, that are wrong and say nothing; *of runs without a warning* takes these alone,
+whose samples happen to look symmetric. Where 5 % of the prompts change and all others lean a little the other
+way, three runs in ten see no changed prompt at all: no method can know, and each card states how much can be missed
+(`unseen`).
 """
 REFERENCE = """
 **Words.** As above; in the first two worlds each reference word has a part of its own. One reference word of its own is

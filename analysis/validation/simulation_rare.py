@@ -164,6 +164,9 @@ def design_gaps(
             rejection_row(
                 name, "the interval leaves out 0, of runs without a warning", True, outside[silent]
             ),
+            rejection_row(
+                name, "the interval leaves out 0 without a warning", True, np.where(silent, outside, 1.0)
+            ),
             rejection_row(name, "a warning is shown", True, np.where(silent, 1.0, 0.0)),
         ]
         covered.append((name, "mean, envelope", False, float(outside.mean()), simulations, 0))

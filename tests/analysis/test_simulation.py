@@ -101,7 +101,7 @@ def test_the_papers_test_rejects_without_a_difference_where_detections_repeat():
 
 def test_the_page_is_written(tmp_path, capsys):
     out = tmp_path / "page.md"
-    small = ["--columns", "40", "--tables", "4", "--families", "3", "--resamples", "50"]
+    small = ["--columns", "40", "--tables", "4", "--families", "3", "--resamples", "50", "--runs", "1"]
     assert main([*small, "--out", str(out)]) == 0
     text = out.read_text("utf-8")
     assert "## What misses" in text and "label swaps, table †" in text and "nan" not in text

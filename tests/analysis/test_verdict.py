@@ -93,6 +93,8 @@ def test_what_few_prompts_cannot_show_is_said():
     assert card(n_prompts=2).remarks == ["With 2 prompts the p of the sign flips cannot fall below 0.5."]
     assert card(n_prompts=3).remarks == ["With 3 prompts the p of the sign flips cannot fall below 0.25."]
     assert card(n_prompts=6).remarks == []
+    rare = "What changes at fewer than 12 % of such prompts may be missing among 24 prompts."
+    assert card(unseen=0.117).direction == card().direction and card(unseen=0.117).remarks == [rare]
     assert card(warning="few prompts carry the variance").remarks == ["Few prompts carry the variance."]
 
 
