@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from analysis.loaded import LoadedRun, load_run
+    from analysis.report.notebook import LoadedRun, load_run
 
 __all__ = ["LoadedRun", "load_run"]
 
@@ -18,7 +18,7 @@ __all__ = ["LoadedRun", "load_run"]
 def __getattr__(name: str):
     # pandas, scipy and the rest are loaded with the first run, not with the package
     if name in __all__:
-        from analysis import loaded
+        from analysis.report import notebook as loaded
 
         return getattr(loaded, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,36 +17,37 @@
 Memory does not grow with the steps. `MapChoice` keeps more of the attention (by layer, head, step, token),
 `estimate_memory` says what that takes, `sites.table(pipe)` prints every address with its shape.
 
-Everything is imported at first use, so that `hooks.masks` alone needs no torch.
+Everything is imported at first use, so that `hooks.attention.masks` alone needs no torch.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hooks import definitions, sites
-    from hooks.choice import MapChoice
-    from hooks.definitions import Definition
+    from hooks import sites
+    from hooks.attention import definitions
+    from hooks.attention.choice import MapChoice
+    from hooks.attention.definitions import Definition
+    from hooks.attention.maps import LayerMaps, WordMaps
+    from hooks.attention.memory import estimate_memory
     from hooks.errors import HookError
-    from hooks.maps import LayerMaps, WordMaps
-    from hooks.memory import estimate_memory
     from hooks.probe import Probe
-    from hooks.wordlist import Word, words
-    from hooks.wordmap import WordMap
+    from hooks.prompt.wordlist import Word, words
+    from hooks.prompt.wordmap import WordMap
 
 _PLACES = {
-    "Definition": "hooks.definitions",
+    "Definition": "hooks.attention.definitions",
     "HookError": "hooks.errors",
-    "LayerMaps": "hooks.maps",
-    "MapChoice": "hooks.choice",
+    "LayerMaps": "hooks.attention.maps",
+    "MapChoice": "hooks.attention.choice",
     "Probe": "hooks.probe",
-    "Word": "hooks.wordlist",
-    "WordMap": "hooks.wordmap",
-    "WordMaps": "hooks.maps",
-    "definitions": "",
-    "estimate_memory": "hooks.memory",
-    "sites": "",
-    "words": "hooks.wordlist",
+    "Word": "hooks.prompt.wordlist",
+    "WordMap": "hooks.prompt.wordmap",
+    "WordMaps": "hooks.attention.maps",
+    "definitions": "hooks.attention.definitions",
+    "estimate_memory": "hooks.attention.memory",
+    "sites": "hooks.sites",
+    "words": "hooks.prompt.wordlist",
 }
 
 __all__ = [
@@ -68,9 +69,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module 'hooks' has no attribute {name!r}")
-    if not _PLACES[name]:
-        return importlib.import_module(f"hooks.{name}")
-    return getattr(importlib.import_module(_PLACES[name]), name)
+    found = importlib.import_module(_PLACES[name])
+    return found if _PLACES[name].endswith(f".{name}") else getattr(found, name)
 
 
 def __dir__() -> list[str]:

@@ -26,24 +26,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hooks import maps
 from hooks import sites as site_table
-from hooks.attention import AttentionSums
-from hooks.batch import Call, batch_of
-from hooks.choice import MapChoice
-from hooks.definitions import Definition
+from hooks.architectures.unet_batch import Call, batch_of
+from hooks.architectures.unet_prediction import guided_prediction, predict_x0, signal_level
+from hooks.attention import maps
+from hooks.attention.attention import AttentionSums
+from hooks.attention.choice import MapChoice
+from hooks.attention.definitions import Definition
+from hooks.attention.maps import LayerMaps, WordMaps
+from hooks.attention.masks import word_heat
+from hooks.attention.memory import settle
 from hooks.errors import HookError
-from hooks.maps import LayerMaps, WordMaps
-from hooks.masks import word_heat
-from hooks.memory import settle
-from hooks.prediction import guided_prediction, predict_x0, signal_level
-from hooks.promptwords import PromptWords
+from hooks.prompt.promptwords import PromptWords
+from hooks.prompt.text import TextReader, conditional_states, select_runs
+from hooks.prompt.wordlist import Word
+from hooks.prompt.wordmap import WordMap
 from hooks.recorder import Recorder, once_after_denoising
 from hooks.records import Kept, Similarity, attach, first_tensor
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
-from hooks.text import TextReader, conditional_states, select_runs
-from hooks.wordlist import Word
-from hooks.wordmap import WordMap
 
 
 class Probe:
@@ -68,7 +68,7 @@ class Probe:
         `sites`.
     word_maps : bool, str, Definition or MapChoice
         Whether to sum cross-attention into word maps: True or the name of a definition
-        (`hooks.definitions`) for heat maps alone, at a memory that does not grow with the steps; a
+        (`hooks.attention.definitions`) for heat maps alone, at a memory that does not grow with the steps; a
         `MapChoice` to keep sums by layer, head, step and token too.
     self_attention : MapChoice, optional
         Sums of self-attention to keep.

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hooks.architectures.unet import Site
 from hooks.errors import HookError
+from hooks.prompt.text import TextStates
 from hooks.records import METRICS_OF_TEXT, Kept, Records, Similarity, timesteps_to_array
 from hooks.similarity import SharedPositions, cosine, cosine_at, gram, group_size, products
-from hooks.site_table import Site
-from hooks.text import TextStates
 
 ONCE_AFTER_DENOISING = ("latent.final", "vae.", "image")
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hooks.site_table import Site
+from hooks.architectures.unet import Site
 
 METRICS_OF_TEXT = ("cosine_sequence", "cosine_eos", "cosine_words")
 

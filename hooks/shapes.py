@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from hooks.layers import latent_size, prompt_tokens
+from hooks.architectures.unet import TEXT_ENCODERS, Site, module_at, table
+from hooks.attention.layers import latent_size, prompt_tokens
 from hooks.records import attach
-from hooks.site_table import TEXT_ENCODERS, Site, module_at, table
 
 
 def shapes(pipe: Any, height: int | None = None, width: int | None = None) -> dict[str, tuple[int, ...]]:

@@ -49,9 +49,19 @@ import fnmatch
 from collections.abc import Iterable
 from typing import Any
 
+from hooks.architectures.unet import (
+    SUPPORTED_PIPELINES,
+    TEXT_ENCODERS,
+    Site,
+    attention_sites,
+    available,
+    cross_attentions,
+    module_at,
+    require_supported,
+    text_core,
+    x0_unavailable,
+)
 from hooks.errors import HookError
-from hooks.site_table import TEXT_ENCODERS, Site, module_at, text_core, x0_unavailable
-from hooks.site_table import table as _table
 
 __all__ = [
     "DEFAULT_SITES",
@@ -70,28 +80,6 @@ __all__ = [
 ]
 
 DEFAULT_SITES = ("text*", "unet.*", "latent*", "noise_pred.*", "x0_pred", "vae.*", "image")
-
-SUPPORTED_PIPELINES = (
-    "StableDiffusionPipeline",
-    "StableDiffusionImg2ImgPipeline",
-    "StableDiffusionInpaintPipeline",
-    "StableDiffusionInstructPix2PixPipeline",
-    "StableDiffusionXLPipeline",
-    "StableDiffusionXLImg2ImgPipeline",
-    "StableDiffusionXLInpaintPipeline",
-)
-
-
-def available(pipe: Any) -> list[Site]:
-    """All sites of a pipeline, in the order in which they run.
-
-    Raises
-    ------
-    HookError
-        If the pipeline is of a kind that is not supported; the message names it.
-    """
-    require_supported(pipe)
-    return list(_table(pipe))
 
 
 def resolve(pipe: Any, patterns: str | Iterable[str]) -> list[Site]:
@@ -122,27 +110,6 @@ def resolve(pipe: Any, patterns: str | Iterable[str]) -> list[Site]:
     return [site for site in sites if site.address in wanted]
 
 
-def attention_sites(pipe: Any, kind: str) -> list[Site]:
-    """The sites of the UNet's cross-attentions or self-attentions, in the order in which they run.
-
-    Parameters
-    ----------
-    kind : {"cross", "self"}
-    """
-    return [
-        site
-        for site in available(pipe)
-        if site.kind == "unet"
-        and site.module.endswith((".attn1", ".attn2"))
-        and module_at(pipe, site.module).is_cross_attention == (kind == "cross")
-    ]
-
-
-def cross_attentions(pipe: Any) -> list[tuple[str, str]]:
-    """Address and module path of each cross-attention of the UNet, in the order in which they run."""
-    return [(site.address, site.module) for site in attention_sites(pipe, "cross")]
-
-
 def table(pipe: Any, height: int | None = None, width: int | None = None) -> str:
     """All sites with the shape that a row has at each, as text, one line a site.
 
@@ -161,33 +128,6 @@ def table(pipe: Any, height: int | None = None, width: int | None = None) -> str
     widths = [max(len(line[column]) for line in lines) for column in (0, 1)]
     text = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in lines]
     return "\n".join([*text, "* read only where asked for"])
-
-
-def require_supported(pipe: Any) -> None:
-    """Raise a HookError that names the pipeline unless `pipe` is one whose batches and modules are known."""
-    name = type(pipe).__name__
-    if not any(base.__name__ in SUPPORTED_PIPELINES for base in type(pipe).__mro__):
-        found = name
-        if getattr(pipe, "transformer", None) is not None:
-            found += " (its denoiser is a transformer)"
-        elif hasattr(type(pipe), "image_guidance_scale"):
-            found += " (its guidance runs three branches in one batch)"
-        raise HookError(f"pipeline: expected one of {', '.join(SUPPORTED_PIPELINES)}, but got {found}")
-    for part in ("unet", "vae", *TEXT_ENCODERS.values()):
-        if hasattr(getattr(pipe, part, None), "_orig_mod"):
-            raise HookError(
-                f"{name}.{part}: expected a plain module, but got a compiled one, "
-                f"into which no hook reaches: set pipe.{part} = pipe.{part}._orig_mod"
-            )
-        modules = getattr(getattr(pipe, part, None), "modules", list)()
-        if any(getattr(module, "_compiled_call_impl", None) is not None for module in modules):
-            raise HookError(
-                f"{name}.{part}: expected a plain module, but got one compiled in place, "
-                "into which no hook reaches: load the pipeline again and leave .compile() out"
-            )
-    unet = type(getattr(pipe, "unet", None))
-    if not any(base.__name__ == "UNet2DConditionModel" for base in unet.__mro__):
-        raise HookError(f"{name}.unet: expected a UNet2DConditionModel, but got {unet.__name__}")
 
 
 def _nothing_matches(pattern: str, sites: list[Site], pipe: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from hooks import definitions
+from hooks.attention import definitions
 from probes import config_checks as checks
 from probes.config_checks import prompt_id
 from probes.config_messages import message
@@ -73,7 +73,8 @@ class Sampler(_Section):
 
 
 class Capture(_Section):
-    """What is read inside the model: sites to compare, word maps by a definition of `hooks.definitions`, sites whose
+    """What is read inside the model: sites to compare, word maps by a definition of `hooks.attention.definitions`,
+    sites whose
     raw tensors are kept."""
 
     sites: Globs = "default"

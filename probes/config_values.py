@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from hooks import definitions
+from hooks.attention import definitions
 
 PERSON = "{person}"
 HINT = "\0"  # in a message: where a note on what YAML made of a bare word goes; no value shown holds one

@@ -21,7 +21,7 @@ from probes.config import Config
 from probes.errors import UserError
 from probes.guidance import guided
 from probes.models import Source, pick_device
-from probes.prompts import Sample
+from probes.prompts.plan import Sample
 
 # Share of its speed in one large matrix product that a device reaches in a UNet with the probe around it.
 # Measured with the bundled model on one CPU core: 0.5 to 0.6; a GPU is assumed to be like it.

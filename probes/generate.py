@@ -25,7 +25,7 @@ from hooks import Probe
 from probes import feasible, identity, model_files, models, parts, rows, rundir
 from probes.config import Config
 from probes.errors import UserError
-from probes.prompts import Sample, pairs
+from probes.prompts.plan import Sample, pairs
 from probes.store import Run
 
 # Images of 64x64 latents that one batch may hold. On a CPU core, with the bundled model, batches of 30 images of
@@ -72,7 +72,7 @@ def generate(
     run
         The run directory, held by :func:`probes.rundir.claim`.
     config, samples, source
-        The configuration, its plan (:func:`probes.prompts.plan`) and its model
+        The configuration, its plan (:func:`probes.prompts.plan.plan`) and its model
         (:func:`probes.models.resolve`).
     passed, text
         The configuration as it was passed, for ``run.json`` and the copy of ``triplets.yaml``.

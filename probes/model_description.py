@@ -11,12 +11,9 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from probes.errors import UserError
-
-if TYPE_CHECKING:
-    from probes.models import Source
 
 PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
 SUPPORTED = "choose a text-to-image model of Stable Diffusion 1.x, 2.x or XL"
@@ -39,6 +36,21 @@ _LIBRARIES = ("diffusers", "transformers", "stable_diffusion", "stable_diffusion
 # beyond what any model has; building a million layers would take hours before it fails
 _MOST_LAYERS, _MOST_CHANNELS, _MOST_LATENTS = 200, 2**20, 1024
 _LAYERS = ("num_hidden_layers", "layers_per_block", "transformer_layers_per_block", "num_attention_heads")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model comes from: its name in ``triplets.yaml``, and the folder or file on this machine.
+
+    `kind` is ``bundled``, ``hub``, ``folder`` or ``file``; `config` is the folder that describes the pipeline
+    (for a single file it may be None: diffusers then fetches the description from the hub).
+    """
+
+    name: str
+    kind: str
+    path: Path
+    config: Path | None
+    revision: str | None = None
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from logging import CRITICAL
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from probes import model_description as description
 from probes.components import modules
 from probes.errors import UserError
-from probes.model_description import INDEX, readable
-
-if TYPE_CHECKING:
-    from probes.models import Source
+from probes.model_description import INDEX, Source, readable
 
 
 def read_pipeline(source: Source) -> Any:

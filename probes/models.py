@@ -21,28 +21,13 @@ from typing import Any
 from probes import model_description as description
 from probes.components import modules, weight_hash
 from probes.errors import UserError
-from probes.model_description import INDEX, PIPELINES, SUPPORTED, first_line, readable
+from probes.model_description import INDEX, PIPELINES, SUPPORTED, Source, first_line, readable
 from probes.model_weights import quiet, read_pipeline, require_finite
 from probes.paths import expand
 from probes.schedulers import build_scheduler, pick_scheduler, require_usable, scheduler_record
 from probes.toyworld import SPECIMENS, WEIGHTS
 
 SCHEDULER = "scheduler/scheduler_config.json"
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a model comes from: its name in ``triplets.yaml``, and the folder or file on this machine.
-
-    `kind` is ``bundled``, ``hub``, ``folder`` or ``file``; `config` is the folder that describes the pipeline
-    (for a single file it may be None: diffusers then fetches the description from the hub).
-    """
-
-    name: str
-    kind: str
-    path: Path
-    config: Path | None
-    revision: str | None = None
 
 
 @dataclass

@@ -9,7 +9,7 @@ from probes.config import Config
 from probes.errors import printable
 
 if TYPE_CHECKING:
-    from probes.prompts import Sample
+    from probes.prompts.plan import Sample
 
 ROWS = 60  # of the table that are shown
 CONTRASTS = 12  # that are named

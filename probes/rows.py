@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from hooks.masks import word_heat
-from probes.prompts import Sample
+from hooks.attention.masks import word_heat
+from probes.prompts.plan import Sample
 
 
 def captures(

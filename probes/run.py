@@ -144,7 +144,8 @@ def run(arguments: argparse.Namespace) -> None:
     samples = source = None
     drawing = {"plan", "generate"} & set(stages)
     if arguments.dry_run or drawing:
-        from probes import feasible, guidance, model_files, models, prompts
+        from probes import feasible, guidance, model_files, models
+        from probes.prompts import plan as prompts
 
         source = models.resolve(config.model, weights="generate" in stages and not arguments.dry_run)
         if not arguments.overwrite and not arguments.dry_run:
@@ -167,13 +168,13 @@ def run(arguments: argparse.Namespace) -> None:
             str(takes or f"{len(samples)} images (no description to reckon from)"),
         ]
         if "observe" in stages:
-            from analysis.vision.plan import plan as plan_observe
+            from analysis.observe.objects.engines import plan as plan_observe
 
             lines.append(printable(f"observe: {plan_observe(config.resolved())}"))
         print("\n".join(lines))
         return
     if "observe" in stages:
-        from analysis.vision.plan import plan as plan_observe
+        from analysis.observe.objects.engines import plan as plan_observe
 
         planned = plan_observe(config.resolved())  # what is not there is said before the images are drawn
         if planned.skipped and arguments.stage:
@@ -206,7 +207,7 @@ def run(arguments: argparse.Namespace) -> None:
             if anew:
                 rundir.remove(directory, ("observed", "objects"))
         if "observe" in stages:
-            from analysis.vision.observe import observe
+            from analysis.observe.stage import observe
 
             began = monotonic()
             plan = observe(directory, progress=not arguments.quiet)
@@ -215,14 +216,14 @@ def run(arguments: argparse.Namespace) -> None:
             else:
                 rundir.reached(directory, "observed", monotonic() - began)
         if "measure" in stages:
-            from analysis.run_measure import measure
+            from analysis.tables.stage import measure
 
             began = monotonic()
             _say("measure: comparing pairs, resampling prompts", arguments)
             measure(directory)
             rundir.reached(directory, "measured", monotonic() - began)
         if "report" in stages:
-            from analysis.report import report
+            from analysis.report.page import report
 
             began = monotonic()
             _say("report: drawing figures", arguments)

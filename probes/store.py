@@ -215,7 +215,7 @@ class Run:
         return self._frame("observed", columns)
 
     def objects(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """The objects found, a row a detection; `analysis.coco_masks.decode` gives a mask as pixels.
+        """The objects found, a row a detection; `probes.coco_masks.decode` gives a mask as pixels.
 
         An image in which nothing was found has no row here; it has one in :meth:`observed`.
         """

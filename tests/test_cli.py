@@ -418,7 +418,7 @@ def test_two_at_once(copy, yaml_file, capsys):
 
 
 def test_a_bug_keeps_its_traceback(yaml_file, tmp_path, monkeypatch):
-    from probes import prompts
+    from probes.prompts import plan as prompts
 
     def broken(*args):
         raise ZeroDivisionError("a bug")

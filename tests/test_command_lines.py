@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis import __main__ as analysis_commands
 from hooks.errors import HookError
 from probes import command_line
 from probes.errors import UserError
@@ -18,18 +19,19 @@ from tests.test_imports import FILES, ROOT
 
 # Prints a page and takes no argument; hooks import from no other room.
 OUTSIDE = {"hooks/sites_page.py"}
-ANALYSIS = ("compare", "sensitivity", "power", "calibrate", "reproduce", "objects", "simulation_page")
-DETECTORS = "analysis.vision.toyworld_detectors"
+DETECTORS = "analysis.validation.toyworld_detectors"
+STUDIES = {module: f"analysis {name}" for name, (module, _) in analysis_commands.COMMANDS.items()}
 COMMANDS = {
     "probes.run",
-    *(f"analysis.{name}" for name in ANALYSIS),
+    *STUDIES,
     *(f"{DETECTORS}.{name}" for name in ("__main__", "measure", "page")),
-    "analysis.validation.object_findings",
+    *(f"analysis.validation.{name}" for name in ("object_findings", "simulation_page")),
     *(
         f"probes.toyworld.{name}"
         for name in ("train", "measure", "independent", "word_maps", "page", "word_maps_page")
     ),
 }
+FORMER = {f"analysis.{name.replace('human-check', 'objects')}": name for name in analysis_commands.COMMANDS}
 
 
 def is_guard(node: ast.stmt) -> bool:
@@ -49,8 +51,9 @@ def guarded() -> dict[str, ast.Module]:
 
 def test_every_module_that_can_be_run_goes_through_the_front():
     found = guarded()
-    assert set(found) == COMMANDS
-    for name, tree in found.items():
+    assert set(found) == COMMANDS | set(FORMER) | {"analysis.__main__"}
+    for name in COMMANDS:
+        tree = found[name]
         guard = next(node for node in tree.body if is_guard(node))
         assert ast.unparse(guard.body) == "sys.exit(main())", name
         main = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main")
@@ -64,8 +67,23 @@ def test_help_ends_well_and_an_unknown_option_does_not(module, capsys):
     with pytest.raises(SystemExit) as end:
         main(["--help"])
     assert end.value.code == 0
-    assert module.removesuffix(".__main__") in capsys.readouterr().out
+    assert STUDIES.get(module, module.removesuffix(".__main__")) in capsys.readouterr().out
     assert_refused(main, ["--nosuch"], "", capsys)
+
+
+@pytest.mark.parametrize("former", sorted(FORMER))
+def test_former_places_still_work(former):
+    """``python -m analysis.compare`` is what notes and scripts of users name."""
+    module = analysis_commands.COMMANDS[FORMER[former]][0]
+    assert importlib.import_module(former).main is importlib.import_module(module).main
+
+
+def test_the_front_lists_and_runs_the_studies(capsys):
+    assert analysis_commands.main([]) == 0
+    listed = capsys.readouterr().out
+    assert all(f"  {name} " in listed for name in analysis_commands.COMMANDS)
+    assert_refused(analysis_commands.main, ["comparison"], "expected one of compare, sensitivity,", capsys)
+    assert_refused(analysis_commands.main, ["power", "--seed", "-1"], "--seed: ", capsys)
 
 
 def assert_refused(main, arguments, message, capsys):
@@ -92,49 +110,61 @@ def places(tmp_path):
 
 NUMBER = "expected a whole number"
 BAD = [
-    ("analysis.compare", "a b --seed -1", f"--seed: {NUMBER} of at least 0, got '-1'"),
-    ("analysis.compare", "a b --seed 1e3", f"--seed: {NUMBER} of at least 0, got '1e3'"),
-    ("analysis.compare", "a b --resamples 0", f"--resamples: {NUMBER} from 1 to 1,000,000, got '0'"),
-    ("analysis.compare", "a b --resamples 100000000000", "--resamples: "),
-    ("analysis.compare", "a b --permutations 0", "--permutations: "),
-    ("analysis.compare", "a b --level nan", "--level: expected a number between 0 and 1, got 'nan'"),
-    ("analysis.compare", "a b --out {file}", "{file}: cannot be written"),
-    ("analysis.compare", "a b --out {file}/c", "{file}/c: cannot be written"),
-    ("analysis.compare", "a b --out {empty}", "a: expected a run directory"),
-    ("analysis.compare", "a", "two or more"),
-    ("analysis.sensitivity", "{empty}", "expected a run directory"),
-    ("analysis.sensitivity", "{bare}", "expected a contrast"),
-    ("analysis.sensitivity", "{bare} --thetas x", "--thetas: expected a number from 0 to 1, got 'x'"),
-    ("analysis.power", "--seeds 1000000000", f"--seeds: {NUMBER} from 1 to 10,000, got '1000000000'"),
-    ("analysis.power", "--seed -1", "--seed: "),
-    ("analysis.power", "--gap inf", "--gap: expected a number, got 'inf'"),
-    ("analysis.power", "--sd-prompt nan", "--sd-prompt: "),
-    ("analysis.power", "--family 0", "--family: "),
-    ("analysis.power", "--simulations 100000000000", "--simulations: "),
-    ("analysis.power", "--difference 2", "--difference: expected a number between -1 and 1, got '2'"),
-    ("analysis.power", "--out {empty}", "{empty}: cannot be written (Is a directory)"),
-    ("analysis.power", "--out {file}/p.csv", "cannot be written"),
-    ("analysis.calibrate", "{foreign} --out {empty}/page.md", "expected a run of a specimen"),
-    ("analysis.calibrate", "{bare} --out {empty}/page.md", "without the indicator feminine"),
-    ("analysis.calibrate", "{bare} --out {empty}", "cannot be written"),
-    ("analysis.calibrate", "{bare} --scores a b c --out {empty}/p.md", "at most one sample, got 3 paths"),
-    ("analysis.reproduce", "--only nobody", "--only: invalid choice"),
-    ("analysis.reproduce", "--out {empty}", "cannot be written"),
-    ("analysis.reproduce", "--data {empty}/none", "--data: expected a folder that is there"),
-    ("analysis.reproduce", "--data {empty}", "expected a reference table"),
-    ("analysis.objects", "", "arguments are required: command"),
-    ("analysis.objects", "sample {bare} --out {empty} --images 0", "--images: "),
-    ("analysis.objects", "sample {bare} --out {empty} --seed -1", "--seed: "),
-    ("analysis.objects", "sample {bare} --out {empty} --objects -1", "--objects: "),
-    ("analysis.objects", "sample {bare} --out {file}", "{file}: cannot be written"),
-    ("analysis.objects", "sample {bare} --out {empty}", "{bare}"),
-    ("analysis.objects", "agreement {bare} {empty}/labels.csv", "labels.csv"),
-    ("analysis.simulation_page", "--columns 0", "--columns: "),
-    ("analysis.simulation_page", "--scale {empty}/none.json", "--scale: expected a file that is there"),
-    ("analysis.simulation_page", "--scale {file}", "expected the figures of a measurement"),
-    ("analysis.simulation_page", "--scale {figures.json}", "expected the figures of a measurement"),
-    ("analysis.simulation_page", "--seed -1", "--seed: "),
-    ("analysis.simulation_page", "--out {empty}", "cannot be written"),
+    ("analysis.studies.compare", "a b --seed -1", f"--seed: {NUMBER} of at least 0, got '-1'"),
+    ("analysis.studies.compare", "a b --seed 1e3", f"--seed: {NUMBER} of at least 0, got '1e3'"),
+    ("analysis.studies.compare", "a b --resamples 0", f"--resamples: {NUMBER} from 1 to 1,000,000, got '0'"),
+    ("analysis.studies.compare", "a b --resamples 100000000000", "--resamples: "),
+    ("analysis.studies.compare", "a b --permutations 0", "--permutations: "),
+    ("analysis.studies.compare", "a b --level nan", "--level: expected a number between 0 and 1, got 'nan'"),
+    ("analysis.studies.compare", "a b --out {file}", "{file}: cannot be written"),
+    ("analysis.studies.compare", "a b --out {file}/c", "{file}/c: cannot be written"),
+    ("analysis.studies.compare", "a b --out {empty}", "a: expected a run directory"),
+    ("analysis.studies.compare", "a", "two or more"),
+    ("analysis.studies.sensitivity", "{empty}", "expected a run directory"),
+    ("analysis.studies.sensitivity", "{bare}", "expected a contrast"),
+    ("analysis.studies.sensitivity", "{bare} --thetas x", "--thetas: expected a number from 0 to 1, got 'x'"),
+    ("analysis.stats.power", "--seeds 1000000000", f"--seeds: {NUMBER} from 1 to 10,000, got '1000000000'"),
+    ("analysis.stats.power", "--seed -1", "--seed: "),
+    ("analysis.stats.power", "--gap inf", "--gap: expected a number, got 'inf'"),
+    ("analysis.stats.power", "--sd-prompt nan", "--sd-prompt: "),
+    ("analysis.stats.power", "--family 0", "--family: "),
+    ("analysis.stats.power", "--simulations 100000000000", "--simulations: "),
+    ("analysis.stats.power", "--difference 2", "--difference: expected a number between -1 and 1, got '2'"),
+    ("analysis.stats.power", "--out {empty}", "{empty}: cannot be written (Is a directory)"),
+    ("analysis.stats.power", "--out {file}/p.csv", "cannot be written"),
+    ("analysis.validation.specimens", "{foreign} --out {empty}/page.md", "expected a run of a specimen"),
+    ("analysis.validation.specimens", "{bare} --out {empty}/page.md", "without the indicator feminine"),
+    ("analysis.validation.specimens", "{bare} --out {empty}", "cannot be written"),
+    (
+        "analysis.validation.specimens",
+        "{bare} --scores a b c --out {empty}/p.md",
+        "at most one sample, got 3 paths",
+    ),
+    ("analysis.papers.reproduce", "--only nobody", "--only: invalid choice"),
+    ("analysis.papers.reproduce", "--out {empty}", "cannot be written"),
+    ("analysis.papers.reproduce", "--data {empty}/none", "--data: expected a folder that is there"),
+    ("analysis.papers.reproduce", "--data {empty}", "expected a reference table"),
+    ("analysis.studies.human_check.command", "", "arguments are required: command"),
+    ("analysis.studies.human_check.command", "sample {bare} --out {empty} --images 0", "--images: "),
+    ("analysis.studies.human_check.command", "sample {bare} --out {empty} --seed -1", "--seed: "),
+    ("analysis.studies.human_check.command", "sample {bare} --out {empty} --objects -1", "--objects: "),
+    ("analysis.studies.human_check.command", "sample {bare} --out {file}", "{file}: cannot be written"),
+    ("analysis.studies.human_check.command", "sample {bare} --out {empty}", "{bare}"),
+    ("analysis.studies.human_check.command", "agreement {bare} {empty}/labels.csv", "labels.csv"),
+    ("analysis.validation.simulation_page", "--columns 0", "--columns: "),
+    (
+        "analysis.validation.simulation_page",
+        "--scale {empty}/none.json",
+        "--scale: expected a file that is there",
+    ),
+    ("analysis.validation.simulation_page", "--scale {file}", "expected the figures of a measurement"),
+    (
+        "analysis.validation.simulation_page",
+        "--scale {figures.json}",
+        "expected the figures of a measurement",
+    ),
+    ("analysis.validation.simulation_page", "--seed -1", "--seed: "),
+    ("analysis.validation.simulation_page", "--out {empty}", "cannot be written"),
     ("probes.toyworld.measure", "toyworld --images 0", f"--images: {NUMBER} from 2 to 1,000,000, got '0'"),
     ("probes.toyworld.measure", "toyworld --steps 0", f"--steps: {NUMBER} from 1 to 1,000, got '0'"),
     ("probes.toyworld.measure", "toyworld --weights {empty}/none", "--weights: expected a folder"),

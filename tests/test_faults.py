@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import analysis.report
+import analysis.report.page
 from probes import generate, rundir
 from probes import run as command
 from tests.faults import Death, dying
@@ -83,7 +83,7 @@ class Chain:
     @staticmethod
     def _remember_figures(monkeypatch):
         """Figures are drawn once for each set of tables: they are pure functions of them, and take the time."""
-        real, kept = {name: getattr(analysis.report, name) for name in ("draw", "files")}, {}
+        real, kept = {name: getattr(analysis.report.page, name) for name in ("draw", "files")}, {}
 
         def drawn(content):
             key = (content.gap.to_csv(), content.disparity.to_csv(), content.objects is None)
@@ -96,8 +96,8 @@ class Chain:
                 kept[id(figure)] = real["files"](figure)
             return kept[id(figure)]
 
-        monkeypatch.setattr(analysis.report, "draw", drawn)
-        monkeypatch.setattr(analysis.report, "files", written)
+        monkeypatch.setattr(analysis.report.page, "draw", drawn)
+        monkeypatch.setattr(analysis.report.page, "files", written)
 
     def run(self, stage, path, at=None):
         """One stage by the command line; the page names the folder, so every trial is called `run`."""

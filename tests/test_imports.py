@@ -1,6 +1,7 @@
 """Imports go one way (hooks, probes, analysis), and what needs no torch loads none."""
 
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -19,15 +20,38 @@ HEAVY = {
     "groundingdino",
     "accelerate",
 }
-STORED = ("probes.store", "probes.parts", "probes.errors", "probes.paths")
-# What of the other rooms a room may import, by the longest prefix that fits the file.
+ANYTHING = ("",)
+RUNS = (
+    "probes.store",
+    "probes.parts",
+    "probes.errors",
+    "probes.paths",
+    "probes.command_line",
+)  # what was stored
+WORDS = ("probes.text", "hooks.architectures.addresses", "hooks.attention.masks", "probes.coco_masks")
+SPECIMENS = ("probes.toyworld",)
+BELOW = {  # of the rooms of analysis, what each may import beside itself
+    "stats": (),
+    "metrics": ("stats", "study"),
+    "tables": ("metrics", "stats", "study"),
+    "report": ("tables", "metrics", "stats", "study"),
+    "studies": ("report", "tables", "metrics", "stats", "study"),
+    "papers": ("stats",),
+    "observe": (),
+}
+# What a file may import beside its own room, by the longest prefix that fits it.
 ALLOWED = {
     "hooks": (),
     "probes": ("hooks",),
-    "probes/run.py": ROOMS,
-    "analysis": (*STORED, "probes.command_line", "probes.toyworld", "hooks.masks"),
-    "analysis/vision": ("analysis", *STORED, "probes.command_line", "probes.toyworld"),
+    "probes/run.py": ANYTHING,
+    "analysis": ANYTHING,  # the public face, the command line, and the former places of commands
+    "analysis/study.py": WORDS,
+    "analysis/validation": ("analysis", *RUNS, *WORDS, *SPECIMENS),
+} | {
+    f"analysis/{room}": (*(f"analysis.{below}" for below in others), *RUNS, *WORDS, *SPECIMENS)
+    for room, others in BELOW.items()
 }
+TORCH = ("analysis/observe/", "analysis/validation/toyworld_detectors/")
 FILES = sorted(
     path.relative_to(ROOT)
     for room in ROOMS
@@ -36,10 +60,21 @@ FILES = sorted(
 )
 
 
-def imported(path: Path) -> list[tuple[int, str]]:
-    """Every module a file imports, also inside functions, with its line; relative ones made absolute."""
-    found = []
-    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+def imported(path: Path, typed: bool = True) -> list[tuple[int, str]]:
+    """Every module a file imports, also inside functions, with its line; relative ones made absolute.
+
+    ``typed=False`` leaves out those that a type checker alone reads.
+    """
+    found, tree = [], ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    apart = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if not typed and node in apart:
+            continue
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -50,12 +85,13 @@ def imported(path: Path) -> list[tuple[int, str]]:
 
 
 def rule(path: Path) -> tuple[str, tuple[str, ...]]:
+    """The room of a file, and what it may import beside."""
     prefix = max((p for p in ALLOWED if path.as_posix() == p or path.as_posix().startswith(f"{p}/")), key=len)
-    return path.parts[0] if prefix != "analysis/vision" else "analysis.vision", ALLOWED[prefix]
+    return prefix.removesuffix(".py").replace("/", "."), ALLOWED[prefix]
 
 
 def within(name: str, prefixes: tuple[str, ...]) -> bool:
-    return any(name == prefix or name.startswith(f"{prefix}.") for prefix in prefixes)
+    return any(not prefix or name == prefix or name.startswith(f"{prefix}.") for prefix in prefixes)
 
 
 @pytest.mark.parametrize("path", FILES, ids=str)
@@ -67,11 +103,35 @@ def test_imports_go_one_way(path):
         assert name.split(".")[0] not in {"tests", "notebooks"}, f"{path}:{line}: imports {name}"
 
 
+@pytest.mark.parametrize("room", sorted(BELOW))
+def test_nothing_imports_what_stands_on_top(room):
+    """Studies, papers and the validation of the instrument are read by people, not by other rooms."""
+    assert not {"studies", "papers", "validation"} & set(BELOW[room])
+    assert (ROOT / "analysis" / room / "__init__.py").exists()
+
+
+def test_no_circle():
+    """Imports for type checkers alone aside, every module can be understood after those that it imports."""
+    modules = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
+    below = {
+        name: {
+            found if found in modules else found.rpartition(".")[0]
+            for _, found in imported(path, typed=False)
+            if found in modules or found.rpartition(".")[0] in modules
+        }
+        - {name}
+        for name, path in modules.items()
+    }
+    graphlib.TopologicalSorter(below).prepare()  # names the circle
+
+
 @pytest.mark.parametrize(
-    "path", [p for p in FILES if p.parts[0] == "analysis" and "vision" not in p.parts], ids=str
+    "path",
+    [p for p in FILES if p.parts[0] == "analysis" and not p.as_posix().startswith(TORCH)],
+    ids=str,
 )
 def test_analysis_names_no_torch(path):
-    """A statistic is recomputed on a laptop: outside analysis/vision nothing asks for torch."""
+    """A statistic is recomputed on a laptop: only what looks at images asks for torch."""
     names = {name.split(".")[0] for _, name in imported(path)}
     assert not names & HEAVY
 
@@ -90,7 +150,14 @@ def test_the_import_test_sees_every_kind_of_import(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "module",
-    ["analysis", "probes.store", "probes.config", "probes.rundir", "probes.command_line", "hooks.masks"],
+    [
+        "analysis",
+        "probes.store",
+        "probes.config",
+        "probes.rundir",
+        "probes.command_line",
+        "hooks.attention.masks",
+    ],
 )
 def test_loads_no_torch(module):
     code = f"import sys, {module}\nprint(sorted({HEAVY!r} & {{name.split('.')[0] for name in sys.modules}}))"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from analysis.resampling import central_sums, exact_sum
+from analysis.stats.exact_sums import central_sums, exact_sum
 from analysis.stats.rare_changes import FEW_CARRY, few_carry
 
 ONE_REFERENCE = "one reference word: the claim is about this word alone"

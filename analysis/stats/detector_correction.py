@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from analysis.paired import wilson_interval
-from analysis.resampling import ONE_PROMPT
+from analysis.stats.effects import wilson_interval
+from analysis.stats.resampling import ONE_PROMPT
 from analysis.stats.sign_flips import flip_p_values
 
 OBJECT_WEIGHT, SIDE_WEIGHT = 2.0, 4.0  # labelled images

@@ -22,20 +22,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.resampling import (
-    BLOCK,
-    central_sums,
-    column_blocks,
-    column_quantiles,
-    exact_sum,
-    matrix,
-    product,
-)
+from analysis.stats.exact_sums import central_sums, exact_sum
+from analysis.stats.resampling import BLOCK, column_blocks, column_quantiles, matrix, product
 
 FEWEST = 4.0  # effective prompts below which resampled standard errors degenerate
 SHARE = 0.25  # of few prompts, so many suffice
 FEW_CARRY = "few prompts carry the difference"
-RARE_STREAM = 4  # beside the streams of `analysis.resampling`
+RARE_STREAM = 4  # beside the streams of `analysis.stats.resampling`
 UNIT = 1024  # weights are whole multiples of 1 / UNIT, so that sums are exact
 
 

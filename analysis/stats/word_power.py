@@ -1,8 +1,8 @@
 r"""How many words does it take? Power of the test against words, which more prompts alone do not raise.
 
-The test of `analysis.controls.word_test` holds a gap against the error of three samples: the words of the sides, the
-words of the reference, and the prompts. Only the last falls with more prompts, so that power has a ceiling which words
-set: with two words a side and two degrees of freedom it is low however many prompts are drawn.
+The test of `analysis.stats.word_test.word_test` holds a gap against the error of three samples: the words of the sides,
+the words of the reference, and the prompts. Only the last falls with more prompts, so that power has a ceiling which
+words set: with two words a side and two degrees of freedom it is low however many prompts are drawn.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def prompts_for_words(
     Parameters
     ----------
     gap, sd_prompt, sd_seed, seeds
-        As of `analysis.power.prompts_for_gap`.
+        As of `analysis.stats.power.prompts_for_gap`.
     words, references, sd_word, sd_reference
         See `word_gap_power`.
     planned : int

@@ -12,9 +12,8 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from analysis.naming import headline_metrics
-from analysis.paired import prompt_means
-from analysis.pairs import definition
+from analysis.metrics.registry import definition, headline_metrics
+from analysis.stats.effects import prompt_means
 from analysis.tables.specifications import headline_rows, headline_values
 
 COLUMNS = ("contrast", "first", "second", "correlation", "n_prompts", "reason")
@@ -34,7 +33,7 @@ def agreement(
     Parameters
     ----------
     pairs : DataFrame
-        With the columns of `analysis.pairs.COLUMNS`.
+        With the columns of `analysis.tables.similarities.COLUMNS`.
     indicators : sequence of str
         In the order that names the pairs.
     reference : str

@@ -3,7 +3,8 @@
 A claim is the intersection of three tests, so its p-value is the largest of theirs (Berger 1982):
 
 - *pooled*: images of the two sides' words differ, by sign flips over prompts. Exact for these words, however few;
-- *words*: the difference is more than words of one side differ among themselves (`analysis.controls.word_test`), where
+- *words*: the difference is more than words of one side differ among themselves (`analysis.stats.word_test.word_test`),
+where
   each side has `WORDS` words or more;
 - *corrected*: it is there behind what the detector misses and invents (`analysis.stats.detector_correction`), where its
   error rates are known.
@@ -22,12 +23,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.controls import word_test
-from analysis.multiplicity import adjust_p_values
-from analysis.naming import Indicator
-from analysis.object_tables import ObjectTable
 from analysis.stats.detector_correction import Corrected, Labels, corrected_presence
+from analysis.stats.multiplicity import adjust_p_values
+from analysis.stats.object_counts import ObjectTable
 from analysis.stats.sign_flips import flip_p_values
+from analysis.stats.word_test import word_test
+from analysis.study import Indicator
 
 LEVEL = 0.05  # of false claims among the claims
 WORDS = 3  # a side; with two, no exact test over words can fall below 1/3
@@ -106,7 +107,7 @@ def claim_table(
     --------
     Three words a side, eight prompts; the hat comes with every word of the second side and none of the first.
 
-    >>> from analysis.object_tables import object_table
+    >>> from analysis.stats.object_counts import object_table
     >>> keys = [(prompt, 0, word) for prompt in range(8) for word in "abcxyz"]
     >>> images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
     >>> counts = [[int(word in "xyz" and (prompt, word) != (0, "x"))] for prompt, _, word in keys]

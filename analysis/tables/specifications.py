@@ -2,8 +2,8 @@
 
 A headline gap is one number out of many that could have been asked for. ``tables/specifications`` holds the gap over
 words, and its test against words, for the run as it is and with one choice moved: one word of a side or one reference
-word left out (two of each are always left), one seed left out, another readout of the text embeddings. The report
-gives the share that supports what it says; `analysis.sensitivity` moves further choices, with the same functions.
+word left out (two of each are always left), one seed left out, another readout of the text embeddings. The report gives
+the share that supports what it says; `analysis.studies.sensitivity` moves further choices, with the same functions.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.control_words import Words, control_columns, words_of
-from analysis.disparity import PROMPT_SPACE, Family, families
-from analysis.naming import Metric, headline_metrics
-from analysis.pairs import NO_STEP, definition
+from analysis.metrics.registry import Metric, definition, headline_metrics
+from analysis.tables.control_columns import Words, control_columns, words_of
+from analysis.tables.disparity import PROMPT_SPACE, Family, families
+from analysis.tables.similarities import NO_STEP
 
 COLUMNS = (
     *("space", "site", "metric", "contrast", "specification", "of_run", "gap", "low", "high", "p_control"),
@@ -46,7 +46,7 @@ def specifications(
     Parameters
     ----------
     pairs : DataFrame
-        With the columns of `analysis.pairs.COLUMNS`.
+        With the columns of `analysis.tables.similarities.COLUMNS`.
     indicators : mapping of str to str
         The word of each indicator, in the order that names the pairs.
     reference : str
@@ -60,7 +60,7 @@ def specifications(
     fewest : int
         Words that are left of a group at least.
     shared_noise : bool
-        Whether all prompts of a seed share their noise; see `analysis.disparity.gap`.
+        Whether all prompts of a seed share their noise; see `analysis.tables.disparity.gap`.
 
     Returns
     -------

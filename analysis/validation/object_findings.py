@@ -22,14 +22,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.detector_error import by_lemma, count_errors
-from analysis.naming import contrasts, indicators
-from analysis.nouns import lemma
-from analysis.object_measure import looked_at
-from analysis.object_statistics import object_statistics
-from analysis.object_tables import ObjectTable, object_table
-from analysis.paper_tables import comparison
 from analysis.stats.detector_correction import Labels, corrected_presence
+from analysis.stats.object_counts import ObjectTable, object_table
+from analysis.study import comparison, contrasts, indicators
+from analysis.tables.detector_error import by_lemma, count_errors
 from analysis.tables.object_claims import (
     COUNTS,
     DETECTOR,
@@ -40,9 +36,12 @@ from analysis.tables.object_claims import (
     claim_table,
     sides_of,
 )
+from analysis.tables.object_statistics import object_statistics
+from analysis.tables.objects import looked_at
 from probes import command_line
 from probes.errors import UserError
 from probes.store import Run
+from probes.text.nouns import lemma
 from probes.toyworld import SPECIMENS
 from probes.toyworld.checker import LEAST, read_images
 
@@ -60,7 +59,7 @@ class Reading:
     detected, there : ObjectTable
         Of the detector and of the checker, the same images.
     counts : DataFrame
-        Of `analysis.detector_error.count_errors`.
+        Of `analysis.tables.detector_error.count_errors`.
     sides : dict of str to list of str
         See `analysis.tables.object_claims.claim_table`.
     pairs : list of (str, str)

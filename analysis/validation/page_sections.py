@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from analysis.simulation_words import HOSTILE, LEANING, design_rejections, spread_rejections
 from analysis.validation.simulation_rare import (
     design_gaps,
     rare_equivalence,
     rare_widths,
     shared_noise_rejections,
 )
+from analysis.validation.simulation_words import HOSTILE, LEANING, design_rejections, spread_rejections
 
 Bounds = tuple[float, float]
 Results = list[tuple[str, pd.DataFrame, Bounds]]

@@ -1,7 +1,7 @@
 """What the report claims over several runs of the specimens: nothing in the null world, and the lean where one is.
 
 Each run is read as its report reads it: the filled cells of the atlas, the cards that claim a direction
-(`analysis.findings`), and the objects that are said to differ (`analysis.report_objects`).
+(`analysis.report.findings`), and the objects that are said to differ (`analysis.report.objects`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from analysis.figures import files
-from analysis.figures.atlas import draw_atlas, filled_cells
-from analysis.findings import read_summaries
-from analysis.naming import contrasts, indicators
-from analysis.report_objects import read_objects, section
+from analysis.report.figures import files
+from analysis.report.figures.atlas import draw_atlas, filled_cells
+from analysis.report.findings import read_summaries
+from analysis.report.format import counted
+from analysis.report.objects import read_objects, section
+from analysis.study import contrasts, indicators
 from analysis.tables.object_claims import HOLDS
-from analysis.wording import counted
 from probes.store import Run
 
 TITLE = "## What the reports of several runs claim"

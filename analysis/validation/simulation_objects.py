@@ -14,8 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from analysis.object_tables import ObjectTable
 from analysis.stats.detector_correction import Labels, corrected_presence
+from analysis.stats.object_counts import ObjectTable
 from analysis.tables.object_claims import COUNTS, HEDGED, HOLDS, DetectorCounts, claim_table
 
 SIDES = {"f": ["f", "f1", "f2"], "m": ["m", "m1", "m2"]}

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.paired import effect_sizes, equivalence_test, prompt_means
-from analysis.simulation import COLUMNS, rejection_row
-from analysis.statistics import sign_flip_test
 from analysis.stats.cautions import looks_like
 from analysis.stats.crossed import crossed_mean
+from analysis.stats.effects import effect_sizes, prompt_means
+from analysis.stats.equivalence import equivalence_test
+from analysis.stats.sign_flips import sign_flip_test
+from analysis.validation.simulation import COLUMNS, rejection_row
 
 SHARES = (0.01, 0.02, 0.05, 0.1)
 NOISE = 0.01  # of a prompt that does not change, in units of a change

@@ -2,7 +2,7 @@
 
 A sample of fresh prompts, in the form of the papers' and made by lot from the toy world's grammar, each drawn with the
 three words from one noise and read by the checker. A study's figures, from other prompts and seeds, are held against
-it (`analysis.calibrate --scores`).
+it (`analysis.validation.specimens --scores`).
 """
 
 import argparse

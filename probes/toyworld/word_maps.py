@@ -23,8 +23,8 @@ from diffusers import StableDiffusionPipeline
 from tqdm import tqdm
 
 from hooks import MapChoice, Probe
-from hooks.definitions import DECODER_PRODUCT, FLOOR, SELF_REFINED
-from hooks.masks import resize
+from hooks.attention.definitions import DECODER_PRODUCT, FLOOR, SELF_REFINED
+from hooks.attention.masks import resize
 from probes import command_line
 from probes.parts import write_bytes
 from probes.toyworld import SPECIMENS, WEIGHTS

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from analysis.object_tables import object_table
+from analysis.stats.object_counts import object_table
 
 
 def dense_table(counts, indicators="nfm"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.coco_masks import encode
 from probes import parts
+from probes.coco_masks import encode
 from probes.store import Run
 
 KEYS = ("sample_id", "triplet", "seed", "indicator")

@@ -16,20 +16,13 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from analysis.coco_masks import encode
-from analysis.dependency import dependency_groups
-from analysis.nouns import human_words, noun_table
-from analysis.paper_figures import figure_objects, figure_scores
-from analysis.paper_tables import (
-    LEFT_OUT,
-    amounts,
-    chi_square,
-    comparison,
-    cooccurrence,
-    counted,
-    presence,
-    similarity_pairs,
-)
+from analysis.metrics.cooccurrence import LEFT_OUT, amounts, cooccurrence, counted, presence
+from analysis.metrics.dependency import dependency_groups
+from analysis.study import comparison
+from analysis.tables.nouns import noun_table
+from analysis.tables.wu import chi_square, figure_objects, figure_scores, similarity_pairs
+from probes.coco_masks import encode
+from probes.text.nouns import human_words
 
 WORDS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 THINGS = ("umbrella", "guitar", "ball", "book", "hat", "bicycle", "dog", "lamp", "kite", "cup")

@@ -46,10 +46,10 @@ def detections(triplets: int, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame
 
 def all_objects(images: pd.DataFrame, rows: pd.DataFrame, repeats: int) -> dict[str, float]:
     """Every statistic of objects, with the seconds each takes."""
-    from analysis.multiplicity import adjust_p_values
-    from analysis.object_statistics import object_statistics, table_statistics
-    from analysis.object_tables import object_table
-    from analysis.object_tests import cochran_q_test
+    from analysis.stats.multiplicity import adjust_p_values
+    from analysis.stats.object_counts import object_table
+    from analysis.stats.object_tests import cochran_q_test
+    from analysis.tables.object_statistics import object_statistics, table_statistics
 
     table = []
     pairs = (("neutral", "feminine"), ("neutral", "masculine"), ("feminine", "masculine"))
@@ -102,10 +102,10 @@ def gap_values(triplets: int, seed: int = 0) -> np.ndarray:
 
 def all_gaps(words: np.ndarray, repeats: int) -> dict[str, float]:
     """What ``tables/gap`` holds of every site and step of one contrast."""
-    from analysis.controls import word_test
-    from analysis.multiplicity import adjust_p_values
-    from analysis.paired import effect_sizes
-    from analysis.statistics import sign_flip_test
+    from analysis.stats.effects import effect_sizes
+    from analysis.stats.multiplicity import adjust_p_values
+    from analysis.stats.sign_flips import sign_flip_test
+    from analysis.stats.word_test import word_test
 
     values = words[0].astype(np.float64) - words[2]
     return timed({

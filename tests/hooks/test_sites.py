@@ -148,7 +148,7 @@ def test_x0_is_not_offered_where_it_cannot_be_computed():
 
 def test_masks_and_sites_need_no_torch():
     code = (
-        "import sys, hooks.masks; from hooks import Definition, MapChoice, Word, WordMap, sites, words\n"
+        "import sys, hooks.attention.masks; from hooks import Definition, MapChoice, Word, WordMap, sites, words\n"
         "assert 'torch' not in sys.modules; hooks.Probe"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from probes import model_files, models, prompts, rundir
+from probes import model_files, models, rundir
 from probes.config import Config
 from probes.generate import generate
+from probes.prompts import plan as prompts
 from tests.tiny import tiny_pipeline
 
 SMALL = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.naming import indicators
+from analysis.study import indicators
 from probes import plan_text
 from probes.config import Config, build_config, load_config
 from probes.errors import UserError

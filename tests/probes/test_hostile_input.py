@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from analysis.vision.checkpoints import find
-from analysis.vision.tag_sources import read_vocabulary
+from analysis.observe.checkpoints import find
+from analysis.observe.objects.tags import read_vocabulary
 from probes import errors, models
 from probes.config import Config, build_config
 from probes.errors import UserError

@@ -248,7 +248,7 @@ LAYOUTS = {
     ],
 )
 def test_hostile_pickles_run_nothing(kind, place, layout, saved, tmp_path):
-    from analysis.vision.checkpoints import read_weights
+    from analysis.observe.checkpoints import read_weights
 
     marker = tmp_path / "marker"
     value = hostile(marker)[kind]

@@ -10,8 +10,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from probes import components, estimate, models, prompts, schedulers
+from probes import components, estimate, models, schedulers
 from probes.errors import UserError
+from probes.prompts import plan as prompts
 from tests.probes.conftest import settings
 from tests.probes.original_layout import original_layout
 

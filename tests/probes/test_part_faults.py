@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis import report
-from analysis.coco_masks import encode
+from analysis.report import page as report
 from probes import parts
+from probes.coco_masks import encode
 from probes.errors import UserError
 from probes.part_columns import mask_pixels
 from probes.run import main

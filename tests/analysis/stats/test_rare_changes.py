@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.paired import effect_sizes, equivalence_test
-from analysis.statistics import bootstrap_interval
+from analysis.stats.effects import effect_sizes
+from analysis.stats.equivalence import equivalence_test
+from analysis.stats.intervals import bootstrap_interval
 from analysis.stats.rare_changes import (
     bounded_ends,
     effective_prompts,

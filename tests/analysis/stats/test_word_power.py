@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import TTestIndPower, TTestPower
 
-from analysis.controls import word_test
 from analysis.stats.word_power import CEILING, NO_GAP, ONE_WORD, prompts_for_words, word_gap_power
+from analysis.stats.word_test import word_test
 
 
 @pytest.mark.parametrize(("words", "references"), [(2, 1), (3, 3)])

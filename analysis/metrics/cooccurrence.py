@@ -1,0 +1,167 @@
+"""How often an object is seen: counts by prompt, indicator and dependency group, presence and amounts.
+
+Objects are told apart by their lemma. Counts compare images of one prompt and seed, so a (prompt, seed) counts where
+every indicator has an image that was looked at; presence, amounts and intersections (Wu et al. 2025, Tables 11 to 13)
+take all images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from analysis.metrics.dependency import GROUPS
+from analysis.stats.object_counts import ObjectTable, object_table
+
+ALL = "all"
+LEFT_OUT, INCLUDED = "left out", "included"
+NOT_GROUPED = "no image whose objects could be grouped"
+NO_IMAGES = "no image was looked at"
+EMPTY_GROUP = "no object in this group"
+
+
+def of_group(objects: pd.DataFrame, group: str) -> pd.DataFrame:
+    """Rows of table ``objects`` in a group; those of all groups are the detections, without the hidden nouns."""
+    return objects[objects["object"] >= 0] if group == ALL else objects[objects["group"] == group]
+
+
+def counted(
+    images: pd.DataFrame, objects: pd.DataFrame, names: Sequence[str], without: Iterable[str] = ()
+) -> dict[str, ObjectTable]:
+    """Count the objects of every group by prompt and indicator: C(o, P) of Eq. 3 and C_g(o, P) of section 6.3.
+
+    Parameters
+    ----------
+    images : DataFrame
+        The images looked at: ``triplet``, ``seed``, ``indicator``.
+    objects : DataFrame
+        Table ``objects``.
+    names : sequence of str
+        Indicators.
+    without : iterable of str
+        Lemmas to leave out.
+
+    Returns
+    -------
+    dict of str to ObjectTable
+        By group, ``all`` first.
+    """
+    images = images.rename(columns={"triplet": "prompt"})
+    objects = objects[~objects["lemma"].isin(list(without))]
+    objects = objects.rename(columns={"triplet": "prompt"}).assign(lemma=objects["lemma"].astype(str))
+    tables = {}
+    for group in (ALL, *GROUPS):
+        rows = of_group(objects, group)[["prompt", "seed", "indicator", "lemma"]]
+        tables[group] = object_table(images, rows.rename(columns={"lemma": "object"}), indicators=names)
+    return tables
+
+
+def cooccurrence(tables: dict[str, ObjectTable], human: Iterable[str]) -> pd.DataFrame:
+    """C(o, P) and C_g(o, P): how often each object was detected, and in how many images.
+
+    Parameters
+    ----------
+    tables : dict of str to ObjectTable
+        Of `counted`, individuals included.
+    human : iterable of str
+        Lemmas that refer to humans, as table ``objects`` says.
+
+    Source
+    ------
+    Wu et al. 2025, Eq. 3 and section 6.3.
+    """
+    human, parts = set(human), []
+    for group, table in tables.items():
+        k, names = len(table.indicators), np.repeat(table.objects, len(table.indicators))
+        parts.append(
+            pd.DataFrame(
+                {
+                    "group": group,
+                    "object": names.astype(object),
+                    "human": np.array([name in human for name in names], bool),
+                    "indicator": np.tile(np.array(table.indicators, object), len(table.objects)),
+                    "detections": table.totals("detections").reshape(len(table.objects) * k),
+                    "images": table.totals().reshape(len(table.objects) * k),
+                    "n_images": table.n_images,
+                    "n_prompts": len(table.prompts),
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def presence(
+    images: pd.DataFrame, objects: pd.DataFrame, names: Sequence[str], individuals: Iterable[str] = ()
+) -> pd.DataFrame:
+    """Percent of the images that hold a group (Table 11), of all indicators' together and of each one's.
+
+    Between indicators only the rows without individuals compare: a detector that calls every figure "person" finds what
+    was asked for with "person" and never with "woman".
+
+    Parameters
+    ----------
+    images, objects : DataFrame
+        The images looked at, and table ``objects``.
+    names : sequence of str
+        Indicators; ``all`` takes theirs together.
+    individuals : iterable of str
+        Lemmas of individuals.
+
+    Returns
+    -------
+    DataFrame
+        A row a group, indicator (``all`` first) and treatment of individuals. Images with an object that could not be
+        grouped are left out of ``n_images``.
+    """
+    images = images[images["indicator"].isin(list(names))]
+    unknown = objects.loc[objects["group"] == "", "sample_id"].unique()
+    known = images[~images["sample_id"].isin(unknown)]
+    reason = NO_IMAGES if images.empty else NOT_GROUPED
+    others = objects[~objects["lemma"].isin(list(individuals))]
+    rows = []
+    for treatment, chosen in ((INCLUDED, objects), (LEFT_OUT, others)):
+        for group in GROUPS:
+            has = known["sample_id"].isin(chosen.loc[chosen["group"] == group, "sample_id"])
+            for name in (ALL, *names):
+                own = has if name == ALL else has[known["indicator"] == name]
+                n, count = len(own), int(own.sum())
+                percent = 100 * count / n if n else np.nan
+                rows.append((treatment, group, name, percent, count, n, "" if n else reason))
+    columns = ["individuals", "group", "indicator", "percent_of_images", "images", "n_images", "reason"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def amounts(
+    images: pd.DataFrame, objects: pd.DataFrame, nouns: pd.DataFrame, names: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Distinct objects of each group and distinct nouns (Table 12), and what the groups have in common (Table 13).
+
+    Returns
+    -------
+    amounts : DataFrame
+        A row a group (and ``nouns``) and indicator; ``all`` takes those of `names` together.
+    intersections : DataFrame
+        A row two groups: ``percent`` of the objects of ``over_group`` that are in ``group`` too, of all indicators
+        together; NaN, with a reason, over an empty group.
+    """
+    images, objects = (rows[rows["indicator"].isin(list(names))] for rows in (images, objects))
+    spoken = nouns.merge(images[["triplet", "indicator"]].drop_duplicates(), on=["triplet", "indicator"])
+    rows, whole = [], {}
+    for name in (ALL, *names):
+        own = objects if name == ALL else objects[objects["indicator"] == name]
+        said = spoken if name == ALL else spoken[spoken["indicator"] == name]
+        sets = {group: set(own.loc[own["group"] == group, "lemma"]) for group in GROUPS}
+        sets["nouns"] = set(said["lemma"])
+        whole = whole or sets
+        rows += [(group, name, len(found)) for group, found in sets.items()]
+    common = [
+        (over, group, 100 * len(own & other) / len(own) if own else np.nan, len(own & other), len(own))
+        for over, own in whole.items()
+        for group, other in whole.items()
+    ]
+    columns = ["over_group", "group", "percent", "common", "amount"]
+    shared = pd.DataFrame(common, columns=columns).assign(reason="")
+    shared.loc[shared["amount"] == 0, "reason"] = EMPTY_GROUP
+    return pd.DataFrame(rows, columns=["group", "indicator", "amount"]), shared

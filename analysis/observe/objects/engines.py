@@ -1,0 +1,351 @@
+"""Which engine looks for which tags: from the configuration to what the observe stage will do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from analysis.observe.checkpoints import TOYWORLD, find, sha256, weight_files
+from analysis.observe.objects.detection import Engine
+from analysis.observe.objects.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
+from probes.errors import UserError
+from probes.parts import digest
+from probes.paths import expand
+from probes.toyworld import SPECIMENS
+from probes.toyworld.draw import SIZE
+
+CHECKER = "toyworld-checker"
+OWN_NMS = 0.8  # a garment's box can be nearly the figure's: with the usual 0.5 one of them would go
+USUAL_NMS = 0.5
+THRESHOLDS = ("box_threshold", "text_threshold", "nms_iou")
+_NAME = (
+    "`observe.detector` (such as groundingdino_swint_ogc.pth) and `observe.segmenter` (such as"
+    " sam_vit_h_4b8939.pth)"
+)
+_LIBRARIES = {
+    CHECKER: ("triptych",),
+    "groundingdino": (
+        "triptych",
+        "torch",
+        "torchvision",
+        "transformers",
+        "groundingdino-py",
+        "segment-anything",
+    ),
+    "transformers": ("triptych", "torch", "torchvision", "transformers"),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the observe stage will do; `str` says it in a line.
+
+    Attributes
+    ----------
+    name : str
+        The engine; empty where nothing is looked at.
+    config : mapping
+        The configuration as resolved.
+    skipped : str
+        Why nothing will be looked at; empty where something will.
+    """
+
+    name: str
+    config: Mapping[str, Any]
+    skipped: str = ""
+
+    def __str__(self) -> str:
+        return f"skipped: {self.skipped}"
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The section ``observe``."""
+        return self.config["observe"]
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """The section ``observe`` with what was left open as it is used, for the configuration in ``run.json``.
+
+        The device stays open: another machine may go on with the run.
+        """
+        return {**self.settings, "engine": self.name}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of the libraries that the engine needs."""
+        return {name: metadata.version(name) for name in _LIBRARIES[self.name]}
+
+
+class CheckerPlan(Plan):
+    """The toyworld checker will look."""
+
+    batch = 64  # images read in one go
+
+    def __str__(self) -> str:
+        from analysis.observe.objects.toyworld_checker import TAGS
+
+        return f"{CHECKER}, {len(TAGS)} things by their palette colours, no vision model"
+
+    def fields(self) -> dict[str, Any]:
+        """Every field that alters what is seen, for the identity of the parts."""
+        from analysis.observe.objects.toyworld_checker import ToyworldChecker
+
+        return {"observe.engine": self.name, "observe.detector": ToyworldChecker.detector}
+
+    def engine(self) -> Engine:
+        """The engine, loaded."""
+        from analysis.observe.objects.toyworld_checker import ToyworldChecker
+
+        return ToyworldChecker()
+
+    def tags(self) -> Tags:
+        """What to look for in each image."""
+        from analysis.observe.objects.toyworld_checker import TAGS
+
+        return fixed(TAGS, "checker")
+
+    def record(self) -> dict[str, Any]:
+        """What ``run.json`` keeps about the observer."""
+        from analysis.observe.objects.toyworld_checker import ToyworldChecker
+
+        return {
+            "engine": self.name,
+            "detector": ToyworldChecker.detector,
+            "segmenter": ToyworldChecker.detector,
+            "tagger": None,
+            "tags": ["checker"],
+            "checkpoints": {},
+            "thresholds": {},
+            "versions": self.versions,
+        }
+
+
+class GroundedPlan(Plan):
+    """A detector and a segmenter will look."""
+
+    def __str__(self) -> str:
+        settings = self.settings
+        count = f" ({len(self.vocabulary)} tags)" if self.vocabulary else ""
+        return (
+            f"{self.name}: boxes by {settings['detector']}, masks by {settings['segmenter']}, tags from"
+            f" {', '.join(settings['tags'])}{count}; batches of {self.batch} on {self.device}"
+        )
+
+    @property
+    def batch(self) -> int:
+        """Images that the detector takes in one go."""
+        return self.settings["batch"]
+
+    @cached_property
+    def vocabulary(self) -> list[str]:
+        """The tags of the vocabulary file, if one is named."""
+        return read_vocabulary(self.settings["vocabulary"]) if self.settings["vocabulary"] else []
+
+    @cached_property
+    def device(self) -> Any:
+        """The torch device."""
+        return pick_device(self.settings["device"], self.config["generate"]["device"])
+
+    @cached_property
+    def paths(self) -> dict[str, Path]:
+        """Where the detector and the segmenter are on this machine; fetches those of the hub."""
+        return {kind: find(self.settings[kind], f"observe.{kind}") for kind in ("detector", "segmenter")}
+
+    @cached_property
+    def checkpoints(self) -> dict[str, dict[str, str]]:
+        """The checksum of every file of weights, by what it is for."""
+        found = {
+            kind: {str(file): sha256(file) for file in weight_files(path)}
+            for kind, path in self.paths.items()
+        }
+        if "tagger" in self.settings["tags"]:
+            from analysis.observe.objects.taggers import clip_files
+
+            found["tagger"] = clip_files(self.settings["tagger"])
+        if "ram" in self.settings["tags"]:
+            file = expand(self.settings["ram"], "observe.ram")
+            found["ram"] = {str(file): sha256(file)}
+        return found
+
+    def fields(self) -> dict[str, Any]:
+        """Every field that alters what is seen, for the identity of the parts."""
+        settings, sources = self.settings, self.settings["tags"]
+        names = ("text_encoder", "tags", *THRESHOLDS, "batch")
+        fields = {"observe.engine": self.name, **{f"observe.{name}": settings[name] for name in names}}
+        for kind, files in self.checkpoints.items():
+            fields[f"observe.{kind}"] = sorted(files.values()) or settings[kind]
+        fields |= {f"observe.{kind}.description": _description(path) for kind, path in self.paths.items()}
+        if {"vocabulary", "tagger"} & set(sources):
+            fields["observe.vocabulary"] = digest("\n".join(self.vocabulary))
+        if "tagger" in sources:
+            fields["observe.tagger_top"] = settings["tagger_top"]
+        if "prompt" in sources:
+            fields |= {f"measure.{name}": self.config["measure"][name] for name in ("nouns", "compounds")}
+        return {**fields, "observe.device": self.device.type}
+
+    def engine(self) -> Engine:
+        """The engine, loaded."""
+        from analysis.observe.objects.grounded_sam import GroundedEngine
+
+        detector, segmenter = self._classes()
+        return GroundedEngine(
+            detector(self.paths["detector"], self.settings["text_encoder"], self.device),
+            segmenter(self.paths["segmenter"], self.device),
+            **{name: self.settings[name] for name in THRESHOLDS},
+            batch=self.batch,
+        )
+
+    def _classes(self) -> tuple[Any, Any]:
+        if self.name == "groundingdino":
+            from analysis.observe.objects.grounding_dino import GroundingDino
+            from analysis.observe.objects.segment_anything import SegmentAnything
+
+            return GroundingDino, SegmentAnything
+        from analysis.observe.objects.hf_models import (
+            TransformersGroundingDino,
+            TransformersSegmentAnything,
+        )
+
+        return TransformersGroundingDino, TransformersSegmentAnything
+
+    def tags(self) -> Tags:
+        """What to look for in each image."""
+        return combined([self._source(kind) for kind in self.settings["tags"]])
+
+    def _source(self, kind: str) -> Tags:
+        settings, measure = self.settings, self.config["measure"]
+        if kind == "prompt":
+            return prompt_nouns(backend=measure["nouns"], compounds=measure["compounds"])
+        if kind == "vocabulary":
+            return fixed(self.vocabulary, "vocabulary")
+        from analysis.observe.objects.taggers import ClipTagger, RamTagger
+
+        if kind == "ram":
+            return RamTagger(settings["ram"], device=self.device)
+        return ClipTagger(settings["tagger"], self.vocabulary, top=settings["tagger_top"], device=self.device)
+
+    def record(self) -> dict[str, Any]:
+        """What ``run.json`` keeps about the observer."""
+        settings = self.settings
+        return {
+            "engine": self.name,
+            "detector": settings["detector"],
+            "segmenter": settings["segmenter"],
+            "tagger": settings["tagger"] if "tagger" in settings["tags"] else None,
+            "tags": list(settings["tags"]),
+            "vocabulary": settings["vocabulary"],
+            "checkpoints": self.checkpoints,
+            "thresholds": {name: settings[name] for name in THRESHOLDS},
+            "versions": self.versions,
+        }
+
+
+def plan(config: Mapping[str, Any]) -> Plan:
+    """Choose the engine, and check what can be checked without loading or fetching anything.
+
+    Parameters
+    ----------
+    config
+        The configuration as resolved.
+
+    Raises
+    ------
+    UserError
+        Something that the engine or a source of tags needs is not named or not there.
+    """
+    settings = config.get("observe", {})
+    if not settings.get("objects"):
+        return Plan("", config, "`observe.objects` is false")
+    name = settings["engine"]
+    named = [kind for kind in ("detector", "segmenter") if settings[kind]]
+    if name == "auto" and not named:
+        if config["model"] not in SPECIMENS:
+            return Plan("", config, f"no detector for the images of this model: name {_NAME}")
+        if {config["sampler"]["height"], config["sampler"]["width"]} - {None, SIZE}:
+            reason = f"toyworld's detectors know images of {SIZE} × {SIZE} pixels only: name {_NAME}"
+            return Plan("", config, reason)
+        settings, named = {**settings, **_own(settings)}, ["detector", "segmenter"]
+    if name == CHECKER:
+        return CheckerPlan(CHECKER, config)
+    if len(named) < 2:
+        raise UserError(f"observe: expected {_NAME}, got {' and '.join(named) or 'neither'} alone: name both")
+    if settings["tags"] is None:
+        settings = {**settings, "tags": ["prompt"]}
+    if settings["nms_iou"] is None:
+        settings = {**settings, "nms_iou": OWN_NMS if settings["detector"] == TOYWORLD else USUAL_NMS}
+    chosen = GroundedPlan("groundingdino" if name == "auto" else name, {**config, "observe": settings})
+    _check_sources(settings, chosen)
+    for kind in named:
+        find(settings[kind], f"observe.{kind}", fetch=False)
+    _ = chosen.device
+    return chosen
+
+
+def _own(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What looks at a specimen's images unless told otherwise: toyworld's own detectors, for everything they know."""
+    tags = {"tags": ["vocabulary"], "vocabulary": TOYWORLD}
+    unsaid = settings["tags"] is None and not settings["vocabulary"]
+    return {"detector": TOYWORLD, "segmenter": TOYWORLD, **(tags if unsaid else {})}
+
+
+def _check_sources(settings: Mapping[str, Any], chosen: GroundedPlan) -> None:
+    sources = settings["tags"]
+    for kind in dict.fromkeys(sources):
+        if sources.count(kind) > 1:
+            raise UserError(f"observe.tags: `{kind}` stands twice: keep one")
+    ranked = [kind for kind in sources if kind in ("vocabulary", "tagger")]
+    if ranked and not settings["vocabulary"]:
+        raise UserError(
+            f"observe.vocabulary: expected a file for the source `{ranked[0]}`, found none: name one with a tag a line"
+        )
+    if settings["vocabulary"] and not ranked:
+        raise UserError(
+            "observe.tags: expected `vocabulary` or `tagger`, since a vocabulary is named, got"
+            f" {', '.join(sources)}: add one of them"
+        )
+    if "tagger" in sources and not settings["tagger"]:
+        raise UserError(
+            "observe.tagger: expected an open_clip model for the source `tagger`, found none: name a folder, or"
+            " ViT-B-32/openai"
+        )
+    _ = chosen.vocabulary
+    if "ram" in sources:
+        from analysis.observe.objects.taggers import require_ram
+
+        require_ram(settings["ram"])
+
+
+def pick_device(name: str, generated_on: str) -> Any:
+    """A torch device by name; ``auto`` takes the one the images were drawn on, where there is one.
+
+    Raises
+    ------
+    UserError
+        This machine has no such device.
+    """
+    import torch
+
+    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    if name == "auto":
+        best = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
+        name = best if generated_on == "auto" else generated_on
+        return torch.device(name if there.get(torch.device(name).type) else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UserError(
+            f"observe.device: expected auto, cpu, cuda, cuda:1 or mps, got {name!r}: choose one"
+        ) from None
+    if (device.index or 0) >= there.get(device.type, 0):
+        raise UserError(f"observe.device: expected a device of this machine, got {name}: use cpu")
+    return device
+
+
+def _description(path: Path) -> str:
+    """A digest of what says how a checkpoint is to be read: the JSON beside it, or those in the folder."""
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path.with_suffix(".json")]
+    return digest("".join(file.read_text(encoding="utf-8") for file in files if file.exists()))

@@ -1,0 +1,94 @@
+"""What to look for in an image: tags, each with the source it came from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from analysis.observe.checkpoints import TOYWORLD
+from probes.errors import UserError
+from probes.paths import expand
+from probes.text.nouns import nouns
+
+# images and their prompts to one dict an image: tag to source, in the order they are looked for
+Tags = Callable[[Sequence[np.ndarray], Sequence[str]], list[dict[str, str]]]
+
+
+def normal(text: str) -> str:
+    """A tag as it is looked for: lower case, single spaces, without ``.`` and ``?``, which end a tag.
+
+    Examples
+    --------
+    >>> normal("  St. Bernard ")
+    'st bernard'
+    """
+    return " ".join(re.sub(r"[.?]", " ", text.lower()).split())
+
+
+def fixed(tags: Sequence[str], source: str) -> Tags:
+    """The same tags for every image."""
+    return lambda images, prompts: [dict.fromkeys(tags, source) for _ in images]
+
+
+def prompt_nouns(*, backend: str, compounds: bool) -> Tags:
+    """The nouns of each image's prompt, as lemmas (:mod:`probes.text.nouns`)."""
+
+    def tags(images: Sequence[np.ndarray], prompts: Sequence[str]) -> list[dict[str, str]]:
+        found = (
+            [normal(noun.lemma) for noun in nouns(p, backend=backend, compounds=compounds)] for p in prompts
+        )
+        return [dict.fromkeys(filter(None, lemmas), "prompt") for lemmas in found]
+
+    return tags
+
+
+def combined(sources: Sequence[Tags]) -> Tags:
+    """The tags of several sources; one that several give has the first of them as its source."""
+
+    def tags(images: Sequence[np.ndarray], prompts: Sequence[str]) -> list[dict[str, str]]:
+        merged: list[dict[str, str]] = [{} for _ in images]
+        for source in sources:
+            for own, more in zip(merged, source(images, prompts)):
+                own |= {tag: kind for tag, kind in more.items() if tag not in own}
+        return merged
+
+    return tags
+
+
+def read_vocabulary(path: str | Path) -> list[str]:
+    """Read a vocabulary: a text file with a tag a line; or ``toyworld``: everything there is in the toy world.
+
+    Raises
+    ------
+    UserError
+        The file is not there or no text, a line is empty, or a tag stands twice.
+    """
+    if path == TOYWORLD:
+        from analysis.observe.objects.toyworld_checker import TAGS
+
+        return list(TAGS)
+    path = expand(path, "observe.vocabulary")
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise UserError(f"observe.vocabulary: {path}: no such file: check the path") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"observe.vocabulary: {path}: expected a text file in UTF-8, got {error}") from None
+    if not lines:
+        raise UserError(f"observe.vocabulary: {path}: expected a tag a line, found none: write some")
+    first: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        tag = normal(line)
+        if not tag:
+            raise UserError(
+                f"observe.vocabulary: {path}: line {number}: expected a tag, got {line!r}: take the line out"
+            )
+        if tag in first:
+            raise UserError(
+                f"observe.vocabulary: {path}: line {number}: `{tag}` stands on line {first[tag]} too: keep one"
+            )
+        first[tag] = number
+    return list(first)

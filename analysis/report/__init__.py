@@ -1,0 +1,1 @@
+"""The stage report: from tables to a page, figures and LaTeX."""

@@ -1,0 +1,176 @@
+"""The atlas: where in the network, and when, the gap opens. Sites down, steps across, gap as colour."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.colors import Normalize
+
+from analysis.report.figures.style import DIVERGING, DOUBLE, INK, Drawn, new_figure, style
+from analysis.report.format import label
+from hooks.architectures.addresses import place, readable
+
+SIGNIFICANT = 0.05
+ROW_HEIGHT = 0.125  # inches: 7.5 pt labels do not touch
+MAX_HEIGHT = 9.0  # inches: a page
+
+
+def draw_atlas(
+    gap: pd.DataFrame, timesteps: dict[int, float], contrast: tuple[str, str], reference: str
+) -> Drawn | None:
+    """Draw the gap of one contrast at every site that is called at every step.
+
+    Parameters
+    ----------
+    gap : DataFrame
+        ``tables/gap``.
+    timesteps : dict of int to float
+        Timestep of each call number.
+    contrast : tuple of str
+        Positive gaps mean: the reference is nearer to the first.
+    reference : str
+        Name of the reference indicator.
+
+    Returns
+    -------
+    Drawn or None
+        None when no site with steps was captured. ``cells`` holds the drawn matrices, ``(n_sites, n_steps)``.
+    """
+    name = "-".join(contrast)
+    rows = _cells(gap, contrast)
+    if rows.empty:
+        return None
+    sites = sorted(rows["site"].unique(), key=place)
+    steps = sorted(int(step) for step in rows["step"].unique())
+
+    def matrix(column: str) -> np.ndarray:
+        wide = rows.pivot_table(index="site", columns="step", values=column, aggfunc="first", dropna=False)
+        return wide.reindex(index=sites, columns=steps).to_numpy(float)
+
+    columns = ("gap", "ci_low", "ci_high", "p_adjusted", "p_control_adjusted")
+    cells = {column: matrix(column) for column in columns}
+    values, against_words = cells["gap"], cells["p_control_adjusted"]
+    beyond = beyond_words(cells["p_control_adjusted"])
+    significant = cells["p_adjusted"] < SIGNIFICANT
+    bound = _bound(values)
+
+    with style():
+        height = min(ROW_HEIGHT * len(sites) + 1.15, MAX_HEIGHT)
+        figure = new_figure(DOUBLE, height)
+        axes = figure.add_subplot()
+        norm = Normalize(-bound, bound)
+        mesh = axes.pcolormesh(
+            np.ma.masked_invalid(values), cmap=DIVERGING, norm=norm, edgecolors="face", lw=0.1
+        )
+        dark = np.abs(values) > 0.7 * bound
+        for chosen, filled in ((beyond, True), (significant & ~beyond, False)):
+            for cells_here, color in ((chosen & ~dark, "black"), (chosen & dark, "white")):
+                y, x = np.nonzero(cells_here)
+                face = color if filled else "none"
+                size = min(1.9 if filled else 2.4, 100 / len(steps)) ** 2
+                axes.scatter(x + 0.5, y + 0.5, marker="o", s=size, facecolors=face, edgecolors=color, lw=0.45)
+        _label_sites(axes, sites)
+        _label_steps(axes, steps, timesteps)
+        outside = np.abs(values[np.isfinite(values)]) > bound
+        bar = figure.colorbar(
+            mesh, ax=axes, orientation="horizontal", fraction=0.02, aspect=45, pad=0.012,
+            extend="both" if outside.any() else "neither",
+        )  # fmt: skip
+        bar.outline.set_visible(False)
+        named, (first, second) = label(reference), map(label, contrast)
+        bar.set_label(f"gap: ← {named} nearer to {second}   ·   nearer to {first} →")
+        figure.draw_without_rendering()
+        box = axes.get_position()
+    if np.isfinite(against_words).any():
+        marks = (
+            f"Filled dots: over all words the gap is more than words of one meaning differ among themselves (p < "
+            f"{SIGNIFICANT}, Benjamini–Hochberg over all sites and steps). Rings: only the gap between the "
+            f"indicators’ own words differs from 0 (p < {SIGNIFICANT}, max-T over all cells), which two words of one "
+            f"meaning can do as well"
+        )
+    else:
+        marks = (
+            f"Rings: the gap between these words differs from 0 (p < {SIGNIFICANT}, max-T over all cells), which two "
+            f"words of one meaning can do as well; no further words were run to hold it against"
+        )
+    caption = (
+        f"Gap of the cosine similarity, s({named}, {first}) − s({named}, {second}), at every site "
+        f"and step. {marks}. Colour is symmetric about 0"
+        + (f"; {int(outside.sum())} cells lie beyond the ends of the scale." if outside.any() else ".")
+    )
+    data = {
+        "sites": [readable(site) for site in sites],
+        "addresses": sites,
+        "steps": steps,
+        "timesteps": [timesteps.get(step) for step in steps],
+        "box": [box.x0, 1 - box.y1, box.width, box.height],
+        "first": first,
+        "second": second,
+        "reference": named,
+        **{column: cells[column] for column in columns},
+    }
+    title = f"Atlas of gaps, {first} − {second}: sites by steps"
+    return Drawn(f"atlas-{name}", figure, title, caption, wide=True, cells=data)
+
+
+def beyond_words(p_control_adjusted: np.ndarray) -> np.ndarray:
+    """Tell which cells are filled: the gap over words is more than the words differ, after adjustment."""
+    return np.asarray(p_control_adjusted, float) < SIGNIFICANT
+
+
+def filled_cells(gap: pd.DataFrame, contrast: tuple[str, str]) -> tuple[int, int]:
+    """Count the filled cells of the atlas of one contrast, and all its cells that hold a gap."""
+    rows = _cells(gap, contrast)
+    return int(beyond_words(rows["p_control_adjusted"].to_numpy()).sum()), int(rows["gap"].notna().sum())
+
+
+def _cells(gap: pd.DataFrame, contrast: tuple[str, str]) -> pd.DataFrame:
+    """Rows of ``tables/gap`` that the atlas shows."""
+    return gap[(gap["contrast"] == "-".join(contrast)) & (gap["step"] >= 0) & (gap["metric"] == "cosine")]
+
+
+def _bound(values: np.ndarray) -> float:
+    """Half the colour scale: the 99th percentile of the absolute gap, so one wild cell pales nothing."""
+    finite = np.abs(values[np.isfinite(values)])
+    return float(np.quantile(finite, 0.99)) or float(finite.max()) or 1e-6 if finite.size else 1e-6
+
+
+def _label_sites(axes, sites: list[str]) -> None:
+    """Write row labels, and the groups down, mid and up beside them."""
+    places = [place(site) for site in sites]
+    axes.set_ylim(len(sites), 0)
+    axes.set_yticks(np.arange(len(sites)) + 0.5, [where.label for where in places])
+    axes.tick_params(axis="y", length=0, pad=2)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    groups = [where.group for where in places]
+    starts = [i for i, group in enumerate(groups) if i == 0 or groups[i - 1] != group]
+    for start, end in zip(starts, [*starts[1:], len(groups)]):
+        if start:
+            axes.axhline(start, color=INK, lw=0.8)
+        if groups[start] in ("down", "mid", "up"):
+            transform = axes.get_yaxis_transform()
+            group = axes.text(
+                -0.235, (start + end) / 2, groups[start], transform=transform, rotation=90, weight="bold",
+                ha="center", va="center",
+            )  # fmt: skip
+            group.set_in_layout(True)
+            axes.plot(
+                [-0.215] * 2, [start + 0.2, end - 0.2], transform=transform, color=INK, lw=0.8, clip_on=False
+            )
+
+
+def _label_steps(axes, steps: list[int], timesteps: dict[int, float]) -> None:
+    """Write call numbers, and the timestep of each beneath."""
+    axes.set_xlim(0, len(steps))
+    every = max(1, int(np.ceil(len(steps) / 12)))
+    chosen = list(range(0, len(steps), every))
+    axes.set_xticks([i + 0.5 for i in chosen], [step_label(steps[i], timesteps) for i in chosen])
+    axes.tick_params(axis="x", length=2, pad=2)
+    axes.set_xlabel("call of the U-Net (above) and timestep (below)")
+
+
+def step_label(step: int, timesteps: dict[int, float]) -> str:
+    """Call number, and its timestep on a second line where it is known."""
+    time = timesteps.get(step)
+    return f"{step}" if time is None or time != time else f"{step}\n{time:.0f}"

@@ -1,0 +1,52 @@
+"""A sheet of triplets: the same sentence and the same noise, one column an indicator."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+from PIL import Image
+
+from analysis.report.figures.style import DOUBLE, Drawn, new_figure, style
+from analysis.report.format import label
+
+NARROW = 0.8  # inches: in narrower columns names stand upright
+LONGEST_PROMPT = 110  # characters: five lines beside an image
+
+
+def draw_triplets(rows: list[tuple[str, list[Image.Image]]], columns: list[str]) -> Drawn | None:
+    """Draw images, one row a prompt and seed.
+
+    Parameters
+    ----------
+    rows : list of (str, list of Image)
+        Label of a row and its images, one an indicator.
+    columns : list of str
+        Names of the indicators.
+    """
+    if not rows:
+        return None
+    label_width = 1.45  # inches
+    side = min(1.0, (DOUBLE - label_width) / len(columns))
+    with style():
+        figure = new_figure(label_width + side * len(columns), side * len(rows) + 0.25)
+        figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02, wspace=0, hspace=0)
+        grid = figure.subplots(
+            len(rows), len(columns) + 1, squeeze=False, width_ratios=[label_width, *[side] * len(columns)]
+        )
+        for axes in grid.ravel():
+            axes.set_axis_off()
+        for line, (prompt, images) in zip(grid, rows):
+            text = textwrap.fill(label(prompt, LONGEST_PROMPT), 22)
+            line[0].text(0, 0.5, text, transform=line[0].transAxes, va="center")
+            for axes, image in zip(line[1:], images):
+                axes.imshow(np.asarray(image.convert("RGB")), interpolation="nearest")
+        for axes, name in zip(grid[0][1:], columns):
+            narrow = side < NARROW
+            axes.set_title(
+                label(name, 20) if narrow else textwrap.fill(label(name), 12), rotation=90 * narrow
+            )
+    caption = "Images generated from the same sentence and the same noise; only the indicator differs."
+    return Drawn(
+        "triplets", figure, "Triplets: one row a prompt and seed, one column an indicator", caption, wide=True
+    )

@@ -1,0 +1,230 @@
+"""What the report says of every contrast: one primary measure, the others below it, each with its licence.
+
+The same function serves the report, the calibration page (what would the report claim of the null world?) and
+``tables/findings``, so that they cannot say different things.
+
+One measure is primary (``measure.primary``) and is tested first, at the level of the run. The others look at the same
+images, or at the text that made them: over ways to give out the words of the null world one of four unadjusted measures
+is beyond words far oftener than one is. Their p against words is therefore adjusted by Holm among themselves and never
+falls below the primary's (`analysis.stats.multiplicity.gatekept`): all four together claim falsely at the level that
+one claims at, and the primary measure loses no power to the company it keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.metrics.registry import Metric, headline_metrics
+from analysis.report.format import counted, listed, number, p_value
+from analysis.report.verdict import Words
+from analysis.report.wording import Finding, finding
+from analysis.stats.multiplicity import gatekept
+from analysis.study import Indicator, contrasts, indicators
+from analysis.tables.control_columns import words_of
+from probes.store import Run
+
+COLUMNS = (
+    *(
+        "contrast",
+        "space",
+        "site",
+        "metric",
+        "measure",
+        "primary",
+        "state",
+        "direction",
+        "licence",
+        "gap",
+        "word_gap",
+    ),
+    *("p_control", "p_measures", "specifications", "supporting", "claim"),
+)
+PRIMARY = "z0"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The findings of one contrast, the primary measure first, and the sentences above them."""
+
+    contrast: tuple[str, str]
+    words: Words
+    opening: str
+    others: str
+    findings: list[Finding]
+
+
+def read_summaries(run: Run) -> list[Summary]:
+    """Word the findings of a measured run.
+
+    Raises
+    ------
+    UserError
+        If the run was not measured, or by a version that wrote no ``tables/specifications``.
+    """
+    tables = (run.table(name) for name in ("gap", "specifications", "agreement"))
+    return summaries(*tables, run.config)
+
+
+def summaries(
+    gap: pd.DataFrame, specifications: pd.DataFrame, agreement: pd.DataFrame, config: Mapping
+) -> list[Summary]:
+    """Word the findings of every contrast.
+
+    Parameters
+    ----------
+    gap, specifications, agreement : DataFrame
+        The tables of a run.
+    config : mapping
+        The resolved configuration.
+    """
+    measure, people, reference = config["measure"], indicators(config), config["reference"]
+    metrics = headline_metrics(measure["text_readout"])
+    primary = measure.get("primary", PRIMARY)
+    metrics = sorted(metrics, key=lambda metric: metric.key != primary)
+    alpha = 1 - float(measure["level"])
+    found = []
+    for contrast in contrasts(config):
+        words = contrast_words(contrast, reference, people)
+        here = gap[(gap["contrast"] == "-".join(contrast)) & (gap["step"] == -1)]
+        rows = [(metric, row) for metric in metrics if (row := _row(here, metric)) is not None]
+        gate = 0 if rows and rows[0][0].key == primary else None
+        p_values = gatekept([float(row.get("p_control", np.nan)) for _, row in rows], gate)
+        findings = [
+            finding(
+                row, metric, reference, contrast, words=words, alpha=alpha, p_measures=float(p_words),
+                support=support(specifications, metric, contrast), primary=metric.key == primary,
+            )
+            for (metric, row), p_words in zip(rows, p_values)
+        ]  # fmt: skip
+        opening, others = _opening(findings, contrast), _others(findings, agreement, contrast)
+        found.append(Summary(contrast, words, opening, others, findings))
+    return found
+
+
+def findings_table(found: Sequence[Summary]) -> pd.DataFrame:
+    """Return the findings as a table, with `COLUMNS`: a row a contrast and headline measure."""
+    rows = [
+        {
+            "contrast": "-".join(summary.contrast),
+            **{name: getattr(one.metric, name) for name in ("space", "site", "metric")},
+            "measure": one.metric.key,
+            "primary": one.primary,
+            "state": one.verdict.state,
+            "direction": one.direction,
+            "licence": one.verdict.licence,
+            **{name: float(one.row.get(name, np.nan)) for name in ("gap", "word_gap", "p_control")},
+            "p_measures": one.p_measures,
+            "specifications": one.support[1] if one.support else 0,
+            "supporting": one.support[0] if one.support else 0,
+            "claim": one.claim,
+        }
+        for summary in found
+        for one in summary.findings
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def contrast_words(contrast: tuple[str, str], reference: str, people: Sequence[Indicator]) -> Words:
+    """Return the words of a contrast, as they stand in the prompts.
+
+    Examples
+    --------
+    >>> people = [Indicator("n", "person"), Indicator("f", "woman"), Indicator("m", "man")]
+    >>> contrast_words(("m", "f"), "n", [*people, Indicator("l", "lady", "f")])
+    Words(first=('man',), second=('woman', 'lady'), reference=('person',))
+    """
+    spelled = {person.name: person.word for person in people}
+    names = words_of(
+        contrast, reference, {person.name: person.control for person in people if person.control}
+    )
+    return Words(
+        *(tuple(spelled[name] for name in group) for group in (names.first, names.second, names.reference))
+    )
+
+
+def support(
+    specifications: pd.DataFrame, metric: Metric, contrast: tuple[str, str]
+) -> tuple[int, int] | None:
+    """Count the specifications that support a direction, and all of them; None where there is but the run's own."""
+    own = specifications[_here(specifications, metric) & (specifications["contrast"] == "-".join(contrast))]
+    return (int(own["supports"].sum()), len(own)) if len(own) > 1 else None
+
+
+def _opening(findings: Sequence[Finding], contrast: tuple[str, str]) -> str:
+    """The sentence about the primary measure, with its licence."""
+    first, second = contrast
+    if not findings:
+        return f"No headline measure could be computed for {first} against {second}."
+    top = findings[0]
+    if not top.primary:
+        return "The primary measure was not captured; the others are below, adjusted for one another."
+    said = [p_value(top.p_measures) + " against words"] if top.p_measures == top.p_measures else []
+    if top.direction and top.support:
+        said.append(f"{top.support[0]} of {counted(top.support[1], 'specification')} support it")
+    rest = f" ({'; '.join(said)})" if said and top.direction else ""
+    more = " This is by more than these words differ among themselves" if top.direction else ""
+    return f"{top.claim}{more}{rest}{'.' if more else ''}"
+
+
+def _others(findings: Sequence[Finding], agreement: pd.DataFrame, contrast: tuple[str, str]) -> str:
+    """The sentences about the other measures: secondary, and how far they are views of the same images."""
+    if len(findings) < 2:
+        return ""
+    top, others = findings[0], findings[1:]
+    if not top.primary:
+        text = ""
+    elif not top.direction:
+        names = listed(one.metric.symbol for one in others)
+        text = (
+            f"{names} {'are' if len(others) > 1 else 'is'} secondary, and without a direction where "
+            f"{top.metric.symbol}, the primary measure, has none. "
+        )
+    else:
+        same, against, none = (
+            [one.metric.symbol for one in others if one.direction * top.direction == sign]
+            for sign in (1, -1, 0)
+        )
+        parts = [f"{listed(same)} {_verb(same, 'point')} the same way"] if same else []
+        parts += [f"{listed(against)} {_verb(against, 'point')} the other way"] if against else []
+        parts += [f"{listed(none)} {_verb(none, 'show')} no direction"] if none else []
+        text = (
+            f"{top.metric.symbol} is the primary measure. Of the others, adjusted for one another and tested only "
+            f"after it, {'; '.join(parts)}. "
+        )
+    views = [one.metric for one in findings if one.metric.space != "prompt"]
+    if len(views) > 1:
+        symbols = {metric.key: metric.symbol for metric in views}
+        own = agreement[
+            (agreement["contrast"] == "-".join(contrast))
+            & agreement["first"].isin(list(symbols))
+            & agreement["second"].isin(list(symbols))
+            & agreement["correlation"].notna()
+        ]
+        text += f"{listed(symbols.values())} are views of the same images, not separate findings"
+        if len(own):
+            shown = [
+                f"{number(row.correlation, 2)} ({symbols[row.first]}, {symbols[row.second]})"
+                for row in own.itertuples(index=False)
+            ]
+            text += f": over prompts their gaps correlate at {listed(shown)}"
+        text += "."
+    return text.strip()
+
+
+def _verb(names: Sequence[str], verb: str) -> str:
+    return verb if len(names) > 1 else f"{verb}s"
+
+
+def _here(table: pd.DataFrame, metric: Metric) -> pd.Series:
+    return (
+        (table["space"] == metric.space) & (table["site"] == metric.site) & (table["metric"] == metric.metric)
+    )
+
+
+def _row(table: pd.DataFrame, metric: Metric) -> dict | None:
+    rows = table[_here(table, metric)]
+    return rows.iloc[0].to_dict() if len(rows) else None

@@ -1,0 +1,105 @@
+"""How numbers, intervals, p-values, names and lists are written as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from analysis.report.verdict import defined
+
+LONGEST = 28  # characters of a label in a figure
+
+
+def label(text: object, longest: int = LONGEST) -> str:
+    r"""Return a name as a label shows it: control characters written out, and the middle left out where it is long.
+
+    A label without end leaves a figure no room for its axes.
+
+    Examples
+    --------
+    >>> label("umbrella"), label("a\x07b"), label("young woman with a red umbrella", 16)
+    ('umbrella', 'a\\x07b', 'young woma…rella')
+    """
+    shown = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
+        for letter in str(text)
+    )
+    if len(shown) <= longest:
+        return shown
+    end = (longest - 1) // 3
+    return f"{shown[: longest - 1 - end]}…{shown[len(shown) - end :]}"
+
+
+DASH = "—"
+MINUS = "−"
+
+
+def number(value: float | None, digits: int = 3, signed: bool = False) -> str:
+    """Format a number with a true minus sign; — when it is undefined.
+
+    A value that would round to 0 keeps two significant digits, so that small is never shown as nothing.
+
+    Examples
+    --------
+    >>> number(-0.04512), number(float("nan")), number(0.00004321, 4), number(0.2, signed=True), number(0)
+    ('−0.045', '—', '0.000043', '+0.200', '0')
+    """
+    if value is None or not math.isfinite(value):
+        return DASH
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size < 10.0**-digits:
+        text = f"{size:.{1 - math.floor(math.log10(size))}f}" if size > 1e-7 else f"{size:.1e}"
+    else:
+        text = f"{size:.{digits}f}"
+    return (MINUS if value < 0 else "+" if signed else "") + text
+
+
+def interval(low: float | None, high: float | None, digits: int = 3) -> str:
+    """Format an interval; — when it is undefined.
+
+    Examples
+    --------
+    >>> interval(-0.1, 0.25, 2)
+    '[−0.10, 0.25]'
+    """
+    if not defined(low) or not defined(high):
+        return DASH
+    return f"[{number(low, digits)}, {number(high, digits)}]"
+
+
+def p_value(value: float | None) -> str:
+    """Format a p value with its sign.
+
+    Examples
+    --------
+    >>> p_value(0.0312), p_value(0.00009), p_value(None)
+    ('p = 0.031', 'p < 0.001', 'p: —')
+    """
+    if not defined(value):
+        return f"p: {DASH}"
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """Write a count with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "prompt"), counted(3, "prompt")
+    ('1 prompt', '3 prompts')
+    """
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def listed(names: Iterable[str], last: str = "and") -> str:
+    """Write names as a sentence does.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"]), listed(["a"])
+    ('a, b and c', 'a')
+    """
+    names = list(names)
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}" if names else ""

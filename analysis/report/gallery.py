@@ -1,0 +1,249 @@
+"""Rows of the report's gallery: the images of a triplet, and the heat map of every word beneath them.
+
+Maps are stored in the page as 8-bit numbers between their own minimum and maximum, which are kept beside
+them, so a page can show them per word or on one scale without rounding the peak.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+LARGEST = 256  # pixels: larger images are shown reduced, the originals stay in samples/
+
+
+@dataclass
+class Chip:
+    """A word to click: what is written on it, and the index of that word in each image's prompt (or None)."""
+
+    label: str
+    index: dict[str, int]
+
+
+@dataclass
+class Row:
+    """One prompt and seed: a cell an indicator, a chip a word; ``extra`` rows are shown only when asked for."""
+
+    key: str
+    prompt: str
+    seed: int
+    cells: list[dict]
+    chips: list[dict] = field(default_factory=list)
+    extra: bool = False
+
+
+def choose(samples: pd.DataFrame, rows: int) -> list[tuple[int, int]]:
+    """Choose (triplet, seed) in order: the first seed of every prompt, then the second of every prompt, …
+
+    Nothing is picked by what it looks like.
+    """
+    return _in_order(samples)[:rows]
+
+
+def choose_more(
+    samples: pd.DataFrame,
+    objects: pd.DataFrame,
+    chosen: list[tuple[int, int]],
+    names: Iterable[str],
+    most: int,
+) -> list[tuple[int, int]]:
+    """Choose rows for objects that are in none of the chosen ones: the first that holds each, in the same order.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        As stored in the run.
+    objects : DataFrame
+        Table ``objects``: ``triplet``, ``seed``, ``object``, ``lemma``.
+    chosen : list of (int, int)
+        Of `choose`.
+    names : iterable of str
+        Lemmas for which a row is wanted.
+    most : int
+        At most so many rows.
+    """
+    found = objects[(objects["object"] >= 0) & objects["lemma"].isin(list(names))]
+    ordered, more = _in_order(samples), []
+    for _, own in found.groupby("lemma"):
+        holding = set(zip(own["triplet"].astype(int), own["seed"].astype(int)))
+        if len(more) < most and not holding & {*chosen, *more}:
+            more += [draw for draw in ordered if draw in holding][:1]
+    return more
+
+
+def _in_order(samples: pd.DataFrame) -> list[tuple[int, int]]:
+    draws = samples[["triplet", "seed"]].drop_duplicates().reset_index(drop=True)
+    draws["turn"] = draws.groupby("triplet", sort=False).cumcount()
+    draws = draws.sort_values(["turn", "triplet"], kind="stable")
+    return [(int(t), int(s)) for t, s in zip(draws["triplet"], draws["seed"])]
+
+
+def build(
+    samples: pd.DataFrame,
+    images: dict[str, Image.Image],
+    words: pd.DataFrame | None,
+    chosen: list[tuple[int, int]],
+    names: list[str],
+    reference: str,
+    *,
+    more: Sequence[tuple[int, int]] = (),
+    overlays: Mapping[str, list[dict]] | None = None,
+) -> tuple[list[Row], dict]:
+    """Make the gallery's rows and the heat maps they show.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        As stored in the run.
+    images : dict of str to Image
+        The images of the chosen draws, by sample id.
+    words : DataFrame or None
+        The stored word maps, of these samples at least.
+    chosen : list of (int, int)
+        Triplets and seeds, see `choose`.
+    names : list of str
+        Indicators in order.
+    reference : str
+        The indicator whose wording the chips follow.
+    more : sequence of (int, int)
+        Rows that are shown only when asked for, see `choose_more`.
+    overlays : mapping of str to list of dict, optional
+        Objects of the images, see `analysis.report.overlays`.
+
+    Returns
+    -------
+    rows : list of Row
+    maps : dict
+        ``maps[sample_id][word_index] = [base64 of 8-bit values, height, width, low, high, peak]``.
+    """
+    by_draw = dict(list(samples.groupby(["triplet", "seed"], sort=False)))
+    shown = set()
+    rows = []
+    for triplet, seed in [*chosen, *more]:
+        members = by_draw[(triplet, seed)].set_index("indicator")
+        present = [name for name in names if name in members.index]
+        cells = [_cell(name, members.loc[name], images) for name in present]
+        shown |= {cell["sample_id"] for cell in cells}
+        lead = reference if reference in present else present[0]
+        for cell in cells:
+            cell["n_objects"] = sum("box" in entry for entry in (overlays or {}).get(cell["sample_id"], []))
+        extra = (triplet, seed) not in chosen
+        row = Row(f"t{triplet}s{seed}", str(members.loc[lead, "prompt"]), seed, cells, extra=extra)
+        prompts = {name: [str(word) for word in members.loc[name, "words"]] for name in present}
+        row.chips = [
+            {
+                "label": chip.label,
+                "index": {cell["sample_id"]: chip.index.get(cell["indicator"]) for cell in cells},
+            }
+            for chip in align(prompts, lead)
+        ]
+        rows.append(row)
+    maps = _maps(words[words["sample_id"].isin(shown)]) if words is not None and len(words) else {}
+    for row in rows:
+        row.chips = [chip for chip in row.chips if _has_map(chip, maps)]
+    return rows, maps
+
+
+def align(prompts: dict[str, list[str]], lead: str) -> list[Chip]:
+    """Lay the words of several prompts side by side, so that one chip stands for a word in all of them.
+
+    Examples
+    --------
+    >>> prompts = {"neutral": ["a", "person", "runs"], "other": ["a", "tall", "woman", "runs"]}
+    >>> [(chip.label, chip.index) for chip in align(prompts, "neutral")][1:3]
+    [('person / tall', {'neutral': 1, 'other': 1}), ('woman', {'other': 2})]
+    """
+    base = prompts[lead]
+    slots = [{lead: i} for i in range(len(base))]
+    extra: dict[int, list[dict[str, int]]] = {}
+    for name, words in prompts.items():
+        if name == lead:
+            continue
+        matcher = SequenceMatcher(None, [w.lower() for w in base], [w.lower() for w in words], autojunk=False)
+        for _, i1, i2, j1, j2 in matcher.get_opcodes():
+            for i, j in zip(range(i1, i2), range(j1, j2)):
+                slots[i][name] = j
+            for offset, j in enumerate(range(j1 + (i2 - i1), j2)):
+                following = extra.setdefault(i2, [])
+                if offset == len(following):
+                    following.append({})
+                following[offset][name] = j
+    ordered = []
+    for i in range(len(base) + 1):
+        ordered += extra.get(i, [])
+        ordered += slots[i : i + 1]
+    return [Chip(_label(slot, prompts), slot) for slot in ordered]
+
+
+def _label(slot: dict[str, int], prompts: dict[str, list[str]]) -> str:
+    words = [prompts[name][slot[name]] for name in prompts if name in slot]
+    unique: dict[str, str] = {}
+    for word in words:
+        unique.setdefault(word.lower(), word)
+    return " / ".join(unique.values())
+
+
+def _has_map(chip: dict, maps: dict) -> bool:
+    return any(
+        str(index) in maps.get(sample, {}) for sample, index in chip["index"].items() if index is not None
+    )
+
+
+def _cell(name: str, sample: pd.Series, images: dict[str, Image.Image]) -> dict:
+    image = images[sample["sample_id"]]
+    width, height = image.size
+    return {
+        "sample_id": str(sample["sample_id"]),
+        "indicator": name,
+        "word": str(sample["word"]),
+        "prompt": str(sample["prompt"]),
+        "width": width,
+        "height": height,
+        "source": encode(image, LARGEST),
+    }
+
+
+def encode(image: Image.Image, largest: int) -> str:
+    """An image as a ``data:`` address: PNG, or a reduced JPEG where a side exceeds `largest` pixels."""
+    buffer = io.BytesIO()
+    if max(image.size) > largest:
+        kind, scale = "jpeg", largest / max(image.size)
+        size = tuple(round(side * scale) for side in image.size)
+        image.resize(size, Image.Resampling.LANCZOS).save(buffer, "jpeg", quality=88)
+    else:
+        kind = "png"
+        image.save(buffer, "png", optimize=True)
+    return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
+
+
+def _maps(words: pd.DataFrame) -> dict:
+    maps: dict[str, dict[str, list]] = {}
+    for row in words.itertuples():
+        heat = np.asarray(row.heat, dtype=np.float64)
+        peak = float(row.peak)
+        low, high = float(heat.min()), float(heat.max())
+        scaled = (heat - low) / (high - low) if high > low else np.zeros_like(heat)
+        packed = base64.b64encode(np.round(scaled * 255).astype(np.uint8).tobytes()).decode("ascii")
+        # maps stored after min-max run from 0 to 1; the peak, stored beside them, brings them to one scale
+        unit = peak if high <= 1.0 and low >= 0.0 and not np.isclose(high, peak, rtol=1e-3) else 1.0
+        entry = [
+            packed,
+            int(row.height),
+            int(row.width),
+            _short(low * unit),
+            _short(high * unit),
+            _short(peak),
+        ]
+        maps.setdefault(str(row.sample_id), {})[str(row.word_index)] = entry
+    return maps
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")

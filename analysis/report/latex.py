@@ -1,0 +1,293 @@
+"""The paper's tables as LaTeX, in its layout (booktabs), from the tidy tables of `analysis.tables.wu`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+import pandas as pd
+
+from analysis.metrics.cooccurrence import ALL, INCLUDED, LEFT_OUT
+from analysis.metrics.dependency import GROUPS
+from analysis.metrics.registry import Metric, headline_metrics
+from analysis.report.format import label
+from analysis.study import Comparison, comparison
+from analysis.tables.similarities import pair_name
+from probes.store import Run
+
+DASH = "--"
+LONGEST = 400  # characters of a name or a sentence
+TREATMENTS = (INCLUDED, LEFT_OUT)  # of individuals, the paper's first
+SYMBOLS = {"t": "$\\mathbf{t}$", "z₀": "$\\mathbf{z}_0$"}
+
+
+class Raw(str):
+    """Text that is LaTeX already."""
+
+
+def latex(
+    caption: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]], name: str, note: str = ""
+) -> str:
+    """Return one table; the cells are LaTeX already.
+
+    Parameters
+    ----------
+    caption : str
+        Plain text, as `columns`, the rows' names and `note`; `Raw` text is LaTeX already.
+    columns : sequence of str
+        Over the cells; the names' column has no head.
+    rows : iterable of (str, sequence of str)
+    name : str
+        Of the table, for its label.
+    note : str
+        Under the table.
+    """
+    lines = [
+        "% needs \\usepackage{booktabs,graphicx}",
+        "\\begin{table}[t]",
+        "\\centering",
+        f"\\caption{{{escaped(caption)}}}",
+        f"\\label{{tab:{name}}}",
+        "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",  # no wider than the page
+        f"\\begin{{tabular}}{{l{'r' * len(columns)}}}",
+        "\\toprule",
+        " & ".join(["", *map(escaped, columns)]) + " \\\\",
+        "\\midrule",
+        *(" & ".join([escaped(head), *cells]) + " \\\\" for head, cells in rows),
+        "\\bottomrule",
+        "\\end{tabular}}",
+    ]
+    if note:
+        lines.append(f"\\par\\smallskip\\footnotesize {escaped(note)}")
+    return "\n".join([*lines, "\\end{table}", ""])
+
+
+def escaped(text: str) -> str:
+    """Plain text for LaTeX.
+
+    Examples
+    --------
+    >>> escaped("50 % of a_b & c")
+    '50 \\\\% of a\\\\_b \\\\& c'
+    """
+    if isinstance(text, Raw):
+        return text
+    marks = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+    marks |= {mark: f"\\{mark}" for mark in "&%$#_{}"}
+    return "".join(marks.get(letter, letter) for letter in label(text, LONGEST))
+
+
+def number(value: float, digits: int) -> str:
+    """A number of so many decimals; a dash where there is none."""
+    return DASH if pd.isna(value) else f"{value:.{digits}f}"
+
+
+def p_value(value: float) -> str:
+    """A p-value as the paper prints it.
+
+    Examples
+    --------
+    >>> [p_value(value) for value in (3e-9, 0.00012, 0.5673, 1.0, float("nan"))]
+    ['$<10^{-5}$', '$1.2 \\\\times 10^{-4}$', '0.567', '1.000', '--']
+    """
+    if pd.isna(value):
+        return DASH
+    if value < 1e-5:
+        return "$<10^{-5}$"
+    if value < 1e-3:
+        power = math.floor(math.log10(value))
+        return f"${value / 10**power:.1f} \\times 10^{{{power}}}$"
+    return f"{value:.3f}"
+
+
+def _pretty(group: str) -> str:
+    return group.replace("_", " ").capitalize()
+
+
+def documents(run: Run) -> Iterator[tuple[str, str]]:
+    """Return the LaTeX of every table of the paper that a run holds, each with its name."""
+    config, there = run.config, set(run.tables())
+    chosen = comparison(config, backend=config["measure"].get("nouns", "lemminflect"))
+    where = (str(config["model"]), str(config["name"]))
+    metrics = headline_metrics(config["measure"]["text_readout"])
+    yield "table05_disparity", disparity_table(run.table("disparity"), metrics, chosen, *where)
+    compared = {"table06_similarity": similarity_table, "table07_chi_square": chi_square_table}
+    for name in sorted(there & set(compared)):
+        yield name, compared[name](run.table(name), chosen, *where)
+    plain = {
+        "figure06_group_objects": frequent_table,
+        "table11_presence": presence_table,
+        "table12_amounts": amounts_table,
+        "table13_intersection": intersection_table,
+    }
+    for name in sorted(there & set(plain)):
+        yield name, plain[name](run.table(name), *where)
+    if "figure04_bias_scores" in there:
+        yield from _score_tables(run.table("figure04_bias_scores"), chosen, where)
+
+
+def _score_tables(
+    scores: pd.DataFrame, chosen: Comparison, where: tuple[str, str]
+) -> Iterator[tuple[str, str]]:
+    for number, group in ((4, ALL), (7, "implicitly_guided"), (8, "implicitly_independent")):
+        for contrast in chosen.contrasts:
+            for individuals in (INCLUDED, LEFT_OUT) if set(contrast) <= set(chosen.main) else ():
+                name = f"figure{number:02d}_bias_scores_{'_'.join(contrast)}"
+                name += "_no_persons" if individuals == LEFT_OUT else ""
+                yield name, score_table(scores, contrast, group, individuals, name, *where)
+
+
+def disparity_table(
+    disparity: pd.DataFrame, metrics: Sequence[Metric], chosen: Comparison, model: str, data: str
+) -> str:
+    """Table 5: similarity of the reference with every other indicator in prompt, denoising and image space.
+
+    Parameters
+    ----------
+    disparity : DataFrame
+        ``tables/disparity``.
+    metrics : sequence of Metric
+        The paper's columns; a dash stands in those that the run does not hold.
+    """
+    final = disparity[disparity["step"] == -1].astype({"pair": str})
+    keys = zip(final["space"], final["site"], final["metric"], final["pair"])
+    cells = dict(zip(keys, final["mean"]))
+    heads = [
+        Raw(
+            SYMBOLS.get(metric.symbol, escaped(metric.symbol))
+            + (" $\\uparrow$" if metric.higher_is_nearer else " $\\downarrow$")
+            + (f" ({escaped(metric.unit)})" if metric.unit else "")
+        )
+        for metric in metrics
+    ]
+    rows = []
+    for other in chosen.main:
+        if other == chosen.reference:
+            continue
+        pair = pair_name(chosen.reference, other, chosen.names)
+        values = [cells.get((m.space, m.site, m.metric, pair), math.nan) for m in metrics]
+        text = [number(value, metric.digits) for value, metric in zip(values, metrics)]
+        rows.append((f"({chosen.reference}, {other})", text))
+    absent = [
+        SYMBOLS.get(m.symbol, escaped(m.symbol)) for m in metrics if not any(k[2] == m.metric for k in cells)
+    ]
+    note = Raw(f"{DASH}: not measured in this run ({', '.join(absent)})." if absent else "")
+    caption = f"Representational disparity in {data} on {model}: similarity of each pair, mean over prompts."
+    return latex(caption, heads, rows, "representational-disparity", note)
+
+
+def similarity_table(table06: pd.DataFrame, chosen: Comparison, model: str, data: str) -> str:
+    """Table 6: co-occurrence similarity of the reference with every other indicator, persons in, then left out."""
+    cells = {(row.individuals, frozenset((row.first, row.second))): row.value for row in table06.itertuples()}
+    pairs = [(chosen.reference, other) for other in chosen.main if other != chosen.reference]
+    rows = [
+        (f"({', '.join(pair)})", [number(cells.get((t, frozenset(pair)), math.nan), 3) for t in TREATMENTS])
+        for pair in pairs
+    ]
+    caption = f"Co-occurrence similarity on {model}."
+    note = "First column: all objects, as in the paper. Second: individuals (person, woman, man …) left out."
+    return latex(caption, [data, f"{data}, individuals left out"], rows, "cooccurrence-similarity", note)
+
+
+def chi_square_table(table07: pd.DataFrame, chosen: Comparison, model: str, data: str) -> str:
+    """Tables 7 to 9: p-values of the chi-square tests by group."""
+    own = table07[table07["individuals"] == LEFT_OUT].set_index(["group", "comparison"])["p_value"]
+    triplet = chosen.sets[-1] if len(chosen.sets[-1]) > 2 else None
+    rows = [
+        (
+            ("Triplet" if len(names) == 3 else "All") if names == triplet else f"({', '.join(names)})",
+            [p_value(own.get((group, "-".join(names)), math.nan)) for group in (ALL, *GROUPS)],
+        )
+        for names in chosen.sets
+    ]
+    note = (
+        "Individuals left out. Detections are counted as independent, which those of one image and of one triplet "
+        "are not: see table_tests.csv for tests that hold, and the warnings in table07_chi_square.csv."
+    )
+    heads = ["All objects", *map(_pretty, GROUPS)]
+    return latex(
+        f"Chi-square test on dependency groups in {data} on {model}.", heads, rows, "chi-square", note
+    )
+
+
+def presence_table(table11: pd.DataFrame, model: str, data: str) -> str:
+    """Table 11: percent of the images that hold a group; of each indicator without individuals."""
+    caption = (
+        f"The proportion of images containing the dependency groups to all the images on {model}, in percent."
+    )
+    whole = (table11["individuals"] == INCLUDED) & (table11["indicator"] == ALL)
+    own = table11[whole | ((table11["individuals"] == LEFT_OUT) & (table11["indicator"] != ALL))]
+    rows = _by_indicator(own, "percent_of_images", GROUPS, 2, data)
+    note = "Of single indicators, individuals are left out."
+    return latex(caption, list(map(_pretty, GROUPS)), rows, "group-presence", note)
+
+
+def amounts_table(table12: pd.DataFrame, model: str, data: str) -> str:
+    """Table 12: distinct objects of each group, and distinct nouns."""
+    kinds = (*GROUPS, "nouns")
+    caption = f"Amount of individual objects in each dependency group and nouns in prompts on {model}."
+    return latex(
+        caption, list(map(_pretty, kinds)), _by_indicator(table12, "amount", kinds, 0, data), "amounts"
+    )
+
+
+def _by_indicator(table: pd.DataFrame, column: str, kinds: Sequence[str], digits: int, data: str):
+    cells = table.set_index(["indicator", "group"])[column]
+    for name in dict.fromkeys(table["indicator"]):
+        label = data if name == ALL else f"{data}: {name}"
+        yield label, [number(cells[name, kind], digits) for kind in kinds]
+
+
+def intersection_table(table13: pd.DataFrame, model: str, data: str) -> str:
+    """Table 13: what the groups have in common."""
+    kinds = (*GROUPS, "nouns")
+    cells = table13.set_index(["over_group", "group"])["percent"]
+    rows = [
+        (f"Over {_pretty(over).lower()}", [number(cells[over, kind], 2) for kind in kinds]) for over in kinds
+    ]
+    caption = (
+        f"Intersection ratio of individual objects among dependency groups and nouns in the prompts of {data} on "
+        f"{model}, in percent."
+    )
+    return latex(caption, list(map(_pretty, kinds)), rows, "group-intersection")
+
+
+def score_table(
+    scores: pd.DataFrame,
+    contrast: tuple[str, str],
+    group: str,
+    individuals: str,
+    name: str,
+    model: str,
+    data: str,
+) -> str:
+    """Figures 4, 7 and 8 as a table: the objects that lean most to either side, with or without individuals."""
+    first, second = contrast
+    own = scores[(scores["group"] == group) & (scores["first"] == second) & (scores["second"] == first)]
+    own = own[own["top" if individuals == INCLUDED else "top_left_out"] != ""].sort_values(
+        ["bias_score", "object"], ascending=[False, True]
+    )
+    rows = [
+        (row.object, [number(row.bias_score, 2), f"{row.count_first}", f"{row.count_second}"])
+        for row in own.itertuples()
+    ]
+    what = "all objects" if group == ALL else f"{_pretty(group).lower()} objects"
+    caption = f"Bias scores of {what} in {data} on {model}: 1 is an object of {first} prompts only, 0 of {second} ones."
+    note = "" if individuals == INCLUDED else "Individuals left out."
+    return latex(caption, ["Bias score", f"C({second})", f"C({first})"], rows, name, note)
+
+
+def frequent_table(figure06: pd.DataFrame, model: str, data: str) -> str:
+    """Figure 6 as a table: the most frequent objects of each group."""
+    by_group = {group: list(part.itertuples()) for group, part in figure06.groupby("group", sort=False)}
+    ranks = range(int(figure06["rank"].max()) if len(figure06) else 0)
+    rows = [
+        (str(rank + 1), [
+            f"{escaped(by_group[group][rank].object)} ({by_group[group][rank].count})"
+            if rank < len(by_group.get(group, [])) else ""
+            for group in GROUPS
+        ])
+        for rank in ranks
+    ]  # fmt: skip
+    caption = f"Most frequent objects of each dependency group in {data} on {model}."
+    return latex(caption, list(map(_pretty, GROUPS)), rows, "group-objects", "Individuals left out.")

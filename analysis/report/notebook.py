@@ -1,0 +1,289 @@
+"""A finished run in a notebook: its tables as tidy DataFrames, its pictures, and a page that sums it up."""
+
+from __future__ import annotations
+
+import base64
+import io
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from PIL import Image
+
+from analysis.metrics.registry import Metric, headline_metrics
+from analysis.study import contrasts, indicators
+from analysis.tables.similarities import NO_STEP, pair_name
+from probes.errors import UserError
+from probes.store import KINDS, Run
+
+SHOWN_TRIPLETS = 3
+THUMBNAIL = 128  # pixels, of the longer side
+
+
+def load_run(path: str | Path) -> LoadedRun:
+    """Open a run directory.
+
+    Raises
+    ------
+    UserError
+        If there is no run at `path`, or it cannot be read.
+
+    Examples
+    --------
+    >>> run = load_run("runs/first-light")  # doctest: +SKIP
+    >>> run.gap.query("space == 'denoising' and site == 'unet.mid'")  # doctest: +SKIP
+    """
+    return LoadedRun(Run.open(path))
+
+
+class LoadedRun:
+    """One run; each table is read when it is first asked for.
+
+    Attributes
+    ----------
+    samples : DataFrame
+        A row an image: ``sample_id``, ``triplet``, ``prompt``, ``indicator``, ``word``, ``seed`` ...
+        (without the image itself, which `image` gives).
+    pairs : DataFrame
+        A row a similarity: ``space``, ``site``, ``step``, ``timestep``, ``metric``, ``triplet``, ``seed``,
+        ``pair``, ``value``.
+    disparity : DataFrame
+        A row a (space, site, step, metric, pair): mean over prompts with its interval.
+    gap : DataFrame
+        A row a (space, site, step, metric, contrast): gap with interval, p-values and the gaps of the
+        controls.
+    words : DataFrame
+        A row a (sample, word): its heat map, row-major, ``height`` x ``width``.
+    nouns : DataFrame
+        A row a noun of a prompt: ``word``, ``lemma``, its characters and its word in ``words``.
+    objects : DataFrame
+        A row a detection or hidden noun: ``lemma``, ``best_word``, ``coverage``, ``group``.
+    object_tests : DataFrame
+        A row a (group, pair, object): presence, difference and bias score with intervals, p-values.
+
+    `table` gives any other, such as ``table06_similarity``. Each of them raises `probes.errors.UserError` where the
+    run does not hold it (yet).
+    """
+
+    def __init__(self, run: Run):
+        self.run = run
+
+    @property
+    def path(self) -> Path:
+        """The run directory."""
+        return self.run.path
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration as resolved: every default in place."""
+        return self.run.config
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """A row an image."""
+        return self.run.samples()
+
+    @cached_property
+    def words(self) -> pd.DataFrame:
+        """A row a (sample, word)."""
+        return self.run.words()
+
+    @cached_property
+    def pairs(self) -> pd.DataFrame:
+        """A row a similarity."""
+        return self.run.table("pairs")
+
+    @cached_property
+    def disparity(self) -> pd.DataFrame:
+        """A row a (space, site, step, metric, pair)."""
+        return self.run.table("disparity")
+
+    @cached_property
+    def gap(self) -> pd.DataFrame:
+        """A row a (space, site, step, metric, contrast)."""
+        return self.run.table("gap")
+
+    @cached_property
+    def nouns(self) -> pd.DataFrame:
+        """A row a noun of a prompt."""
+        return self.run.table("nouns")
+
+    @cached_property
+    def objects(self) -> pd.DataFrame:
+        """A row a detection or hidden noun."""
+        return self.run.table("objects")
+
+    @cached_property
+    def object_tests(self) -> pd.DataFrame:
+        """A row a (group, pair, object)."""
+        return self.run.table("object_tests")
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Return a table of the run by name."""
+        return self.run.table(name)
+
+    def image(self, sample_id: str) -> Image.Image:
+        """One picture, RGB."""
+        return self.run.image(sample_id)
+
+    def triplet(self, number: int, seed: int | None = None) -> dict[str, Image.Image]:
+        """Return the pictures of one triplet and seed (the first seed if none is given) by indicator.
+
+        Raises
+        ------
+        UserError
+            If the run holds no such triplet and seed.
+        """
+        rows = self.samples[self.samples["triplet"] == number]
+        seed = rows["seed"].iloc[0] if seed is None and len(rows) else seed
+        rows = rows[rows["seed"] == seed]
+        if rows.empty:
+            found = f"got triplet {number}, seed {seed}"
+            raise UserError(
+                f"{self.path}: expected a triplet and a seed of this run, {found}: see run.samples"
+            )
+        return dict(zip(rows["indicator"], self.run.images(rows["sample_id"])))
+
+    def headline(self) -> pd.DataFrame:
+        """Return the paper's table: the reference paired with every other indicator, at the end of each
+        space.
+
+        Returns
+        -------
+        DataFrame
+            Rows are pairs, columns the metrics under the paper's names; the cells are means over prompts.
+        """
+        metrics = self._metrics()
+        rows = {
+            pair: [self._cell(metric, pair, "mean") for metric in metrics] for pair in self._reference_pairs()
+        }
+        return pd.DataFrame.from_dict(rows, orient="index", columns=[metric.symbol for metric in metrics])
+
+    def __repr__(self) -> str:
+        parts = [kind for kind in KINDS if self.run.parts(kind)]
+        there = ", ".join(dict.fromkeys([*parts, *self.run.tables()])) or "nothing yet"
+        return f"LoadedRun({str(self.path)!r}: {self.config.get('model')}, {self.run.status}; {there})"
+
+    def _repr_html_(self) -> str:
+        """Show the first triplets and the headline numbers."""
+        parts = [f"<p><b>{escape(str(self.config.get('name')))}</b> · {escape(self._summary())}</p>"]
+        for show in (self._html_triplets, self._html_numbers):
+            try:
+                parts.append(show())
+            except UserError as error:  # not generated or not measured yet: say so and show the rest
+                parts.append(f"<p><i>{escape(str(error))}</i></p>")
+        return f'<div class="triptych-run">{"".join(parts)}</div>'
+
+    def _summary(self) -> str:
+        config = self.config
+        counts = f"{len(config.get('prompts', []))} prompts × {len(config.get('seeds', []))} seeds"
+        words = ", ".join(f"{member.name} “{member.word}”" for member in indicators(config))
+        return f"{config.get('model')} · {counts} · {words} · {self.run.status}"
+
+    def _html_triplets(self) -> str:
+        names = [member.name for member in indicators(self.config)]
+        head = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in names)
+        rows = []
+        for number in self.samples["triplet"].drop_duplicates().head(SHOWN_TRIPLETS):
+            first = self.samples[self.samples["triplet"] == number]
+            prompts = dict(zip(first["indicator"], first["prompt"]))
+            images = self.triplet(number)
+            cells = [_html_image(images[name], prompts[name]) if name in images else "" for name in names]
+            rows.append(
+                "<tr>" + "".join(f"<td style='text-align:left'>{cell}</td>" for cell in cells) + "</tr>"
+            )
+        return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+
+    def _html_numbers(self) -> str:
+        metrics = self._metrics()
+        level = f"{100 * self.config['measure']['level']:g} %"
+        head = "".join(f"<th>{escape(m.symbol)} {m.arrow}</th>" for m in metrics)
+        rows = []
+        for pair in self._reference_pairs():
+            cells = [_number(self._cell(metric, pair, "mean"), metric.digits) for metric in metrics]
+            rows.append(_html_row(escape(pair), cells))
+        for first, second in contrasts(self.config):
+            found = [self._gap_row(metric, f"{first}-{second}") for metric in metrics]
+            rows.append(
+                _html_row(f"<b>gap</b> towards {escape(first)}", [_gap(*row) for row in zip(found, metrics)])
+            )
+            rows.append(_html_row("the same over all words", [_words(*row) for row in zip(found, metrics)]))
+        note = (
+            f"Means over prompts; the gap with its {level} interval. Positive: the reference is nearer "
+            "to the first of the contrast. Only the gap over all words, held against how far words of one meaning "
+            "differ, speaks of more than these words."
+        )
+        return f"<table><tr><th></th>{head}</tr>{''.join(rows)}</table><p><small>{note}</small></p>"
+
+    def _metrics(self) -> list[Metric]:
+        """The headline metrics that this run holds."""
+        readout = self.config["measure"].get("text_readout", "sequence")
+        found = self._ends[["space", "site", "metric"]].drop_duplicates()
+        keys = set(found.astype(str).itertuples(index=False, name=None))
+        return [m for m in headline_metrics(readout) if (m.space, m.site, m.metric) in keys]
+
+    @cached_property
+    def _ends(self) -> pd.DataFrame:
+        return self.disparity[self.disparity["step"] == NO_STEP]
+
+    def _reference_pairs(self) -> list[str]:
+        names, reference = [member.name for member in indicators(self.config)], self.config["reference"]
+        return [pair_name(reference, name, names) for name in names if name != reference]
+
+    def _cell(self, metric: Metric, pair: str, column: str) -> float:
+        rows = _at(self._ends, metric)
+        rows = rows[rows["pair"] == pair]
+        return float(rows[column].iloc[0]) if len(rows) else float("nan")
+
+    def _gap_row(self, metric: Metric, contrast: str) -> pd.Series | None:
+        rows = _at(self.gap[self.gap["step"] == NO_STEP], metric)
+        rows = rows[rows["contrast"] == contrast]
+        return rows.iloc[0] if len(rows) else None
+
+
+def _at(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    keys = (
+        (table["space"] == metric.space) & (table["site"] == metric.site) & (table["metric"] == metric.metric)
+    )
+    return table[keys]
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None or pd.isna(value) else f"{value:.{digits}f}"
+
+
+def _gap(row: pd.Series | None, metric: Metric) -> str:
+    if row is None:
+        return "–"
+    ends = ", ".join(_number(row[name], metric.digits) for name in ("ci_low", "ci_high"))
+    gap, reason = _number(row["gap"], metric.digits), escape(row["reason"], quote=True)
+    return f"<span title='{reason}'><b>{gap}</b><br>[{ends}]</span>"
+
+
+def _words(row: pd.Series | None, metric: Metric) -> str:
+    if row is None or pd.isna(row["p_control"]):
+        return "–"
+    return f"{_number(row['word_gap'], metric.digits)}<br>p {_number(row['p_control'], 3)}"
+
+
+def _html_row(name: str, cells: list[str]) -> str:
+    return (
+        f"<tr><th style='text-align:left'>{name}</th>"
+        + "".join(f"<td>{cell}</td>" for cell in cells)
+        + "</tr>"
+    )
+
+
+def _html_image(image: Image.Image, prompt: str) -> str:
+    image = image.copy()
+    image.thumbnail((THUMBNAIL, THUMBNAIL))
+    data = io.BytesIO()
+    image.save(data, "png")
+    source = base64.b64encode(data.getvalue()).decode()
+    text = escape(prompt, quote=True)
+    return (
+        f"<img src='data:image/png;base64,{source}' alt='{text}' title='{text}' width='{THUMBNAIL}'>"
+        f"<div style='max-width:{THUMBNAIL}px;white-space:normal'><small>{text}</small></div>"
+    )

@@ -1,0 +1,351 @@
+"""The report's section on objects: what of the tables it shows, and in which layout. Nothing is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.metrics.cooccurrence import ALL, INCLUDED, LEFT_OUT
+from analysis.metrics.dependency import GROUPS
+from analysis.metrics.registry import Metric
+from analysis.report import gallery, wording, wording_objects
+from analysis.report.figures import Drawn, draw_bias_scores, draw_group_objects
+from analysis.report.figures.objects import FILLED
+from analysis.report.overlays import overlays
+from analysis.study import Indicator, contrasts, indicators
+from analysis.tables.detector_error import CHECK_COLUMNS, ERROR_COLUMNS
+from analysis.tables.object_claims import DETECTOR, HEDGED, HOLDS
+from analysis.tables.objects import DEFAULTS
+from probes.parts import read_part
+
+if TYPE_CHECKING:
+    from probes.store import Run
+
+TABLES = (
+    *(
+        "objects",
+        "cooccurrence",
+        "object_tests",
+        "object_claims",
+        "table_tests",
+        "table06_similarity",
+        "table06_gap",
+    ),
+    *("table07_chi_square", "figure04_bias_scores", "figure06_group_objects", "table11_presence"),
+    *("table12_amounts", "table13_intersection"),
+)
+MAYBE = {
+    "detector_error": ERROR_COLUMNS,
+    "human_check": CHECK_COLUMNS,
+}  # where somebody or something knows better
+OVERLAY = ("sample_id", "object", "score", "x0", "y0", "x1", "y1", "mask", "height", "width")
+SCORES = {
+    "bias-scores": (ALL, "all objects"),
+    "bias-scores-implicitly-guided": ("implicitly_guided", "implicitly guided objects"),
+    "bias-scores-implicitly-independent": ("implicitly_independent", "implicitly independent objects"),
+}
+OF_PAPER = ("images_first", "images_second", "n_images", "bias_score", "bias_score_low", "bias_score_high")
+SHOWN = 15  # differing objects in the table of a contrast
+MORE_ROWS = 24  # of the gallery, for objects that its own rows do not hold
+OBJECTS = "objects in images generated from"
+SIMILARITY = {  # the paper's first
+    INCLUDED: Metric("image", INCLUDED, "cooccurrence", "sₒ", noun=OBJECTS),
+    LEFT_OUT: Metric(
+        "image", LEFT_OUT, "cooccurrence", "sₒ, persons left out", noun=f"without persons, {OBJECTS}"
+    ),
+}
+FILLED_CLAIM = (
+    "the difference is claimed: significant over prompts, against the words of each side and behind the detector’s "
+    "known errors (false discovery rate 5 %)"
+)
+TITLES = (*(group.replace("_", " ") for group in GROUPS), "not grouped")
+
+
+@dataclass(frozen=True)
+class Objects:
+    """All that the section is made from; see `read_objects`."""
+
+    tables: dict[str, pd.DataFrame]
+    observer: dict
+    overlays: dict[str, list[dict]] = field(default_factory=dict)
+
+    def rows(self, name: str, **chosen: str) -> pd.DataFrame:
+        """Rows of a table whose columns hold the values given; a table that is missing has none."""
+        table = self.tables[name]
+        for column, value in chosen.items():
+            table = table[table[column] == value] if column in table else table.iloc[:0]
+        return table
+
+    def row(self, name: str, **chosen: str) -> dict | None:
+        """The first of `rows` as a dict."""
+        found = self.rows(name, **chosen)
+        return found.iloc[0].to_dict() if len(found) else None
+
+
+def read_objects(run: Run) -> Objects | None:
+    """Read the tables of the section; None for a run whose images were not looked at."""
+    if not (run.path / "tables" / "objects.parquet").exists():
+        return None
+    tables = {name: run.table(name) for name in TABLES}
+    for name, columns in MAYBE.items():
+        there = (run.path / "tables" / f"{name}.parquet").exists()
+        tables[name] = run.table(name) if there else pd.DataFrame(columns=list(columns))
+    return Objects(tables, run.meta.get("observer") or {})
+
+
+def more_rows(
+    objects: Objects, samples: pd.DataFrame, chosen: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Gallery rows for objects of the figures that none of the chosen rows holds."""
+    scores = objects.tables["figure04_bias_scores"]
+    names = {*scores.loc[scores["kept"], "object"], *objects.tables["figure06_group_objects"]["object"]}
+    return gallery.choose_more(samples, objects.tables["objects"], chosen, names, MORE_ROWS if chosen else 0)
+
+
+def read_overlays(run: Run, objects: Objects, shown: Sequence[str]) -> dict[str, list[dict]]:
+    """Boxes and outlines of the images shown, a part at a time."""
+    wanted, found = pa.array(sorted(shown), pa.string()), []  # of an empty list the type is unknown
+    for file in run.parts("objects"):
+        part = read_part(file, OVERLAY)
+        found.append(part.filter(pc.is_in(part["sample_id"], wanted)).to_pandas())
+    table = objects.tables["objects"]
+    return overlays(table[table["sample_id"].isin(set(shown))], pd.concat(found, ignore_index=True))
+
+
+def draw(objects: Objects, config: dict) -> dict[str, Drawn]:
+    """Draw the figures on objects, by name."""
+    drawn: list[Drawn | None] = []
+    for towards, away in contrasts(config):
+        pair = {"first": away, "second": towards}
+        for name, (group, where) in SCORES.items():
+            scores = objects.rows("figure04_bias_scores", group=group, **pair)
+            tests = objects.rows("object_tests", group=group, **pair)
+            filled = FILLED
+            if group == ALL:
+                claims = objects.rows("object_claims", **pair)
+                holds = claims["claim"] == HOLDS
+                tests = claims.assign(p_bh=claims["p_claim_adjusted"].where(holds, 1.0))
+                filled = FILLED_CLAIM
+            scores = scores.merge(tests[["object", "p_bh"]], on="object", how="left")
+            title = f"Bias scores of {where}, {away} and {towards}"
+            name = f"{name}-{towards}-{away}"
+            drawn.append(draw_bias_scores(scores, name, title, (away, towards), where, filled))
+    names = [member.name for member in indicators(config) if not member.control]
+    drawn.append(draw_group_objects(objects.tables["figure06_group_objects"], names))
+    return {figure.name: figure for figure in drawn if figure is not None}
+
+
+def section(objects: Objects, config: dict, people: Sequence[Indicator]) -> dict:
+    """What the template of the section needs."""
+    engine = str(objects.observer.get("engine", "unknown"))
+    names = [person.name for person in people if not person.control]
+    error, check = (objects.tables[name] for name in MAYBE)
+    differences = [f"{towards}-{away}" for towards, away in contrasts(config)]
+    columns = [*names, *differences]
+    table = objects.tables["objects"]
+    choices = DEFAULTS | config["measure"] | (table.iloc[0].to_dict() if len(table) else {})
+    detector = detector_rows(objects, columns)
+    checked = [row for row in detector if row["quantity"] != "accuracy"]
+    return {
+        "engine": engine,
+        "models": _models(objects.observer),
+        "counts": objects.observer.get("counts") or {},
+        "detector": detector,
+        "checked": checked,
+        "labelled": len(check) > 0,
+        "columns": columns,
+        "gaps": _gaps(checked, differences),
+        "per_object": bool((objects.tables["detector_error"]["quantity"] == "recall").any()),
+        "detector_line": wording_objects.detector_line(error, check, engine),
+        "contrasts": [_contrast(objects, pair, config["reference"]) for pair in contrasts(config)],
+        "similarity": _similarity(objects, people, config["reference"]),
+        "chi_square": _chi_square(objects),
+        "presence": _presence(objects),
+        "amounts": _wide(objects.tables["table12_amounts"], "amount", (*GROUPS, "nouns")),
+        "intersection": _intersection(objects.tables["table13_intersection"]),
+        "groups": GROUPS,
+        "independent": objects.row(
+            "table11_presence", group="implicitly_independent", indicator=ALL, individuals=INCLUDED
+        ),
+        "sigma": float(choices["sigma"]),
+        "sigma_human": float(choices["sigma_human"]),
+        "mask_words": str(choices["mask_words"]),
+        "human_words": str(choices["human_words"]),
+        "min_count": int(objects.tables["figure04_bias_scores"]["min_count"].max()),
+    }
+
+
+def embedded(objects: Objects, shown: pd.DataFrame, figures: dict[str, Drawn]) -> dict:
+    """What the page's script needs: overlays, words of the prompts, links of the figures, triplets by object."""
+    found = objects.rows("objects").query("object >= 0")
+    return {
+        "objects": objects.overlays,
+        "words": {
+            sample: [str(w) for w in words] for sample, words in zip(shown["sample_id"], shown["words"])
+        },
+        "groups": TITLES,
+        "links": {name: drawn.links for name, drawn in figures.items() if drawn.links},
+        "present": {str(name): int(n) for name, n in found.groupby("lemma")["triplet"].nunique().items()},
+        "triplets": int(objects.tables["objects"]["triplet"].nunique()),
+    }
+
+
+def detector_rows(objects: Objects, columns: Sequence[str]) -> list[dict]:
+    """What is known of the detector over all objects: a row a truth and quantity, a cell an indicator or contrast."""
+    found = []
+    error = objects.rows("detector_error", object=ALL)
+    for quantity in ("accuracy", "recall", "precision"):
+        own = error[error["quantity"] == quantity]
+        if len(own):
+            found.append(_rates(own, quantity, str(own["truth"].iloc[0]), columns))
+    check = objects.rows("human_check", object=ALL, asked=ALL)
+    for annotator, own in check.groupby("annotator", sort=False):
+        for quantity in ("recall", "precision", "kappa"):
+            some = own[own["quantity"] == quantity]
+            if len(some):
+                found.append(_rates(some, quantity, f"labels: {annotator}", columns))
+    return found
+
+
+def _models(observer: dict) -> str:
+    """Detector and segmenter by name, where the record of the run has them."""
+    detector, segmenter = (str(observer.get(name) or "") for name in ("detector", "segmenter"))
+    masks = f"masks by {segmenter}" if segmenter and segmenter != detector else ""
+    return ", ".join(filter(None, (detector, masks)))
+
+
+def _gaps(checked: list[dict], differences: Sequence[str]) -> list[tuple[str, dict]]:
+    """Differences of recall and precision between indicators by the first truth there is, where defined."""
+    own = [row for row in checked if row["truth"] == checked[0]["truth"] and row["quantity"] != "kappa"]
+    cells = [(row["quantity"], cell) for row in own for cell in row["cells"] if cell is not None]
+    return [
+        (quantity, cell)
+        for quantity, cell in cells
+        if cell["indicator"] in differences and wording.defined(cell["value"])
+    ]
+
+
+def _rates(own: pd.DataFrame, quantity: str, truth: str, columns: Sequence[str]) -> dict:
+    cells = {row["indicator"]: row for row in own.to_dict("records")}
+    if quantity == "kappa":  # its interval is the bootstrap's
+        cells = {
+            key: row | {"low": row["bootstrap_low"], "high": row["bootstrap_high"]}
+            for key, row in cells.items()
+        }
+    return {
+        "truth": truth,
+        "quantity": quantity,
+        "all": cells.get(ALL),
+        "cells": [cells.get(c) for c in columns],
+    }
+
+
+def _contrast(objects: Objects, contrast: tuple[str, str], reference: str) -> dict:
+    """What a contrast's part of the section shows; the pair is (second, first), so that 1 leans to the first."""
+    towards, away = contrast
+    pair = (away, towards)
+    chosen = {"first": away, "second": towards}
+    claims = objects.rows("object_claims", **chosen)
+    found = wording_objects.claimed(claims, HOLDS, HEDGED, DETECTOR)
+    tests = objects.rows("object_tests", group=ALL, **chosen)[["object", *OF_PAPER]]
+    rates = {
+        (row["quantity"], row["object"], row["indicator"]): row
+        for row in objects.tables["detector_error"].to_dict("records")
+    }
+    cells = [
+        row
+        | {
+            quantity: [rates.get((quantity, row["object"], name)) for name in pair]
+            for quantity in ("recall", "precision")
+        }
+        for row in found.head(SHOWN).merge(tests, on="object").to_dict("records")
+    ]
+    either = (f"{away}-{towards}", f"{towards}-{away}")
+    whole, paper = (
+        next((row for key in either if (row := objects.row(name, **chosen, **{column: key}))), None)
+        for name, column, chosen in (
+            ("table_tests", "indicators", {"group": ALL, "of": "presence"}),
+            ("table07_chi_square", "comparison", {"group": ALL, "individuals": LEFT_OUT}),
+        )
+    )
+    gaps = [
+        (objects.row("table06_gap", individuals=individuals, contrast=f"{towards}-{away}"), metric)
+        for individuals, metric in SIMILARITY.items()
+    ]
+    return {
+        "contrast": contrast,
+        "pair": pair,
+        "opening": wording_objects.objects_opening(claims, pair),
+        "rows": cells,
+        "corrected": bool(claims["p_corrected"].notna().any()),
+        "more": len(found) - len(cells),
+        "n_prompts": int(claims["n_prompts"].max()) if len(claims) else 0,
+        "whole": whole,
+        "whole_sentence": wording_objects.table_sentence(whole, pair),
+        "paper": paper,
+        "paper_sentence": wording_objects.chi_square_sentence(paper),
+        "findings": [wording.finding(gap, metric, reference, contrast) for gap, metric in gaps if gap],
+        "figures": [f"{name}-{towards}-{away}" for name in SCORES],
+    }
+
+
+def _similarity(objects: Objects, people: Sequence[Indicator], reference: str) -> list[dict]:
+    """Table 6: the reference with every other indicator; a cell with persons, as the paper has it, and one without."""
+    rows = objects.tables["table06_similarity"].to_dict("records")
+    cells = {(row["individuals"], frozenset((row["first"], row["second"]))): row for row in rows}
+    others = [person.name for person in people if person.name != reference]
+    pairs = [(name, frozenset((reference, name))) for name in others]
+    return [
+        {"pair": f"{reference}, {name}", "cells": [cells.get((which, pair)) for which in SIMILARITY]}
+        for name, pair in pairs
+        if (INCLUDED, pair) in cells
+    ]
+
+
+def _chi_square(objects: Objects) -> list[dict]:
+    """Tables 7 to 9: a row a comparison, a cell a group, with the label-swap test of the same detections beneath."""
+    table = objects.rows("table07_chi_square", individuals=LEFT_OUT)
+    swaps = {
+        (row["group"], row["indicators"]): row
+        for row in objects.rows("table_tests", of="detections").to_dict("records")
+    }
+    rows = []
+    for comparison, own in table.groupby("comparison", sort=False):
+        cells = {row["group"]: row for row in own.to_dict("records")}
+        ordered = [(cells.get(group), swaps.get((group, comparison))) for group in (ALL, *GROUPS)]
+        rows.append({"name": str(comparison).replace("-", ", "), "cells": ordered})
+    return rows
+
+
+def _wide(table: pd.DataFrame, column: str, groups: Sequence[str]) -> list[dict]:
+    """A row an indicator, a cell a group."""
+    cells = table.set_index(["indicator", "group"])[column].to_dict()
+    return [
+        {
+            "name": "all images" if name == ALL else name,
+            "cells": [cells.get((name, group)) for group in groups],
+        }
+        for name in dict.fromkeys(table["indicator"])
+    ]
+
+
+def _presence(objects: Objects) -> list[dict]:
+    """All images with individuals, as in the paper, then all and each indicator's without."""
+    whole = objects.rows("table11_presence", individuals=INCLUDED, indicator=ALL)
+    without = _wide(objects.rows("table11_presence", individuals=LEFT_OUT), "percent_of_images", GROUPS)
+    without[0]["name"] += ", individuals left out"
+    return _wide(whole, "percent_of_images", GROUPS) + without
+
+
+def _intersection(table: pd.DataFrame) -> list[dict]:
+    cells = table.set_index(["over_group", "group"])["percent"].to_dict()
+    kinds = list(dict.fromkeys(table["over_group"]))
+    return [
+        {"name": f"over {over.replace('_', ' ')}", "cells": [cells.get((over, group)) for group in kinds]}
+        for over in kinds
+    ]

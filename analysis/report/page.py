@@ -1,0 +1,360 @@
+"""``report.html``: one self-contained page, and the figures for a paper, from the tables of a run.
+
+Nothing is computed here: every number on the page stands in ``tables/``, and each is written with its full
+value in a ``<data value=…>`` element beside the rounded text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from PIL import Image
+
+from analysis.metrics.registry import Metric, headline_metrics
+from analysis.report import gallery, latex, record, wording, wording_prompts
+from analysis.report import objects as report_objects
+from analysis.report.figures import Drawn, draw_figures, draw_triplets, files, inline_svg
+from analysis.report.findings import Summary, findings_table, summaries
+from analysis.report.format import label
+from analysis.report.objects import Objects, read_objects
+from analysis.report.overlays import NOT_GROUPED
+from analysis.study import Indicator, contrasts, indicators
+from probes.parts import read_part
+
+if TYPE_CHECKING:
+    from probes.store import Run
+
+LINES = ("gap-text-layers", "gap-steps", "similarity-steps", "gap-decoder")
+LONGEST_ESCAPE = 10  # characters of one that is written out: \\U0010ffff
+SHEET_ROWS = 4  # rows of the figure `triplets`
+
+
+@dataclass(frozen=True)
+class Content:
+    """All that figures and page are made from."""
+
+    config: dict
+    meta: dict
+    gap: pd.DataFrame
+    disparity: pd.DataFrame
+    summaries: list[Summary]
+    timesteps: dict[int, float]
+    samples: pd.DataFrame
+    chosen: list[tuple[int, int]]
+    images: dict[str, Image.Image]
+    words: pd.DataFrame | None
+    objects: Objects | None = None
+    more: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def people(self) -> list[Indicator]:
+        """Indicators in order."""
+        return indicators(self.config)
+
+    @property
+    def reference(self) -> str:
+        """Name of the reference indicator."""
+        return self.config["reference"]
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """Headline metrics, with the text readout of the run."""
+        return headline_metrics(self.config["measure"]["text_readout"])
+
+    @property
+    def shown(self) -> pd.DataFrame:
+        """The samples of the gallery."""
+        return self.samples[self.samples["sample_id"].isin(self.images)]
+
+
+def report(run: Run) -> Path:
+    """Write ``figures/`` and ``report.html`` of a measured run, its LaTeX, and ``tables/findings`` with its sentences.
+
+    Figures that only an earlier report had are removed.
+
+    Parameters
+    ----------
+    run : probes.store.Run
+        A measured run; ``words/`` and ``objects/`` may be missing.
+
+    Returns
+    -------
+    Path
+        Of ``report.html``, which needs no other file and no network.
+
+    Raises
+    ------
+    UserError
+        A table or a part is missing or damaged, or the disk takes no more.
+    """
+    content = read(run)
+    figures = draw(content)
+    with run.writing("report"):
+        for drawn in figures.values():
+            for name, data in files(drawn).items():
+                run.write_file(f"figures/{name}", data)
+        run.write_table("findings", findings_table(content.summaries))
+        for name, text in latex.documents(run):
+            run.write_file(f"tables/{name}.tex", text.encode())
+        run.write_file("report.html", render(content, figures).encode())
+    return run.path / "report.html"
+
+
+def read(run: Run) -> Content:
+    """Read tables, samples, and the images and word maps that the gallery shows."""
+    samples = run.samples()
+    draws = samples.set_index(["triplet", "seed"]).index
+    broken = draws[samples["sample_id"].isin(run.unreadable())]
+    whole = samples[~draws.isin(broken)]
+    chosen = gallery.choose(whole, run.config["report"]["gallery"])
+    objects = read_objects(run)
+    more = report_objects.more_rows(objects, whole, chosen) if objects else []
+    shown = samples[samples.set_index(["triplet", "seed"]).index.isin([*chosen, *more])]["sample_id"]
+    if objects and run.parts("objects"):  # the tables may be all that is left of them
+        objects = replace(objects, overlays=report_objects.read_overlays(run, objects, list(shown)))
+    gap = run.table("gap")
+    return Content(
+        config=run.config,
+        meta={key: value for key, value in run.meta.items() if key != "written"},  # the page is among these
+        gap=gap,
+        disparity=run.table("disparity"),
+        summaries=summaries(gap, run.table("specifications"), run.table("agreement"), run.config),
+        timesteps=_timesteps(run.table("pairs")),
+        samples=samples,
+        chosen=chosen,
+        images=dict(zip(shown, run.images(shown))),
+        words=_words(run, set(shown)),
+        objects=objects,
+        more=more,
+    )
+
+
+def draw(content: Content) -> dict[str, Drawn]:
+    """Draw all figures, by name."""
+    drawn = draw_figures(
+        content.gap,
+        content.disparity,
+        content.timesteps,
+        content.metrics,
+        contrasts(content.config),
+        content.reference,
+        _drawn_pairs(content.people, content.reference),
+    )
+    drawn |= report_objects.draw(content.objects, content.config) if content.objects else {}
+    sheet = _sheet(content)
+    return drawn | ({sheet.name: sheet} if sheet else {})
+
+
+def render(content: Content, figures: dict[str, Drawn]) -> str:
+    """Write the page around the figures; those that are absent are left out."""
+    config, people, reference = content.config, content.people, content.reference
+    samples, level = content.samples, float(config["measure"]["level"])
+    names = [person.name for person in people]
+    objects, overlays = content.objects, content.objects.overlays if content.objects else {}
+    rows, maps = gallery.build(
+        content.shown, content.images, content.words, content.chosen, names, reference,
+        more=content.more, overlays=overlays,
+    )  # fmt: skip
+    template = _environment().get_template("report.html.j2")
+    return template.render(
+        name=config["name"],
+        model=config["model"],
+        is_toyworld=str(config["model"]).startswith("toyworld"),
+        reference=reference,
+        people=people,
+        controls=[person for person in people if person.control],
+        level=level,
+        n_images=len(samples),
+        n_prompts=int(samples["triplet"].nunique()),
+        n_seeds=int(samples["seed"].nunique()),
+        summaries=content.summaries,
+        shared=wording_prompts.shared_sentence(samples),
+        articles=wording_prompts.article_warning(samples),
+        table=disparity_table(content.disparity, content.metrics, people, reference),
+        figures=figures,
+        atlases=[drawn for name, drawn in figures.items() if name.startswith("atlas-")],
+        lines=[figures[name] for name in LINES if name in figures],
+        o=report_objects.section(objects, config, people) if objects else None,
+        overlays=bool(overlays),
+        group_names=report_objects.TITLES,
+        ungrouped=any(entry["group"] == NOT_GROUPED for own in overlays.values() for entry in own),
+        rows=rows,
+        n_rows=len(samples[["triplet", "seed"]].drop_duplicates()),
+        has_maps=bool(maps),
+        reduced=any(
+            max(cell["width"], cell["height"]) > gallery.LARGEST for row in rows for cell in row.cells
+        ),
+        groups=record.groups(config, content.meta, samples),
+        versions=record.versions(
+            content.disparity, content.gap, content.words, objects.tables["objects"] if objects else None
+        ),
+        data={
+            "maps": maps,
+            "chips": {row.key: row.chips for row in rows},
+            "atlases": {name: _cells(drawn.cells) for name, drawn in figures.items() if drawn.cells},
+            **(report_objects.embedded(objects, content.shown, figures) if objects else {}),
+        },
+    )
+
+
+def ordered_pairs(people: Sequence[Indicator], reference: str) -> list[tuple[str, list[str]]]:
+    """Group all pairs as the table shows them: with the reference, between the others, with control words.
+
+    Examples
+    --------
+    >>> people = [
+    ...     Indicator("neutral", "person"),
+    ...     Indicator("feminine", "woman"),
+    ...     Indicator("masculine", "man"),
+    ... ]
+    >>> ordered_pairs(people, "neutral")[0]
+    ('with the reference', ['neutral-feminine', 'neutral-masculine'])
+    """
+    grouped: dict[str, list[str]] = {
+        "with the reference": [],
+        "between the others": [],
+        "with control words": [],
+    }
+    for first, second in combinations(people, 2):
+        if first.control or second.control:
+            group = "with control words"
+        elif reference in (first.name, second.name):
+            group = "with the reference"
+        else:
+            group = "between the others"
+        grouped[group].append(f"{first.name}-{second.name}")
+    return [(title, pairs) for title, pairs in grouped.items() if pairs]
+
+
+def disparity_table(
+    disparity: pd.DataFrame, metrics: list[Metric], people: Sequence[Indicator], reference: str
+) -> dict:
+    """Lay out ``tables/disparity`` as in the paper: a row a pair, a column a metric, a column group a space.
+
+    Returns
+    -------
+    dict
+        ``columns`` (list of Metric), ``spaces`` ((space, n_columns) in order), ``groups`` (title, rows),
+        where each row has ``pair`` and ``cells``, and each cell is a row of the table as a dict, or None
+        where the table has none; ``reasons`` why a value or an interval is undefined.
+    """
+    final = disparity[disparity["step"] == -1]
+    columns = []
+    values: dict[tuple[str, str], dict] = {}
+    for metric in metrics:
+        here = final[
+            (final["space"] == metric.space)
+            & (final["site"] == metric.site)
+            & (final["metric"] == metric.metric)
+        ]
+        if len(here):
+            columns.append(metric)
+            values |= {(str(row["pair"]), metric.symbol): row for row in here.to_dict("records")}
+    spaces: dict[str, int] = {}
+    for metric in columns:
+        spaces[metric.space] = spaces.get(metric.space, 0) + 1
+    reasons = sorted({str(row["reason"]) for row in values.values() if row.get("reason")})
+    groups = []
+    for title, pairs in ordered_pairs(people, reference):
+        rows = [
+            {"pair": p.replace("-", ", "), "cells": [values.get((p, m.symbol)) for m in columns]}
+            for p in pairs
+        ]
+        groups.append((title, rows))
+    return {"columns": columns, "spaces": list(spaces.items()), "groups": groups, "reasons": reasons}
+
+
+def _timesteps(pairs: pd.DataFrame) -> dict[int, float]:
+    """Timestep of each call number; the calls of one run share their timesteps."""
+    known = pairs[(pairs["step"] >= 0) & pairs["timestep"].notna()].drop_duplicates("step")
+    return {int(step): float(time) for step, time in zip(known["step"], known["timestep"])}
+
+
+def _words(run: Run, wanted: set[str]) -> pd.DataFrame | None:
+    """The word maps of some samples, a part at a time: all maps of a large run need not fit in memory."""
+    tables, names = [], pa.array(sorted(wanted), pa.string())
+    for file in run.parts("words"):
+        table = read_part(file)
+        tables.append(table.filter(pc.is_in(table["sample_id"], names)).to_pandas())
+    return pd.concat(tables, ignore_index=True) if tables else None
+
+
+def _sheet(content: Content) -> Drawn | None:
+    """The first rows of the gallery as a figure; controls are left out."""
+    names = [person.name for person in content.people if not person.control]
+    draws = dict(list(content.shown.groupby(["triplet", "seed"], sort=False)))
+    rows = []
+    for triplet, seed in content.chosen[:SHEET_ROWS]:
+        members = draws[(triplet, seed)].set_index("indicator")
+        if set(names) <= set(members.index):
+            label = f"{members.loc[names[0], 'prompt']} (seed {seed})"
+            rows.append((label, [content.images[members.loc[name, "sample_id"]] for name in names]))
+    return draw_triplets(rows, names)
+
+
+def _drawn_pairs(people: Sequence[Indicator], reference: str) -> list[str]:
+    """The pairs that are drawn as lines: controls only beside the reference, or there would be too many."""
+    controls = {person.name for person in people if person.control}
+    pairs = [pair for _, pairs in ordered_pairs(people, reference) for pair in pairs]
+    return [pair for pair in pairs if reference in pair.split("-") or not controls & set(pair.split("-"))]
+
+
+def _cells(cells: dict) -> dict:
+    """The atlas' matrices as lists, undefined cells as null, six significant digits."""
+
+    def plain(value):
+        if hasattr(value, "tolist"):
+            value = value.tolist()
+        if isinstance(value, list):
+            return [plain(item) for item in value]
+        if isinstance(value, float):
+            return float(f"{value:.6g}") if math.isfinite(value) else None
+        return value
+
+    return {key: plain(value) for key, value in cells.items()}
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("analysis.report", "templates"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, finalize=_printable,
+    )  # fmt: skip
+    environment.filters["svg"] = lambda drawn: Markup(inline_svg(drawn))
+    environment.filters["embed"] = _embed
+    environment.globals |= {
+        "number": wording.number,
+        "interval": wording.interval,
+        "p_value": wording.p_value,
+        "counted": wording.counted,
+        "listed": wording.listed,
+        "quoted": lambda names: [f"“{name}”" for name in names],
+        "where": wording.where,
+        "defined": wording.defined,
+        "spaces": {"prompt": "Prompt", "denoising": "Denoising", "image": "Image"},
+    }
+    return environment
+
+
+def _printable(value: object) -> object:
+    """Write out control characters of a text that stands on the page."""
+    if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
+        return value
+    lines = value.split("\n")
+    return "\n".join(label(line, len(line) * LONGEST_ESCAPE + 1) for line in lines)
+
+
+def _embed(data: dict) -> Markup:
+    """JSON that can stand inside a <script> element: no `<` can end it."""
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))

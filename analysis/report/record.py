@@ -1,0 +1,114 @@
+"""The record of a run as the report shows it: what was run, with what, and by which definitions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis.report.format import counted
+from analysis.study import indicators
+
+LONG = 14  # entries: a longer group is folded
+
+
+@dataclass(frozen=True)
+class Group:
+    """Labelled values under one heading; ``folded`` groups open on demand."""
+
+    title: str
+    items: list[tuple[str, str]]
+    folded: bool = False
+
+
+def groups(config: dict, meta: dict, samples: pd.DataFrame) -> list[Group]:
+    """Collect the run record: the choices first, then all that ``run.json`` holds.
+
+    Parameters
+    ----------
+    config : dict
+        The resolved configuration.
+    meta : dict
+        ``run.json``.
+    samples : DataFrame
+        ``triplet`` and ``seed`` of every image.
+    """
+    sampler, measure = config.get("sampler", {}), config.get("measure", {})
+    seeds = [int(seed) for seed in samples["seed"].unique()]
+    words = ", ".join(f"{i.name}: “{i.word}”{' (control)' if i.control else ''}" for i in indicators(config))
+    choices = [
+        ("model", str(config.get("model"))),
+        ("indicators", words),
+        ("reference", str(config.get("reference"))),
+        ("contrasts", ", ".join(" − ".join(pair) for pair in config.get("contrasts") or []) or "none"),
+        ("prompts", counted(samples["triplet"].nunique(), "prompt")),
+        ("seeds", f"{', '.join(map(str, seeds[:20]))}{' …' if len(seeds) > 20 else ''} ({len(seeds)})"),
+        ("images", f"{len(samples):,}"),
+        *((name.replace("_", " "), _plain(sampler[name])) for name in sampler),
+        *((f"measure: {name.replace('_', ' ')}", _plain(measure[name])) for name in measure),
+    ]
+    found = [Group("Choices", choices)]
+    # the status is still that of the stage before: the page is written before the run is called complete
+    top = [
+        (key, value) for key, value in meta.items() if not isinstance(value, (dict, list)) and key != "status"
+    ]
+    if top:
+        found.append(Group("Run", [(key.replace("_", " "), _plain(value)) for key, value in top]))
+    for key, value in meta.items():
+        if key == "config" or not isinstance(value, (dict, list)) or not value:
+            continue
+        items = _flat(value) if isinstance(value, dict) else [("", _plain(value))]
+        found.append(Group(key.replace("_", " ").capitalize(), items, folded=len(items) > LONG))
+    text = json.dumps(config, indent=2, ensure_ascii=False)
+    found.append(Group("Configuration as resolved", [("", text)], folded=True))
+    return found
+
+
+def versions(
+    disparity: pd.DataFrame,
+    gap: pd.DataFrame,
+    words: pd.DataFrame | None,
+    objects: pd.DataFrame | None = None,
+) -> list[tuple[str, str]]:
+    """List the definitions that the tables name, with their versions."""
+    found: dict[str, list[str]] = {}
+
+    def note(name: str, version: object) -> None:
+        if isinstance(version, str) and version and version not in found.setdefault(name, []):
+            found[name].append(version)
+
+    for table in (disparity, gap):
+        for metric, version in table[["metric", "version"]].drop_duplicates().itertuples(index=False):
+            note(str(metric), version)
+    if words is not None:
+        for definition, version in words[["definition", "version"]].drop_duplicates().itertuples(index=False):
+            note(f"heat map ({definition})", version)
+    for version in [] if objects is None else objects["version"].unique():
+        note("dependency groups", version)
+    merged: dict[str, list[str]] = {}
+    for name, all_versions in found.items():
+        merged.setdefault(", ".join(all_versions), []).append(name)
+    return [(", ".join(names), version) for version, names in merged.items()]
+
+
+def _flat(value: dict, prefix: str = "") -> list[tuple[str, str]]:
+    items = []
+    for key, inner in value.items():
+        label = f"{prefix}{key}".replace("_", " ")
+        items += (
+            _flat(inner, f"{label} · ") if isinstance(inner, dict) and inner else [(label, _plain(inner))]
+        )
+    return items
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return "the model’s own"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_plain(item) for item in value) or "none"
+    if isinstance(value, (dict, set)):
+        return json.dumps(value, ensure_ascii=False) if value else "none"
+    return str(value) if value != "" else "(empty)"

@@ -1,0 +1,133 @@
+"""What the numbers of one gap license: a direction, how far to trust it, or why there is none.
+
+A direction is claimed where all three hold: the interval of the gap leaves out 0, the gap over all words is more than
+words of one meaning differ among themselves (after adjustment over the measures), and the gap is not shown to be
+smaller than the smallest one that matters. The words themselves are in `analysis.report.wording`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+ENOUGH = 3  # words of a side, and reference words, from which a claim is made without a hedge
+STATES = ("undefined", "no gap", "no interval", "small", "open", "untested", "words", "direction")
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of a contrast as they stand in the prompts: those of each side and those of the reference.
+
+    Each begins with the word of the indicator itself; its controls follow.
+    """
+
+    first: tuple[str, ...] = ()
+    second: tuple[str, ...] = ()
+    reference: tuple[str, ...] = ()
+
+
+NO_WORDS = Words()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What may be said of one gap.
+
+    Attributes
+    ----------
+    state : str
+        One of `STATES`: ``small``, shown to be smaller than δ; ``open``, the interval holds 0; ``untested``, nothing
+        was run to hold it against; ``words``, not more than words of one meaning differ among themselves.
+    direction : int
+        1 (nearer to the first of the contrast), -1 (to the second), or 0: no direction is claimed.
+    licence : str
+        Of a direction: ``claim``; ``hint``, from fewer than three words a side or three references; ``two words``,
+        where one word stands against one. Else empty.
+    counts : tuple of int
+        Words of the first side, of the second, and reference words.
+    """
+
+    state: str
+    direction: int = 0
+    licence: str = ""
+    counts: tuple[int, int, int] = field(default=(1, 1, 1))
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are words enough for a claim without a hedge."""
+        return min(self.counts) >= ENOUGH
+
+    @property
+    def alone(self) -> bool:
+        """Whether one word stands against one."""
+        return self.counts[0] == self.counts[1] == 1
+
+
+def defined(value: float | None) -> bool:
+    """Tell whether a number is there: neither None nor NaN nor infinite."""
+    return value is not None and math.isfinite(value)
+
+
+def judge(
+    row: Mapping, words: Words = NO_WORDS, *, alpha: float = 0.05, p_words: float | None = None
+) -> Verdict:
+    """Judge a row of ``tables/gap``.
+
+    Parameters
+    ----------
+    row : mapping
+        With ``gap``, ``ci_low``, ``ci_high``, and where there are, ``p_control``, ``word_gap``, ``p_equivalent``,
+        ``n_words_first``, ``n_words_second``, ``n_references``.
+    words : Words
+        Counted where the row does not count them.
+    alpha : float
+        1 less the level of the run.
+    p_words : float, optional
+        p against words, adjusted over the measures; without it the row's ``p_control``.
+
+    Examples
+    --------
+    >>> row = {"gap": 0.2, "ci_low": 0.1, "ci_high": 0.3, "word_gap": 0.2, "p_control": 0.01}
+    >>> judge(row | {"n_words_first": 3, "n_words_second": 3, "n_references": 3})
+    Verdict(state='direction', direction=1, licence='claim', counts=(3, 3, 3))
+    >>> judge(row | {"n_words_first": 2, "n_words_second": 3, "n_references": 3}).licence
+    'hint'
+    >>> judge(row, p_words=0.07).state, judge(row | {"p_equivalent": 0.01}).state
+    ('words', 'small')
+    """
+    counts = (
+        _count(row.get("n_words_first"), len(words.first)),
+        _count(row.get("n_words_second"), len(words.second)),
+        _count(row.get("n_references"), len(words.reference)),
+    )
+    gap, low, high = (_float(row.get(name)) for name in ("gap", "ci_low", "ci_high"))
+    p_words = _float(row.get("p_control") if p_words is None else p_words)
+    if not defined(gap):
+        state = "undefined"
+    elif gap == 0:
+        state = "no gap"
+    elif not defined(low) or not defined(high):
+        state = "no interval"
+    elif _float(row.get("p_equivalent")) < alpha:
+        state = "small"
+    elif low <= 0 <= high:
+        state = "open"
+    elif not defined(p_words):
+        state = "untested"
+    elif not (p_words < alpha and gap * _float(row.get("word_gap")) > 0):
+        state = "words"
+    else:
+        verdict = Verdict("direction", 1 if gap > 0 else -1, counts=counts)
+        licence = "two words" if verdict.alone else "claim" if verdict.enough else "hint"
+        return Verdict("direction", verdict.direction, licence, counts)
+    return Verdict(state, counts=counts)
+
+
+def _float(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _count(value: float | None, otherwise: int) -> int:
+    value = _float(value)
+    return int(value) if math.isfinite(value) else max(otherwise, 1)

@@ -1,0 +1,282 @@
+"""The findings in careful words, from rows of ``tables/gap``.
+
+What may be said depends on the numbers (`analysis.report.verdict`): a gap whose interval holds 0 is no finding; one
+that is not more than words of one meaning differ among themselves has no direction; one that rests on few words is a
+hint; a gap of one prompt has no interval. Words are about prompts and images ("images generated from feminine
+prompts"), never about people or causes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from analysis.metrics.registry import SPACES, Metric
+from analysis.report.format import DASH, counted, number
+from analysis.report.verdict import ENOUGH, NO_WORDS, Verdict, Words, defined, judge
+
+SHOWN = (  # columns that a card shows where the table has them
+    *("delta", "p_control", "word_gap", "word_low", "word_high", "word_df", "p_permutation", "p_floor"),
+    *("share_words", "share_references", "share_prompts", "n_effective", "n_changed", "unseen"),
+)
+LOW_FLOOR = 0.05  # a smallest possible p above this is worth a word
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One headline gap, in words and as shown numbers (keys as in the table's columns).
+
+    ``against_words`` holds the gap against words of the same meaning; ``p_measures`` is that p adjusted over the
+    headline measures; ``support`` counts the specifications that support the sentence, and all of them; ``remarks``
+    are further sentences of the card.
+    """
+
+    metric: Metric
+    contrast: tuple[str, str]
+    row: dict
+    verdict: Verdict
+    claim: str
+    against_words: str
+    tag: str
+    p_measures: float = math.nan
+    support: tuple[int, int] | None = None
+    primary: bool = False
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def direction(self) -> int:
+        """1 (nearer to the first), -1 (to the second) or 0 (no direction is claimed)."""
+        return self.verdict.direction
+
+
+def finding(
+    row: dict,
+    metric: Metric,
+    reference: str,
+    contrast: tuple[str, str],
+    *,
+    words: Words = NO_WORDS,
+    alpha: float = 0.05,
+    p_measures: float | None = None,
+    support: tuple[int, int] | None = None,
+    primary: bool = False,
+) -> Finding:
+    """Say what one row of ``tables/gap`` allows to say.
+
+    Parameters
+    ----------
+    row : dict
+        A row of ``tables/gap``; see `analysis.report.verdict.judge` for what a claim rests on.
+    metric : Metric
+        Which headline metric the row is of.
+    reference : str
+        Name of the reference indicator.
+    contrast : tuple of str
+        Positive gaps mean nearer to the first.
+    words : Words, optional
+        The words that are named in the claim.
+    alpha : float
+        1 less the level of the run.
+    p_measures : float, optional
+        p against words, adjusted over the headline measures; without it the row's own.
+    support : (int, int), optional
+        Specifications that support the sentence, and all of them.
+    primary : bool
+        Whether this is the measure that the run is asked about first.
+    """
+    row = dict.fromkeys(SHOWN) | row
+    verdict = judge(row, words, alpha=alpha, p_words=p_measures)
+    p_measures = _float(row.get("p_control")) if p_measures is None else p_measures
+    return Finding(
+        metric=metric,
+        contrast=contrast,
+        row=row,
+        verdict=verdict,
+        claim=_claim(row, verdict, metric, reference, contrast, words, alpha),
+        against_words=_against_words(row, verdict, p_measures, contrast, alpha),
+        tag=_tag(row, verdict, metric, contrast),
+        p_measures=p_measures,
+        support=support,
+        primary=primary,
+        remarks=_remarks(row, verdict),
+    )
+
+
+def _claim(
+    row: dict,
+    verdict: Verdict,
+    metric: Metric,
+    reference: str,
+    contrast: tuple[str, str],
+    words: Words,
+    alpha: float,
+) -> str:
+    gap, state = _float(row.get("gap")), verdict.state
+    first, second = contrast
+    if state == "undefined":
+        return (
+            f"Whether {metric.noun} {reference} prompts are nearer to {first} or to {second} is undefined: "
+            f"{_reason(row)}."
+        )
+    those = "those of" if metric.noun.endswith(" of") else "those generated from"
+    all_words = state == "direction"  # what else is said rests on the indicators' words alone
+    references = words.reference[: verdict.counts[2] if all_words else 1]
+    thing = f"{metric.noun} {_prompts(reference, references)}"
+    one = f"{those} {_prompts(first, words.first if all_words else words.first[:1])}"
+    two = f"{those} {_prompts(second, words.second if all_words else words.second[:1])}"
+    near, far = (one, two) if gap > 0 else (two, one)
+    nearer = f"{thing} are nearer to {near} than to {far}"
+    if state == "no gap":
+        return f"No gap: {thing} are as near to {one} as to {two}."
+    if state == "no interval":
+        single = "with a single prompt there is no interval"
+        why = single if _int(row.get("n_prompts")) == 1 else _reason(row)
+        return f"Here {nearer}, but {why}, so nothing follows beyond these images."
+    if state == "small":
+        return (
+            f"No difference larger than δ = {_amount(row.get('delta'), metric)}: {thing} are as near to {one} as to "
+            f"{two}, to within δ."
+        )
+    if state == "open":
+        return f"The interval holds 0: whether {thing} are nearer to {one} or to {two} cannot be told."
+    if state == "untested":
+        lean = nearer if verdict.alone else _capital(nearer)
+        return f"{_alone(verdict)}{lean}. Nothing tells a lean from two words being two words: no direction is claimed."
+    if state == "words":
+        why = (
+            "but after adjustment over the measures not by more"
+            if _float(row.get("p_control")) < alpha
+            else "but not by more"
+        )
+        return f"{_capital(nearer)}, {why} than words of one meaning differ among themselves: no direction is claimed."
+    hint = {
+        "claim": "",
+        "two words": _alone(verdict),
+        "hint": f"A hint, from {_rests_on(verdict)}: ",
+    }[verdict.licence]
+    return f"{hint}{nearer if hint.endswith(': ') else _capital(nearer)}."
+
+
+def _against_words(
+    row: dict, verdict: Verdict, p_measures: float, contrast: tuple[str, str], alpha: float
+) -> str:
+    """Hold a gap against words that mean the same by its test over words, references and prompts."""
+    p_control = _float(row.get("p_control"))
+    if verdict.state == "undefined":
+        return ""
+    if not defined(p_control):
+        count = _int(row.get("n_controls"))
+        if count == 0:
+            why = "no word of the same meaning as another was run"
+        elif count == 1 and verdict.alone:
+            why = "one control word gives no pair of controls to compare (it takes two)"
+        else:
+            why = _reason(row, controls=True)
+        return (
+            f"Against words: {DASH}, {why}. So it is not known how much of the gap is geometric (two words always "
+            f"differ somewhere), and by itself it does not speak of bias."
+        )
+    amid = "these words differ among themselves"
+    if verdict.state == "direction":
+        text = f"More than {amid}."
+    elif defined(p_measures) and p_measures < alpha:
+        text = f"Over all words, more than {amid}; but see what is said of the gap above."
+    elif p_control < alpha:
+        text = f"More than {amid}, but not after adjustment over the measures."
+    else:
+        few = _int(row.get("word_df"))
+        only = (
+            f" (with {counted(few, 'degree')} of freedom in the words only a large gap shows)"
+            if few < 4
+            else ""
+        )
+        text = f"Not more than {amid}{only}, so by itself it is no sign of bias."
+    rest = ""
+    if verdict.state in ("direction", "words") and verdict.alone:
+        rest = (
+            f" One word stands against one, so this is about these two words alone: how far other words for "
+            f"{contrast[0]} and {contrast[1]} would differ was taken from the reference’s own."
+        )
+    elif verdict.state in ("direction", "words") and not verdict.enough:
+        rest = f" It rests on {_rests_on(verdict)}; a claim without a hedge takes {ENOUGH} of each."
+        floor = _float(row.get("p_floor"))
+        if floor > LOW_FLOOR:
+            rest += f" No exchange of so few words could give a p below {number(floor, 3)}."
+    return text + rest
+
+
+def _tag(row: dict, verdict: Verdict, metric: Metric, contrast: tuple[str, str]) -> str:
+    """The card's state in a few words."""
+    if verdict.direction:
+        near = f"nearer to {contrast[0] if verdict.direction > 0 else contrast[1]}"
+        return near + {"claim": "", "hint": ", a hint", "two words": ", two words"}[verdict.licence]
+    return {
+        "undefined": "undefined",
+        "no gap": "no gap",
+        "no interval": "no interval",
+        "small": f"no difference above {_amount(row.get('delta'), metric)}",
+        "open": "cannot be told",
+        "untested": "not held against words",
+        "words": "not more than words differ",
+    }[verdict.state]
+
+
+def _remarks(row: dict, verdict: Verdict) -> list[str]:
+    """Further sentences: what so few prompts cannot show, and the run's own warnings."""
+    n, found = _int(row.get("n_prompts")), []
+    unseen = _float(row.get("unseen"))
+    if verdict.state not in ("undefined", "no interval") and 0 < unseen < 1:
+        found.append(
+            f"What changes at fewer than {100 * unseen:.0f} % of such prompts may be missing among "
+            f"{counted(n, 'prompt')}."
+        )
+    if verdict.state != "undefined" and n >= 2 and (floor := 2.0 ** (1 - n)) >= LOW_FLOOR:
+        found.append(f"With {counted(n, 'prompt')} the p of the sign flips cannot fall below {floor:g}.")
+    warning = row.get("warning")
+    if isinstance(warning, str) and warning:
+        found.append(_capital(warning) + ("" if warning.endswith(".") else "."))
+    return found
+
+
+def _prompts(name: str, words: tuple[str, ...]) -> str:
+    """Prompts of an indicator, with its words."""
+    return f"{name} prompts" + (f" ({', '.join(words)})" if words else "")
+
+
+def _rests_on(verdict: Verdict) -> str:
+    one, two, references = verdict.counts
+    return f"{counted(one, 'word')} against {two} and {counted(references, 'reference word')}"
+
+
+def _alone(verdict: Verdict) -> str:
+    return "About these two words alone: " if verdict.alone else ""
+
+
+def _amount(value: float | None, metric: Metric, signed: bool = False) -> str:
+    return number(_float(value), metric.digits, signed) + (f" {metric.gap_unit}" if metric.unit else "")
+
+
+def where(metric: Metric) -> str:
+    """Name the space of a metric, as a heading."""
+    return f"{SPACES.get(metric.space, metric.space)} space"
+
+
+def _reason(row: dict, controls: bool = False) -> str:
+    """The part of ``reason`` that speaks of the gap, or the one that speaks of the controls."""
+    whole = row.get("reason")
+    parts = whole.split("; ") if isinstance(whole, str) else []
+    mine = [part.removeprefix("controls: ") for part in parts if part.startswith("controls:") == controls]
+    return "; ".join(part for part in mine if part) or "no reason was recorded"
+
+
+def _float(value) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def _int(value) -> int:
+    value = _float(value)
+    return int(value) if math.isfinite(value) else 0
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

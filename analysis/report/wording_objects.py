@@ -1,0 +1,155 @@
+"""What may be said of objects, from rows of ``tables/object_claims``, ``table_tests`` and ``detector_error``.
+
+An object that is more frequent for one word is *associated with* it. Unhedged it is said of those alone that differ
+over prompts, by more than words of one side do, and behind the detector's errors where these are known; the sentence
+names the error rate. That none differs after adjustment does not show that none does; a chi-square whose conditions
+fail is quoted as the paper's, not relied on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from analysis.report.format import counted, listed
+from analysis.report.wording import defined
+from analysis.tables.object_claims import DETECTOR, HEDGED, HOLDS, WORDS
+
+SIGNIFICANT = 0.05
+NAMED = 6  # objects named in a sentence
+
+
+def claimed(claims: pd.DataFrame, *kinds: str) -> pd.DataFrame:
+    """Rows of ``tables/object_claims`` of these kinds, in their order, the largest difference first."""
+    chosen = claims[claims["claim"].isin(kinds)]
+    rank = chosen["claim"].map({kind: place for place, kind in enumerate(kinds)}).to_numpy(int)
+    return chosen.iloc[np.lexsort((-chosen["difference_words"].abs().to_numpy(), rank))]
+
+
+def objects_opening(claims: pd.DataFrame, pair: tuple[str, str]) -> str:
+    """Say how many objects differ between two sides, which, at which error rate and by which tests.
+
+    Parameters
+    ----------
+    claims : DataFrame
+        Rows of ``tables/object_claims`` of one pair.
+    pair : (str, str)
+
+    Examples
+    --------
+    >>> row = {"words_first": 3, "words_second": 3, "p_corrected": 0.001, "p_claim_adjusted": 0.01}
+    >>> tie = row | {"object": "tie", "difference_words": 0.5, "p_pooled": 0.001, "claim": "holds"}
+    >>> print(
+    ...     objects_opening(pd.DataFrame([tie]), ("feminine", "masculine"))
+    ... )  # doctest: +NORMALIZE_WHITESPACE
+    Of 1 object that can be tested, 1 differs (false discovery rate at most 5 %, Benjamini–Hochberg over
+    these objects): over prompts, by more than words of one side differ among themselves (3 and 3 words),
+    and behind the detector’s known errors. In more images generated from masculine prompts: tie.
+    """
+    first, second = pair
+    n, holding = int(claims["p_claim_adjusted"].notna().sum()), claimed(claims, HOLDS)
+    if not claims["p_pooled"].notna().any():
+        return (
+            f"No object can be tested: at every prompt each is in as many images generated from {first} as from "
+            f"{second} prompts."
+        )
+    words = tuple(int(claims[f"words_{side}"].max()) for side in ("first", "second"))
+    rate = f"(false discovery rate at most {100 * SIGNIFICANT:g} %, Benjamini–Hochberg over these objects)"
+    parts = []
+    if len(holding):
+        verb = "differs" if len(holding) == 1 else "differ"
+        checked = ", and behind the detector’s known errors" if holding["p_corrected"].notna().all() else ""
+        over = f"by more than words of one side differ among themselves ({words[0]} and {words[1]} words)"
+        joined = "over prompts, " if checked else "over prompts and "
+        of = f"Of {counted(n, 'object')} that can be tested"
+        parts.append(f"{of}, {len(holding)} {verb} {rate}: {joined}{over}{checked}.")
+        parts += _sides(holding, pair)
+    hedged = claimed(claims, HEDGED)
+    if len(hedged):
+        licence = (
+            _few_words(words)
+            if min(words) < WORDS
+            else ("but perhaps by no more than words of one side differ among themselves")
+        )
+        parts.append(
+            f"For these words alone {len(hedged)}{' more' if parts else f' of {n}'} "
+            f"{'differs' if len(hedged) == 1 else 'differ'} {rate}, {licence}."
+        )
+        parts += _sides(hedged, pair)
+    detector = claimed(claims, DETECTOR)
+    if len(detector):
+        names = [*detector["object"].head(NAMED), *_more(detector)]
+        whose = "whose difference" if len(detector) == 1 else "whose differences"
+        parts.append(f"Not counted, since the detector’s errors may make it: {listed(names)}, {whose} as detected "
+                     "would be significant.")  # fmt: skip
+    if not len(holding) and not len(hedged):
+        none = (
+            f"Of {counted(n, 'object')} that can be tested none differs between images generated from {first} and from "
+            f"{second} prompts {rate}. That does not show that there is no difference: it may be smaller than these "
+            f"prompts can show."
+        )
+        parts.insert(0, none)
+    return " ".join(parts)
+
+
+def _few_words(words: tuple[int, int]) -> str:
+    if words == (1, 1):
+        return "one against one: what the choice of words makes cannot be told"
+    return f"{words[0]} against {words[1]}: too few to tell what the choice of words makes"
+
+
+def _sides(rows: pd.DataFrame, pair: tuple[str, str]) -> list[str]:
+    """A sentence a side."""
+    first, second = pair
+    found = []
+    for name, lean in ((second, rows["difference_words"] > 0), (first, rows["difference_words"] < 0)):
+        if lean.any():
+            names = [*rows.loc[lean, "object"].head(NAMED), *_more(rows[lean])]
+            found.append(f"In more images generated from {name} prompts: {listed(names)}.")
+    return found
+
+
+def _more(rows: pd.DataFrame) -> list[str]:
+    return [f"{len(rows) - NAMED} more"] if len(rows) > NAMED else []
+
+
+def table_sentence(row: dict | None, pair: tuple[str, str]) -> str:
+    """Say whether the objects as a whole differ, from a row of ``tables/table_tests`` (presence)."""
+    first, second = pair
+    if row is None or not defined(row["p_value"]):
+        reason = f": {row['reason']}" if row and row["reason"] else ""
+        return f"Whether the objects as a whole differ cannot be told{reason}."
+    if row["p_value"] < SIGNIFICANT:
+        return f"As a whole, the objects of images generated from {first} and from {second} prompts differ."
+    return f"As a whole, the objects of {first} and {second} prompts’ images cannot be told apart."
+
+
+def chi_square_sentence(row: dict | None) -> str:
+    """Say what the paper's chi-square says and whether it holds, from a row of ``tables/table07_chi_square``."""
+    if row is None or not defined(row["p_value"]):
+        reason = f": {row['reason']}" if row and row["reason"] else ""
+        return f"The paper’s chi-square test is undefined here{reason}."
+    says = "rejects equality" if row["p_value"] < SIGNIFICANT else "does not reject equality"
+    if row["warnings"]:
+        return f"The paper’s chi-square test of pooled detections {says}, but does not hold here: {row['warnings']}."
+    return f"The paper’s chi-square test of pooled detections {says}; nothing seen speaks against its conditions."
+
+
+def detector_line(error: pd.DataFrame, check: pd.DataFrame, engine: str) -> str:
+    """Say in a line what is known of the detector; the numbers stand in the card.
+
+    Parameters
+    ----------
+    error, check : DataFrame
+        ``tables/detector_error`` and ``tables/human_check``, or frames without rows.
+    engine : str
+    """
+    if (error["quantity"] == "accuracy").any():
+        return "The detector is the toyworld checker, so on these images it is its own truth."
+    if len(error) or len(check):
+        whom = "the toyworld checker" if len(error) else "people"
+        return f"The detector ({engine}) was held against {whom}."
+    return (
+        f"Nobody has checked the detector ({engine}) on these images: if it sees less on those of one indicator, that "
+        f"makes a difference of its own. `python -m analysis human-check sample` makes a sheet to check it with."
+    )

@@ -1,0 +1,121 @@
+"""What the prompts of a triplet differ in, in words: the word for the person, its article, or whole captions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from analysis.report.format import counted, listed
+
+ARTICLES = ("a", "an")
+PERSON = "{person}"
+EDGE = "\"'`“”‘’.,;:!?()[]{}<>…"
+
+
+def shared_sentence(samples: pd.DataFrame) -> str:
+    """Say what the members of a triplet share, and in what they differ.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        ``triplet``, ``indicator``, ``template``, ``word`` and ``prompt`` of every image; a free caption has no
+        template.
+
+    Examples
+    --------
+    >>> rows = {"triplet": 0, "template": "", "indicator": ["n", "f"], "word": ["person", "woman"]}
+    >>> shared_sentence(pd.DataFrame(rows | {"prompt": ["a person with a dog", "a woman with a cat"]}))
+    'Members of a triplet share the noise. Their captions were written freely: in 1 of 1 triplet more than the word for the person and its article differs (“a person with a dog”, “a woman with a cat”).'
+    """  # noqa: E501
+    prompts = samples.drop_duplicates(["triplet", "indicator"])
+    free = prompts[prompts["template"].fillna("") == ""]
+    if free.empty:
+        also = " and its article" if article_warning(samples) else ""
+        differs = "differ" if also else "differs"
+        return f"Members of a triplet share prompt and noise; only the word for the person{also} {differs}."
+    apart = []
+    for _, own in free.groupby("triplet", sort=False):
+        rests = [_rest(prompt, word) for prompt, word in zip(own["prompt"], own["word"])]
+        if len(set(rests)) > 1:
+            other = next(number for number, rest in enumerate(rests) if rest != rests[0])
+            apart.append((own["prompt"].iloc[0], own["prompt"].iloc[other]))
+    n = free["triplet"].nunique()
+    whole = prompts["triplet"].nunique()
+    which = (
+        "Their captions were" if n == whole else f"The captions of {n} of {counted(whole, 'triplet')} were"
+    )
+    if not apart:
+        return (
+            f"Members of a triplet share the noise. {which} written freely; only the word for the person and its "
+            f"article differ."
+        )
+    shown = ", ".join(f"“{prompt}”" for prompt in apart[0])
+    return (
+        f"Members of a triplet share the noise. {which} written freely: in {len(apart)} of {counted(n, 'triplet')} "
+        f"more than the word for the person and its article differs ({shown})."
+    )
+
+
+def article_warning(samples: pd.DataFrame) -> str:
+    """Say which words stand after another article than the others; empty where all share theirs.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        ``triplet``, ``indicator``, ``template``, ``word`` and ``prompt`` of every image.
+
+    Examples
+    --------
+    >>> rows = {"triplet": 0, "template": "a {person}", "indicator": ["n", "c"], "word": ["person", "adult"]}
+    >>> article_warning(pd.DataFrame(rows | {"prompt": ["a person", "an adult"]}))[:44]
+    '“adult” takes “an” where “person” takes “a”:'
+    """
+    prompts = samples.drop_duplicates(["triplet", "indicator"])
+    prompts = prompts[prompts["template"].fillna("").str.contains(PERSON, regex=False)]
+    words: dict[str, list[str]] = {}
+    for _, own in prompts.groupby("triplet", sort=False):
+        before = [_article(template, prompt) for template, prompt in zip(own["template"], own["prompt"])]
+        if len(set(before)) > 1:
+            for article, word in zip(before, own["word"]):
+                if word not in words.setdefault(article, []):
+                    words[article].append(word)
+    words = {article: names for article, names in words.items() if article}
+    if len(words) < 2:
+        return ""
+    (usual, others), *rest = sorted(words.items(), key=lambda item: -len(item[1]))
+    odd = "; ".join(f"{_quoted(names)} {_take(names)} “{article}”" for article, names in rest)
+    return (
+        f"{odd} where {_quoted(others)} {_take(others)} “{usual}”: an article is a word too, and changes what is "
+        f"drawn. What it makes is counted among the differences of words; words that share their article do not mix "
+        f"the two."
+    )
+
+
+def _article(template: str, prompt: str) -> str:
+    """The article right before the word for the person, as the prompt has it; empty where there is none."""
+    place = len(template.split(PERSON)[0].split())
+    word = prompt.split()[place - 1].strip(EDGE).lower() if place else ""
+    return word if word in ARTICLES else ""
+
+
+def _rest(prompt: str, word: str) -> tuple[str, ...]:
+    """The words of a free caption without the word for the person and the article before it."""
+    have, wanted = _words(prompt), _words(word)
+    for start in range(len(have) - len(wanted) + 1):
+        if wanted and have[start : start + len(wanted)] == wanted:
+            begin = start - 1 if start and have[start - 1] in ARTICLES else start
+            return (*have[:begin], *have[start + len(wanted) :])
+    return tuple(have)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip(EDGE).lower() for word in text.split() if word.strip(EDGE)]
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return listed(f"“{name}”" for name in names)
+
+
+def _take(names: Sequence[str]) -> str:
+    return "takes" if len(names) == 1 else "take"

@@ -1,0 +1,97 @@
+"""P-values of a family, adjusted together; what has no p-value takes no part.
+
+`analysis.stats.sign_flips.sign_flip_test` adjusts by max-T from the joint distribution; this is for families of which
+only the p-values are known (objects, models, measures).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+ADJUSTMENTS = ("bh", "by", "holm")
+
+
+def adjust_p_values(p_values: ArrayLike, *, method: str = "bh") -> NDArray[np.float64]:
+    r"""Adjust the p-values of one family.
+
+    ``bh`` (Benjamini–Hochberg) keeps the expected part of false claims among the claims at the level chosen where
+    the tests are independent or positively dependent, ``by`` (Benjamini–Yekutieli) under any dependence; ``holm``
+    keeps the probability of a single false claim.
+
+    Parameters
+    ----------
+    p_values : array_like of float, any shape
+        NaN stays NaN and does not count as a member of the family.
+    method : {"bh", "by", "holm"}
+
+    Returns
+    -------
+    ndarray of float64, same shape
+
+    Raises
+    ------
+    ValueError
+        If a value lies outside 0 to 1 or the method is unknown.
+
+    Source
+    ------
+    `scipy.stats.false_discovery_control`, which refuses NaN; Holm 1979.
+
+    Examples
+    --------
+    >>> adjust_p_values([0.01, 0.04, np.nan, 0.5]).round(4).tolist()
+    [0.03, 0.06, nan, 0.5]
+    """
+    p_values = np.asarray(p_values, np.float64)
+    if method not in ADJUSTMENTS:
+        raise ValueError(f"method: expected one of {', '.join(ADJUSTMENTS)}, got {method!r}")
+    known = ~np.isnan(p_values)
+    p = p_values[known]
+    if ((p < 0) | (p > 1)).any():
+        raise ValueError("p_values: expected numbers from 0 to 1, got one outside")
+    order = np.argsort(p, kind="stable")
+    ranks = np.arange(1, len(p) + 1)
+    adjusted = np.empty(len(p))
+    if method == "holm":
+        adjusted[order] = np.maximum.accumulate(p[order] * (len(p) + 1 - ranks)) if len(p) else p
+    else:
+        factor = np.sum(1 / ranks) if method == "by" else 1.0
+        adjusted[order] = np.minimum.accumulate((p[order] * len(p) * factor / ranks)[::-1])[::-1]
+    result = np.full(p_values.shape, np.nan)
+    result[known] = np.minimum(adjusted, 1.0)
+    return result
+
+
+def gatekept(p_values: ArrayLike, gate: int | None) -> NDArray[np.float64]:
+    r"""Adjust the p-values of one family of which one hypothesis is asked first.
+
+    The first keeps its p-value. The others are adjusted by Holm among themselves and never fall below the first's:
+    they count only where it is rejected. The probability of a single false claim keeps to the level, whatever the
+    dependence, and the first is not paid for with power.
+
+    Parameters
+    ----------
+    p_values : array_like of float, shape (n,)
+        NaN stays NaN and does not count.
+    gate : int or None
+        Place of the first hypothesis. Where it is None, or that p-value NaN, all are adjusted by Holm.
+
+    Source
+    ------
+    Serial gatekeeping: Westfall and Krishen 2001; Dmitrienko, Offen and Westfall 2003.
+
+    Examples
+    --------
+    >>> gatekept([0.01, 0.001, 0.03], 0).round(4).tolist()
+    [0.01, 0.01, 0.03]
+    >>> gatekept([0.2, 0.001, 0.03], 0).round(4).tolist()
+    [0.2, 0.2, 0.2]
+    """
+    p_values = np.array(p_values, np.float64)
+    if gate is None or np.isnan(p_values[gate]):
+        return adjust_p_values(p_values, method="holm")
+    others = np.delete(np.arange(len(p_values)), gate)
+    adjusted = p_values.copy()
+    adjusted[others] = np.maximum(adjust_p_values(p_values[others], method="holm"), p_values[gate])
+    return adjusted

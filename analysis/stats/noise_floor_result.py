@@ -1,0 +1,175 @@
+"""A score beside what no difference would give, and how it comes about from the parts of the score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from analysis.stats.null_distribution import NullDistribution, mean_of_independent
+
+NO_IMAGES = "no images"
+ONE_CATEGORY = "one category only"
+CONSTANT = "every attribute is in all images or in none"
+ONE_KIND = "all detections of one kind"
+ONE_PROMPT = "one prompt only"
+ALL_EQUAL = "no difference in any prompt"
+_TOLERANCE = 1e-9
+
+# One independent part of a score: its distribution under the null, or a way to draw it.
+Part = NullDistribution | Callable[[np.random.Generator, int], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class NoiseFloor:
+    """A score beside what no difference would give.
+
+    Attributes
+    ----------
+    value : float
+        The score; NaN where undefined.
+    floor, sd : float
+        Mean and standard deviation of the score under the null.
+    excess : float
+        `value` - `floor`. Positive: farther from "no difference" than chance alone (for entropy: negative).
+    p_value : float
+        Probability under the null of a score at least as far from "no difference".
+    n : int
+        Images counted (`paired_floor`: prompts).
+    undefined : int
+        Attributes, prompts or samples left out because they have no images.
+    reason : str
+        Why something is NaN; empty where nothing is.
+    null : str
+        What was held fixed: ``permutation``, ``pooled``, ``multinomial`` or ``sign flips``.
+    exact : bool
+        Whether the p-value was counted rather than drawn.
+    draws, seed : int
+        Of the drawn null; draws is 0 where it was counted.
+    """
+
+    value: float
+    floor: float
+    sd: float
+    excess: float
+    p_value: float
+    n: int
+    undefined: int
+    reason: str
+    null: str
+    exact: bool
+    draws: int
+    seed: int
+
+
+def undefined_floor(
+    reason: str, undefined: int, null: str, seed: int, *, value: float = math.nan, n: int = 0
+) -> NoiseFloor:
+    """No floor, and why."""
+    nan = math.nan
+    return NoiseFloor(value, nan, nan, nan, nan, n, undefined, reason, null, False, 0, seed)
+
+
+def floor_of_mean(
+    parts: Sequence[tuple[Part, int]],
+    value: float,
+    n: int,
+    undefined: int,
+    null: str,
+    draws: int,
+    seed: int,
+    *,
+    scale: float = 1.0,
+    reason: str = "",
+) -> NoiseFloor:
+    """Hold the mean of independent distances against its null.
+
+    Parameters
+    ----------
+    parts : sequence of (part, how many of the distances are of this kind)
+    value : float
+        The mean of the distances as observed, before `scale`.
+    n, undefined, null, seed
+        As in `NoiseFloor`.
+    draws : int
+        Used where the exact distribution cannot be had.
+    scale : float
+        Factor on value, floor, sd and excess.
+    reason : str
+        Why the p-value is undefined although the score is not; empty where it is defined.
+    """
+    if draws < 1:
+        raise ValueError(f"draws: expected at least 1, got {draws}")
+    known = {}
+    for part, many in parts:
+        if isinstance(part, NullDistribution):
+            known[part] = known.get(part, 0) + many
+    whole = mean_of_independent(known) if len(known) == len(parts) else None
+    if whole is not None:
+        floor, sd, p_value = whole.mean, whole.sd, whole.tail(value)
+    else:
+        rng, total, count = np.random.default_rng(seed), np.zeros(draws), sum(many for _, many in parts)
+        for part, many in parts:
+            if isinstance(part, NullDistribution):
+                total += drawn_sums(part.values, part.probability, many, draws, rng)
+            else:
+                for _ in range(many):
+                    total += part(rng, draws)
+        total /= count
+        floor, sd = float(total.mean()), float(total.std())
+        if len(known) == len(parts):  # means add up exactly, whatever the grid
+            floor = sum(part.mean * many for part, many in parts) / count
+        p_value = (1 + int((total >= value - _TOLERANCE).sum())) / (1 + draws)
+    result = NoiseFloor(
+        value * scale,
+        floor * scale,
+        sd * scale,
+        (value - floor) * scale,
+        p_value,
+        n,
+        undefined,
+        reason,
+        null,
+        whole is not None,
+        0 if whole is not None else draws,
+        seed,
+    )
+    return replace(result, p_value=math.nan) if reason else result
+
+
+def drawn_sums(
+    values: NDArray[np.float64],
+    probability: NDArray[np.float64],
+    many: int,
+    draws: int,
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Draw the sum of so many independent values, shape (draws,)."""
+    probability = probability / probability.sum()
+    if many > len(values):  # how often each value comes is cheaper to draw than every single one
+        return rng.multinomial(many, probability, size=draws) @ values
+    edges = np.cumsum(probability)
+    edges[-1] = 1.0
+    total = np.zeros(draws)
+    for _ in range(many):
+        total += values[np.searchsorted(edges, rng.random(draws), side="right")]
+    return total
+
+
+def whole_counts(values: ArrayLike) -> NDArray[np.int64]:
+    """Counts as whole numbers.
+
+    Raises
+    ------
+    ValueError
+        If one is negative or no whole number.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "iub" and (array.size and not (np.mod(array, 1) == 0).all()):
+        raise ValueError(f"counts: expected whole numbers, got {array.ravel()[:5].tolist()}")
+    if (array < 0).any():
+        raise ValueError(f"counts: expected none below 0, got {array.min()}")
+    return array.astype(np.int64)

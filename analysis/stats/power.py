@@ -1,0 +1,339 @@
+"""How many prompts and seeds does it take? ``python -m analysis power [--out power.csv]``.
+
+For a paired gap in closed form (noncentral t), for a gap beyond what the choice of words makes by simulation of that
+test (more prompts do not help where words are few), for the presence of an object from the normal distribution, then
+raised by simulation until the exact paired test has the power. Seeds average out noise within a prompt and nothing
+else: beyond a few, only prompts and words help.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from io import StringIO
+from math import ceil, nan
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import special, stats
+
+from analysis.stats.object_tests import paired_presence_test
+from analysis.stats.word_power import WORD_POWER_COLUMNS, prompts_for_words
+from analysis.stats.worlds import ObjectWorld, draw_table
+from probes import command_line
+from probes.errors import UserError
+from probes.parts import write_bytes
+
+GAP_COLUMNS = ("gap", "sd_prompt", "sd_seed", "seeds", "d_z", "prompts", "images", "power", "reason")
+PRESENCE_COLUMNS = (
+    *("frequency", "difference", "noise", "seeds", "prompts", "images", "power", "power_error", "reason"),
+)
+LARGEST = 10_000_000
+NO_GAP = "no difference: no number of prompts shows it"
+TOO_MANY = "more prompts or images than can be simulated"
+SIMULATED = 20_000  # most prompts of a simulated presence
+SIMULATED_IMAGES = 4_000_000  # of both words, all drawn at once
+
+
+def gap_power(d_z: float, n_prompts: int, *, alpha: float = 0.05) -> float:
+    r"""Power of the two-sided paired t-test, :math:`P(|T_{n-1}(d_z \sqrt n)| > t_{1-\alpha/2})`.
+
+    Source
+    ------
+    `statsmodels.stats.power.TTestPower`.
+
+    Examples
+    --------
+    >>> round(gap_power(0.5, 34), 3)
+    0.808
+    """
+    if n_prompts < 2:
+        return nan
+    edge, shift = stats.t.isf(alpha / 2, n_prompts - 1), abs(d_z) * np.sqrt(n_prompts)
+    upper = stats.norm.sf(edge - shift) if shift > 30 else stats.nct.sf(edge, n_prompts - 1, shift)
+    lower = 0.0 if shift > 5 else stats.nct.cdf(-edge, n_prompts - 1, shift)
+    return float(upper + lower)
+
+
+def prompts_for_gap(
+    gap: float,
+    *,
+    sd_prompt: float,
+    sd_seed: float = 0.0,
+    seeds: int = 1,
+    power: float = 0.8,
+    alpha: float = 0.05,
+) -> dict:
+    r"""Prompts that show a mean gap: :math:`d_z = g / \sqrt{\sigma_p^2 + \sigma_s^2 / S}` and the least n.
+
+    Parameters
+    ----------
+    gap : float
+        In the units of the metric.
+    sd_prompt, sd_seed : float
+        Standard deviation of the gap between prompts, and between seeds of a prompt.
+    seeds : int
+        S, images of each word and prompt.
+    power, alpha : float
+        Divide alpha by the number of sites and steps for a family (Bonferroni; max-T needs no more).
+
+    Returns
+    -------
+    dict
+        With the keys `GAP_COLUMNS`; ``images`` are those of three words. NaN with a reason where the gap is 0.
+
+    Examples
+    --------
+    >>> prompts_for_gap(0.5, sd_prompt=1.0)["prompts"]
+    34
+    """
+    spread = float(np.sqrt(sd_prompt**2 + sd_seed**2 / seeds))
+    result = dict.fromkeys(GAP_COLUMNS, nan) | {
+        "gap": gap, "sd_prompt": sd_prompt, "sd_seed": sd_seed, "seeds": seeds, "reason": ""
+    }  # fmt: skip
+    if gap == 0 or spread == 0:
+        return result | {"reason": NO_GAP if gap == 0 else "no variation: one prompt shows it"}
+    d_z, low, high = gap / spread, 1, 2
+    while gap_power(d_z, high, alpha=alpha) < power:
+        low, high = high, 2 * high
+        if high > LARGEST:
+            return result | {"d_z": d_z, "reason": TOO_MANY}
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if gap_power(d_z, middle, alpha=alpha) >= power else (middle, high)
+    reached = gap_power(d_z, high, alpha=alpha)
+    return result | {"d_z": d_z, "prompts": high, "images": 3 * high * seeds, "power": reached}
+
+
+def presence_spread(frequency: float, difference: float, world: ObjectWorld) -> float:
+    """Standard deviation over prompts of the difference of two words' presence, averaged over seeds.
+
+    Examples
+    --------
+    Independent images, one seed: 0.3 * 0.7 + 0.5 * 0.5 = 0.46.
+
+    >>> round(presence_spread(0.3, 0.2, ObjectWorld("", n_seeds=1)) ** 2, 6)
+    0.46
+    """
+    p = np.array([frequency, frequency + difference])
+    edges = special.ndtri(p)
+
+    def both(first: int, second: int, shared: float) -> float:
+        cov = [[1, shared], [shared, 1]]
+        point = [edges[first], edges[second]]
+        return (
+            float(stats.multivariate_normal([0, 0], cov).cdf(point))
+            if shared
+            else float(p[first] * p[second])
+        )
+
+    s = world.n_seeds
+    own = world.prompt + world.interaction
+    mean = [(p[g] + (s - 1) * both(g, g, own)) / s - p[g] ** 2 for g in (0, 1)]
+    across = both(0, 1, world.prompt + world.noise) + (s - 1) * both(0, 1, world.prompt)
+    return float(np.sqrt(max(sum(mean) - 2 * (across / s - p[0] * p[1]), 0.0)))
+
+
+def presence_power(
+    frequency: float,
+    difference: float,
+    world: ObjectWorld,
+    *,
+    alpha: float = 0.05,
+    simulations: int = 2000,
+    seed: int = 0,
+) -> float:
+    """Simulated power of `paired_presence_test`; ``world`` gives prompts, seeds and what they share."""
+    rng = np.random.default_rng([seed, world.n_prompts, world.n_seeds])
+    rejected, done = 0, 0
+    while done < simulations:
+        block = min(simulations - done, max(1, SIMULATED_IMAGES // (world.n_prompts * world.n_seeds * 2)))
+        shift = (1.0, (frequency + difference) / frequency)
+        table = draw_table(world, block, rng, shift=shift)
+        rejected += int((paired_presence_test(table, "feminine", "masculine").p_value <= alpha).sum())
+        done += block
+    return rejected / simulations
+
+
+def prompts_for_presence(
+    frequency: float,
+    difference: float,
+    *,
+    seeds: int = 1,
+    prompt: float = 0.3,
+    interaction: float = 0.1,
+    noise: float = 0.2,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    simulations: int = 2000,
+    seed: int = 0,
+) -> dict:
+    """Prompts that show a difference of presence of one object between two words.
+
+    Parameters
+    ----------
+    frequency, difference : float
+        Part of the images of one word that have the object, and how much higher that of the other is.
+    seeds : int
+    prompt, interaction, noise : float
+        Parts of the variance that images share, see `analysis.stats.worlds.ObjectWorld`.
+    power, alpha : float
+        Divide alpha by the number of objects for a family (Bonferroni).
+    simulations, seed : int
+
+    Returns
+    -------
+    dict
+        With the keys `PRESENCE_COLUMNS`. The number of prompts starts from the normal distribution and is raised by
+        5 % until the simulated power of the exact test reaches `power`.
+    """
+    if not (0 < frequency < 1 and 0 < frequency + difference < 1):
+        raise ValueError(
+            f"frequency and difference: expected both frequencies between 0 and 1, got {frequency}, {difference}"
+        )
+    result = dict.fromkeys(PRESENCE_COLUMNS, nan) | {
+        "frequency": frequency, "difference": difference, "noise": noise, "seeds": seeds, "reason": ""
+    }  # fmt: skip
+    if difference == 0:
+        return result | {"reason": NO_GAP}
+
+    def world(n_prompts: int) -> ObjectWorld:
+        return ObjectWorld("", prompt, interaction, noise, frequency, 0.0, n_prompts, seeds)
+
+    spread = presence_spread(frequency, difference, world(2))
+    quantiles = stats.norm.isf(alpha / 2) + stats.norm.ppf(power)
+    n_prompts = max(2, ceil((quantiles * spread / difference) ** 2))
+    while n_prompts <= min(SIMULATED, SIMULATED_IMAGES // (2 * seeds)):
+        reached = presence_power(
+            frequency, difference, world(n_prompts), alpha=alpha, simulations=simulations, seed=seed
+        )
+        if reached >= power:
+            error = float(np.sqrt(reached * (1 - reached) / simulations))
+            found = {"prompts": n_prompts, "images": 3 * n_prompts * seeds}
+            return result | found | {"power": reached, "power_error": error}
+        n_prompts = max(n_prompts + 1, ceil(1.05 * n_prompts))
+    return result | {"reason": TOO_MANY}
+
+
+def word_power_table(options: argparse.Namespace) -> pd.DataFrame:
+    """Table of the gaps beyond what the choice of words makes."""
+    common = {"power": options.power, "alpha": options.alpha / options.family, "seed": options.seed}
+    spread = {name: getattr(options, name) for name in ("sd_prompt", "sd_seed", "sd_word", "sd_reference")}
+    rows = [
+        prompts_for_words(
+            gap, seeds=s, words=words, references=references, planned=options.prompts, **spread, **common
+        )
+        for gap in options.gap
+        for s in options.seeds
+        for words in options.words
+        for references in options.references
+    ]
+    return pd.DataFrame(rows, columns=list(WORD_POWER_COLUMNS))
+
+
+def power_table(options: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Tables of gaps against 0 and of presence."""
+    alpha = options.alpha / options.family
+    common = {"power": options.power, "alpha": alpha}
+    gaps = [
+        prompts_for_gap(gap, sd_prompt=options.sd_prompt, sd_seed=options.sd_seed, seeds=s, **common)
+        for gap in options.gap
+        for s in options.seeds
+    ]
+    shared = {"noise": options.noise, "simulations": options.simulations, "seed": options.seed}
+    objects = [
+        prompts_for_presence(options.frequency, difference, seeds=s, **shared, **common)
+        for difference in options.difference
+        for s in options.seeds
+    ]
+    return pd.DataFrame(gaps, columns=list(GAP_COLUMNS)), pd.DataFrame(
+        objects, columns=list(PRESENCE_COLUMNS)
+    )
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
+        prog="python -m analysis power",
+        description="How many prompts and seeds a difference of a given size needs.",
+    )
+    add, number, probability = main.add_argument, command_line.number, command_line.probability
+    add("--gap", type=number(), nargs="+", default=[0.2, 0.5, 1.0], help="mean gaps, in the units of the sd")
+    add("--sd-prompt", type=number(0), default=1.0, help="standard deviation of the gap between prompts")
+    add("--sd-seed", type=number(0), default=1.0, help="standard deviation between seeds of a prompt")
+    add("--frequency", type=probability, default=0.2, help="share of one word's images that have the object")
+    add(
+        "--difference",
+        type=number(-1, 1, ends=False),
+        nargs="+",
+        default=[0.05, 0.1, 0.2],
+        help="how much more the other's have",
+    )
+    add(
+        "--noise",
+        type=number(0, 0.6),
+        default=0.2,
+        help="share of the variance that the words of a triplet share by noise; prompts share the rest",
+    )
+    whole = command_line.whole
+    add("--seeds", type=whole(1, 10_000), nargs="+", default=[1, 2, 4], help="seeds of each prompt")
+    add(
+        "--words",
+        type=whole(1, 100),
+        nargs="+",
+        default=[2, 3],
+        help="words of each side, with the indicator",
+    )
+    add("--references", type=whole(1, 100), nargs="+", default=[1, 3], help="words that stand as reference")
+    add("--sd-word", type=number(0), default=0.2, help="standard deviation between the words of a side")
+    add("--sd-reference", type=number(0), default=0.2, help="that of the gap between reference words")
+    add("--prompts", type=whole(2, 1_000_000), default=24, help="prompts whose power against words is told")
+    add("--power", type=probability, default=0.8, help="probability to find the difference")
+    add("--alpha", type=probability, default=0.05)
+    add(
+        "--family", type=command_line.count, default=1, help="tests adjusted together: alpha is divided by it"
+    )
+    add("--simulations", type=command_line.count, default=2000, help="of the presence of an object")
+    add("--seed", type=command_line.seed, default=0, help="of the simulation")
+    add("--out", type=Path, help="CSV to write, the tables one below the other")
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    for difference in options.difference:
+        if not 0 < options.frequency + difference < 1:
+            raise UserError(
+                f"--difference: expected frequency + difference between 0 and 1, got "
+                f"{options.frequency + difference:g}: lower it"
+            )
+    if options.out:
+        command_line.writable(options.out)
+    (gaps, objects), words = power_table(options), word_power_table(options)
+    if options.out:
+        tables = {"gap": gaps, "gap against words": words, "presence": objects}
+        every = pd.concat([table.assign(quantity=name) for name, table in tables.items()])
+        write_bytes(options.out, _csv(every).encode())
+    print(f"A gap, power {options.power:g} at alpha {options.alpha:g} over {options.family} tests:")
+    print(gaps.to_string(index=False, float_format="{:.3g}".format))
+    print("\nA gap beyond what the choice of words makes (`ceiling`: with endlessly many prompts):")
+    print(words.to_string(index=False, float_format="{:.3g}".format))
+    print("\nPresence of an object, exact paired test:")
+    print(objects.to_string(index=False, float_format="{:.3g}".format))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
+
+
+def _csv(table: pd.DataFrame) -> str:
+    text = StringIO()
+    table[["quantity", *table.columns.drop("quantity")]].to_csv(text, index=False)
+    return text.getvalue()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+"""How well does a detector see? Recall and precision by object and indicator, with intervals over prompts.
+
+A detector that sees less on the images of one indicator makes a difference of its own, so each rate stands beside its
+difference between indicators. The truth comes from elsewhere: toyworld's checker (`analysis.tables.detector_error`) or
+human labels (`analysis.studies.human_check.check`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.stats.effects import wilson_interval
+from analysis.stats.resampling import ONE_PROMPT, column_quantiles, product, resample_counts
+
+ALL = "all"
+QUANTITIES = {"recall": "truth", "precision": "detected"}  # and what each is a part of
+COLUMNS = (
+    *("quantity", "object", "indicator", "value", "low", "high", "bootstrap_low", "bootstrap_high"),
+    *("n", "n_prompts", "reason"),
+)
+NOTHING_THERE = {"recall": "nothing there to be detected", "precision": "nothing detected"}
+ALWAYS = "every prompt alike"
+
+
+def detection_rates(
+    items: pd.DataFrame,
+    *,
+    indicators: Sequence[str],
+    contrasts: Sequence[tuple[str, str]] = (),
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    r"""Recall (detected, of what is there) and precision (there, of what is detected).
+
+    Range 0 to 1, 1 is best; a difference is that of the first indicator of a contrast less the second, −1 to 1, and 0
+    is none. ``low`` and ``high`` of a rate are Wilson's interval with the effective size :math:`r (1 - r) / v`, v the
+    linearised variance over prompts, at most the number of items (the number of prompts where r is 0 or 1). Those of
+    a difference join the two by the square-and-add rule with the correlation over prompts. ``bootstrap_low`` and
+    ``bootstrap_high`` are percentiles over resampled prompts; they cannot be told where every prompt is alike.
+
+    Parameters
+    ----------
+    items : DataFrame
+        A row an image and object that was asked for: ``prompt``, ``indicator``, ``object``, ``truth`` and
+        ``detected`` (bool).
+    indicators : sequence of str
+    contrasts : sequence of (str, str)
+        Differences to form.
+    level : float
+    resamples, seed : int
+        Of the bootstrap.
+
+    Returns
+    -------
+    DataFrame
+        Columns `COLUMNS`: every quantity for every object and for ``all`` of them, at every indicator, at ``all`` of
+        them and for every contrast (``masculine-feminine``). ``n``: items in the denominator (of both, for a
+        difference); ``n_prompts``: prompts that have any.
+
+    Source
+    ------
+    Wilson 1927; Korn and Graubard 1998 for the effective size; Newcombe 1998 for the difference of paired rates.
+
+    Examples
+    --------
+    >>> rows = [(0, "f", "hat", True, True), (1, "f", "hat", True, False), (1, "f", "cup", False, True)]
+    >>> items = pd.DataFrame(rows, columns=["prompt", "indicator", "object", "truth", "detected"])
+    >>> rates = detection_rates(items, indicators=["f"]).set_index(["quantity", "object", "indicator"])
+    >>> float(rates.loc[("recall", "hat", "f"), "value"]), rates.loc[("recall", "cup", "f"), "reason"]
+    (0.5, 'nothing there to be detected')
+    """
+    items = items[items["indicator"].isin(list(indicators))]
+    prompt, prompts = pd.factorize(items["prompt"])
+    objects = [ALL, *sorted(items["object"].unique())]
+    what = pd.Index(objects).get_indexer(items["object"])
+    group = pd.Index(list(indicators)).get_indexer(items["indicator"]) + 1
+    truth, detected = (items[name].to_numpy(bool) for name in ("truth", "detected"))
+    shape = (len(prompts), len(objects), len(indicators) + 1)
+
+    def total(chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        cells = np.zeros(shape)
+        np.add.at(cells, (prompt[chosen], what[chosen], group[chosen]), 1.0)
+        cells[:, 0] = cells.sum(axis=1)
+        cells[:, :, 0] = cells.sum(axis=2)
+        return cells
+
+    hits = total(truth & detected)
+    counts = resample_counts(len(prompts), resamples, seed) if len(prompts) else None
+    names = [ALL, *indicators]
+    columns = [(n, n, None) for n in names]
+    columns += [(f"{a}-{b}", a, b) for a, b in contrasts if {a, b} <= set(indicators)]
+    parts = []
+    for quantity, denominator in QUANTITIES.items():
+        of = total(truth if denominator == "truth" else detected)
+        rates = _Rates(hits, of, level, counts)
+        for label, first, second in columns:
+            a = names.index(first)
+            found = rates.of(a) if second is None else rates.difference(a, names.index(second))
+            missing = NOTHING_THERE[quantity]
+            found["reason"] = found["reason"].replace("nothing", missing)
+            parts.append(pd.DataFrame({"quantity": quantity, "object": objects, "indicator": label} | found))
+    return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
+
+
+class _Rates:
+    """One quantity: hits and denominators of shape (n_prompts, n_objects, n_indicators)."""
+
+    def __init__(self, hits: NDArray, of: NDArray, level: float, counts: NDArray | None):
+        self.hits, self.of_, self.level, self.counts = hits, of, level, counts
+        with np.errstate(invalid="ignore", divide="ignore"):
+            size, self.prompts = of.sum(axis=0), (of > 0).sum(axis=0)
+            self.rate = np.where(size > 0, hits.sum(axis=0) / size, np.nan)
+            # what a prompt adds to the deviation of the rate; their sum is 0
+            self.pull = np.nan_to_num((hits - self.rate * of) / size)
+            spread = (
+                (self.pull**2).sum(axis=0)
+                * self.prompts
+                / np.where(self.prompts > 1, self.prompts - 1, np.nan)
+            )
+            edge = (self.rate == 0) | (self.rate == 1)
+            known = np.where(edge, self.prompts, np.minimum(self.rate * (1 - self.rate) / spread, size))
+            self.size = np.where(self.prompts > 1, known, 0)
+            self.low, self.high = wilson_interval(self.rate, self.size, level)
+
+    def of(self, g: int) -> dict:
+        low, high = self._ends(self._draws(g))
+        found = {"value": self.rate[:, g], "low": self.low[:, g], "high": self.high[:, g]}
+        found |= {"bootstrap_low": low, "bootstrap_high": high}
+        found |= {"n": self.of_[:, :, g].sum(axis=0).astype(np.int64), "n_prompts": self.prompts[:, g]}
+        return self._explained(found)
+
+    def difference(self, a: int, b: int) -> dict:
+        value = self.rate[:, a] - self.rate[:, b]
+        pulls = self.pull[:, :, a], self.pull[:, :, b]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            both = (pulls[0] * pulls[1]).sum(axis=0)
+            alone = np.sqrt((pulls[0] ** 2).sum(axis=0) * (pulls[1] ** 2).sum(axis=0))
+            correlation = np.where(alone > 0, both / alone, 0.0)
+            a_down, a_up = self.rate[:, a] - self.low[:, a], self.high[:, a] - self.rate[:, a]
+            b_down, b_up = self.rate[:, b] - self.low[:, b], self.high[:, b] - self.rate[:, b]
+            down = np.sqrt(np.maximum(a_down**2 - 2 * correlation * a_down * b_up + b_up**2, 0))
+            up = np.sqrt(np.maximum(a_up**2 - 2 * correlation * a_up * b_down + b_down**2, 0))
+            low, high = self._ends(self._draws(a) - self._draws(b))
+        sizes = self.of_[:, :, [a, b]].sum(axis=(0, 2)).astype(np.int64)
+        found = {"value": value, "low": value - down, "high": value + up}
+        found |= {"bootstrap_low": low, "bootstrap_high": high, "n": sizes}
+        found |= {"n_prompts": ((self.of_[:, :, a] > 0) | (self.of_[:, :, b] > 0)).sum(axis=0)}
+        return self._explained(found)
+
+    def _draws(self, g: int) -> NDArray[np.float64]:
+        if self.counts is None:
+            return np.full((1, self.rate.shape[0]), np.nan)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return product(self.counts, self.hits[:, :, g]) / product(self.counts, self.of_[:, :, g])
+
+    def _ends(self, draws: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
+        draws = np.sort(draws, axis=0)
+        ends = [
+            column_quantiles(draws, np.full(draws.shape[1], p))
+            for p in ((1 - self.level) / 2, (1 + self.level) / 2)
+        ]
+        alike = draws[0] == np.fmax.reduce(draws, axis=0)
+        return tuple(np.where(alike, np.nan, end) for end in ends)
+
+    @staticmethod
+    def _explained(found: dict) -> dict:
+        reason = np.full(len(found["value"]), "", dtype=object)
+        reason[np.isnan(found["bootstrap_low"])] = f"bootstrap: {ALWAYS}"
+        single = np.isnan(found["low"])
+        reason[single] = ONE_PROMPT
+        for end in ("bootstrap_low", "bootstrap_high"):
+            found[end] = np.where(single, np.nan, found[end])
+        reason[np.isnan(found["value"])] = "nothing"
+        return found | {"reason": pd.Series(reason)}

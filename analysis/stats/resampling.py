@@ -1,0 +1,212 @@
+"""What bootstrap and permutation tests share: exact sums, draws from a seed, blocks of columns, reasons for NaN.
+
+Sums are exact: each column is rounded to whole multiples of a power of two so small that the sum over all rows still
+fits a float64 (`on_grid`; with 24 rows the rounding is 1e-14 of the largest value, with 51,000 it is 1e-11). A
+result then depends on the data and the seed alone, to the last bit: not on blocks, threads or the BLAS. Ties in a
+permutation test are ties for the same reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from analysis.stats.exact_sums import central_sums, exact_sum, on_grid, slabs
+
+BLOCK = 256  # resamples or flips drawn at a time; part of the definition: another value draws other numbers
+CHUNK_BYTES = 96 * 2**20  # working memory; no result depends on it
+BOOTSTRAP_STREAM, FLIP_STREAM, SWAP_STREAM = 1, 2, 3  # one seed gives independent draws to each
+NOTHING = "no value"
+ONE_PROMPT = "one prompt only"
+CONSTANT = "the same value in every prompt"
+
+
+def matrix(values: ArrayLike) -> NDArray[np.float64]:
+    values = np.asarray(values, np.float64)
+    if values.ndim != 2:
+        raise ValueError(f"values: expected shape (n_prompts, n_columns), got {values.shape}")
+    if np.isinf(values).any():
+        raise ValueError("values: expected finite numbers or NaN, got an infinite one")
+    return values
+
+
+def undefined(values: NDArray[np.float64]) -> NDArray[np.object_]:
+    """Say for each column why nothing can be inferred from it; an empty text where something can."""
+    n = (~np.isnan(values)).sum(axis=0)
+    low, high = (smaller.reduce(values, axis=0, initial=np.nan) for smaller in (np.fmin, np.fmax))
+    reason = np.full(values.shape[1], "", dtype=object)
+    reason[low == high] = CONSTANT
+    reason[n == 1] = ONE_PROMPT
+    reason[n == 0] = NOTHING
+    return reason
+
+
+def moments(
+    values: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Number, mean and standard deviation (n − 1) of each column, NaN left out."""
+    n, mean, sd = np.empty(values.shape[1], np.int64), *np.empty((2, values.shape[1]))
+    for block in column_blocks(values.shape[1], None, rows=len(values)):
+        part = values[:, block]
+        n[block] = count = sum((~np.isnan(part[rows])).sum(axis=0) for rows in slabs(part)) + np.zeros_like(
+            n[block]
+        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean[block] = exact_sum(part) / count
+            sd[block] = np.sqrt(
+                central_sums(part, mean[block], 2)[0] / np.where(count > 1, count - 1, np.nan)
+            )
+    return n, mean, sd
+
+
+def resample_counts(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
+    """How often each of n rows is drawn in each resample, shape (resamples, n)."""
+    rng = np.random.default_rng([seed, BOOTSTRAP_STREAM])
+    counts = np.empty((resamples, n), np.uint16)
+    for start in range(0, resamples, BLOCK):
+        rows = min(BLOCK, resamples - start)
+        drawn = rng.integers(0, n, (rows, n)) + n * np.arange(rows)[:, None]
+        counts[start : start + rows] = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
+    return counts
+
+
+def sign_blocks(n: int, total: int, exact: bool, seed: int) -> list[NDArray[np.uint8]]:
+    """Which of n rows keep their sign: blocks of flips, every combination or drawn ones, eight to a byte."""
+    rng, blocks = np.random.default_rng([seed, FLIP_STREAM]), []
+    for start in range(0, total, BLOCK):
+        rows = min(BLOCK, total - start)
+        if exact:
+            ones = np.arange(start, start + rows)[:, None] >> np.arange(n) & 1
+        else:
+            ones = rng.integers(0, 2, (rows, n), dtype=np.int8)
+        blocks.append(np.packbits(ones.astype(bool), axis=1))
+    return blocks
+
+
+def flipped_sums(
+    blocks: list[NDArray[np.uint8]], whole: NDArray[np.float64]
+) -> Iterator[NDArray[np.float64]]:
+    """Sums over rows of whole numbers under every flip, a block at a time, shape (flips, n_columns)."""
+    total, buffer = whole.sum(axis=0), np.empty((BLOCK, len(whole)))
+    for packed in blocks:
+        kept = buffer[: len(packed)]
+        kept[...] = np.unpackbits(packed, axis=1, count=len(whole))
+        yield 2.0 * (kept @ whole) - total
+
+
+def product(counts: NDArray, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return counts @ columns in float64 without a float64 copy of all the counts."""
+    rows = max(1, CHUNK_BYTES // (8 * max(counts.shape[1], 1)))
+    result = np.empty((len(counts), columns.shape[1]))
+    buffer = np.empty((min(rows, len(counts)), counts.shape[1]))
+    for start in range(0, len(counts), rows):
+        part = counts[start : start + rows]
+        buffer[: len(part)] = part
+        np.matmul(buffer[: len(part)], columns, out=result[start : start + rows])
+    return result
+
+
+def column_blocks(n_columns: int, chunk: int | None, rows: int) -> Iterator[slice]:
+    """Cut columns into blocks so that a float64 matrix with so many rows stays within the working memory."""
+    chunk = chunk or max(1, CHUNK_BYTES // (8 * max(rows, 1)))
+    for start in range(0, n_columns, chunk):
+        yield slice(start, min(start + chunk, n_columns))
+
+
+def rows_drawn(values: NDArray[np.float64], counts: NDArray[np.uint16]) -> NDArray[np.float64] | float:
+    """How many rows with a value each resample holds: (resamples, n_columns), or one number if none is missing."""
+    present = ~np.isnan(values)
+    return float(len(values)) if present.all() else product(counts, present.astype(np.float64))
+
+
+def resampled_deviations(
+    values: NDArray[np.float64], mean: NDArray[np.float64], counts: NDArray[np.uint16]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | float]:
+    """Sum and spread of the deviations from a mean in every resample.
+
+    Returns
+    -------
+    first : ndarray of float64, shape (resamples, n_columns)
+        Sum of the deviations from `mean`.
+    spread : ndarray of float64, shape (resamples, n_columns)
+        Sum of the squared deviations from the resample's own mean; NaN where it is 0 but for rounding.
+    drawn : ndarray or float
+        See `rows_drawn`.
+    """
+    drawn = rows_drawn(values, counts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        whole, exponent = on_grid(values, mean)
+        first = np.ldexp(product(counts, whole), exponent)
+        del whole
+        squares, smaller = on_grid(values, mean, 2)
+        spread = np.ldexp(product(counts, squares), smaller) - first**2 / drawn
+        rounding = 1e-10 * np.ldexp(squares.sum(axis=0), smaller)
+        return first, np.where(spread > rounding, spread, np.nan), drawn
+
+
+def studentized(
+    first: NDArray[np.float64], spread: NDArray[np.float64], drawn: NDArray[np.float64] | float
+) -> NDArray[np.float64]:
+    """Deviation of each resample's mean in units of its own standard error, from `resampled_deviations`."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return first / np.sqrt(spread * drawn / (drawn - 1))
+
+
+def column_quantiles(
+    sorted_values: NDArray[np.float64], probability: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Quantiles of sorted columns, each at a probability of its own, interpolated linearly.
+
+    Parameters
+    ----------
+    sorted_values : ndarray of float64, shape (n_draws, n_columns)
+        Ascending; NaN stand last and are left out.
+    probability : ndarray of float64, shape (n_columns,)
+        NaN gives NaN.
+
+    Examples
+    --------
+    >>> column_quantiles(np.array([[0.0, 1.0], [2.0, np.nan]]), np.array([0.25, 0.25])).tolist()
+    [0.5, 1.0]
+    """
+    count = (~np.isnan(sorted_values)).sum(axis=0)
+    place = np.nan_to_num(probability) * np.maximum(count - 1, 0)
+    below = np.floor(place).astype(np.int64)
+    above = np.minimum(below + 1, np.maximum(count - 1, 0))
+    columns = np.arange(sorted_values.shape[1])
+    low, high = sorted_values[below, columns], sorted_values[above, columns]
+    with np.errstate(invalid="ignore"):
+        value = low + (high - low) * (place - below)
+    return np.where((count > 0) & ~np.isnan(probability), value, np.nan)
+
+
+def studentized_ends(
+    draws: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    error: NDArray[np.float64],
+    n: NDArray[np.int64],
+    level: float,
+    *,
+    outer: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Ends of the studentized interval; with `outer` at each end the outer one of it and Student's t.
+
+    Parameters
+    ----------
+    draws : ndarray of float64, shape (resamples, n_columns)
+        See `studentized`; sorted in place.
+    mean, error : ndarray of float64, shape (n_columns,)
+        Mean and standard error of the data.
+    n : ndarray of int64, shape (n_columns,)
+    level : float
+    outer : bool
+    """
+    draws.sort(axis=0)
+    ends = []
+    for tail, side in (((1 + level) / 2, np.fmin), ((1 - level) / 2, np.fmax)):
+        end = mean - error * column_quantiles(draws, np.full(len(n), tail))
+        ends.append(side(end, mean - error * special.stdtrit(n - 1, tail)) if outer else end)
+    return tuple(ends)

@@ -1,0 +1,332 @@
+"""Do the objects as a whole differ between indicators? Label swaps of whole triplets, and the chi-square of the papers.
+
+The chi-square test of pooled detections takes every detection as an independent draw. Ten detections of one thing in
+one image are not ten draws (then it rejects far too often), and members of a triplet share prompt and noise (then it
+rejects far too seldom). The same statistic is therefore held against its distribution under swaps of the indicators
+within prompts, all seeds and objects of a prompt together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import permutations as arrangements
+from math import factorial, nan
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse, stats
+
+from analysis.stats.object_counts import ObjectTable
+from analysis.stats.object_tests import NEVER, NO_DIFFERENCE, NO_IMAGES
+from analysis.stats.resampling import BLOCK, ONE_PROMPT, SWAP_STREAM
+
+ONE_OBJECT = "fewer than two objects detected"
+LISTED = 5  # indicators: the orders of more are drawn one by one, for 10! are too many to list
+EMPTY_INDICATOR = "an indicator without any detection"
+
+
+@dataclass(frozen=True)
+class LabelSwaps:
+    """Label-swap test of an object table, as a whole and object by object.
+
+    Attributes
+    ----------
+    statistic : float
+        Pearson's chi-square of the objects × indicators table; NaN where undefined.
+    floor : float
+        Its mean under the swaps: what no difference gives.
+    p_value : float
+    cramers_v, cramers_v_floor : float
+        The same as effect size, 0 to 1, and its mean under the swaps: V cannot be 0 by chance alone.
+    object_p_value, object_p_adjusted : ndarray of float64, shape (n_objects,)
+        Of Cochran's Q of each object under the same swaps; adjusted by max-T over all objects.
+    reason : str
+        Why the table has no p-value; empty where it has.
+    object_reason : ndarray of object (str), shape (n_objects,)
+    exact : bool
+        Whether every swap was counted.
+    permutations, seed : int
+    """
+
+    statistic: float
+    floor: float
+    p_value: float
+    cramers_v: float
+    cramers_v_floor: float
+    object_p_value: NDArray[np.float64]
+    object_p_adjusted: NDArray[np.float64]
+    reason: str
+    object_reason: NDArray[np.object_]
+    exact: bool
+    permutations: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class ChiSquare:
+    """Pearson's chi-square of an objects × indicators table, with what it takes to judge it.
+
+    Attributes
+    ----------
+    statistic, p_value, cramers_v : float
+        NaN where undefined.
+    dof : int
+    smallest_expected : float
+        Smallest expected count; the test wants at least 5.
+    expected_below_5 : int
+        Cells below it, of `cells`.
+    cells : int
+    detections_per_image : float
+        Mean detections of an object in an image that has it; 1 means none is repeated.
+    identical_rows : int
+        Objects with equal counts in all indicators at every prompt: equal by construction, not by sampling.
+    dropped : int
+        Objects never detected.
+    reason : str
+        Why the statistic is NaN; empty where it is not.
+    warnings : tuple of str
+        Why the p-value does not hold; empty if nothing speaks against it.
+    """
+
+    statistic: float
+    p_value: float
+    cramers_v: float
+    dof: int
+    smallest_expected: float
+    expected_below_5: int
+    cells: int
+    detections_per_image: float
+    identical_rows: int
+    dropped: int
+    reason: str
+    warnings: tuple[str, ...]
+
+
+def label_swap_test(
+    table: ObjectTable, *, of: str = "presence", permutations: int = 2000, seed: int = 0
+) -> LabelSwaps:
+    r"""Test whether the indicators of a prompt could have changed places, for all objects together.
+
+    Under the null each prompt's indicators are in random order. All k!^n orders are counted where that is at most
+    `permutations`, else so many are drawn and the p-value is (1 + #) / (1 + permutations).
+
+    Parameters
+    ----------
+    table : ObjectTable
+        Two or more indicators; `ObjectTable.select` takes a pair out of a triplet.
+    of : {"presence", "detections"}
+    permutations, seed : int
+
+    Source
+    ------
+    Pitman 1937; Phipson and Smyth 2010 for the + 1; Westfall and Young 1993 for max-T.
+
+    Examples
+    --------
+    Hat and cup at two prompts, exchanged between the words: half of the four orders are as extreme.
+
+    >>> import pandas as pd
+    >>> from analysis.stats.object_counts import object_table
+    >>> keys = [(prompt, 0, word) for prompt in range(2) for word in "fm"]
+    >>> images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
+    >>> counts = [[1, 0], [0, 1]] * 2
+    >>> table = object_table(images, counts, indicators="fm", objects=["hat", "cup"])
+    >>> result = label_swap_test(table)
+    >>> result.statistic, result.floor, result.p_value, result.exact
+    (4.0, 2.0, 0.5, True)
+    """
+    if permutations < 1:
+        raise ValueError(f"permutations: expected at least 1, got {permutations}")
+    values, k, n_prompts = table.values(of), len(table.indicators), len(table.prompts)
+    observed = table.by_object(values)
+    within = k * (values**2).sum(axis=1) - values.sum(axis=1) ** 2
+    spread = table.by_object(within).astype(np.float64)
+    object_reason = _object_reasons(table, observed, spread)
+    exact = n_prompts < 63 and factorial(k) ** n_prompts <= permutations
+    total = factorial(k) ** n_prompts if exact else permutations
+    statistic, shown = _pearson(observed[:, :, None])
+    statistic = float(statistic[0])
+    reason = _table_reason(table, observed, spread)
+    object_p, object_adjusted = np.full((2, len(observed)), nan)
+    if n_prompts < 2 or not spread.any():
+        whole = (statistic, nan, nan, _cramers_v(statistic, observed, shown), nan)
+        return LabelSwaps(*whole, object_p, object_adjusted, reason, object_reason, exact, total, seed)
+    tested = np.flatnonzero(object_reason == "")
+    squares = (observed**2).sum(axis=1).astype(np.float64)
+    sums = observed.sum(axis=1).astype(np.float64)
+    q = (k * squares[tested] - sums[tested] ** 2) / spread[tested]  # Cochran's Q / (k - 1)
+    reached, largest, drawn = np.zeros(len(tested), np.int64), [], []
+    for block in _swapped_totals(table, values, within, total, exact, seed):
+        drawn.append(_pearson(block)[0])
+        moved = (block[tested].astype(np.float64) ** 2).sum(axis=1)
+        reached += (moved >= squares[tested, None]).sum(axis=1)
+        largest.append(((k * moved - sums[tested, None] ** 2) / spread[tested, None]).max(axis=0))
+    null, largest, extra = np.concatenate(drawn), np.sort(np.concatenate(largest)), 0 if exact else 1
+    beyond = (null >= statistic - 1e-9 * max(abs(statistic), 1)).sum()
+    object_p[tested] = (reached + extra) / (total + extra)
+    exceeded = total - np.searchsorted(largest, q, side="left")
+    object_adjusted[tested] = (exceeded + extra) / (total + extra)
+    floor = float(null.mean())
+    v, v_floor = (_cramers_v(value, observed, shown) for value in (statistic, np.sqrt(null).mean() ** 2))
+    p_value = nan if reason else float((beyond + extra) / (total + extra))
+    return LabelSwaps(
+        *(statistic, floor, p_value, v, v_floor, object_p, object_adjusted),
+        *(reason, object_reason, exact, total, seed),
+    )
+
+
+def _swapped_totals(
+    table: ObjectTable,
+    values: NDArray[np.int64],
+    within: NDArray[np.int64],
+    total: int,
+    exact: bool,
+    seed: int,
+) -> Iterator[NDArray[np.float32]]:
+    """Totals by object and indicator under swaps, in blocks of shape (n_objects, k, swaps)."""
+    k, n_objects, n_prompts = values.shape[1], len(table.objects), len(table.prompts)
+    varied = within > 0
+    fixed = np.bincount(
+        table.object[~varied], values[~varied, 0], n_objects
+    )  # equal in all: swaps do nothing
+    kind = np.float32 if values.sum() < 2**24 else np.float64  # whole numbers stay exact
+    where = (table.object[varied], table.prompt[varied])
+    matrices = [
+        sparse.csr_array((values[varied, s].astype(kind), where), shape=(n_objects, n_prompts))
+        for s in range(k)
+    ]
+    for matrix in matrices:
+        matrix.eliminate_zeros()
+    sums = sum(matrix.sum(axis=1) for matrix in matrices)
+    for goals in _orders(k, n_prompts, total, exact, seed):
+        result = np.empty((n_objects, k, goals.shape[1]), kind)
+        for goal in range(k - 1):
+            part = np.zeros((n_objects, goals.shape[1]), kind)
+            for source, matrix in enumerate(matrices):
+                part += matrix @ (goals[:, :, source] == goal).astype(kind)
+            result[:, goal] = part
+        result[:, k - 1] = np.asarray(sums).reshape(-1, 1) - result[:, : k - 1].sum(axis=1)
+        yield result + fixed.astype(kind)[:, None, None]
+
+
+def _orders(k: int, n_prompts: int, total: int, exact: bool, seed: int) -> Iterator[NDArray[np.int8]]:
+    """Where each indicator of each prompt goes, in blocks of shape (n_prompts, swaps, k)."""
+    rng = np.random.default_rng([seed, SWAP_STREAM])
+    listed = np.array(list(arrangements(range(k))), np.int8) if exact or k <= LISTED else None
+    for start in range(0, total, BLOCK):
+        width = min(BLOCK, total - start)
+        if exact:
+            number = np.arange(start, start + width)[None, :]
+            yield listed[number // len(listed) ** np.arange(n_prompts)[:, None] % len(listed)]
+        elif listed is not None:
+            yield listed[rng.integers(0, len(listed), (n_prompts, width), dtype=np.int8)]
+        else:
+            unmoved = np.broadcast_to(np.arange(k, dtype=np.int8), (n_prompts, width, k))
+            yield rng.permuted(unmoved, axis=2)
+
+
+def _pearson(totals: NDArray) -> tuple[NDArray[np.float64], int]:
+    """Pearson's chi-square of each table, shape (n_objects, k, n_tables), and the objects that were ever seen."""
+    rows = totals[:, :, 0].sum(axis=1, dtype=np.float64)
+    seen = rows > 0
+    columns = totals.sum(axis=0, dtype=np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = (totals[seen].astype(np.float64) ** 2 / rows[seen, None, None]).sum(axis=0) / columns
+        return rows.sum() * (np.where(columns > 0, share, 0.0).sum(axis=0) - 1), int(seen.sum())
+
+
+def _cramers_v(statistic: float, observed: NDArray[np.int64], seen: int) -> float:
+    side = min(seen, int((observed.sum(axis=0) > 0).sum())) - 1
+    size = int(observed.sum())
+    return float(np.sqrt(max(statistic, 0.0) / (size * side))) if side > 0 and size > 0 else nan
+
+
+def _table_reason(table: ObjectTable, observed: NDArray[np.int64], spread: NDArray[np.float64]) -> str:
+    if len(table.prompts) < 2:
+        return NO_IMAGES if len(table.prompts) == 0 else ONE_PROMPT
+    if not observed.any():
+        return NEVER
+    if (observed.sum(axis=1) > 0).sum() < 2:
+        return ONE_OBJECT
+    return "" if spread.any() else NO_DIFFERENCE
+
+
+def _object_reasons(
+    table: ObjectTable, observed: NDArray[np.int64], spread: NDArray[np.float64]
+) -> NDArray[np.object_]:
+    reason = np.where(spread > 0, "", NO_DIFFERENCE).astype(object)
+    reason[observed.sum(axis=1) == 0] = NEVER
+    if len(table.prompts) < 2:
+        reason[:] = NO_IMAGES if len(table.prompts) == 0 else ONE_PROMPT
+    return reason
+
+
+def chi_square_test(table: ObjectTable, *, of: str = "detections") -> ChiSquare:
+    r"""The papers' own test: Pearson's chi-square of pooled counts, with what speaks against its p-value.
+
+    Parameters
+    ----------
+    table : ObjectTable
+    of : {"detections", "presence"}
+        ``detections`` is the paper's C(o, P).
+
+    Source
+    ------
+    Wu et al. 2025, section 5.2 (1); `scipy.stats.chi2_contingency`; Cramér 1946.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from analysis.stats.object_counts import object_table
+    >>> images = pd.DataFrame({"prompt": [0, 0], "seed": 0, "indicator": ["f", "m"]})
+    >>> table = object_table(images, [[10, 20], [20, 10]], indicators="fm", objects=["hat", "cup"])
+    >>> result = chi_square_test(table)
+    >>> round(result.statistic, 4), round(result.cramers_v, 4), result.smallest_expected
+    (6.6667, 0.3333, 15.0)
+    >>> result.warnings
+    ('an object is detected 15.00 times on average in an image that has it: detections are not independent',)
+    """
+    values = table.values(of)
+    observed = table.by_object(values)
+    seen = observed.sum(axis=1) > 0
+    dropped, k = int((~seen).sum()), observed.shape[1]
+    varied = np.bincount(table.object, (values != values[:, :1]).any(axis=1), len(seen)) > 0
+    identical = int((seen & ~varied).sum())
+    present = int(table.presence.sum())
+    repeated = float(values.sum() / present) if present else nan
+    reason = NEVER if not seen.any() else ONE_OBJECT if seen.sum() < 2 else ""
+    if not reason and (observed.sum(axis=0) == 0).any():
+        reason = EMPTY_INDICATOR
+    if reason:
+        return ChiSquare(nan, nan, nan, 0, nan, 0, 0, repeated, identical, dropped, reason, ())
+    counts = observed[seen]
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+    statistic = float(((counts - expected) ** 2 / expected).sum())
+    dof = (len(counts) - 1) * (k - 1)
+    below = int((expected < 5).sum())
+    warnings = []
+    if repeated > 1:
+        warnings.append(
+            f"an object is detected {repeated:.2f} times on average in an image that has it: "
+            "detections are not independent"
+        )
+    if below:
+        warnings.append(f"{below} of {expected.size} expected counts are below 5")
+    if identical:
+        warnings.append(
+            f"{identical} of {len(counts)} objects have equal counts at every prompt: not sampled independently"
+        )
+    return ChiSquare(
+        *(statistic, float(stats.chi2.sf(statistic, dof)), _cramers_v(statistic, observed, len(counts)), dof),
+        *(
+            float(expected.min()),
+            below,
+            int(expected.size),
+            repeated,
+            identical,
+            dropped,
+            "",
+            tuple(warnings),
+        ),
+    )

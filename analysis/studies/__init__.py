@@ -1,0 +1,1 @@
+"""Questions across runs and choices: comparisons, sensitivity, people's answers."""

@@ -1,0 +1,115 @@
+"""Two or more runs on the same prompts, held against each other: ``python -m analysis compare RUN RUN [RUN ...]``.
+
+Writes ``differences.csv`` (every quantity, every two runs: difference, interval, test), ``values.csv`` (every quantity
+of every run) and a forest plot a contrast as PDF and PNG. The statistics are those of `analysis.studies.comparison`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.metrics.registry import headline_metrics
+from analysis.report.figures import files
+from analysis.report.figures.forest import draw_forest
+from analysis.report.format import interval, number, p_value
+from analysis.studies.comparison import Quantities, compare, quantities
+from analysis.study import contrasts
+from probes import command_line
+from probes.errors import UserError
+from probes.parts import write_bytes
+from probes.store import Run
+
+
+def named(runs: Sequence[Run]) -> list[str]:
+    """Names of the runs: their own, or their folders where two have the same.
+
+    Raises
+    ------
+    UserError
+        If a run is given twice.
+    """
+    paths = [run.path.resolve() for run in runs]
+    for place, path in enumerate(paths):
+        if path in paths[:place]:
+            raise UserError(f"{runs[place].path}: expected different runs, got it twice: name another")
+    for names in ([run.config["name"] for run in runs], [path.name for path in paths]):
+        if len(set(names)) == len(names):
+            return names
+    return [str(run.path) for run in runs]
+
+
+def summary(differences: pd.DataFrame, text_readout: str) -> str:
+    """The headline gaps' differences, a line each."""
+    symbols = {(m.space, m.site, m.metric): m for m in headline_metrics(text_readout)}
+    lines = []
+    for row in differences[differences["kind"] == "gap"].to_dict("records"):
+        metric = symbols.get((row["space"], row["site"], row["metric"]))
+        if metric is None or row["step"] != -1:
+            continue
+        test = f"{p_value(row['p_value'])}, adjusted {p_value(row['p_adjusted'])}"
+        lines.append(
+            f"{row['second']} − {row['first']}, {row['what']}, {metric.symbol}: "
+            f"{number(row['difference'], metric.digits, signed=True)} "
+            f"{interval(row['ci_low'], row['ci_high'], metric.digits)}, "
+            f"{row['reason'] or test} ({row['n_prompts']} prompts)"
+        )
+    return "\n".join(lines) or "no headline gap is common to the runs"
+
+
+def write(runs: Sequence[Run], out: Path, *, every: bool = False, **options) -> pd.DataFrame:
+    """Compare runs and write tables and figures to a folder; return the differences."""
+    read: list[Quantities] = [quantities(run, name=name, every=every) for run, name in zip(runs, named(runs))]
+    values, differences = compare(read, **options)
+    for name, table in (("values", values), ("differences", differences)):
+        write_bytes(out / f"{name}.csv", table.to_csv(index=False, lineterminator="\n").encode())
+    config = runs[0].config
+    for contrast in contrasts(config):
+        metrics = headline_metrics(config["measure"]["text_readout"])
+        drawn = draw_forest(values, differences, metrics, contrast, config["reference"])
+        for name, data in files(drawn).items() if drawn else ():
+            write_bytes(out / name, data)
+    return differences
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
+        prog="python -m analysis compare",
+        description="Hold two or more runs on the same prompts against each other, paired by prompt.",
+    )
+    add = main.add_argument
+    add("runs", nargs="+", type=Path, help="measured run directories; the others are held against the first")
+    add("--out", type=Path, default=Path("comparison"), help="folder to write to")
+    add("--every", action="store_true", help="every site and step, not only the headline")
+    add("--level", type=command_line.probability, default=0.95, help="of the intervals")
+    add("--resamples", type=command_line.count, default=2000)
+    add("--permutations", type=command_line.count, default=10000)
+    add("--seed", type=command_line.seed, default=0, help="of resamples and sign flips")
+    return main
+
+
+def work(arguments: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    options = vars(arguments)
+    paths, out = options.pop("runs"), options.pop("out")
+    if len(paths) < 2:
+        raise UserError(f"runs: expected two or more run directories, got {len(paths)}: name another")
+    command_line.writable(out, folder=True)
+    runs = [Run.open(path) for path in paths]
+    differences = write(runs, out, **options)
+    print(summary(differences, runs[0].config["measure"]["text_readout"]))
+    print(f"tables and figures: {out}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

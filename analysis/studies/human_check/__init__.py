@@ -1,0 +1,1 @@
+"""People look at some images: how far the detector agrees with them."""

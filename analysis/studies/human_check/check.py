@@ -1,0 +1,365 @@
+"""People look at some images: which to show them, which objects to ask for, and how far the detector agrees.
+
+The check of Wu et al. 2025 (7.3) asks for the nouns of the prompts alone. Here the same objects are asked for in all
+images of a triplet and seed: the nouns of its prompts, some of what the detector found in any of them, and some that
+it found in none. So nothing that is asked tells what the detector said of an image, and indicators can be compared.
+Words for people are one question ("a person"): nobody is asked to see a gender.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.stats.rates import ALL, ALWAYS, COLUMNS, detection_rates
+from analysis.stats.resampling import ONE_PROMPT, product, resample_counts
+from analysis.tables.detector_error import CHECK_COLUMNS
+from probes.errors import UserError
+from probes.store import Run
+
+PERSON = "person"
+ANSWERS = ("yes", "no", "unclear")
+LABELS = ("annotator", "sample_id", "image", "object", "present")
+VERSION = "human_check/1"
+CHOICE_STREAM = 11  # one seed draws nothing twice
+AGREED = "all agree"
+
+
+def ask(noun: str, human: bool) -> str:
+    """Name the question for a noun: itself, or a person."""
+    return PERSON if human else noun
+
+
+def choose_questions(
+    samples: pd.DataFrame,
+    nouns: pd.DataFrame,
+    objects: pd.DataFrame,
+    *,
+    indicators: Sequence[str],
+    images: int = 100,
+    extra: int = 8,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Choose images, as many of each indicator, and the objects to ask for.
+
+    Whole triplets are drawn by lot, one seed of a prompt before the next of any; `images` is rounded down to whole
+    triplets.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        ``sample_id``, ``triplet``, ``seed``, ``indicator`` of every image.
+    nouns : DataFrame
+        Table ``nouns``: ``triplet``, ``indicator``, ``lemma``, ``human``.
+    objects : DataFrame
+        Table ``objects``: ``triplet``, ``seed``, ``object`` (−1 for hidden nouns), ``lemma``, ``human``.
+    indicators : sequence of str
+        Those whose images are shown.
+    images : int
+        At most so many.
+    extra : int
+        Objects to ask for beside the nouns of the prompts, at least a quarter of them found in no image of the triplet
+        and seed (fewer where the run has no others).
+    seed : int
+
+    Returns
+    -------
+    DataFrame
+        A row an image and question: ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``object``; images in the
+        order in which they are shown, objects in alphabetical order.
+
+    Raises
+    ------
+    UserError
+        No triplet has an image of every indicator, or `images` is fewer than the indicators.
+    """
+    names = list(indicators)
+    if images < len(names):
+        raise UserError(
+            f"--images: expected at least one of each indicator ({len(names)}), got {images}: ask for more"
+        )
+    rng = np.random.default_rng([seed, CHOICE_STREAM])
+    known = samples[samples["indicator"].isin(names)]
+    draws = known.groupby(["triplet", "seed"], sort=True)["indicator"].nunique()
+    draws = draws[draws == len(names)].reset_index()[["triplet", "seed"]]
+    if draws.empty:
+        raise UserError(
+            f"samples: expected triplets with images of {', '.join(names)}, found none: choose another run"
+        )
+    draws = draws.iloc[rng.permutation(len(draws))]
+    draws["turn"] = draws.groupby("triplet").cumcount()
+    draws = draws.sort_values("turn", kind="stable").head(images // len(names))
+    said = nouns[nouns["indicator"].isin(names)]
+    found = objects[(objects["object"] >= 0) & objects["indicator"].isin(names)]
+    said, found = (
+        table.assign(ask=[ask(lemma, human) for lemma, human in zip(table["lemma"], table["human"])])
+        for table in (said, found)
+    )
+    everything = sorted({*said["ask"], *found["ask"]})
+    said_of = said.groupby("triplet")["ask"].agg(set).to_dict()
+    found_of = found.groupby(["triplet", "seed"])["ask"].agg(set).to_dict()
+    rows = []
+    for triplet, draw in zip(draws["triplet"], draws["seed"]):
+        asked = said_of.get(triplet, set())
+        seen = sorted(found_of.get((triplet, draw), set()) - asked)
+        rest = [name for name in everything if name not in asked and name not in seen]
+        others = min(len(rest), max(extra - len(seen), -(-extra // 4)))
+        asked = asked | {seen[i] for i in rng.permutation(len(seen))[: extra - others]}
+        asked |= {rest[i] for i in rng.permutation(len(rest))[:others]}
+        rows += [(triplet, draw, name) for name in sorted(asked)]
+    table = pd.DataFrame(rows, columns=["triplet", "seed", "object"])
+    keys = known.merge(draws[["triplet", "seed"]], on=["triplet", "seed"])
+    keys = keys.iloc[rng.permutation(len(keys))][["sample_id", "triplet", "seed", "indicator"]]
+    return keys.merge(table, on=["triplet", "seed"], how="inner", sort=False).reset_index(drop=True)
+
+
+def fingerprint(image) -> str:
+    """Sixteen hexadecimal digits of an image's pixels: labels of another run's images are told by it."""
+    return hashlib.sha256(repr(image.size).encode() + image.convert("RGB").tobytes()).hexdigest()[:16]
+
+
+def read_labels(path: Path, run: Run) -> pd.DataFrame:
+    """Read one annotator's CSV file and check it against the run.
+
+    Returns
+    -------
+    DataFrame
+        ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear).
+
+    Raises
+    ------
+    UserError
+        The file cannot be read, is not what the labelling sheet writes, or is about images of another run.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}): check the path") from None
+    except UnicodeDecodeError:
+        raise UserError(
+            f"{path}: expected UTF-8 text, got other bytes: export it from the sheet again"
+        ) from None
+    except csv.Error as error:
+        raise UserError(
+            f"{path}: expected a CSV file, got a damaged one ({error}): export it again"
+        ) from None
+    head = rows[0] if rows else []
+    if tuple(head) != LABELS:
+        found = ",".join(head)[:60] or "nothing"
+        raise UserError(
+            f"{path}: line 1: expected {','.join(LABELS)}, got {found}: export it from the sheet again"
+        )
+    for number, row in enumerate(rows[1:], 2):
+        if len(row) != len(LABELS) or row[-1] not in ANSWERS:
+            raise UserError(
+                f"{path}: line {number}: expected {len(LABELS)} fields, the last yes, no or unclear,"
+                f" got {','.join(row)[:60]!r}: export it from the sheet again"
+            )
+    labels = pd.DataFrame(rows[1:], columns=list(LABELS))
+    if labels.empty:
+        raise UserError(
+            f"{path}: expected labels, got none: mark at least one image as done and export again"
+        )
+    twice = labels.duplicated(["annotator", "sample_id", "object"])
+    if twice.any():
+        row = labels[twice].iloc[0]
+        raise UserError(f"{path}: expected each object of an image once, got {row['object']!r} of"
+                        f" {row['sample_id']} twice: export it from the sheet again")  # fmt: skip
+    shown = labels.drop_duplicates(["sample_id", "image"])
+    known = set(run.samples(["sample_id"])["sample_id"])
+    for sample, image in zip(shown["sample_id"], shown["image"]):
+        if sample not in known or fingerprint(run.image(sample)) != image:
+            raise UserError(
+                f"{path}: expected images of {run.path}, got another image as {sample!r}: name the run it was made from"
+            )
+    return labels[["annotator", "sample_id", "object", "present"]]
+
+
+def labelled_items(
+    labels: pd.DataFrame, samples: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame
+) -> pd.DataFrame:
+    """Join labels with what the detector found.
+
+    Returns
+    -------
+    DataFrame
+        `labels` with ``prompt`` (the triplet), ``indicator``, ``detected`` (bool) and ``asked``: ``prompt`` (a noun of
+        a prompt of the triplet), ``found`` (by the detector in an image of the triplet and seed) or ``other``.
+    """
+    found = objects[objects["object"] >= 0]
+    found = found.assign(ask=[ask(lemma, human) for lemma, human in zip(found["lemma"], found["human"])])
+    items = labels.merge(samples[["sample_id", "triplet", "seed", "indicator"]], on="sample_id", how="left")
+    here = set(zip(found["sample_id"], found["ask"]))
+    near = set(zip(found["triplet"], found["seed"], found["ask"]))
+    said = {(t, ask(lemma, h)) for t, lemma, h in zip(nouns["triplet"], nouns["lemma"], nouns["human"])}
+    items["detected"] = [key in here for key in zip(items["sample_id"], items["object"])]
+    items["asked"] = [
+        "prompt" if (t, what) in said else "found" if (t, s, what) in near else "other"
+        for t, s, what in zip(items["triplet"], items["seed"], items["object"])
+    ]
+    return items.rename(columns={"triplet": "prompt"})
+
+
+def agreement(
+    items: pd.DataFrame,
+    *,
+    indicators: Sequence[str],
+    contrasts: Sequence[tuple[str, str]],
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Recall and precision of the detector by what each annotator saw, and Cohen's kappa between annotators.
+
+    Parameters
+    ----------
+    items : DataFrame
+        Of `labelled_items`; ``unclear`` is left out of recall and precision.
+    indicators, contrasts, level, resamples, seed
+        See `analysis.stats.rates.detection_rates`.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``annotator`` (a name, ``all agree``: only what all annotators answered alike, or ``A, B`` for kappa),
+        ``asked`` (``all``, or the objects of which kind), those of `detection_rates`, ``version``. Quantities are
+        recall, precision, ``seen`` (part of the questions answered yes; its ``asked`` says of which) and kappa.
+    """
+    options = {"indicators": indicators, "level": level, "resamples": resamples, "seed": seed}
+    clear = items[items["present"] != "unclear"].assign(truth=lambda t: t["present"] == "yes")
+    people = list(dict.fromkeys(items["annotator"]))
+    tables = [(name, clear[clear["annotator"] == name]) for name in people]
+    if len(people) > 1:
+        tables.append((AGREED, _agreed(items, len(people))))
+    parts = []
+    for name, own in tables:
+        for asked in (ALL, "prompt", "found", "other"):
+            some = own if asked == ALL else own[own["asked"] == asked]
+            rates = detection_rates(some, contrasts=contrasts, **options)
+            if asked != ALL:
+                rates = rates[rates["object"] == ALL]
+            # how often anything asked for was seen: recall with every question as its own denominator
+            seen = detection_rates(
+                some.assign(detected=some["truth"], truth=True), contrasts=contrasts, **options
+            )
+            seen = seen[(seen["quantity"] == "recall") & (seen["object"] == ALL)].assign(quantity="seen")
+            seen["reason"] = seen["reason"].replace("nothing there to be detected", "nothing asked")
+            parts.append(pd.concat([rates, seen]).assign(annotator=name, asked=asked))
+    for first, second in combinations(people, 2):
+        parts.append(
+            _kappa(items, first, second, **options).assign(annotator=f"{first}, {second}", asked=ALL)
+        )
+    table = pd.concat(parts, ignore_index=True)
+    return table.assign(version=VERSION)[list(CHECK_COLUMNS)]
+
+
+def human_counts(
+    items: pd.DataFrame, samples: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame
+) -> pd.DataFrame:
+    """Right and wrong detections by what people saw, weighted as the run's images are.
+
+    What is asked depends on what was detected near by, so labels over-represent images with detections. Of each object
+    the questions of a kind (``prompt``, ``found``, ``other``) get the weight with which the run's triplets and seeds
+    are of that kind; weights of an object add up to the number of its labels. A kind that was never asked of an object
+    has none.
+
+    Parameters
+    ----------
+    items : DataFrame
+        Of `labelled_items`. Of several annotators only what all answered alike counts; ``unclear`` does not.
+    samples, nouns, objects : DataFrame
+        See `choose_questions`.
+
+    Returns
+    -------
+    DataFrame
+        Columns as of `analysis.tables.detector_error.detector_counts`.
+    """
+    people = items["annotator"].nunique()
+    clear = items[items["present"] != "unclear"]
+    clear = _agreed(items, people) if people > 1 else clear.assign(truth=clear["present"] == "yes")
+    draws = set(zip(samples["triplet"], samples["seed"]))
+    detections = objects[objects["object"] >= 0]
+    near = set(zip(detections["triplet"], detections["seed"], detections["lemma"]))
+    said = set(zip(nouns["triplet"], nouns["lemma"]))
+    asked = clear.drop_duplicates(["prompt", "seed", "object"]).groupby(["object", "asked"]).size()
+    weights = {}
+    for name in clear["object"].unique():
+        kinds = [
+            "prompt" if (t, name) in said else "found" if (t, s, name) in near else "other" for t, s in draws
+        ]
+        sizes = pd.Series(kinds).value_counts()
+        labels = asked[name]
+        share = sizes.reindex(labels.index, fill_value=1) / labels
+        weights |= {(name, kind): w for kind, w in (share * labels.sum() / (share * labels).sum()).items()}
+    weight = np.array([weights[key] for key in zip(clear["object"], clear["asked"])])
+    cells = {
+        "hits": clear["truth"] & clear["detected"],
+        "missed": clear["truth"] & ~clear["detected"],
+        "false": ~clear["truth"] & clear["detected"],
+        "rejected": ~clear["truth"] & ~clear["detected"],
+    }
+    table = clear[["prompt", "indicator", "object"]].assign(
+        **{name: cell * weight for name, cell in cells.items()}
+    )
+    counts = table.groupby(["prompt", "indicator", "object"], sort=True, observed=True).sum().reset_index()
+    return counts.assign(truth="labels")
+
+
+def _agreed(items: pd.DataFrame, people: int) -> pd.DataFrame:
+    """What every annotator answered, and all alike."""
+    grouped = items.groupby(["sample_id", "object"])["present"]
+    same = (grouped.transform("nunique") == 1) & (grouped.transform("size") == people)
+    chosen = items[same & (items["present"] != "unclear")].drop_duplicates(["sample_id", "object"])
+    return chosen.assign(truth=chosen["present"] == "yes")
+
+
+def _kappa(items, first, second, *, indicators, level, resamples, seed) -> pd.DataFrame:
+    """Cohen's kappa of two annotators on what both answered, "unclear" as an answer of its own."""
+    from sklearn.metrics import cohen_kappa_score  # the report reads this module's columns and no more
+
+    one, two = (items[items["annotator"] == name] for name in (first, second))
+    both = one.merge(
+        two[["sample_id", "object", "present"]], on=["sample_id", "object"], suffixes=("", "_two")
+    )
+    rows = []
+    for name in (ALL, *indicators):
+        own = both if name == ALL else both[both["indicator"] == name]
+        prompt, prompts = pd.factorize(own["prompt"])
+        a, b = (pd.Index(ANSWERS).get_indexer(own[column]) for column in ("present", "present_two"))
+        cells = np.zeros((len(prompts), len(ANSWERS), len(ANSWERS)))
+        np.add.at(cells, (prompt, a, b), 1.0)
+        value = low = high = np.nan
+        reason = "nothing answered by both" if own.empty else ""
+        if len(own) and len({*a, *b}) < 2:
+            reason = "one answer only"
+        elif len(own):
+            value = float(cohen_kappa_score(own["present"], own["present_two"]))
+            reason = ONE_PROMPT if len(prompts) < 2 else ""
+        if len(own) and not reason:
+            counts = resample_counts(len(prompts), resamples, seed)
+            draws = _kappas(product(counts, cells.reshape(len(prompts), -1)).reshape(-1, *cells.shape[1:]))
+            draws = draws[~np.isnan(draws)]
+            if len(draws) and draws.min() < draws.max():
+                low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+            else:
+                reason = f"bootstrap: {ALWAYS}"
+        rows.append(("kappa", ALL, name, value, np.nan, np.nan, low, high, len(own), len(prompts), reason))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _kappas(cells: np.ndarray) -> np.ndarray:
+    """Kappa of contingency tables of shape (n, k, k); NaN where both always answer the same."""
+    total = cells.sum(axis=(1, 2))
+    observed = np.trace(cells, axis1=1, axis2=2) / total
+    expected = (cells.sum(axis=2) * cells.sum(axis=1)).sum(axis=1) / total**2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(expected < 1, (observed - expected) / (1 - expected), np.nan)

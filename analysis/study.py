@@ -1,0 +1,106 @@
+"""Who is compared with whom: the indicators of a run, its reference, its contrasts and the prompt sets of the paper.
+
+Nothing here computes a number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+from probes.text.nouns import INDIVIDUALS, person_lemmas
+
+
+@dataclass(frozen=True)
+class Indicator:
+    """A row of ``indicators:`` in ``triplets.yaml``: its role, its word, and for a control what it stands for."""
+
+    name: str
+    word: str
+    control: str = ""  # the indicator with which it is interchangeable
+
+
+def indicators(config: dict) -> list[Indicator]:
+    """Read the indicators of a resolved configuration, in their order."""
+    found = []
+    for name, value in config["indicators"].items():
+        if isinstance(value, dict):
+            control = value.get("control") or ""
+            of = config["reference"] if control is True else control
+            found.append(Indicator(name, value.get("word") or name, of))
+        else:
+            found.append(Indicator(name, value or name))
+    return found
+
+
+def contrasts(config: dict) -> list[tuple[str, str]]:
+    """Read the contrasts of a resolved configuration; the gap is positive towards the first of each."""
+    return [(str(first), str(second)) for first, second in config.get("contrasts") or []]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is compared with what.
+
+    Attributes
+    ----------
+    names : tuple of str
+        All indicators.
+    main : tuple of str
+        Those that are no controls: the prompt sets of the paper's tables. All, where only the reference is none.
+    reference : str
+    pairs : tuple of (str, str)
+        The reference with every other of `main`, then those with one another.
+    sets : tuple of tuples of str
+        `pairs`, and `main` where it has more than two.
+    leaning : tuple of (str, str)
+        Pairs of bias scores: (second, first) of each contrast within `main`, so that 1 is an object of the contrast's
+        first indicator; then the reference with every other of `main`.
+    beside : tuple of (str, str)
+        Pairs that are tested and stand in no table of the paper: contrasts of controls, and the reference with each.
+    contrasts : tuple of (str, str)
+        Those of the configuration.
+    controls : dict
+        The controls by name, as the configuration has them.
+    individuals : frozenset of str
+        Lemmas of the paper's list of individuals and of this run's indicator words.
+    """
+
+    names: tuple[str, ...]
+    main: tuple[str, ...]
+    reference: str
+    pairs: tuple[tuple[str, str], ...]
+    sets: tuple[tuple[str, ...], ...]
+    leaning: tuple[tuple[str, str], ...]
+    beside: tuple[tuple[str, str], ...]
+    contrasts: tuple[tuple[str, str], ...]
+    controls: dict[str, bool | str]
+    individuals: frozenset[str]
+
+
+def comparison(config: dict, *, backend: str = "lemminflect") -> Comparison:
+    """Read from a resolved configuration what is to be compared."""
+    members, reference = indicators(config), str(config["reference"])
+    names = tuple(member.name for member in members)
+    controls = {member.name: member.control for member in members if member.control}
+    main = tuple(name for name in names if name not in controls)
+    main = main if len(main) > 1 else names  # nothing else is there to compare the reference with
+    around = tuple((reference, name) for name in main if name != reference)
+    among = tuple(combinations([name for name in main if name != reference], 2))
+    turned = tuple((second, first) for first, second in contrasts(config))
+    words = (*INDIVIDUALS, *(member.word for member in members))
+    return Comparison(
+        names=names,
+        main=main,
+        reference=reference,
+        pairs=around + among,
+        sets=around + among + ((main,) if len(main) > 2 else ()),
+        leaning=(*(pair for pair in turned if set(pair) <= set(main)), *around),
+        beside=(
+            *(pair for pair in turned if not set(pair) <= set(main)),
+            *((reference, name) for name in names if name not in main),
+        ),
+        contrasts=tuple(contrasts(config)),
+        controls=controls,
+        individuals=frozenset().union(*(person_lemmas(word, backend=backend) for word in words)),
+    )

@@ -1,0 +1,207 @@
+"""Which words stand for which, and the columns of ``tables/gap`` that hold a gap against words that mean the same.
+
+A control is interchangeable with one of the indicators: with the reference, or with a side of a contrast. The words of
+a side are then the indicator and its controls, those of the reference the reference and its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.stats.cautions import unequal_sides
+from analysis.stats.effects import prompt_means
+from analysis.stats.multiplicity import adjust_p_values
+from analysis.stats.resampling import moments
+from analysis.stats.word_test import word_test
+
+ROUNDING = 8 * float(np.finfo(np.float32).eps)  # similarities are stored in float32
+NONE = "controls: none"
+ONE = "controls: one of the reference's, two are needed"
+APART = "controls: no prompt has two"
+
+Nearness = Callable[
+    [str, str], NDArray[np.float64]
+]  # of two words: (n_prompts, n_seeds, n_columns), NaN if not compared
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of one contrast: those of each side, and those that mean the same as the reference, itself first."""
+
+    first: list[str]
+    second: list[str]
+    reference: list[str]
+
+
+def words_of(contrast: Sequence[str], reference: str, controls: Mapping[str, str]) -> Words:
+    """Sort the controls to what they stand for.
+
+    Parameters
+    ----------
+    contrast : (str, str)
+        Its own two words are nobody's control.
+    reference : str
+    controls : mapping of str to str
+        For each control the indicator with which it is interchangeable.
+
+    Examples
+    --------
+    >>> words_of(("man", "woman"), "person", {"lady": "woman", "human": "person"})
+    Words(first=['man'], second=['woman', 'lady'], reference=['person', 'human'])
+    """
+    return Words(*(
+        [name, *(control for control, of in controls.items() if of == name and control not in contrast)]
+        for name in (*contrast, reference)
+    ))  # fmt: skip
+
+
+WORD_COLUMNS = (
+    *("word_gap", "word_low", "word_high", "p_control", "p_permutation", "p_floor"),
+    *("share_words", "share_references", "share_prompts"),
+)
+COUNTS = ("n_words_first", "n_words_second", "n_references", "word_df")
+
+
+def control_columns(
+    near: Nearness, words: Words, level: float, *, shared_noise: bool = False, nearest: float = 1.0
+) -> dict[str, NDArray | list]:
+    """Columns of the gap table that speak of control words, of shape (n_columns,); ``controls`` (why), ``unequal``.
+
+    Parameters
+    ----------
+    near : callable
+        Nearness of two words, of shape (n_prompts, n_seeds, n_columns).
+    words : Words
+    level : float
+        Of ``word_low`` and ``word_high``.
+    shared_noise : bool
+        Whether all prompts of a seed share their noise.
+    nearest : float
+        Nearness of two that do not differ.
+    """
+    reference, controls = words.reference[0], words.reference[1:]
+    groups = [[near(reference, name) for name in group] for group in (words.first, words.second, controls)]
+    n_columns = groups[0][0].shape[-1]
+    added = [word for group in (groups[0][1:], groups[1][1:], groups[2]) for word in group]
+    n_controls = sum((~np.isnan(word).all(axis=(0, 1)) for word in added), np.zeros(n_columns, np.int64))
+    means = [
+        np.abs(moments(prompt_means(one - other))[1])
+        for group in groups
+        for one, other in combinations(group, 2)
+    ]
+    largest = np.fmax.reduce(means) if means else np.full(n_columns, np.nan)
+    reason = [
+        "" if np.isfinite(top) else NONE if not count else APART if means else ONE
+        for count, top in zip(n_controls, largest)
+    ]
+    columns, spread = _against_words(near, words, level, shared_noise)
+    apart = np.array([_apart(near, side, nearest, n_columns) for side in (words.first, words.second)])
+    sizes = (len(words.first), len(words.second))
+    nothing = below_rounding([word for group in groups[:2] for word in group])
+    for name in WORD_COLUMNS:
+        if name not in ("word_gap", "p_floor"):
+            columns[name] = np.where(nothing, np.nan, columns[name])
+    columns["word_gap"] = np.where(nothing & ~np.isnan(columns["word_gap"]), 0.0, columns["word_gap"])
+    return columns | {
+        "control_gap": largest,
+        "control_low": 0.0 - largest,  # a plain minus would make -0.0 of 0
+        "control_high": largest,
+        "n_controls": n_controls,
+        "p_control_adjusted": adjust_p_values(columns["p_control"]),
+        "controls": reason,
+        "unequal": unequal_sides(spread, sizes, apart),
+    }
+
+
+def _apart(near: Nearness, side: Sequence[str], nearest: float, n_columns: int) -> NDArray[np.float64]:
+    """Mean distance of the words of a side from each other."""
+    pairs = [nearest - moments(prompt_means(near(*both)))[1] for both in combinations(side, 2)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        count = sum((~np.isnan(pair)).astype(np.int64) for pair in pairs)
+        return sum(np.nan_to_num(pair) for pair in pairs) / count if pairs else np.full(n_columns, np.nan)
+
+
+def _against_words(
+    near: Nearness, words: Words, level: float, shared_noise: bool
+) -> tuple[dict[str, NDArray], NDArray[np.float64]]:
+    """`word_test` of every column with the words that were compared there, how many these are, and their spread."""
+    names = (*words.first, *words.second)
+    values = {(own, name): prompt_means(near(own, name)) for own in words.reference for name in names}
+    spare = {name: prompt_means(near(words.reference[0], name)) for name in words.reference[1:]}
+    n_columns = values[words.reference[0], words.first[0]].shape[1]
+    columns = {name: np.full(n_columns, np.nan) for name in WORD_COLUMNS}
+    columns |= {name: np.zeros(n_columns, np.int64) for name in COUNTS}
+    spread = np.full((2, n_columns), np.nan)
+    for chosen, first, second, references in _compared(values, words, n_columns):
+        sides = [
+            np.array([[values[own, name][:, chosen] for name in side] for own in references])
+            for side in (first, second)
+        ]
+        others = [spare[name][:, chosen] for name in spare]
+        others = [word for word in others if not np.isnan(word).all()]
+        gaps = None
+        if shared_noise:
+            gaps = sum(
+                sum(near(own, name)[..., chosen] for name in first) / len(first)
+                - sum(near(own, name)[..., chosen] for name in second) / len(second)
+                for own in references
+            ) / len(references)
+        result = word_test(*sides, np.array(others) if others else None, shared=gaps, level=level)
+        found = (
+            *(result.gap, result.low, result.high, result.p_value, result.p_permutation, result.p_floor),
+            *(result.share_words, result.share_references, result.share_prompts),
+            *(len(first), len(second), len(references), result.freedom),
+        )
+        for name, column in zip((*WORD_COLUMNS, *COUNTS), found):
+            columns[name][chosen] = column
+        spread[:, chosen] = result.spread
+    return columns, spread
+
+
+def _compared(
+    values: Mapping[tuple[str, str], NDArray[np.float64]], words: Words, n_columns: int
+) -> Iterator[tuple[NDArray[np.int64], list[str], list[str], list[str]]]:
+    """Columns in which the same words were compared, with those of each side and those of the reference.
+
+    The words of a side are those compared with the reference itself; a further reference word counts where it was
+    compared with all of them. The two words of the contrast always stand for their sides.
+    """
+    names = (*words.first, *words.second)
+    there = {key: ~np.isnan(value).all(axis=0) for key, value in values.items()}
+    used = np.array([there[words.reference[0], name] for name in names]).reshape(len(names), n_columns)
+    used[[0, len(words.first)]] = True
+    further = [
+        np.all([there[own, name] | ~row for name, row in zip(names, used)], axis=0)
+        for own in words.reference[1:]
+    ]
+    patterns, which = np.unique(np.array([*used, *further]).T, axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        kept = dict(zip((*names, *words.reference[1:]), pattern))
+        sides = ([name for name in side if kept[name]] for side in (words.first, words.second))
+        references = [words.reference[0], *(name for name in words.reference[1:] if kept[name])]
+        yield np.flatnonzero(which.ravel() == number), *sides, references
+
+
+def below_rounding(words: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
+    """Say for each column whether all differences between words are what float32 leaves of no difference."""
+    largest, scale = (
+        np.max([np.nan_to_num(np.abs(part)).max(axis=(0, 1), initial=0.0) for part in parts], axis=0)
+        for parts in ([words[0] - word for word in words[1:]], words)
+    )
+    return largest <= ROUNDING * scale
+
+
+def changed_prompts(sides: Sequence[NDArray[np.float64]]) -> NDArray[np.int64]:
+    """Count for each column the prompts at which two words differ by more than what float32 leaves of no difference.
+
+    Parameters
+    ----------
+    sides : (ndarray, ndarray) of shape (n_prompts, n_seeds, n_columns)
+    """
+    scale = np.max([np.nan_to_num(np.abs(side)).max(axis=(0, 1), initial=0.0) for side in sides], axis=0)
+    return (np.nan_to_num(np.abs(sides[0] - sides[1])) > ROUNDING * scale).any(axis=1).sum(axis=0)

@@ -1,0 +1,167 @@
+"""All statistics of an object table in two tidy tables: one row an object and pair of words, one row a comparison.
+
+What each number means stands where it is made: `analysis.stats.object_tests`, `analysis.stats.bias_scores`,
+`analysis.stats.table_tests`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from analysis.stats.bias_scores import bias_scores, bootstrap_totals, presence_differences
+from analysis.stats.multiplicity import adjust_p_values
+from analysis.stats.object_counts import ObjectTable
+from analysis.stats.object_tests import cochran_mantel_haenszel, paired_presence_test
+from analysis.stats.table_tests import chi_square_test, label_swap_test
+
+OBJECT_COLUMNS = (
+    *("first", "second", "object", "images_first", "images_second", "detections_first", "detections_second"),
+    *("difference", "difference_low", "difference_high", "bias_score", "bias_score_low", "bias_score_high"),
+    *("bias_score_detections", "odds_ratio", "odds_ratio_low", "odds_ratio_high"),
+    *("p_value", "p_exact", "p_bh", "p_by", "n_prompts", "n_differ", "n_images", "reason"),
+)
+TABLE_COLUMNS = (
+    *(
+        "indicators",
+        "of",
+        "statistic",
+        "floor",
+        "p_value",
+        "cramers_v",
+        "cramers_v_floor",
+        "permutations",
+        "exact",
+    ),
+    *("paper_p_value", "dof", "smallest_expected", "expected_below_5", "cells", "detections_per_image"),
+    *("n_prompts", "n_images", "reason", "warnings"),
+)
+
+
+def object_statistics(
+    table: ObjectTable,
+    pairs: Sequence[Sequence[str]],
+    *,
+    interval: str = "closed",
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Every object for every pair of words.
+
+    Parameters
+    ----------
+    table : ObjectTable
+    pairs : sequence of (str, str)
+        Indicators (first, second): a positive difference or a bias score above 1/2 leans to the second.
+    interval : {"closed", "bca", "percentile"}
+        ``closed`` is Wilson's for bias scores and the adjusted one for differences, which hold for rare objects; the
+        others are bootstraps over prompts.
+    level : float
+    resamples, seed : int
+        Of the bootstraps.
+
+    Returns
+    -------
+    DataFrame
+        With the columns `OBJECT_COLUMNS`. ``p_value`` is the exact paired test's; ``p_bh`` and ``p_by`` adjust it over
+        all objects of the pair. NaN where undefined; ``reason`` says why, "" where nothing is.
+
+    Examples
+    --------
+    >>> from analysis.stats.object_counts import object_table
+    >>> keys = [(prompt, 0, word) for prompt in range(6) for word in "fm"]
+    >>> images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
+    >>> table = object_table(images, [[0, 1], [2, 1]] * 6, indicators="fm", objects=["hat", "cup"])
+    >>> rows = object_statistics(table, [("f", "m")])
+    >>> rows[["object", "difference", "bias_score", "p_value", "p_bh"]].to_numpy().tolist()
+    [['hat', 1.0, 1.0, 0.03125, 0.03125], ['cup', 0.0, 0.5, nan, nan]]
+    >>> rows["reason"].tolist()[1]
+    'the same in all indicators at every prompt'
+    """
+    if interval not in ("closed", "bca", "percentile"):
+        raise ValueError(f"interval: expected closed, bca or percentile, got {interval!r}")
+    closed = interval == "closed"
+    draws = None if closed else bootstrap_totals(table, table.indicators, resamples=resamples, seed=seed)
+    parts = []
+    for first, second in pairs:
+        place = [table.column(name) for name in (first, second)]
+        images, detections = table.totals()[:, place], table.totals("detections")[:, place]
+        options = {"level": level, "draws": draws}
+        score = bias_scores(table, first, second, method="wilson" if closed else interval, **options)
+        gap = presence_differences(table, first, second, method="adjusted" if closed else interval, **options)
+        test = paired_presence_test(table, first, second)
+        odds = cochran_mantel_haenszel(table, first, second, level=level)
+        columns = {
+            "first": first,
+            "second": second,
+            "object": table.objects,
+            "images_first": images[:, 0],
+            "images_second": images[:, 1],
+            "detections_first": detections[:, 0],
+            "detections_second": detections[:, 1],
+            "difference": gap.value,
+            "difference_low": gap.low,
+            "difference_high": gap.high,
+            "bias_score": score.value,
+            "bias_score_low": score.low,
+            "bias_score_high": score.high,
+            "bias_score_detections": bias_scores(table, first, second, of="detections").value,
+            "odds_ratio": odds.odds_ratio,
+            "odds_ratio_low": odds.low,
+            "odds_ratio_high": odds.high,
+            "p_value": test.p_value,
+            "p_exact": test.exact,
+            "p_bh": adjust_p_values(test.p_value),
+            "p_by": adjust_p_values(test.p_value, method="by"),
+            "n_prompts": len(table.prompts),
+            "n_differ": test.informative,
+            "n_images": table.n_images,
+            "reason": [_join(*own) for own in zip(test.reason, score.reason, gap.reason, odds.reason)],
+        }
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(OBJECT_COLUMNS))
+
+
+def table_statistics(
+    table: ObjectTable,
+    comparisons: Sequence[Sequence[str]],
+    *,
+    permutations: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Whole tables: the label-swap test with the paper's chi-square beside it.
+
+    Parameters
+    ----------
+    table : ObjectTable
+    comparisons : sequence of sequences of str
+        Indicators to compare, two or all three.
+    permutations, seed : int
+
+    Returns
+    -------
+    DataFrame
+        Two rows a comparison, of presence and of detections, with the columns `TABLE_COLUMNS`; ``p_value`` is that of
+        the label swaps, ``paper_p_value`` that of chi-square, which holds only where ``warnings`` is empty and the
+        images are independent.
+    """
+    rows = []
+    for names in comparisons:
+        chosen = table.select(list(names))
+        for of in ("presence", "detections"):
+            swaps = label_swap_test(chosen, of=of, permutations=permutations, seed=seed)
+            paper = chi_square_test(chosen, of=of)
+            rows.append((
+                *("-".join(chosen.indicators), of, swaps.statistic, swaps.floor, swaps.p_value),
+                *(swaps.cramers_v, swaps.cramers_v_floor, swaps.permutations, swaps.exact),
+                *(paper.p_value, paper.dof, paper.smallest_expected, paper.expected_below_5, paper.cells),
+                *(paper.detections_per_image, len(chosen.prompts), chosen.n_images),
+                *(_join(swaps.reason, paper.reason), "; ".join(paper.warnings)),
+            ))  # fmt: skip
+    return pd.DataFrame(rows, columns=list(TABLE_COLUMNS))
+
+
+def _join(*reasons: str) -> str:
+    return "; ".join(dict.fromkeys(reason for reason in reasons if reason))

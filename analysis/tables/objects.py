@@ -1,0 +1,193 @@
+"""Objects in the measure stage: nouns, dependency groups and the paper's tables of a run that was looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from analysis.metrics.cooccurrence import (
+    ALL,
+    INCLUDED,
+    LEFT_OUT,
+    amounts,
+    cooccurrence,
+    counted,
+    presence,
+)
+from analysis.metrics.dependency import SIGMA, SIGMA_HUMAN, dependency_groups
+from analysis.study import Comparison, comparison, indicators
+from analysis.tables.detector_error import detector_counts
+from analysis.tables.disparity import disparity, gap, shares_noise
+from analysis.tables.nouns import noun_table
+from analysis.tables.object_claims import DetectorCounts, claim_table, sides_of
+from analysis.tables.object_statistics import object_statistics, table_statistics
+from analysis.tables.similarities import pair_name
+from analysis.tables.wu import MIN_COUNT, chi_square, figure_objects, figure_scores, similarity_pairs
+from hooks.attention.masks import THETA
+from probes.parts import read_part
+from probes.store import Run
+from probes.text.nouns import human_words
+
+KEYS = ("sample_id", "triplet", "seed", "indicator")
+WORDS = ("sample_id", "word", "word_index", "heat", "height", "width", "definition")
+DEFAULTS = {
+    **{"theta": THETA, "sigma": SIGMA, "sigma_human": SIGMA_HUMAN, "min_count": MIN_COUNT},
+    **{"nouns": "lemminflect", "compounds": False, "mask_words": "nouns", "human_words": "paper"},
+}
+
+
+def measure_objects(run: Run) -> None:
+    """Write ``tables/nouns``, ``tables/objects`` and the paper's tables.
+
+    Raises
+    ------
+    UserError
+        If a part is damaged, objects are of no image of the run, or NLTK's data is asked for and not there.
+    """
+    options = DEFAULTS | run.config["measure"]  # runs of earlier versions do not name them
+    nouns, objects = objects_of(run, options)
+    run.write_table("nouns", nouns)
+    run.write_table("objects", objects)
+    counts, images = error_counts(run), looked_at(run)
+    for name, table in tables(run.config, images, nouns, objects, options, counts):
+        run.write_table(name, table)
+
+
+def error_counts(run: Run) -> DetectorCounts | None:
+    """What is known of the detector's errors on a run's images: from the checker, else from people.
+
+    Those from the checker are written to ``tables/detector_counts``; people's stand in ``tables/human_counts``.
+    """
+    counts = detector_counts(run)
+    if counts is not None:
+        run.write_table("detector_counts", counts)
+        return DetectorCounts(counts)
+    labelled = (run.path / "tables" / "human_counts.parquet").exists()
+    return DetectorCounts(run.table("human_counts")) if labelled else None
+
+
+def looked_at(run: Run) -> pd.DataFrame:
+    """The images of a run in which objects were looked for, in their order."""
+    images = run.samples(list(KEYS))
+    if run.parts("observed"):
+        seen = run.observed(["sample_id", "status"])
+        images = images[images["sample_id"].isin(seen.loc[seen["status"] == "ok", "sample_id"])]
+    return images.reset_index(drop=True)
+
+
+def objects_of(run: Run, options: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Tables ``nouns`` and ``objects`` of a run."""
+    backend, words = options["nouns"], [member.word for member in indicators(run.config)]
+    prompts = run.samples(["triplet", "indicator", "prompt", "words"])
+    human = human_words(words, choice=options["human_words"], backend=backend)
+    nouns = noun_table(prompts, backend=backend, compounds=options["compounds"], human=human)
+    objects = dependency_groups(
+        looked_at(run),
+        run.objects(["sample_id", "object", "label", "mask", "height", "width"]),
+        nouns,
+        word_parts(run),
+        human=human,
+        backend=backend,
+        **{name: options[name] for name in ("mask_words", "theta", "sigma", "sigma_human")},
+    )
+    return nouns, objects
+
+
+def word_parts(run: Run) -> Iterator[pd.DataFrame]:
+    """The word maps of a run, part by part: together they may not fit into memory."""
+    for file in run.parts("words"):
+        yield read_part(file, list(WORDS)).to_pandas()
+
+
+def tables(
+    config: dict,
+    images: pd.DataFrame,
+    nouns: pd.DataFrame,
+    objects: pd.DataFrame,
+    options: dict[str, Any],
+    counts: DetectorCounts | None = None,
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Every table of the paper's sections 5 to 7 by name."""
+    chosen = comparison(config, backend=options["nouns"])
+    sampling = {"level": options["level"], "resamples": options["bootstrap"], "seed": options["seed"]}
+    rest = objects[~objects["lemma"].isin(chosen.individuals)]
+    # the paper's tables know its prompt sets alone: a control that could not be read takes nothing from them
+    everything = counted(images, objects, chosen.main)
+    others = counted(images, objects, chosen.main, without=chosen.individuals)
+    with_controls = counted(images, objects, chosen.names, without=chosen.individuals)
+
+    human = objects.loc[objects["human"], "lemma"].unique()
+    yield "cooccurrence", cooccurrence(counted(images, objects, chosen.names), human)
+    pairs = pd.concat(
+        [
+            similarity_pairs(images, own, chosen.names, site=site)
+            for site, own in ((INCLUDED, objects), (LEFT_OUT, rest))
+        ],
+        ignore_index=True,
+    )
+    within = {pair_name(first, second, chosen.names) for first, second in chosen.pairs}
+    shared = {"shared_noise": shares_noise(config)}
+    table06 = _similarity(pairs[pairs["pair"].isin(within)], chosen, sampling | shared)
+    yield "table06_similarity", table06
+    yield "table06_gap", _gaps(pairs, chosen, sampling | shared | {"permutations": options["permutations"]})
+
+    table07 = pd.concat(
+        [chi_square(others, chosen.sets, LEFT_OUT), chi_square(everything, chosen.sets, INCLUDED)],
+        ignore_index=True,
+    )
+    yield "table07_chi_square", table07
+
+    shown = {"individuals": chosen.individuals, "least": options["min_count"], "level": options["level"]}
+    scores = figure_scores(everything, chosen.leaning, **shown)
+    yield "figure04_bias_scores", scores
+    frequent = figure_objects(others)
+    yield "figure06_group_objects", frequent
+
+    table11 = presence(images, objects, chosen.main, chosen.individuals)
+    yield "table11_presence", table11
+    table12, table13 = amounts(images, objects, nouns, chosen.main)
+    yield "table12_amounts", table12
+    yield "table13_intersection", table13
+
+    drawn = {"permutations": options["permutations"], "seed": options["seed"]}
+    for name, statistics, sets, settings in (
+        ("object_tests", object_statistics, chosen.leaning, {"level": options["level"]}),
+        ("table_tests", table_statistics, chosen.sets, drawn),
+    ):
+        own = {group: [statistics(others[group], sets, **settings)] for group in others}
+        for group in own if chosen.beside else ():
+            own[group].append(statistics(with_controls[group], chosen.beside, **settings))
+        rows = [pd.concat(own[group], ignore_index=True) for group in own]
+        yield name, pd.concat(rows, keys=list(own), names=["group", None]).reset_index("group")
+    yield (
+        "object_claims",
+        claim_table(with_controls[ALL], chosen.leaning, sides_of(indicators(config)), counts, **sampling),
+    )
+
+
+def _similarity(pairs: pd.DataFrame, chosen: Comparison, sampling: dict[str, Any]) -> pd.DataFrame:
+    """Table 6 with intervals, from the similarities of single images."""
+    table = disparity(pairs, **sampling).rename(columns={"site": "individuals", "mean": "value"})
+    named = {f"{first}-{second}": (first, second) for first in chosen.names for second in chosen.names}
+    both = [named[str(pair)] for pair in table["pair"]]
+    undefined = pairs[pairs["value"].isna()].groupby(["site", "pair"]).size()
+    keys = zip(table["individuals"].astype(str), table["pair"].astype(str))
+    table = table.assign(first=[a for a, _ in both], second=[b for _, b in both])
+    table["undefined"] = [int(undefined.get(key, 0)) for key in keys]
+    columns = ("individuals", "first", "second", "value", "ci_low", "ci_high", "n_prompts", "n", "undefined")
+    return table[[*columns, "reason", "version"]]
+
+
+def _gaps(pairs: pd.DataFrame, chosen: Comparison, sampling: dict[str, Any]) -> pd.DataFrame:
+    """By how much the reference's objects are more like those of one indicator than of another."""
+    table = gap(
+        pairs,
+        indicators=list(chosen.names),
+        reference=chosen.reference,
+        contrasts=chosen.contrasts,
+        controls=chosen.controls,
+        **sampling,
+    )
+    return table.rename(columns={"site": "individuals"}).drop(columns=["space", "step"])

@@ -1,0 +1,200 @@
+"""Do the tests reject, and the intervals cover, as often as they say? Worlds without and with a known difference.
+
+A world of objects draws presence from a normal variable that adds a part shared by the prompt, a part shared by
+prompt and indicator (so that seeds of a prompt agree with each other), a part shared by a seed's indicators (shared
+noise) and an own part; its variance is 1, so frequencies are known exactly. Under the null the indicators are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from analysis.stats.bias_scores import bias_scores, presence_differences
+from analysis.stats.effects import effect_sizes, prompt_means, student_interval
+from analysis.stats.equivalence import EQUIVALENCE_METHODS, equivalence_test
+from analysis.stats.intervals import METHODS, bootstrap_interval
+from analysis.stats.multiplicity import adjust_p_values
+from analysis.stats.object_counts import ObjectTable
+from analysis.stats.object_tests import cochran_mantel_haenszel, cochran_q_test, paired_presence_test
+from analysis.stats.sign_flips import sign_flip_test
+from analysis.stats.table_tests import chi_square_test, label_swap_test
+from analysis.stats.worlds import (
+    COVERAGE_WORLDS,
+    GAP_WORLDS,
+    OBJECT_WORLDS,
+    ObjectWorld,
+    draw_gaps,
+    draw_table,
+    table_of,
+)
+
+ALPHA = 0.05
+COLUMNS = ("world", "test", "exact", "rate", "simulations", "undefined")
+
+
+def object_rejections(
+    worlds: tuple[ObjectWorld, ...] = OBJECT_WORLDS, *, objects: int = 4000, tables: int = 1000, seed: int = 0
+) -> pd.DataFrame:
+    """How often each test of objects rejects at 5 % where there is no difference; a row a world and test."""
+    rows = []
+    for number, world in enumerate(worlds):
+        rng = np.random.default_rng([seed, number])
+        table = draw_table(world, objects, rng)
+        pair = ("feminine", "masculine")
+        exact, mid = (paired_presence_test(table, *pair, mid_p=mid).p_value for mid in (False, True))
+        strata = cochran_mantel_haenszel(table, *pair)
+        rows += [
+            rejection_row(world.name, "paired exact (McNemar)", True, exact),
+            rejection_row(world.name, "paired, mid-p", True, mid),
+            rejection_row(world.name, "Cochran's Q", True, cochran_q_test(table).p_value),
+            rejection_row(world.name, "Cochran–Mantel–Haenszel over prompts", True, strata.p_value_prompts),
+            rejection_row(world.name, "Cochran–Mantel–Haenszel, seeds independent", False, strata.p_value),
+            rejection_row(world.name, "binomial of pooled images", True, _images_as_units(table, pair)),
+        ]
+        found = {"label swaps, table": [], "label swaps, detections": [], "label swaps, any object": []}
+        papers = {"chi-square of detections (paper)": [], "chi-square of presence": []}
+        for _ in range(tables):
+            table = draw_table(world, 20, rng)
+            drawn = int(rng.integers(2**31))
+            swaps = counted = label_swap_test(table, permutations=199, seed=drawn)
+            if world.repeats:
+                counted = label_swap_test(table, of="detections", permutations=199, seed=drawn)
+            smallest = np.fmin.reduce(swaps.object_p_adjusted)
+            for name, p in zip(found, (swaps.p_value, counted.p_value, smallest)):
+                found[name].append(p)
+            for name, of in zip(papers, ("detections", "presence")):
+                papers[name].append(chi_square_test(table, of=of).p_value)
+        rows += [rejection_row(world.name, name, True, np.array(p)) for name, p in found.items()]
+        rows += [rejection_row(world.name, name, False, np.array(p)) for name, p in papers.items()]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _images_as_units(table: ObjectTable, pair: tuple[str, str]) -> NDArray[np.float64]:
+    """Binomial test of all images as independent, as a reader of pooled counts might do."""
+    totals = table.totals()[:, [table.column(name) for name in pair]]
+    return np.where(
+        totals.sum(axis=1) > 0,
+        np.minimum(1, 2 * stats.binom.cdf(totals.min(axis=1), totals.sum(axis=1), 0.5)),
+        np.nan,
+    )
+
+
+def gap_rejections(
+    *, simulations: int = 4000, families: int = 500, sizes: tuple[int, ...] = (24, 100), seed: int = 0
+) -> pd.DataFrame:
+    """How often each test of a gap rejects at 5 % where the mean gap is 0, or at the bound of equivalence."""
+    rows = []
+    for number, (name, n) in enumerate((name, n) for name in GAP_WORLDS for n in sizes):
+        rng = np.random.default_rng([seed, 100 + number])
+        single = draw_gaps(name, n, simulations, rng)
+        values = prompt_means(single)
+        world = f"{name}, {n} prompts"
+        flips = sign_flip_test(values, permutations=999, seed=number)
+        rows.append(rejection_row(world, "sign flips", False, flips.p_value))
+        rows.append(rejection_row(world, "Student's t", False, stats.ttest_1samp(values, 0).pvalue))
+        pooled = single.reshape(-1, simulations)
+        rows.append(rejection_row(world, "Student's t on images", False, stats.ttest_1samp(pooled, 0).pvalue))
+        bound = 0.8
+        interval = bootstrap_interval(values, method="envelope", resamples=999, seed=number)
+        outside = np.where((interval.low > 0) | (interval.high < 0), 0.0, 1.0)
+        rows.append(rejection_row(world, "the envelope interval leaves out 0", True, outside))
+        for method in EQUIVALENCE_METHODS:
+            options = {"permutations": 999, "resamples": 999, "seed": number}
+            test = equivalence_test(values + bound, bound, method=method, **options)
+            rows.append(rejection_row(world, f"equivalence at its bound, {method}", True, test.p_value))
+        smallest, adjusted = [], []
+        for family in range(families):
+            common = draw_gaps(name, n, 1, rng)
+            correlated = prompt_means(0.7 * common + 0.7 * draw_gaps(name, n, 30, rng))
+            test = sign_flip_test(correlated, permutations=199, seed=family)
+            smallest.append(test.p_adjusted.min())
+            p = stats.ttest_1samp(correlated, 0).pvalue
+            adjusted.append(adjust_p_values(p).min())
+        rows.append(rejection_row(world, "max-T, any of 30", False, np.array(smallest)))
+        rows.append(rejection_row(world, "Benjamini–Hochberg of t, any of 30", True, np.array(adjusted)))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def gap_coverage(
+    *, simulations: int = 2000, sizes: tuple[int, ...] = (8, 24, 200), resamples: int = 1000, seed: int = 0
+) -> pd.DataFrame:
+    """How often 95 % intervals of a gap cover it."""
+    rows = []
+    shift = 0.5
+    for number, (name, n) in enumerate((name, n) for name in GAP_WORLDS for n in sizes):
+        rng = np.random.default_rng([seed, 200 + number])
+        values = prompt_means(draw_gaps(name, n, simulations, rng)) + shift
+        world = f"{name}, {n} prompts"
+        for method in METHODS:
+            result = bootstrap_interval(values, method=method, resamples=resamples, seed=number)
+            rows.append(_covered(world, f"mean, {method}", shift, result))
+        rows.append(_covered(world, "mean, Student's t", shift, student_interval(values)))
+        result = effect_sizes(values, resamples=resamples, seed=number)
+        large = prompt_means(draw_gaps(name, 200_000, 1, np.random.default_rng(1))) + shift
+        spread = {GAP_WORLDS[1]: np.sqrt(3 + 0.25 / 3)}.get(name, np.sqrt(1 + 0.25 / 3))
+        rows.append(_covered(world, "d_z, bca", shift / spread, (result.d_z_low, result.d_z_high)))
+        ends = (result.superiority_low, result.superiority_high)
+        rows.append(_covered(world, "superiority, wilson", float((large > 0).mean()), ends))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def object_coverage(
+    worlds: tuple[ObjectWorld, ...] = COVERAGE_WORLDS,
+    *,
+    objects: int = 2000,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """How often 95 % intervals of objects cover the truth, with masculine 1.5 times as frequent as feminine."""
+    rows, pair = [], ("feminine", "masculine")
+    options = {"resamples": resamples, "seed": seed}
+    for number, world in enumerate(worlds):
+        rng = np.random.default_rng([seed, 300 + number])
+        table = draw_table(world, objects, rng, shift=(1.0, 1.5))
+        for method in ("wilson", "percentile", "bca"):
+            result = bias_scores(table, *pair, method=method, **options)
+            rows.append(_covered(world.name, f"bias score of presence, {method}", 0.6, result))
+        if world.repeats:
+            for method in ("wilson", "bca"):
+                result = bias_scores(table, *pair, of="detections", method=method, **options)
+                rows.append(_covered(world.name, f"bias score of detections, {method}", 0.6, result))
+        for method in ("adjusted", "percentile", "bca"):
+            result = presence_differences(table, *pair, method=method, **options)
+            name = f"difference of presence, {method}"
+            rows.append(_covered(world.name, name, 0.5 * world.frequency, result))
+    for n, seeds in ((100, 1), (100, 4), (40, 4)):
+        rng = np.random.default_rng([seed, 400 + n + seeds])
+        logit = rng.standard_normal((objects, n, 1)) - 0.5 + np.array([0.0, np.log(2)])
+        table = table_of(*[rng.binomial(seeds, special.expit(logit))] * 2, seeds)
+        result, world = cochran_mantel_haenszel(table, *pair), f"odds ratio 2, {n} prompts × {seeds}"
+        rows.append(_covered(world, "odds ratio, over prompts", 2.0, result))
+        ends = (result.low_independent, result.high_independent)
+        rows.append(_covered(world, "odds ratio, images independent", 2.0, ends))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def rejection_row(world: str, test: str, exact: bool, p_value: NDArray[np.float64]) -> tuple:
+    """Share of the p-values at most 5 %, NaN where there is none; an undefined one is no rejection."""
+    share = float((p_value <= ALPHA).mean()) if len(p_value) else np.nan
+    return world, test, exact, share, len(p_value), int(np.isnan(p_value).sum())
+
+
+def _covered(world: str, name: str, truth: float, result) -> tuple:
+    """Part of the intervals that hold the truth, of those that are defined."""
+    low, high = result if isinstance(result, tuple) else (result.low, result.high)
+    defined = ~(np.isnan(low) | np.isnan(high))
+    inside = (low <= truth) & (truth <= high)
+    rate = float(inside[defined].mean()) if defined.any() else float("nan")
+    return world, name, False, rate, int(defined.sum()), int((~defined).sum())
+
+
+def misses(table: pd.DataFrame, low: float, high: float) -> Iterator[tuple]:
+    """Rows whose rate lies outside [low, high]; exact and conservative tests may lie below."""
+    for row in table.itertuples():
+        if not (row.rate <= high and (row.exact or row.rate >= low)):
+            yield row

@@ -1,0 +1,163 @@
+"""Train toyworld's detectors: ``python -m analysis.validation.toyworld_detectors --help``.
+
+Stages, each of which reads what the ones before left in ``--work``:
+
+1. ``pictures``: renderings with known boxes, labels and masks, half of them passed through the autoencoder;
+2. ``sam``: the small Segment Anything, prompted by boxes;
+3. ``dino``: the small Grounding DINO;
+4. ``export``: what was trained as float16 safetensors, with its settings beside it.
+
+A stage goes on from the checkpoint that is there, so a training can be done in several sittings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from analysis.observe.checkpoints import fit, read_weights
+from analysis.observe.objects import segment_anything
+from analysis.validation.toyworld_detectors import dino, sam
+from analysis.validation.toyworld_detectors.dino_training import train_dino
+from analysis.validation.toyworld_detectors.pictures import Pictures, make_pictures
+from analysis.validation.toyworld_detectors.weights import export, save_weights
+from probes import command_line
+from probes.errors import UserError
+from probes.toyworld import WEIGHTS
+from probes.toyworld.training.loop import Budget, Log
+
+STAGES = ("pictures", "sam", "dino", "export")
+STEPS = {"sam": 3_000, "dino": 12_000}
+FOLDERS = {"sam": "sam", "dino": "grounding-dino"}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
+        prog="python -m analysis.validation.toyworld_detectors",
+        description=__doc__.split("\n\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        epilog="a short sitting: --stage sam --steps 500; what stands in --work is gone on from",
+    )
+    add, count, number = main.add_argument, command_line.count, command_line.number
+    add("--work", type=Path, default=Path("training"), help="folder of intermediate results")
+    add("--stage", nargs="+", choices=STAGES, default=list(STAGES), help="stages to run")
+    add("--weights", type=Path, default=WEIGHTS, help="where export writes")
+    add("--pictures", type=count, default=20_000)
+    add("--steps", type=count, help=f"of a training; as a rule {STEPS}")
+    add("--minutes", type=number(0), default=0.0, help="0: only the steps count")
+    add("--batch", type=count, default=16)
+    add("--learning-rate", type=number(0, ends=False), help="as a rule 1e-3 for sam, 5e-4 for dino")
+    add("--head-start", type=command_line.whole(0), default=500, help="steps of dino's dense loss")
+    add("--seed", type=command_line.seed, default=0)
+    add("--threads", type=command_line.threads, default=1)
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    stages = [stage for stage in STAGES if stage in options.stage]
+    check_stages(options.work, stages)
+    command_line.writable(options.work, folder=True)
+    if "export" in stages:
+        command_line.writable(options.weights, folder=True)
+    torch.set_num_threads(options.threads)
+    options.work.mkdir(parents=True, exist_ok=True)
+    for stage in stages:
+        if stage == "pictures":
+            make_pictures(options.pictures, options.seed).save(options.work / "pictures.npz")
+        elif stage == "export":
+            run_export(options.work, options.weights)
+        else:
+            run_training(stage, options)
+
+
+def check_stages(work: Path, stages: Sequence[str]) -> None:
+    """Check that every stage will find what it reads in the work folder.
+
+    Raises
+    ------
+    UserError
+        If something is missing that no stage before makes.
+    """
+    trained = [stage for stage in stages if stage in FOLDERS]
+    if trained and "pictures" not in stages and not (work / "pictures.npz").exists():
+        raise UserError(
+            f"--work: stage {trained[0]}: expected {work / 'pictures.npz'}, found none: run --stage pictures before it"
+        )
+    if (
+        "export" in stages
+        and not trained
+        and not any((work / f"{one}.safetensors").exists() for one in FOLDERS)
+    ):
+        raise UserError(
+            f"--work: stage export: expected {work / 'sam.safetensors'} or dino.safetensors, found none: "
+            "run --stage sam or dino before it"
+        )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    kept = "run the same command again, a stage goes on from the checkpoint that it left in --work"
+    return command_line.run(work, parser(), argv, interrupted=kept)
+
+
+def model_of(name: str, work: Path) -> torch.nn.Module:
+    """``sam`` or ``dino``, with the weights that stand in the work folder, freshly drawn where there are none."""
+    model = segment_anything.build(sam.SETTINGS) if name == "sam" else dino.new_dino(work)
+    checkpoint = work / f"{name}.safetensors"
+    if checkpoint.exists():
+        fit(model, read_weights(checkpoint, "--work"), path=checkpoint, field="--work", what=FOLDERS[name])
+    return model
+
+
+def run_training(name: str, options: argparse.Namespace) -> None:
+    """Train one of the two."""
+    torch.manual_seed(options.seed)
+    model, checkpoint = model_of(name, options.work), options.work / f"{name}.safetensors"
+    more = {"learning_rate": options.learning_rate} if options.learning_rate else {}
+    if name == "dino":
+        more["head_start"] = options.head_start
+    train = sam.train_sam if name == "sam" else train_dino
+    train(
+        model,
+        Pictures.load(options.work / "pictures.npz"),
+        Budget(options.steps or STEPS[name], options.minutes),
+        Log(options.work / f"{name}.log.jsonl"),
+        batch_size=options.batch,
+        seed=options.seed,
+        checkpoint=checkpoint,
+        **more,
+    )
+    save_weights(model, checkpoint)
+    last = json.loads((options.work / f"{name}.log.jsonl").read_text().splitlines()[-1])
+    with _history(name, options.work).open("a") as file:
+        rate = f", learning rate {options.learning_rate:g}" if options.learning_rate else ""
+        print(
+            f"past step {last['step']} of batches of {options.batch}{rate}, {last['minutes']} min", file=file
+        )
+
+
+def run_export(work: Path, weights: Path) -> None:
+    """Write what was trained to the weights folder."""
+    for name, folder in FOLDERS.items():
+        if (work / f"{name}.safetensors").exists():
+            export(model_of(name, work), weights / folder, sam.SETTINGS if name == "sam" else dino.SETTINGS)
+            done = {"history": _history(name, work).read_text().splitlines()}
+            (weights / folder / "recipe.json").write_text(json.dumps(done, indent=1) + "\n")
+            if name == "dino":
+                dino.save_text_encoder(weights / folder / dino.SETTINGS["text_encoder"])
+
+
+def _history(name: str, work: Path) -> Path:
+    """What was done so far, a line a sitting."""
+    return work / f"{name}.history.txt"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

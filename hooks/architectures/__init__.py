@@ -1,0 +1,1 @@
+"""What the address of a site means in a model: one module an architecture."""

@@ -1,0 +1,168 @@
+"""What the UNet's output says: the guided prediction, and the image latent it points to.
+
+Guidance is classifier-free guidance (Ho and Salimans 2022) with the rescaling of Lin et al. (2023) where
+the pipeline uses it, computed as diffusers' pipelines do. The UNet is always given a variance-preserving
+x_t (sigma schedulers divide by sqrt(sigma^2 + 1) first), so that one formula serves all schedulers, with
+the signal level a:
+
+    epsilon        x0 = (x_t - sqrt(1 - a) * output) / sqrt(a)
+    v_prediction   x0 = sqrt(a) * x_t - sqrt(1 - a) * output
+    sample         x0 = output
+
+No clipping or thresholding: this is the prediction itself, not what a scheduler makes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def guide(unconditional: Tensor, conditional: Tensor, scale: float, rescale: float = 0.0) -> Tensor:
+    """The guided prediction, bit for bit as the pipelines compute it.
+
+    Parameters
+    ----------
+    unconditional, conditional : Tensor, shape (rows, c, h, w)
+    scale : float
+        `guidance_scale`.
+    rescale : float
+        `guidance_rescale`; 0 leaves the prediction as it is.
+
+    Returns
+    -------
+    Tensor, shape (rows, c, h, w), in the dtype of the predictions
+
+    Examples
+    --------
+    >>> import torch
+    >>> guide(torch.tensor([[1.0]]), torch.tensor([[3.0]]), scale=2.0)
+    tensor([[5.]])
+    """
+    guided = unconditional + scale * (conditional - unconditional)
+    if rescale > 0.0:
+        from diffusers.pipelines.stable_diffusion.pipeline_stable_diffusion import rescale_noise_cfg
+
+        guided = rescale_noise_cfg(guided, conditional, guidance_rescale=rescale)
+    return guided
+
+
+def guide_three_ways(
+    unconditional: Tensor, image: Tensor, conditional: Tensor, scale: float, image_scale: float
+) -> Tensor:
+    """The guided prediction of InstructPix2Pix (Brooks et al. 2023, Eq. 3), bit for bit as its pipeline does.
+
+    Parameters
+    ----------
+    unconditional, image, conditional : Tensor, shape (rows, c, h, w)
+        Without both conditions, with the image alone, with image and text.
+    scale, image_scale : float
+        `guidance_scale` and `image_guidance_scale`.
+
+    Returns
+    -------
+    Tensor, shape (rows, c, h, w), in the dtype of the predictions
+
+    Examples
+    --------
+    >>> import torch
+    >>> one, two, five = torch.tensor([1.0]), torch.tensor([2.0]), torch.tensor([5.0])
+    >>> guide_three_ways(one, two, five, scale=2.0, image_scale=10.0)
+    tensor([17.])
+    """
+    return unconditional + scale * (conditional - image) + image_scale * (image - unconditional)
+
+
+def guided_prediction(pipe: Any, parts: Mapping[str, Tensor]) -> Tensor:
+    """The guided prediction of the call under way.
+
+    Parameters
+    ----------
+    pipe : DiffusionPipeline
+        Whose scales of guidance are used.
+    parts : mapping of str to Tensor, each of shape (rows, c, h, w)
+        The UNet's output by branch (`hooks.architectures.unet_batch`).
+
+    Returns
+    -------
+    Tensor, shape (rows, c, h, w)
+    """
+    conditional = parts["conditional"]
+    if "image" in parts:
+        scales = pipe.guidance_scale, pipe.image_guidance_scale
+        return guide_three_ways(parts["unconditional"], parts["image"], conditional, *scales)
+    if "unconditional" in parts:
+        rescale = getattr(pipe, "guidance_rescale", 0.0)
+        return guide(parts["unconditional"], conditional, pipe.guidance_scale, rescale)
+    return conditional
+
+
+def signal_level(scheduler: Any, timestep: Any, device: torch.device) -> Tensor:
+    """Share of signal in the variance of x_t (`alphas_cumprod`) at the UNet call under way.
+
+    Schedulers that step through `sigmas` are asked for the sigma of their current step, 1 / (sigma^2 + 1);
+    the others for `alphas_cumprod` at the timestep, interpolated between neighbours if it is no whole number.
+
+    Returns
+    -------
+    Tensor, shape (), float32, on `device`; nothing waits for the device.
+    """
+    sigma = _current_sigma(scheduler, timestep)
+    if sigma is not None:
+        return (1.0 / (sigma.to(torch.float64) ** 2 + 1.0)).to(device, torch.float32)
+    table = scheduler.alphas_cumprod.to(device, torch.float32)
+    t = torch.as_tensor(timestep, device=device).flatten()[0].double().clamp(0, len(table) - 1)
+    below = t.floor().long()
+    above = t.ceil().long()
+    return torch.lerp(table[below], table[above], (t - below).float())
+
+
+def _current_sigma(scheduler: Any, timestep: Any) -> Tensor | None:
+    sigmas = getattr(scheduler, "sigmas", None)
+    if sigmas is None or not hasattr(scheduler, "step_index"):
+        return None
+    index = scheduler.step_index
+    if index is None:  # not set before the first step: looked up as the scheduler itself will
+        begin = getattr(scheduler, "begin_index", None)
+        index = begin if begin is not None else scheduler.index_for_timestep(timestep)
+    if not getattr(scheduler, "state_in_first_order", True) and hasattr(scheduler, "sigmas_interpol"):
+        sigmas = scheduler.sigmas_interpol  # the KDPM2 schedulers' second call of a step
+    return sigmas[index]
+
+
+def predict_x0(sample: Tensor, output: Tensor, level: Tensor, prediction_type: str) -> Tensor:
+    """The image latent that a prediction at x_t points to.
+
+    Parameters
+    ----------
+    sample : Tensor, shape (rows, c, h, w)
+        x_t as the UNet is given it.
+    output : Tensor, shape (rows, c, h, w)
+        The guided prediction.
+    level : Tensor, shape ()
+        See `signal_level`.
+    prediction_type : {"epsilon", "v_prediction", "sample"}
+
+    Returns
+    -------
+    Tensor, shape (rows, c, h, w), float32
+
+    Examples
+    --------
+    >>> import torch
+    >>> predict_x0(torch.tensor([1.4]), torch.tensor([1.0]), torch.tensor(0.36), "epsilon")
+    tensor([1.0000])
+    """
+    sample, output = sample.float(), output.float()
+    if prediction_type == "epsilon":
+        return (sample - (1 - level).sqrt() * output) / level.sqrt()
+    if prediction_type == "v_prediction":
+        return level.sqrt() * sample - (1 - level).sqrt() * output
+    if prediction_type == "sample":
+        return output
+    raise ValueError(
+        f"prediction_type: expected epsilon, v_prediction or sample, but got {prediction_type!r}"
+    )

@@ -1,0 +1,225 @@
+"""Attention probabilities from the outputs of an attention's projections, summed while the pipeline draws.
+
+Queries and keys are read by forward hooks on `to_q` and `to_k` (or the fused `to_kv`, `to_qkv`), beside
+whatever attention processor the pipeline runs; the softmax is taken anew in float32 whatever the model's
+dtype, of the prompts' rows alone, in chunks that fit a processor's cache (on a GPU, larger ones).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hooks.architectures.unet_batch import Call
+from hooks.attention.choice import MapChoice
+from hooks.attention.definitions import Definition
+from hooks.attention.layers import AttentionLayer, attention_layers
+from hooks.attention.refine import RefineSums
+from hooks.attention.sums import DefinitionSums, KeptSums
+from hooks.errors import HookError
+
+CHUNK_ON_CPU = 2**17  # probabilities worked on at once: 512 KiB in float32, twice
+CHUNK = 2**24  # on any other device: 64 MiB, twice
+
+Where = tuple[slice, slice, slice]
+
+
+class AttentionSums:
+    """Sums of the probabilities of the UNet's cross- or self-attentions over the calls of one block.
+
+    Parameters
+    ----------
+    pipe : DiffusionPipeline
+    call : callable
+        Gives the UNet call under way, or None.
+    definition : Definition, optional
+        Heat maps to sum; of self-attention, what refines them.
+    choice : MapChoice, optional
+        Sums to keep apart.
+    kind : {"cross", "self"}
+
+    Raises
+    ------
+    HookError
+        If there is no such layer, or one whose attention is not a plain softmax.
+    """
+
+    def __init__(
+        self,
+        pipe: Any,
+        call: Callable[[], Call | None],
+        definition: Definition | None = None,
+        choice: MapChoice | None = None,
+        kind: str = "cross",
+    ) -> None:
+        self._call, self._kind = call, kind
+        layers = attention_layers(pipe, kind)
+        needed = DefinitionSums if kind == "cross" else RefineSums
+        self.defined = None if definition is None else needed(definition, layers)
+        self.kept = None if choice is None else KeptSums(choice, layers)
+        self._sums = [sums for sums in (self.defined, self.kept) if sums is not None]
+        wanted = {address for sums in self._sums for address in sums.layers}
+        self.layers = [layer for layer in layers if layer.address in wanted]
+        if not self.layers:
+            raise HookError(f"attention: the UNet has no {kind}-attention: leave these maps off")
+        self.all_layers = layers
+        self.planned: int | None = None
+        self._queries: dict[str, Tensor] = {}
+        self._seen = dict.fromkeys((layer.address for layer in self.layers), 0)
+        self._scratch: tuple[Tensor, Tensor] | None = None
+        self.latent: tuple[int, int, int] | None = None  # rows, height, width
+        self.tokens: int | None = None
+
+    def attach(self, stack: contextlib.ExitStack) -> None:
+        for layer in self.layers:
+            fused = "to_kv" if self._kind == "cross" else "to_qkv"
+            for name in ("to_q", "to_k", fused):
+                module = getattr(layer.module, name, None)
+                if module is not None:
+                    stack.callback(module.register_forward_hook(self._hook(layer, name)).remove)
+
+    def _hook(self, layer: AttentionLayer, name: str) -> Callable[..., None]:
+        @torch.no_grad()
+        def hook(module: Any, args: Any, output: Tensor) -> None:
+            call = self._call()
+            if call is None:
+                return
+            if name == "to_q":
+                self._queries[layer.address] = output
+            elif name == "to_qkv":
+                query, key, _ = output.chunk(3, dim=-1)
+                self._pair(layer, query, key, call)
+            else:
+                query = self._queries.pop(layer.address, None)
+                key = output if name == "to_k" else output.chunk(2, dim=-1)[0]
+                if query is not None:
+                    self._pair(layer, query, key, call)
+
+        return hook
+
+    def _pair(self, layer: AttentionLayer, query: Tensor, key: Tensor, call: Call) -> None:
+        batch = call.batch
+        size = (batch.rows, batch.height, batch.width)
+        if self.latent is None:
+            self._begin(size, key.shape[1], call.planned)
+        elif self.latent != size:
+            raise HookError(f"attention: expected latents of one size, {self.latent}, but got {size}")
+        elif self._kind == "cross" and key.shape[1] != self.tokens:
+            raise HookError(f"{layer.address}: expected {self.tokens} tokens, but got {key.shape[1]}")
+        self._seen[layer.address] += 1
+        takers = [sums for sums in self._sums if sums.wants(layer, call.number, call.planned)]
+        if not takers:
+            return
+        query = batch.conditional(query, layer.address)
+        key = batch.conditional(key, layer.address)
+        height, width = layer.size(batch.height, batch.width)
+        if query.shape[1] != height * width:
+            raise HookError(
+                f"{layer.address}: expected {height * width} pixels, 1/{layer.factor} of the latent's "
+                f"{batch.height}x{batch.width}, but got {query.shape[1]}"
+            )
+        for sums in takers:
+            sums.prepare(layer, batch.rows, key.shape[1], query.device, call.planned)
+        for where, probabilities in self._probabilities(query, key, layer.heads, layer.module.scale):
+            for sums in takers:
+                sums.add(layer, where, probabilities, call.number, call.planned)
+
+    def _begin(self, size: tuple[int, int, int], tokens: int, planned: int | None) -> None:
+        choice = None if self.kept is None else self.kept.choice
+        by_step = choice is not None and choice.steps != "sum"
+        by_step = by_step or (
+            isinstance(self.defined, DefinitionSums) and len(self.defined.definition.steps) > 1
+        )
+        if by_step and planned is None:
+            raise HookError(
+                "steps: the pipeline does not say how many UNet calls it plans: choose steps='sum'"
+            )
+        held = self.elements(*size, tokens if self._kind == "cross" else None, planned) * 4
+        if choice is not None and choice.limit is not None and held > choice.limit:
+            raise HookError(
+                f"{self._kind}-attention: expected sums of at most {choice.limit:,} bytes (limit), but they "
+                f"would take {held:,}: choose fewer layers, resolutions, heads, steps or tokens, or raise limit"
+            )
+        self.latent, self.tokens, self.planned = size, tokens, planned
+        for sums in self._sums:
+            sums.begin(*size[1:])
+
+    def elements(self, rows: int, height: int, width: int, tokens: int | None, calls: int | None) -> int:
+        """How many numbers will be held for latents of this size; `tokens` is None for self-attention."""
+        total = 0
+        if self.defined is not None:
+            total += self.defined.elements(rows, tokens, height, width)
+        if self.kept is not None:
+            total += self.kept.elements(rows, tokens, height, width, calls)
+        return total
+
+    def held_bytes(self) -> int:
+        """Bytes of all tensors held."""
+        return sum(tensor.numel() * tensor.element_size() for sums in self._sums for tensor in sums.held())
+
+    def require_complete(self, calls: int) -> None:
+        """Raise a HookError that names the first layer which was not read once in each UNet call."""
+        for layer in self.layers:
+            if self._seen[layer.address] == 0:
+                raise HookError(
+                    f"{layer.address}: its attention ran without to_q and to_k, so nothing was read: "
+                    "call pipe.unet.set_default_attn_processor(), or leave attention maps off"
+                )
+            if self._seen[layer.address] != calls:
+                raise HookError(
+                    f"{layer.address}: expected one run in each of {calls} UNet calls, but it ran "
+                    f"{self._seen[layer.address]} times: turn off what skips or repeats layers"
+                )
+
+    def _probabilities(
+        self, query: Tensor, key: Tensor, heads: int, scale: float
+    ) -> Iterator[tuple[Where, Tensor]]:
+        """Chunks of the probabilities, each valid until the next is asked for."""
+        rows, pixels, _ = query.shape
+        tokens = key.shape[1]
+        limit = CHUNK_ON_CPU if query.device.type == "cpu" else CHUNK
+        query = query.view(rows, pixels, heads, -1).transpose(1, 2)  # (rows, heads, pixels, width)
+        key = key.view(rows, tokens, heads, -1).permute(0, 2, 3, 1)  # (rows, heads, width, tokens)
+        for where in _chunks(rows, heads, pixels, tokens, limit):
+            scores, probabilities = self._two_buffers(where, tokens, limit, query.device)
+            left, right = _stacked(query[where]), _stacked(key[where[:2]])
+            flat = scores.flatten(0, 1)
+            torch.baddbmm(flat, left, right, beta=0, alpha=scale, out=flat)
+            torch.softmax(scores, dim=-1, out=probabilities)
+            yield where, probabilities
+
+    def _two_buffers(self, where: Where, tokens: int, limit: int, device: Any) -> tuple[Tensor, Tensor]:
+        shape = [*(part.stop - part.start for part in where), tokens]
+        if device.type != "cpu":  # its allocator reuses memory
+            return tuple(torch.empty(shape, dtype=torch.float32, device=device) for _ in range(2))
+        size = shape[0] * shape[1] * shape[2] * tokens
+        if self._scratch is None or self._scratch[0].numel() < size:
+            self._scratch = tuple(torch.empty(max(size, limit), dtype=torch.float32) for _ in range(2))
+        return tuple(buffer[:size].view(shape) for buffer in self._scratch)
+
+
+def _chunks(rows: int, heads: int, pixels: int, tokens: int, limit: int) -> Iterator[Where]:
+    """Parts of at most `limit` probabilities: whole rows, else whole heads of a row, else pixels of a head."""
+
+    def cut(size: int, step: int) -> Iterator[slice]:
+        step = max(1, step)
+        return (slice(start, min(start + step, size)) for start in range(0, size, step))
+
+    for row in cut(rows, limit // (heads * pixels * tokens)):
+        one_row = row.stop - row.start == 1
+        for head in cut(heads, limit // (pixels * tokens)) if one_row else [slice(0, heads)]:
+            one_head = one_row and head.stop - head.start == 1
+            for pixel in cut(pixels, limit // tokens) if one_head else [slice(0, pixels)]:
+                yield row, head, pixel
+
+
+def _stacked(values: Tensor) -> Tensor:
+    """Rows and heads as one dimension, in float32; a single row in float32 is not copied."""
+    if values.dtype == torch.float32 and len(values) == 1:
+        return values[0]
+    copy = torch.empty(values.shape, dtype=torch.float32, device=values.device)
+    return copy.copy_(values).flatten(0, 1)

@@ -1,0 +1,133 @@
+"""What of the attention is kept apart: by layer, resolution, head, step and token. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hooks.attention.layers import AttentionLayer, choose
+from hooks.errors import HookError
+
+LIMIT = 2**30
+
+
+@dataclass(frozen=True)
+class MapChoice:
+    """Sums of attention probabilities to keep, layer by layer, each at its own resolution.
+
+    Parameters
+    ----------
+    layers : str or sequence of str
+        Addresses or globs of attention layers, such as `unet.up.*`.
+    resolutions : sequence of int, optional
+        Factors by which a layer's grid is smaller than the latent (1, 2, 4, 8); all, unless told.
+    heads : {"mean", "each"} or sequence of int
+        The mean over the heads, every head, or the heads of these numbers.
+    steps : {"sum", "each"} or int
+        One sum over the UNet calls, every call apart, or so many bins of (nearly) equal numbers of calls.
+    tokens : sequence of int, optional
+        Positions to keep (of the prompt, or of the grid for self-attention); all, unless told.
+    definition : str or None
+        Name of the heat map's definition (`hooks.attention.definitions`) that is summed beside; None for none.
+        Self-attention has none.
+    limit : int or None
+        Bytes that all that is summed may take on the device; more is refused before the first step. None
+        lifts it.
+
+    Examples
+    --------
+    Head means of every layer at ten moments of the denoising, enough to try other definitions afterwards:
+
+    >>> MapChoice(steps=10).bins(calls=51)
+    10
+    >>> MapChoice(steps=10).bin_of(call=50, calls=51)
+    9
+    """
+
+    layers: str | Sequence[str] = "unet.*"
+    resolutions: Sequence[int] | None = None
+    heads: str | Sequence[int] = "mean"
+    steps: str | int = "sum"
+    tokens: Sequence[int] | None = None
+    definition: str | None = "daam"
+    limit: int | None = LIMIT
+
+    def __post_init__(self) -> None:
+        if not (self.heads in ("mean", "each") or _whole(self.heads)):
+            raise HookError(f"heads: expected 'mean', 'each' or numbers of heads, but got {self.heads!r}")
+        steps = self.steps
+        if steps not in ("sum", "each") and not (isinstance(steps, int) and steps > 0):
+            raise HookError(f"steps: expected 'sum', 'each' or a number of bins, but got {steps!r}")
+        for name in ("resolutions", "tokens"):
+            given = getattr(self, name)
+            if given is not None and not _whole(given):
+                raise HookError(f"{name}: expected at least one whole number from 0, but got {given!r}")
+        for name in ("layers", "resolutions", "heads", "tokens"):  # lists would make it unhashable
+            given = getattr(self, name)
+            if given is not None and not isinstance(given, str):
+                object.__setattr__(self, name, tuple(given))
+
+    def chosen(self, layers: Sequence[AttentionLayer]) -> list[AttentionLayer]:
+        """Those of `layers` that are kept.
+
+        Raises
+        ------
+        HookError
+            If a glob or a resolution matches no layer, or a layer has not the heads asked for.
+        """
+        found = choose(layers, self.layers)
+        if self.resolutions is not None:
+            there = {layer.factor for layer in found}
+            if missing := [factor for factor in self.resolutions if factor not in there]:
+                raise HookError(
+                    f"resolutions: expected some of {sorted(there)}, the factors of the chosen layers, "
+                    f"but got {missing[0]}"
+                )
+            found = [layer for layer in found if layer.factor in self.resolutions]
+        if not isinstance(self.heads, str):
+            for layer in found:
+                if max(self.heads) >= layer.heads:
+                    raise HookError(
+                        f"heads: expected numbers below the {layer.heads} heads of {layer.address}, "
+                        f"but got {max(self.heads)}"
+                    )
+        return found
+
+    def heads_kept(self, heads: int) -> int:
+        """How many maps are kept of a layer with so many heads."""
+        if self.heads == "mean":
+            return 1
+        return heads if self.heads == "each" else len(self.heads)
+
+    def tokens_kept(self, tokens: int) -> int:
+        """How many maps are kept of so many tokens.
+
+        Raises
+        ------
+        HookError
+            If a position is beyond them.
+        """
+        if self.tokens is None:
+            return tokens
+        if max(self.tokens) >= tokens:
+            raise HookError(f"tokens: expected positions below {tokens}, but got {max(self.tokens)}")
+        return len(self.tokens)
+
+    def bins(self, calls: int) -> int:
+        """How many sums over the UNet calls are kept apart, never more than there are calls."""
+        if self.steps == "sum":
+            return 1
+        return calls if self.steps == "each" else min(self.steps, calls)
+
+    def bin_of(self, call: int, calls: int) -> int:
+        """The bin that a call belongs to."""
+        return min(call, calls - 1) * self.bins(calls) // calls
+
+
+def _whole(given: object) -> bool:
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        return False
+    numbers = list(given)
+    return bool(numbers) and all(
+        hasattr(number, "__index__") and not isinstance(number, bool) and number >= 0 for number in numbers
+    )

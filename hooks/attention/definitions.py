@@ -1,0 +1,218 @@
+"""What a heat map is: named, versioned ways from attention probabilities to one map a token.
+
+A definition says which layers enter and with which weight, how the UNet calls are weighted, whether heads
+are resized one by one or averaged first, whether a layer's map is scaled before layers are averaged, and how
+maps are resized to the latent. All are summed while the pipeline runs, at a memory that does not grow with
+the steps, and every one is the same few lines (`hooks.attention.sums`). Imports no torch.
+
+    w_l = weight of layer l, times its number of heads if heads are resized "each"
+    M_l = resize(sum over calls of weight * probability), clamped at 0, mean over heads, scaled
+    heat = (sum over l of w_l M_l / sum over l of w_l) ** power
+
+or, where layers are combined by "product", their weighted geometric mean to that power. Where `following` is above
+0, M_l of a token is the weighted mean of its own and the next token's. Where self-attentions are named under `refine`,
+
+    h = heat / max heat;  g = A h ** refine_power
+    refined heat = max heat * h ** refine_keep * g / max g
+
+with A(i, j) the mean probability, over calls, heads and layers, with which pixel i looks at pixel j
+(`hooks.attention.refine`).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hooks.attention.layers import AttentionLayer
+from hooks.errors import HookError
+
+FLOOR = 1e-3  # of a probability
+REFINE_GRID = 32 * 32  # pixels of the largest grid whose self-attention refines a map: 4 MiB an image
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One way to compute heat maps.
+
+    Attributes
+    ----------
+    name, version : str
+        Written beside every map.
+    layers : tuple of (str, float)
+        Globs of layer addresses, each with a weight; the first that matches counts, a layer that none
+        matches is left out.
+    left_out : tuple of int
+        Factors (side of the latent over side of the layer's grid) whose layers are left out.
+    steps : tuple of float
+        Weights of so many bins of equal numbers of UNet calls; (1.0,) is the plain sum.
+    heads : {"each", "mean"}
+        Whether every head's map is resized and clamped by itself, or their mean.
+    scale : {"none", "max"}
+        Whether each token's map of a layer is divided by its largest value before layers are averaged.
+    resize : {"bicubic", "bilinear"}
+    combine : {"mean", "product"}
+        Arithmetic or geometric mean over layers; the product takes `FLOOR` of a probability more of each
+        layer, so that one layer that looks away does not alone empty it.
+    following : float
+        Weight of the next token's map beside a token's own, 1: a causal text encoder has read a word in the
+        state of the token after it.
+    power : float
+        What the combined map is raised to; above 1, thresholds of a stretched map come to lie lower.
+    refine : tuple of str
+        Globs of the self-attention layers along which the combined map is spread; none, unless told.
+    refine_power, refine_keep : float
+        The power the map is raised to before it is spread, and that of the map which the result is multiplied by.
+    source : str
+        Where it comes from.
+    """
+
+    name: str
+    version: str
+    layers: tuple[tuple[str, float], ...] = (("unet.*", 1.0),)
+    left_out: tuple[int, ...] = ()
+    steps: tuple[float, ...] = (1.0,)
+    heads: str = "each"
+    scale: str = "none"
+    resize: str = "bicubic"
+    combine: str = "mean"
+    following: float = 0.0
+    power: float = 1.0
+    refine: tuple[str, ...] = ()
+    refine_power: float = 1.0
+    refine_keep: float = 0.0
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("heads", ("each", "mean")),
+            ("scale", ("none", "max")),
+            ("resize", ("bicubic", "bilinear")),
+            ("combine", ("mean", "product")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise HookError(
+                    f"definition {self.name!r}: {name}: expected one of {', '.join(allowed)}, "
+                    f"but got {getattr(self, name)!r}"
+                )
+        if not self.steps or min(self.steps) < 0 or not any(self.steps):
+            raise HookError(
+                f"definition {self.name!r}: steps: expected weights from 0, one above it, but got {self.steps}"
+            )
+
+    @property
+    def layers_apart(self) -> bool:
+        """Whether each layer's map is needed by itself: they are more than summed."""
+        return self.scale != "none" or self.combine != "mean"
+
+    def weight(self, layer: AttentionLayer) -> float:
+        """Weight of a layer, per head where heads are resized one by one; 0 if it does not enter."""
+        if layer.factor in self.left_out:
+            return 0.0
+        for glob, weight in self.layers:
+            if fnmatch.fnmatchcase(layer.address, glob):
+                return weight * (layer.heads if self.heads == "each" else 1)
+        return 0.0
+
+    def entering(self, layers: Sequence[AttentionLayer]) -> list[AttentionLayer]:
+        """The layers that enter.
+
+        Raises
+        ------
+        HookError
+            If none does.
+        """
+        found = [layer for layer in layers if self.weight(layer) > 0]
+        if not found:
+            raise HookError(
+                f"word_maps: the UNet has no cross-attention that the definition {self.name!r} takes "
+                f"({', '.join(glob for glob, _ in self.layers)}, factors {self.left_out} left out): "
+                "leave word_maps off"
+            )
+        return found
+
+    def step_weight(self, call: int, calls: int | None) -> float:
+        """Weight of a UNet call, of so many."""
+        if len(self.steps) == 1:
+            return self.steps[0]
+        return self.steps[min(call, calls - 1) * len(self.steps) // calls]
+
+
+DAAM = Definition(
+    name="daam",
+    version="1",
+    layers=(("unet.down.*", 1.0), ("unet.up.*", 1.0)),
+    left_out=(8,),
+    source="Tang et al. (ACL 2023), section 2.2, as daam 0.2.0 computes it",
+)
+
+DECODER_PRODUCT = Definition(
+    name="decoder-product",
+    version="1",
+    layers=(("unet.up.*", 1.0),),
+    heads="mean",
+    combine="product",
+    following=1.0,
+    power=2.0,
+    source="found and held against masks on toyworld, see docs/word_maps.md",
+)
+
+SELF_REFINED = replace(
+    DECODER_PRODUCT,
+    name="self-refined",
+    following=0.5,
+    power=1.0,
+    refine=("unet.up.*",),
+    refine_power=6.0,
+    refine_keep=0.5,
+)
+
+_REGISTRY: dict[str, Definition] = {one.name: one for one in (DAAM, DECODER_PRODUCT, SELF_REFINED)}
+
+
+def names() -> list[str]:
+    """Names of the definitions there are."""
+    return list(_REGISTRY)
+
+
+def get(definition: str | Definition) -> Definition:
+    """A definition by its name; one given as it is stays as it is.
+
+    Raises
+    ------
+    HookError
+        If there is none of this name.
+
+    Examples
+    --------
+    >>> get("daam").left_out
+    (8,)
+    """
+    if isinstance(definition, Definition):
+        return definition
+    if definition not in _REGISTRY:
+        raise HookError(f"definition: expected one of {', '.join(_REGISTRY)}, but got {definition!r}")
+    return _REGISTRY[definition]
+
+
+def register(definition: Definition) -> Definition:
+    """Add a definition under its name.
+
+    Raises
+    ------
+    HookError
+        If another one has the name: a definition that is changed is a new one, of a new version or name.
+    """
+    there = _REGISTRY.get(definition.name)
+    if there is not None and there != definition:
+        raise HookError(
+            f"definition {definition.name!r}: version {there.version} is registered and differs: "
+            "give it another name"
+        )
+    return _REGISTRY.setdefault(definition.name, definition)
+
+
+def variant(definition: str | Definition, name: str, **changes: object) -> Definition:
+    """A definition like another but for the named fields, not registered."""
+    return replace(get(definition), name=name, version="0", **changes)

@@ -1,0 +1,146 @@
+"""The attention layers of a UNet: where they are, at which fraction of the latent's size, with how many heads.
+
+Everything here is known before the UNet runs, so that memory can be reckoned before. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hooks.architectures.unet import TEXT_ENCODERS, attention_sites, module_at
+from hooks.errors import HookError
+
+# Processors of diffusers that project with `to_q`, `to_k` (or their fused forms) and take a plain softmax.
+READABLE_PROCESSORS = (
+    "AttnProcessor",
+    "AttnProcessor2_0",
+    "SlicedAttnProcessor",
+    "XFormersAttnProcessor",
+    "FusedAttnProcessor2_0",
+    "AttnProcessorNPU",
+    "XLAFlashAttnProcessor2_0",
+)
+
+
+@dataclass(frozen=True)
+class AttentionLayer:
+    """One attention layer.
+
+    Attributes
+    ----------
+    address : str
+        Such as `unet.up.1.attn.0.cross`.
+    factor : int
+        Side of the latent over side of this layer's grid: 1, 2, 4 or 8.
+    heads : int
+    module : Attention or None
+        None in results, which do not hold on to a pipeline.
+    """
+
+    address: str
+    factor: int
+    heads: int
+    module: Any = field(default=None, repr=False, compare=False)
+
+    def bare(self) -> AttentionLayer:
+        """The same without its module."""
+        return replace(self, module=None)
+
+    def size(self, height: int, width: int) -> tuple[int, int]:
+        """Height and width of the layer's grid for a latent of this size; each halving rounds up."""
+        factor = self.factor
+        while factor > 1:
+            factor, height, width = factor // 2, (height + 1) // 2, (width + 1) // 2
+        return height, width
+
+
+def attention_layers(pipe: Any, kind: str = "cross") -> list[AttentionLayer]:
+    """The cross- or self-attentions of the UNet, in the order in which they run.
+
+    Parameters
+    ----------
+    kind : {"cross", "self"}
+
+    Raises
+    ------
+    HookError
+        If the pipeline is not supported, or a layer does more than a softmax over its projections.
+    """
+    factors = _factors(pipe.unet)
+    layers = []
+    for site in attention_sites(pipe, kind):
+        block = ".".join(site.address.split(".")[1:3]) if ".mid." not in site.address else "mid"
+        module = module_at(pipe, site.module)
+        layer = AttentionLayer(site.address, factors[block], int(module.heads), module)
+        _require_readable(layer)
+        layers.append(layer)
+    return layers
+
+
+def choose(layers: Sequence[AttentionLayer], patterns: str | Sequence[str]) -> list[AttentionLayer]:
+    """The layers that match any of the globs.
+
+    Raises
+    ------
+    HookError
+        If a glob matches none.
+    """
+    patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+    chosen: set[str] = set()
+    for pattern in patterns:
+        matched = {layer.address for layer in layers if fnmatch.fnmatchcase(layer.address, pattern)}
+        if not matched:
+            some = ", ".join(layer.address for layer in layers[:3]) or "none"
+            raise HookError(f"layers: {pattern!r} matches no attention layer: there are {some} and the like")
+        chosen |= matched
+    return [layer for layer in layers if layer.address in chosen]
+
+
+def latent_size(pipe: Any, height: int | None, width: int | None) -> tuple[int, int]:
+    """Size of the latent for an image of this size in pixels; None stands for the model's own."""
+    own = pipe.unet.config.sample_size
+    own_height, own_width = (own, own) if isinstance(own, int) else own
+    scale = 2 ** (len(pipe.vae.config.block_out_channels) - 1)
+    return (
+        own_height if height is None else height // scale,
+        own_width if width is None else width // scale,
+    )
+
+
+def prompt_tokens(pipe: Any) -> int:
+    """Token positions of a prompt: what the first text encoder there is takes."""
+    for part in TEXT_ENCODERS.values():
+        config = getattr(getattr(pipe, part, None), "config", None)
+        if config is not None and hasattr(config, "max_position_embeddings"):
+            return config.max_position_embeddings
+    return 77
+
+
+def _factors(unet: Any) -> dict[str, int]:
+    found, factor = {}, 1
+    for b, block in enumerate(unet.down_blocks):
+        found[f"down.{b}"] = factor
+        factor *= 2 if getattr(block, "downsamplers", None) else 1
+    found["mid"] = factor
+    for b, block in enumerate(unet.up_blocks):
+        found[f"up.{b}"] = factor
+        factor //= 2 if getattr(block, "upsamplers", None) else 1
+    return found
+
+
+def _require_readable(layer: AttentionLayer) -> None:
+    module = layer.module
+    if getattr(module, "norm_q", None) is not None or getattr(module, "norm_k", None) is not None:
+        raise HookError(
+            f"{layer.address}: queries and keys are normalised after projection: leave attention maps off"
+        )
+    processor = type(getattr(module, "processor", None))
+    if not any(base.__name__ in READABLE_PROCESSORS for base in processor.__mro__):
+        raise HookError(
+            f"{layer.address}: expected one of {', '.join(READABLE_PROCESSORS)}, but got "
+            f"{processor.__name__}, which may not attend by those projections alone: "
+            "call pipe.unet.set_default_attn_processor(), or leave attention maps off"
+        )

@@ -1,0 +1,1 @@
+"""The words of a prompt as a text encoder sees them, and their maps."""

@@ -1,0 +1,162 @@
+"""The map of one word in one image, and what one does with it. Imports no torch."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from hooks.attention.maps import LayerMaps
+from hooks.attention.masks import THETA, mask, normalise, resize
+from hooks.errors import HookError
+
+# Colours from low to high, for pictures: dark blue, violet, red, orange, light yellow.
+_COLOURS = np.array([(8, 8, 40), (84, 15, 109), (187, 55, 84), (249, 142, 9), (252, 255, 164)], np.float32)
+_SHOWN = 256  # pixels of the longer side in Jupyter
+
+
+@dataclass(frozen=True)
+class WordMap:
+    """Where a word's cross-attention lies in one image.
+
+    Attributes
+    ----------
+    values : ndarray, shape (h, w), float32
+        Mean over the word's tokens of their maps, raw.
+    word : str
+    positions : tuple of int
+        Token positions that entered.
+    row : int
+        Row of the batch, one row an image.
+    definition, version : str
+        How the map is computed (`hooks.attention.definitions`); for a slice, which one.
+    size : (int, int)
+        Height and width of the image in pixels.
+    """
+
+    values: np.ndarray = field(repr=False)
+    word: str
+    positions: tuple[int, ...]
+    row: int
+    definition: str
+    version: str
+    size: tuple[int, int]
+    _kept: LayerMaps | None = field(default=None, repr=False)
+    _slice: tuple[str | None, int | None] = field(default=(None, None), repr=False)
+
+    @property
+    def peak(self) -> float:
+        """Largest value, before min-max; low for a word that was not drawn."""
+        return float(self.values.max())
+
+    @property
+    def normalised(self) -> np.ndarray:
+        """Min-max over the map, shape (h, w), from 0 to 1; NaN everywhere if it is constant."""
+        return normalise(self.values)
+
+    def mask(self, threshold: float = THETA, size: int | tuple[int, int] | None = None) -> np.ndarray:
+        """Where the map, resized and then stretched to 0…1, exceeds a threshold.
+
+        Parameters
+        ----------
+        threshold : float
+        size : int or (int, int), optional
+            Height and width; the image's, unless told.
+
+        Returns
+        -------
+        ndarray of bool; empty only if the map is constant
+        """
+        return mask(self.values, self.size if size is None else size, threshold)[0]
+
+    def iou(self, other: WordMap | np.ndarray, threshold: float = THETA) -> float:
+        """Intersection over union of this word's mask and another's, or a given one.
+
+        Parameters
+        ----------
+        other : WordMap or ndarray of bool, shape (height, width)
+            A mask is compared at its own size, another map at this one's image size.
+        threshold : float
+
+        Returns
+        -------
+        float, from 0 to 1; NaN if both are empty
+        """
+        if isinstance(other, WordMap):
+            theirs = other.mask(threshold, self.size)
+        else:
+            theirs = np.asarray(other)
+            if theirs.dtype != bool or theirs.ndim != 2:
+                raise HookError(
+                    "other: expected a WordMap or a mask of bool, shape (height, width), "
+                    f"but got {theirs.dtype}, shape {theirs.shape}"
+                )
+        ours = self.mask(threshold, theirs.shape)
+        union = np.logical_or(ours, theirs).sum()
+        return float(np.logical_and(ours, theirs).sum() / union) if union else float("nan")
+
+    def overlay(self, image: Any, alpha: float = 0.6) -> Image.Image:
+        """The map in colours over its image.
+
+        Parameters
+        ----------
+        image : PIL image, or ndarray of shape (height, width, 3), uint8 or float from 0 to 1
+        alpha : float
+            Weight of the colours.
+        """
+        if not isinstance(image, Image.Image):
+            pixels = np.asarray(image)
+            if pixels.dtype != np.uint8:
+                pixels = (np.clip(pixels, 0, 1) * 255).round().astype(np.uint8)
+            image = Image.fromarray(pixels)
+        image = image.convert("RGB")
+        return Image.blend(image, self.picture((image.height, image.width)), alpha)
+
+    def picture(self, size: tuple[int, int] | None = None) -> Image.Image:
+        """The map in colours, at the image's size unless told."""
+        heat = self.values
+        if heat.max() > heat.min():
+            heat = normalise(resize(heat, self.size if size is None else size))
+        else:
+            heat = np.zeros(self.size if size is None else size, np.float32)
+        place = heat * (len(_COLOURS) - 1)
+        low = np.minimum(place.astype(int), len(_COLOURS) - 2)
+        share = (place - low)[..., None]
+        pixels = _COLOURS[low] * (1 - share) + _COLOURS[low + 1] * share
+        return Image.fromarray(pixels.round().astype(np.uint8))
+
+    def layer(self, address: str) -> WordMap:
+        """The map of one cross-attention, at its own resolution, heads averaged; needs a `MapChoice`."""
+        return self._sliced("layer", address, self._slice[1])
+
+    def step(self, number: int) -> WordMap:
+        """The map of one bin of UNet calls; of the mean over the kept layers, or of the layer chosen."""
+        return self._sliced("step", self._slice[0], number)
+
+    def _sliced(self, name: str, layer: str | None, step: int | None) -> WordMap:
+        if self._kept is None:
+            raise HookError(
+                f"WordMap.{name}: only the whole map was summed: pass word_maps=hooks.MapChoice(...) to Probe"
+            )
+        values = self._kept.word(self.row, self.positions, layer, step)
+        parts = ["mean of kept layers" if layer is None else layer]
+        if step is not None:
+            first = sum(self._kept.calls[:step])
+            parts.append(f"calls {first} to {first + self._kept.calls[step] - 1}")
+        return replace(self, values=values, definition=", ".join(parts), _slice=(layer, step))
+
+    def __repr__(self) -> str:
+        h, w = self.values.shape
+        return (
+            f"WordMap({self.word!r}, row {self.row}, tokens {list(self.positions)}, {h}x{w}, "
+            f"peak {self.peak:.4g}, definition {self.definition!r}, version {self.version})"
+        )
+
+    def _repr_png_(self) -> bytes:
+        scale = _SHOWN / max(self.size)
+        data = io.BytesIO()
+        self.picture(tuple(max(1, round(side * scale)) for side in self.size)).save(data, "png")
+        return data.getvalue()

@@ -1,0 +1,1 @@
+"""From `triplets.yaml` to captions: which are drawn, in which order, from which noise."""

@@ -1,0 +1,129 @@
+"""SSIM and Diff. Pix. against skimage, a plain loop and OpenCV."""
+
+import numpy as np
+import pytest
+from PIL import Image
+from skimage.metrics import structural_similarity
+
+from analysis.metrics.pixels import diff_pix, difference_map, filled_regions, grey, ssim
+
+
+def picture(seed, shape=(48, 40, 3), blur=3):
+    """A smooth random colour picture."""
+    from scipy.ndimage import gaussian_filter
+
+    noise = gaussian_filter(np.random.default_rng(seed).normal(size=shape), (blur, blur, 0))
+    return np.clip(128 + 60 * noise / noise.std(), 0, 255).astype(np.uint8)
+
+
+def ssim_by_loop(a, b, window=7):
+    """Mean over windows inside the picture, straight from the formula with sample variances."""
+    a, b = a.astype(float), b.astype(float)
+    c1, c2, values = (0.01 * 255) ** 2, (0.03 * 255) ** 2, []
+    for i in range(a.shape[0] - window + 1):
+        for j in range(a.shape[1] - window + 1):
+            x, y = a[i : i + window, j : j + window].ravel(), b[i : i + window, j : j + window].ravel()
+            cov = np.cov(x, y)
+            top = (2 * x.mean() * y.mean() + c1) * (2 * cov[0, 1] + c2)
+            values.append(top / ((x.mean() ** 2 + y.mean() ** 2 + c1) * (cov[0, 0] + cov[1, 1] + c2)))
+    return np.mean(values)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ssim_is_that_of_skimage_and_of_the_formula(seed):
+    a, b = picture(seed), picture(seed + 100)
+    b = (0.6 * a + 0.4 * b).astype(np.uint8)
+    result = ssim(a, b)
+    expected = structural_similarity(grey(a), grey(b), data_range=255)
+    assert result.value == pytest.approx(expected, abs=1e-12)
+    assert result.value == pytest.approx(ssim_by_loop(grey(a), grey(b)), abs=1e-4)
+    assert result.map.shape == a.shape[:2]
+    assert ssim(b, a).value == pytest.approx(result.value, abs=1e-12)
+
+
+def test_grey_is_that_of_opencv_within_rounding():
+    cv2 = pytest.importorskip("cv2")
+    a = picture(5)
+    theirs = cv2.cvtColor(a, cv2.COLOR_RGB2GRAY).astype(int)
+    assert np.abs(grey(a).astype(int) - theirs).max() <= 1
+    assert np.array_equal(grey(Image.fromarray(a)), grey(a))
+
+
+def test_identical_pictures_differ_nowhere():
+    result = ssim(picture(0), picture(0))
+    assert result.value == pytest.approx(1, abs=1e-12)
+    assert diff_pix(result.map).value == 0.0
+    assert diff_pix(result.map).reason == ""
+
+
+def test_black_against_white_is_undefined_not_zero():
+    black, white = np.zeros((16, 16), np.uint8), np.full((16, 16), 255, np.uint8)
+    result = diff_pix(ssim(black, white).map)
+    assert np.isnan(result.value)
+    assert "threshold" in result.reason
+
+
+def contours_by_opencv(cv2, mask, min_area):
+    found = cv2.findContours(mask.astype(np.uint8) * 255, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+    canvas = np.zeros(mask.shape, np.uint8)
+    for contour in found[0] if len(found) == 2 else found[1]:
+        if cv2.contourArea(contour) > min_area:
+            cv2.drawContours(canvas, [contour], 0, 255, -1)
+    return canvas > 0
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_filled_regions_are_those_of_opencv(seed):
+    cv2 = pytest.importorskip("cv2")
+    rng = np.random.default_rng(seed)
+    blur = (0.5, 1, 2)[seed % 3]
+    smooth = picture(seed, (60, 70, 3), blur)[..., 0]
+    mask = smooth > np.quantile(smooth, rng.uniform(0.3, 0.9))
+    for min_area in (0, 3.5, 12, 40):
+        assert np.array_equal(filled_regions(mask, min_area), contours_by_opencv(cv2, mask, min_area))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_diff_pix_is_the_recipe_of_opencv(seed):
+    cv2 = pytest.importorskip("cv2")
+    a, other = picture(seed, (64, 64, 3)), picture(seed + 50, (64, 64, 3))
+    b = a.copy()
+    b[10:40, 15:45] = other[10:40, 15:45]
+    similarity = ssim(a, b).map
+    eight_bits = difference_map(similarity)
+    threshold, mask = cv2.threshold(eight_bits, 0, 255, cv2.THRESH_BINARY + cv2.THRESH_OTSU)
+    result = diff_pix(similarity)
+    assert result.threshold == threshold
+    expected = 100 * contours_by_opencv(cv2, mask > 0, 40).mean()
+    assert result.value == pytest.approx(expected, abs=1e-12)
+    assert 0 < result.value < 100
+
+
+def test_a_region_that_touches_the_border_and_an_island_in_a_hole():
+    mask = np.zeros((30, 30), bool)
+    mask[:12, :12] = True
+    mask[3:10, 3:10] = False
+    mask[5:7, 5:7] = True  # an island inside the hole
+    mask[20:, 20:29] = True
+    mask[21:, 23:26] = False  # open to the border: no hole
+    regions = filled_regions(mask, 40)
+    assert regions[:12, :12].all()
+    assert not regions[20:].any()  # two legs of 3 pixels enclose 18 each, the corners 1/2 each: 37
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "text"),
+    [
+        (np.zeros((8, 8), np.uint8), np.zeros((8, 9), np.uint8), "expected two of one size, got 8x8 and 9x8"),
+        (np.zeros((6, 9), np.uint8), np.zeros((6, 9), np.uint8), "at least 7x7"),
+        (np.zeros((8, 8)), np.zeros((8, 8)), "expected uint8"),
+    ],
+)
+def test_bad_pictures_are_named(a, b, text):
+    with pytest.raises(ValueError, match=text):
+        ssim(a, b)
+
+
+def test_diff_pix_refuses_what_is_not_finite():
+    with pytest.raises(ValueError, match="finite"):
+        diff_pix(np.array([[1.0, np.nan]]))

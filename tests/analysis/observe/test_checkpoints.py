@@ -1,0 +1,108 @@
+"""Checkpoints by path and name, read and fitted; the published layouts at their real size, without weights."""
+
+import pytest
+import torch
+from safetensors.torch import save_model
+from transformers import BertConfig, GroundingDinoForObjectDetection, SamModel
+
+from analysis.observe.checkpoints import find, fit, read_weights, sha256
+from analysis.observe.objects import grounding_dino, hf_keys, segment_anything
+from analysis.observe.objects.hf_models import detector_config, segmenter_config
+from analysis.observe.objects.tags import read_vocabulary
+from analysis.observe.objects.toyworld_checker import TAGS
+from probes.errors import UserError
+from tests.analysis.observe.tiny_models import save_text_encoder
+
+
+def test_a_file_by_path_and_by_name(tmp_path, monkeypatch):
+    (tmp_path / "a.pth").write_bytes(b"abc")
+    assert find(str(tmp_path / "a.pth"), "x") == tmp_path / "a.pth"
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
+    with pytest.raises(
+        UserError, match=r"observe.detector: a.pth: no such file, and none of that name in .*torch"
+    ):
+        find("a.pth", "observe.detector")
+    cached = tmp_path / "torch/hub/checkpoints/a.pth"
+    cached.parent.mkdir(parents=True)
+    cached.write_bytes(b"abc")
+    assert find("a.pth", "x") == cached
+    assert sha256(cached) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+@pytest.mark.parametrize("name", ["owner/model", "owner/model/folder/file.pth"])
+def test_the_hub_out_of_reach(name):
+    """Tests run offline: planning does not ask the hub, observing says that it gave nothing."""
+    assert find(name, "observe.detector", fetch=False) is None
+    with pytest.raises(UserError, match=rf"observe.detector: {name}: no such file, and the hub gave none"):
+        find(name, "observe.detector")
+    with pytest.raises(UserError, match="no such file: check the path"):
+        find("/no/such/file.pth", "observe.detector", fetch=False)
+
+
+def test_heads_that_layers_share_are_stored_once(tmp_path):
+    """safetensors keeps one of several names of the same weights."""
+
+    def shared():
+        head = torch.nn.Linear(2, 2)
+        return torch.nn.ModuleList([head, head, torch.nn.Linear(2, 2)])
+
+    first, second = shared(), shared()
+    save_model(first, str(tmp_path / "a.safetensors"))
+    weights = read_weights(tmp_path / "a.safetensors", "x")
+    assert len(weights) == 4
+    fit(second, weights, path=tmp_path, field="x", what="a model")
+    for name, value in second.state_dict().items():
+        assert torch.equal(value, first.state_dict()[name])
+    with pytest.raises(UserError, match=r"got 2 missing \(2.weight\), 1 unknown \(other\)"):
+        kept = {name: value for name, value in weights.items() if not name.startswith("2")}
+        fit(second, {**kept, "other": torch.ones(1)}, path=tmp_path, field="x", what="a model")
+
+
+def shapes(weights):
+    return {name: tuple(value.shape) for name, value in weights.items()}
+
+
+@pytest.mark.parametrize("name", grounding_dino.CONFIGURATIONS)
+def test_published_detectors_map_onto_transformers(name, tmp_path):
+    """Real sizes: each weight of the published layouts has its place in transformers' class, and none is left."""
+    settings = grounding_dino.description(tmp_path / f"{name}.pth")
+    tokenizer, _ = grounding_dino.text_encoder(str(save_text_encoder(tmp_path / "bert")))
+    text = BertConfig(num_hidden_layers=1)
+    with torch.device("meta"):
+        theirs = GroundingDinoForObjectDetection(detector_config(settings, text)).state_dict()
+    ours = grounding_dino.build(settings, tokenizer, text).state_dict()
+    wanted = {key: shape for key, shape in shapes(theirs).items() if ".swin.layernorm." not in key}
+    assert shapes(hf_keys.grounding_dino(ours)) == wanted
+
+
+@pytest.mark.parametrize("name", segment_anything.SIZES)
+def test_published_segmenters_map_onto_transformers(name, tmp_path):
+    settings = segment_anything.description(tmp_path / f"sam_{name}_0.pth")
+    with torch.device("meta"):
+        ours = segment_anything.build(settings).state_dict()
+        theirs = SamModel(segmenter_config(settings)).state_dict()
+    assert shapes(hf_keys.segment_anything(ours)) == shapes(theirs)
+
+
+@pytest.mark.parametrize("name", segment_anything.SIZES)
+def test_segmenters_are_built_as_the_package_builds_them(name, tmp_path):
+    from segment_anything import sam_model_registry
+
+    with torch.device("meta"):
+        ours = segment_anything.build(segment_anything.description(tmp_path / f"sam_{name}_0.pth"))
+        theirs = sam_model_registry[name]()
+    assert shapes(ours.state_dict()) == shapes(theirs.state_dict())
+    assert repr(ours) == repr(theirs)
+
+
+def test_a_detector_of_unknown_name(tmp_path):
+    with pytest.raises(UserError, match=r"expected groundingdino_swint_ogc.pth or .* found neither"):
+        grounding_dino.description(tmp_path / "other.pth")
+
+
+def test_toyworld_names_what_comes_with_the_package():
+    assert find("toyworld", "observe.segmenter").is_file()
+    assert find("toyworld", "observe.detector").parent.name == "grounding-dino"
+    assert read_vocabulary("toyworld") == list(TAGS)
+    with pytest.raises(UserError, match=r"observe\.text_encoder: toyworld: no such file"):
+        find("toyworld", "observe.text_encoder")

@@ -1,0 +1,250 @@
+"""The observe stage with a detector and a segmenter, from checkpoints on disk to stored objects."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from analysis.observe.checkpoints import sha256
+from analysis.observe.objects.engines import plan
+from analysis.observe.objects.hf_models import TransformersGroundingDino, TransformersSegmentAnything
+from analysis.observe.stage import observe
+from probes.coco_masks import decode
+from probes.config import Config
+from probes.errors import UserError
+from probes.store import Run
+from probes.toyworld import WEIGHTS
+from tests.analysis.observe.stored_images import image_run
+from tests.analysis.observe.tiny_models import save_text_encoder
+from tests.probes.conftest import stored
+
+PROMPTS = ["a person with a dog", "a woman with a cat and a bow tie", "running"]
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def settings(checkpoints):
+    # random weights score anything: thresholds at which some is found and some dropped
+    return {
+        "model": "a/b",
+        **checkpoints,
+        "box_threshold": 0.6,
+        "text_threshold": 0.5,
+        "batch": 2,
+        "device": "cpu",
+    }
+
+
+@pytest.fixture(scope="module")
+def whole(settings, noise, tmp_path_factory):
+    run = image_run(tmp_path_factory.mktemp("grounded") / "run", noise[:6], PROMPTS, **settings)
+    observe(run, progress=False)
+    return Run.open(run.path)
+
+
+def test_what_is_stored(whole, settings):
+    objects, observed = whole.objects(), whole.observed()
+    assert observed["tags"].map(list).tolist()[:3] == [["person", "dog"], ["woman", "cat", "bow", "tie"], []]
+    assert observed["reason"].tolist() == ["", "", "no tag to look for"] * 2  # a prompt with no noun
+    assert (observed["status"] == "ok").all()
+    dropped = observed.filter(like="dropped_").sum(axis=1)
+    assert (observed["detected"] == observed["kept"] + dropped).all()
+    assert len(objects) > 0 and dropped.sum() > 0
+    assert set(objects["source"]) == {"prompt"} and objects["score"].min() > 0.6
+    tags = dict(zip(observed["sample_id"], observed["tags"]))
+    for row in objects.itertuples():
+        assert row.label in tags[row.sample_id]
+        assert 0 <= row.x0 < row.x1 <= 64 and 0 <= row.y0 < row.y1 <= 64
+        assert decode(row.mask, row.height, row.width).sum() == row.area
+    observer = whole.meta["observer"]
+    assert observer["engine"] == "groundingdino"  # auto, since checkpoints are named
+    resolved = whole.config["observe"]
+    assert (resolved["engine"], resolved["tags"], resolved["nms_iou"]) == ("groundingdino", ["prompt"], 0.5)
+    assert observer["checkpoints"]["detector"] == {settings["detector"]: sha256(Path(settings["detector"]))}
+    assert observer["thresholds"] == {"box_threshold": 0.6, "text_threshold": 0.5, "nms_iou": 0.5}
+    assert {"groundingdino-py", "segment-anything", "torch"} <= set(observer["versions"])
+
+
+def test_going_on_ends_with_the_same_bytes(whole, tmp_path):
+    path = shutil.copytree(whole.path, tmp_path / "copy")
+    (path / "objects/part-00001.parquet").unlink()
+    (path / "observed/part-00001.parquet").unlink()
+    observe(Run.open(path), progress=False)
+    assert stored(path) == stored(whole.path)
+
+
+def test_both_engines_store_the_same(whole, settings, noise, tmp_path):
+    run = image_run(tmp_path / "run", noise[:6], PROMPTS, engine="transformers", **settings)
+    observe(run, progress=False)
+    ours, theirs = whole.objects(), run.objects()
+    names = ["sample_id", "object", "label"]
+    assert theirs[names].equals(ours[names])
+    sides = ["x0", "y0", "x1", "y1", "score"]
+    np.testing.assert_allclose(theirs[sides], ours[sides], rtol=0, atol=64e-4)
+    np.testing.assert_allclose(theirs["score"], ours["score"], rtol=0, atol=1e-4)
+
+
+def test_folders_of_transformers(settings, noise, tmp_path):
+    """The same weights saved in transformers' own layout give what they gave."""
+    detector = TransformersGroundingDino(Path(settings["detector"]), "", CPU)
+    segmenter = TransformersSegmentAnything(Path(settings["segmenter"]), CPU)
+    detector.model.save_pretrained(tmp_path / "dino")
+    detector.tokenizer.save_pretrained(tmp_path / "dino")
+    size = {"shortest_edge": 64, "longest_edge": 96}
+    (tmp_path / "dino/preprocessor_config.json").write_text(json.dumps({"size": size}))
+    segmenter.model.save_pretrained(tmp_path / "sam")
+    again = TransformersGroundingDino(tmp_path / "dino", "", CPU)
+    masks = TransformersSegmentAnything(tmp_path / "sam", CPU)
+    for one, other in zip(*(d.ground(noise[:2], ["dog .", "cat . tie ."]) for d in (detector, again))):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
+    boxes = [np.array([[3, 4, 30, 40]], np.float32)]
+    np.testing.assert_array_equal(segmenter.segment(noise[:1], boxes)[0], masks.segment(noise[:1], boxes)[0])
+
+
+def test_every_source_of_tags(settings, noise, tmp_path):
+    (tmp_path / "tags.txt").write_text("umbrella\ndog\nbow tie\n")
+    run = image_run(
+        tmp_path / "run",
+        noise[:3],
+        PROMPTS,
+        **settings,
+        tags=["prompt", "tagger", "vocabulary"],
+        vocabulary=str(tmp_path / "tags.txt"),
+        tagger=str(WEIGHTS / "clip"),
+        tagger_top=1,
+    )
+    observe(run, progress=False)
+    observed, observer = run.observed(), Run.open(run.path).meta["observer"]
+    assert all({"umbrella", "dog", "bow tie"} <= set(tags) for tags in observed["tags"])
+    assert list(observed["tags"][0])[:2] == ["person", "dog"]
+    sources = run.objects().groupby("label")["source"].unique()
+    assert all(len(found) <= 2 for found in sources)
+    assert observer["tagger"] == str(WEIGHTS / "clip")
+    assert list(observer["checkpoints"]["tagger"]) == [str(WEIGHTS / "clip/open_clip_model.safetensors")]
+
+
+def test_another_threshold_is_refused(whole, tmp_path):
+    path = shutil.copytree(whole.path, tmp_path / "copy")
+    meta = json.loads((path / "run.json").read_text())
+    del meta["checksum"]
+    meta["config"]["resolved"]["observe"]["box_threshold"] = 0.7
+    (path / "run.json").write_text(json.dumps(meta))
+    message = r"was made with observe.box_threshold 0.6, expected 0.7: use --stage observe --overwrite"
+    with pytest.raises(UserError, match=message):
+        observe(Run.open(path), progress=False)
+
+
+# What is wrong is said before anything is loaded, in one line.
+
+
+@pytest.mark.parametrize(
+    ("observe", "message"),
+    [
+        ({"detector": "x.pth"}, r"observe: expected `observe.detector` .* got detector alone: name both"),
+        ({"engine": "groundingdino"}, r"got neither alone: name both"),
+        (
+            {"detector": "x.pth", "segmenter": "y.pth"},
+            r"observe.detector: x.pth: no such file, and none of that",
+        ),
+        ({"tags": ["prompt", "prompt"]}, r"observe.tags: `prompt` stands twice"),
+        ({"tags": ["vocabulary"]}, r"observe.vocabulary: expected a file for the source `vocabulary`"),
+        ({"vocabulary": "tags.txt"}, r"observe.tags: expected `vocabulary` or `tagger`"),
+        ({"tags": ["tagger"], "vocabulary": __file__}, r"observe.tagger: expected an open_clip model"),
+        ({"tags": ["ram"]}, r"observe.tags: ram: expected the package `ram`"),
+        ({"device": "cuda:9"}, r"observe.device: expected a device of this machine, got cuda:9"),
+    ],
+)
+def test_what_is_wrong_is_said_beforehand(observe, message, checkpoints):
+    given = observe if {"detector", "engine"} & set(observe) else {**checkpoints, **observe}
+    with pytest.raises(UserError, match=message):
+        plan(Config(prompts=["a {person}"], model="a/b", observe=given).resolved())
+
+
+def test_the_plan_says_what_will_be_done(settings, tmp_path):
+    (tmp_path / "tags.txt").write_text("umbrella\ndog\n")
+    more = {"tags": ["vocabulary", "prompt"], "vocabulary": str(tmp_path / "tags.txt")}
+    given = {name: value for name, value in settings.items() if name != "model"} | more
+    text = str(plan(Config(prompts=["a {person}"], model="a/b", observe=given).resolved()))
+    assert "small_dino.pth" in text and "tags from vocabulary, prompt (2 tags); batches of 2 on cpu" in text
+
+
+def broken(settings, tmp_path, **files):
+    """Copies of the checkpoints with some files written over."""
+    folder = shutil.copytree(Path(settings["detector"]).parent, tmp_path / "broken")
+    for name, content in files.items():
+        (folder / name.replace("__", ".")).write_bytes(content)
+    return folder
+
+
+@pytest.mark.parametrize("engine", ["groundingdino", "transformers"])
+def test_a_checkpoint_that_does_not_fit(engine, settings, noise, tmp_path):
+    folder = broken(settings, tmp_path)
+    beside = folder / "small_dino.json"
+    beside.write_text(json.dumps({**json.loads(beside.read_text()), "dim_feedforward": 32, "dec_layers": 3}))
+    given = {**settings, "detector": str(folder / "small_dino.pth"), "engine": engine}
+    run = image_run(tmp_path / "run", noise[:1], PROMPTS, **given)
+    with pytest.raises(
+        UserError, match=r"small_dino.pth: expected the weights of .* missing .* of another shape"
+    ):
+        observe(run, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            {"small_dino__pth": b"PK\x03\x04 broken"},
+            r"small_dino.pth: expected a checkpoint of tensors, got `",
+        ),
+        ({"small_sam__pth": b""}, r"small_sam.pth: expected a checkpoint of tensors, got `"),
+        ({"small_dino__json": b"{"}, r"small_dino.json: expected a description as JSON"),
+        ({"small_dino__json": b'{"swim": {}}'}, r"`swim` is no setting of Grounding DINO"),
+        ({"small_sam__json": b"{}"}, r"expected vit_h, vit_l or vit_b in its name, or embed_dim, depth"),
+    ],
+)
+def test_a_damaged_checkpoint(files, message, settings, noise, tmp_path):
+    folder = broken(settings, tmp_path, **files)
+    given = {
+        **settings,
+        "detector": str(folder / "small_dino.pth"),
+        "segmenter": str(folder / "small_sam.pth"),
+    }
+    run = image_run(tmp_path / "run", noise[:1], PROMPTS, **given)
+    with pytest.raises(UserError, match=message):
+        observe(run, progress=False)
+
+
+def test_a_pickle_that_runs_code_is_refused(settings, noise, tmp_path):
+    folder = broken(settings, tmp_path)
+    torch.save({"model": Config}, folder / "small_sam.pth")
+    run = image_run(
+        tmp_path / "run", noise[:1], PROMPTS, **{**settings, "segmenter": str(folder / "small_sam.pth")}
+    )
+    with pytest.raises(UserError, match=r"small_sam.pth: expected a checkpoint of tensors"):
+        observe(run, progress=False)
+
+
+def test_a_text_encoder_that_is_not_there(settings, noise, tmp_path):
+    folder = broken(settings, tmp_path)
+    shutil.rmtree(folder / "bert")
+    run = image_run(
+        tmp_path / "run", noise[:1], PROMPTS, **{**settings, "detector": str(folder / "small_dino.pth")}
+    )
+    with pytest.raises(UserError, match=r"observe.text_encoder: .*bert: expected a folder with a tokenizer"):
+        observe(run, progress=False)
+
+
+def test_a_text_encoder_in_a_folder_of_its_own(settings, noise, tmp_path):
+    folder = broken(settings, tmp_path)
+    encoder = save_text_encoder(tmp_path / "elsewhere")
+    beside = folder / "small_dino.json"
+    beside.write_text(
+        json.dumps({k: v for k, v in json.loads(beside.read_text()).items() if k != "text_encoder"})
+    )
+    given = {**settings, "detector": str(folder / "small_dino.pth"), "text_encoder": str(encoder)}
+    run = image_run(tmp_path / "run", noise[:1], PROMPTS, **given)
+    observe(run, progress=False)
+    assert run.observed()["status"].tolist() == ["ok"]

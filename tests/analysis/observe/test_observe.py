@@ -1,0 +1,189 @@
+"""The observe stage: what it stores, going on after an interruption, images that cannot be read."""
+
+import numpy as np
+import pytest
+
+from analysis.observe.objects.engines import OWN_NMS, plan
+from analysis.observe.objects.toyworld_checker import TAGS, ToyworldChecker
+from analysis.observe.stage import observe
+from probes.coco_masks import decode
+from probes.config import Config
+from probes.errors import UserError
+from probes.parts import OBJECTS, OBSERVED
+from probes.rundir import require_same
+from probes.store import Run
+from probes.toyworld.draw import draw
+from probes.toyworld.palette import INDEX, paint
+from probes.toyworld.scene import complete, parse
+from probes.toyworld.world import load_world
+from tests.analysis.observe.stored_images import image_run
+from tests.probes.conftest import flipped, stored
+
+PROMPTS = ["a person with a dog", "a woman in a dress with a cat", "a man with an umbrella"]
+EMPTY = paint(np.full((64, 64), INDEX["park_wall"]))
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    world, rng = load_world(), np.random.default_rng(0)
+    return [paint(draw(complete(parse(PROMPTS[i % 3], world), world, rng))) for i in range(9)]
+
+
+@pytest.fixture
+def run(tmp_path, pictures):
+    return image_run(tmp_path / "run", pictures, PROMPTS)
+
+
+def test_what_is_stored(run, pictures):
+    observe(run, progress=False)
+    objects, observed = run.objects(), run.observed()
+    assert list(objects.columns) == OBJECTS.names
+    assert list(observed.columns) == OBSERVED.names
+    assert (observed["status"] == "ok").all() and (observed["reason"] == "").all()
+    assert list(observed["tags"][0]) == list(TAGS)
+    found = ToyworldChecker().detect(pictures, [()] * 9)
+    for sample, one in zip(observed["sample_id"], found):
+        rows = objects[objects["sample_id"] == sample]
+        assert list(rows["object"]) == list(range(len(one.detections)))
+        assert list(rows["label"]) == [detection.label for detection in one.detections]
+        for row, detection in zip(rows.itertuples(), one.detections):
+            mask = decode(row.mask, row.height, row.width)
+            np.testing.assert_array_equal(mask, detection.mask)
+            assert (row.x0, row.y0, row.x1, row.y1) == detection.box
+            assert (row.area, row.source) == (mask.sum(), "checker")
+    assert (
+        objects.groupby("sample_id").size().loc[observed["sample_id"]].tolist() == observed["kept"].tolist()
+    )
+    observer = Run.open(run.path).meta["observer"]
+    assert observer["engine"] == "toyworld-checker"
+    assert observer["counts"]["images"] == 9 and observer["counts"]["kept"] == len(objects)
+
+
+def test_going_on_ends_with_the_same_bytes(run):
+    observe(run, progress=False)
+    before = stored(run.path)
+    for name in ("objects/part-00001.parquet", "observed/part-00001.parquet", "observed/part-00002.parquet"):
+        (run.path / name).unlink()
+    kept = (run.path / "objects/part-00000.parquet").stat().st_mtime_ns
+    observe(run, progress=False)
+    assert stored(run.path) == before
+    assert (run.path / "objects/part-00000.parquet").stat().st_mtime_ns == kept
+
+
+def test_images_that_cannot_be_read_are_recorded_and_skipped(tmp_path, pictures):
+    whole = image_run(tmp_path / "whole", pictures, PROMPTS)
+    broken = [None, b"not an image", b"\x89PNG\r\n\x1a\n" + bytes(40), b""]
+    images = [*pictures[:2], *broken, *pictures[6:]]
+    run = image_run(tmp_path / "broken", images, PROMPTS)
+    found_by_trying = run.unreadable()
+    observe(whole, progress=False)
+    observe(run, progress=False)
+    observed = run.observed()
+    assert set(observed["sample_id"][2:6]) == run.unreadable() == found_by_trying
+    with pytest.raises(
+        UserError, match=rf"{observed['sample_id'][3]}: expected an image, got `cannot identify"
+    ):
+        run.images(observed["sample_id"][3:7])
+    assert list(observed["status"]) == ["ok"] * 2 + ["unreadable"] * 4 + ["ok"] * 3
+    assert observed["reason"][2] == "no bytes are stored"
+    assert "cannot identify image file" in observed["reason"][3]
+    assert "0x" not in "".join(observed["reason"])
+    assert Run.open(run.path).meta["observer"]["counts"]["unreadable"] == 4
+    readable = observed["sample_id"][observed["status"] == "ok"]
+    expected = whole.objects()
+    expected = expected[expected["sample_id"].isin(readable)].reset_index(drop=True)
+    assert run.objects().equals(expected)
+
+
+def test_an_image_with_no_object(tmp_path):
+    run = image_run(tmp_path / "run", [EMPTY] * 3, PROMPTS)
+    observe(run, progress=False)
+    assert len(run.objects()) == 0 and list(run.objects().columns) == OBJECTS.names
+    assert run.observed()[["status", "kept"]].values.tolist() == [["ok", 0]] * 3
+
+
+def test_objects_made_in_another_way_are_refused(run, pictures):
+    observe(run, progress=False)
+    image_run(run.path, [EMPTY, *pictures[1:]], PROMPTS)
+    with pytest.raises(UserError, match=r"was made with samples .* --stage observe --overwrite"):
+        observe(Run.open(run.path), progress=False)
+
+
+def test_a_damaged_part_is_named(run):
+    observe(run, progress=False)
+    with (
+        flipped(run.part_path("objects", 1), 0.1),
+        pytest.raises(UserError, match=r"only this part is made anew"),
+    ):
+        observe(run, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        (
+            {},
+            "groundingdino: boxes by toyworld, masks by toyworld, tags from vocabulary (39 tags); batches of 4",
+        ),
+        (
+            {"observe": {"tags": ["prompt"], "vocabulary": None, "batch": 20}},
+            "groundingdino: boxes by toyworld",
+        ),
+        ({"observe": {"engine": "toyworld-checker"}}, "toyworld-checker, 39 things"),
+        ({"observe": {"objects": False}}, "skipped: `observe.objects` is false"),
+        (
+            {"model": "some/model"},
+            "skipped: no detector for the images of this model: name `observe.detector`",
+        ),
+        ({"sampler": {"height": 128}}, "skipped: toyworld's detectors know images of 64 × 64"),
+        ({"model": "some/model", "observe": {"engine": "toyworld-checker"}}, "toyworld-checker, 39"),
+    ],
+)
+def test_the_plan_says_what_will_be_done(fields, text):
+    assert str(plan(Config(prompts=["a {person}"], **fields).resolved())).startswith(text)
+
+
+def test_the_record_says_what_was_used_and_agrees_with_what_was_left_open(tmp_path):
+    """Of a specimen the vocabulary and 0.8 were used, whatever the file leaves open; a re-run of the file goes on."""
+    as_passed = Config(prompts=["a {person}"]).resolved()
+    used = plan(as_passed).resolved
+    assert (used["tags"], used["vocabulary"], used["nms_iou"]) == (["vocabulary"], "toyworld", 0.8)
+    assert (used["engine"], used["detector"]) == ("groundingdino", "toyworld")
+    run = Run(tmp_path, {"config": {"resolved": {**as_passed, "observe": used}}})
+    (tmp_path / "observed").mkdir()
+    (tmp_path / "observed" / "part-00000.parquet").touch()
+    require_same(run, as_passed)
+    require_same(run, run.config)
+    assert plan(run.config).fields() == plan(as_passed).fields()  # the same parts
+    other = Config(prompts=["a {person}"], observe={"tags": ["prompt"]}).resolved()
+    assert plan(other).resolved["tags"] == ["prompt"]  # said, so it holds for the bundled detectors too
+    with pytest.raises(UserError, match=r"observe\.tags"):
+        require_same(run, other)
+
+
+def test_what_a_user_says_of_tags_holds_for_the_bundled_detectors(tmp_path):
+    (tmp_path / "vocabulary.txt").write_text("hat\ntie\n")
+    observe = {
+        "tags": ["prompt", "vocabulary"],
+        "vocabulary": str(tmp_path / "vocabulary.txt"),
+        "nms_iou": 0.95,
+    }
+    chosen = plan(Config(prompts=["a {person}"], observe=observe).resolved())
+    assert chosen.vocabulary == ["hat", "tie"] and chosen.settings["tags"] == ["prompt", "vocabulary"]
+    assert chosen.record()["thresholds"] == {"box_threshold": 0.25, "text_threshold": 0.2, "nms_iou": 0.95}
+    lower = plan(Config(prompts=["a {person}"], observe={"nms_iou": 0.5}).resolved()).record()
+    assert lower["thresholds"]["nms_iou"] == 0.5
+    usual = plan(Config(prompts=["a {person}"]).resolved()).record()
+    assert usual["thresholds"]["nms_iou"] == OWN_NMS and len(usual["checkpoints"]["detector"]) == 1
+
+
+def test_the_bundled_detectors_find_what_was_drawn(tmp_path, pictures):
+    run = image_run(tmp_path / "run", pictures, PROMPTS, engine="auto")
+    observe(run, progress=False)
+    assert run.meta["observer"]["engine"] == "groundingdino"
+    seen = {sample: set(own["label"]) for sample, own in run.objects().groupby("sample_id")}
+    found = ToyworldChecker().detect(pictures, [()] * len(pictures))
+    true = dict(zip(run.observed()["sample_id"], ({d.label for d in one.detections} for one in found)))
+    both = sum(len(true[sample] & seen.get(sample, set())) for sample in true)
+    assert both >= 0.85 * sum(map(len, true.values()))
+    assert both >= 0.85 * sum(map(len, seen.values()))

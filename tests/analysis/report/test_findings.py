@@ -1,0 +1,261 @@
+"""The report's findings: one primary measure, the others adjusted, every sentence with its specifications."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.report.findings import COLUMNS, findings_table, read_summaries, summaries
+from analysis.report.wording_prompts import article_warning, shared_sentence
+from analysis.stats.multiplicity import adjust_p_values, gatekept
+from analysis.tables.agreement import agreement
+from analysis.tables.control_columns import Words
+from analysis.tables.disparity import gap
+from analysis.tables.specifications import left_out, specifications
+from analysis.tables.stage import measure
+from analysis.validation.repeated import TITLE, claims, claims_section, null_picture, put_section
+from probes.store import Run
+from tests.analysis.synthetic_run import NINE, write_run
+
+CONTRAST = ("masculine", "feminine")
+
+
+def made(path, **options) -> Run:
+    run = Run.open(write_run(path, steps=2, seeds=1, indicators=NINE, **options))
+    measure(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def leaning(tmp_path_factory) -> Run:
+    return made(tmp_path_factory.mktemp("runs") / "leaning", prompts=10, lean=0.3)
+
+
+@pytest.fixture(scope="module")
+def level(tmp_path_factory) -> Run:
+    return made(tmp_path_factory.mktemp("runs") / "level", prompts=10, lean=0.0)
+
+
+def test_gatekeeping_keeps_the_level_where_unadjusted_measures_do_not():
+    """Null measures that correlate at 0.9: one of four is below 5 % far oftener than in 5 % of runs."""
+    rng, runs = np.random.default_rng(5), 8_000
+    shared = rng.standard_normal((runs, 1))
+    z = np.sqrt(0.9) * shared + np.sqrt(0.1) * rng.standard_normal((runs, 4))
+    z[:, 3] = rng.standard_normal(runs)  # the text embeddings go their own way
+    p = 2 * stats.norm.sf(np.abs(z))
+    alone = (p < 0.05).any(axis=1).mean()
+    together = np.mean([(gatekept(row, 0) < 0.05).any() for row in p])
+    error = 4 * np.sqrt(0.05 * 0.95 / runs)
+    assert alone > 0.10 and together == np.mean(p[:, 0] < 0.05) and abs(together - 0.05) < error
+
+
+def test_gatekept_by_hand():
+    assert gatekept([0.04, 0.001, 0.02, 0.03], 0) == pytest.approx([0.04, 0.04, 0.04, 0.04])
+    assert gatekept([0.01, 0.001, 0.02, 0.03], 0) == pytest.approx([0.01, 0.01, 0.04, 0.04])  # Holm of three
+    p = [0.01, np.nan, 0.02]
+    np.testing.assert_allclose(gatekept(p, 1), adjust_p_values(p, method="holm"))  # no primary p: Holm of all
+    np.testing.assert_allclose(gatekept(p, None), adjust_p_values(p, method="holm"))
+
+
+def test_the_primary_measure_stands_first_and_four_measures_are_not_four_findings(leaning):
+    (found,) = read_summaries(leaning)
+    assert [one.metric.key for one in found.findings] == ["z0", "t", "ssim", "diff_pix"]
+    top = found.findings[0]
+    assert top.primary and top.direction == 1 and top.verdict.licence == "claim"
+    assert found.opening.startswith(
+        "Final latents generated from neutral prompts (person, human, figure) are nearer to those generated from "
+        "masculine prompts (man, gentleman, male) than to those generated from feminine prompts (woman, lady, female)."
+    )
+    assert "more than these words differ among themselves" in found.opening
+    assert f"{top.support[0]} of {top.support[1]} specifications support it" in found.opening
+    assert "z₀, SSIM and Diff. Pix. are views of the same images, not separate findings" in found.others
+    assert " of 4" not in found.opening + found.others
+    row = leaning.table("gap").query("site == 'latent.final'").iloc[0]
+    assert top.p_measures == row["p_control"]
+
+
+def test_the_findings_stand_in_a_table(leaning):
+    table = leaning.table("findings")
+    assert tuple(table.columns) == COLUMNS
+    again = findings_table(read_summaries(leaning))
+    assert list(again["claim"]) == list(table["claim"]) and list(again["p_measures"]) == list(
+        table["p_measures"]
+    )
+    expected = gatekept(table["p_control"], 0)
+    np.testing.assert_allclose(table["p_measures"], expected, rtol=1e-12)
+    assert table["primary"].tolist() == [True, False, False, False]
+
+
+def test_another_primary_measure_is_asked_first(leaning):
+    config = {**leaning.config, "measure": leaning.config["measure"] | {"primary": "ssim"}}
+    tables = (leaning.table(name) for name in ("gap", "specifications", "agreement"))
+    (found,) = summaries(*tables, config)
+    assert found.findings[0].metric.key == "ssim" and found.opening.startswith(
+        "Images generated from neutral"
+    )
+
+
+def test_where_the_primary_measure_claims_nothing_no_other_does(leaning):
+    gaps = leaning.table("gap")
+    gaps.loc[gaps["site"] == "latent.final", "p_control"] = 0.2
+    (found,) = summaries(gaps, leaning.table("specifications"), leaning.table("agreement"), leaning.config)
+    assert not any(one.direction for one in found.findings)
+    assert "are secondary, and without a direction where z₀, the primary measure, has none" in found.others
+
+
+def test_a_level_run_claims_no_direction(level):
+    counts = claims(level)
+    assert (counts["directions"], counts["objects"], counts["primary"]) == (0, 0, "")
+    assert counts["filled"] <= 0.05 * counts["cells"] and counts["cards"] == 4
+
+
+# Specifications
+
+
+def test_every_word_is_left_out_once_and_two_are_always_left():
+    nine = Words(["m", "g", "l"], ["w", "d", "f"], ["p", "h", "i"])
+    assert [name for name, _ in left_out(nine)] == ["m", "g", "l", "w", "d", "f", "p", "h", "i"]
+    assert all(min(map(len, (w.first, w.second, w.reference))) == 2 for _, w in left_out(nine))
+    assert not list(left_out(Words(["m", "g"], ["w", "d"], ["p"])))
+    assert [name for name, _ in left_out(Words(["m", "g"], ["w"], ["p"]), fewest=1)] == ["m", "g"]
+
+
+def test_a_specification_is_a_run_without_that_word(leaning):
+    """Leaving a word out is what a run would have said that never had it."""
+    pairs, table = leaning.table("pairs"), leaning.table("specifications")
+    kept = {name: entry for name, entry in NINE.items() if name != "lady"}
+    rows = gap(
+        pairs, indicators=list(NINE), reference="neutral", contrasts=[CONTRAST],
+        controls={
+            name: "neutral" if entry["control"] is True else entry["control"]
+            for name, entry in kept.items() if entry["control"]
+        },
+        resamples=100, permutations=100,
+    )  # fmt: skip
+    own = table[table["specification"] == "without “lady”"].set_index(["site", "metric"])
+    for place in (("latent.final", "cosine"), ("image", "ssim"), ("text.final", "cosine_sequence")):
+        row = rows.set_index(["site", "metric"]).loc[[place]].iloc[0]
+        assert own.loc[place, "gap"] == pytest.approx(row["word_gap"], rel=1e-12)
+        assert own.loc[place, "p_control"] == pytest.approx(row["p_control"], rel=1e-9)
+
+
+def test_specifications_move_words_seeds_and_readout(leaning):
+    table = leaning.table("specifications")
+    counts = table.groupby("metric")["specification"].nunique()
+    assert counts["cosine"] == counts["ssim"] == 10 and counts["cosine_sequence"] == 12
+    own = table[table["of_run"]].set_index("metric")
+    gaps = leaning.table("gap").query("step == -1 and site in ['latent.final', 'image']").set_index("metric")
+    assert own.loc["ssim", "p_control"] == gaps.loc["ssim", "p_control"]
+    words = {"n": "person", "f": "woman", "m": "man"}
+    pairs = pd.DataFrame(
+        [("n-m", t, s, 0.9 - 0.01 * t) for t in range(4) for s in (0, 1)]
+        + [("n-f", t, s, 0.5 + 0.02 * t * s) for t in range(4) for s in (0, 1)],
+        columns=["pair", "triplet", "seed", "value"],
+    ).assign(space="image", site="image", metric="ssim", step=-1)
+    two = specifications(pairs, indicators=words, reference="n", contrasts=[("m", "f")])
+    assert two["specification"].tolist() == ["as run", "without seed 1 of 2", "without seed 2 of 2"]
+    none = specifications(pairs, indicators=words, reference="n", contrasts=[])
+    assert none.empty and list(none.columns) == list(two.columns)
+    assert two["gap"].tolist() == pytest.approx([0.37, 0.355, 0.385]) and not two["supports"].any()
+
+
+def test_agreement_is_the_correlation_of_gaps_over_prompts(leaning):
+    pairs = leaning.table("pairs").query("step == -1").astype({"pair": str, "value": float})
+    table = agreement(
+        leaning.table("pairs"), indicators=list(NINE), reference="neutral", contrasts=[CONTRAST]
+    )
+
+    def gaps(site, metric):
+        own = pairs[(pairs["site"] == site) & (pairs["metric"] == metric)].pivot_table(
+            "value", "triplet", "pair"
+        )
+        return own["neutral-masculine"] - own["neutral-feminine"]
+
+    expected = np.corrcoef(gaps("image", "ssim"), -gaps("image", "diff_pix"))[0, 1]
+    row = table[(table["first"] == "ssim") & (table["second"] == "diff_pix")].iloc[0]
+    assert row["correlation"] == pytest.approx(expected, rel=1e-6) and row["n_prompts"] == 10
+    assert len(table) == len(list(combinations(range(4), 2)))
+
+
+# The smallest effect
+
+
+def test_delta_is_a_share_of_the_distance_between_the_sides(leaning):
+    pairs = leaning.table("pairs").query("step == -1").astype({"pair": str, "value": float})
+    rows = leaning.table("gap").query("step == -1").set_index("metric")
+    for metric, distance in (("ssim", lambda s: 1 - s), ("diff_pix", lambda s: s)):
+        own = pairs[(pairs["metric"] == metric) & (pairs["pair"] == "feminine-masculine")]
+        mean = own.groupby("triplet")["value"].mean().mean()
+        assert rows.loc[metric, "delta"] == pytest.approx(0.1 * distance(mean), rel=1e-6)
+        assert rows.loc[metric, "delta_source"] == "measure.smallest_effect"
+
+
+def test_a_gap_far_below_the_distance_is_shown_to_be_small_and_a_stated_delta_goes_first():
+    rng = np.random.default_rng(0)
+    rows = []
+    for t in range(30):
+        for pair, value in (("n-m", 0.7), ("n-f", 0.699), ("f-m", 0.5)):
+            rows.append(
+                {"pair": pair, "triplet": t, "seed": 0, "value": value + 0.002 * rng.standard_normal()}
+            )
+    pairs = pd.DataFrame(rows).assign(space="image", site="image", metric="ssim", step=-1)
+    options = {"indicators": ["n", "f", "m"], "reference": "n", "contrasts": [("m", "f")], "resamples": 400}
+    row = gap(pairs, **options).iloc[0]
+    assert row["delta"] == pytest.approx(0.05, abs=1e-3) and row["p_equivalent"] < 0.05
+    stated = gap(pairs, **options, deltas={"ssim": 1e-5}).iloc[0]
+    assert (stated["delta"], stated["delta_source"]) == (1e-5, "measure.equivalence")
+    assert stated["p_equivalent"] > 0.05
+    assert np.isnan(gap(pairs, **options, smallest_effect=None).iloc[0]["delta"])
+
+
+# Prompts
+
+
+def samples(words, template="a {person} in a hat", prompts=None):
+    rows = [
+        {"triplet": 0, "indicator": word, "word": word, "template": template, "prompt": prompt}
+        for word, prompt in zip(words, prompts or [template.replace("{person}", word) for word in words])
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_an_article_of_its_own_is_named():
+    people = samples(
+        ["person", "man", "individual"], prompts=["a person", "a man", "an individual"], template="a {person}"
+    )
+    warning = article_warning(people)
+    assert warning.startswith(
+        "“individual” takes “an” where “person” and “man” take “a”: an article is a word too"
+    )
+    assert "and its article differ." in shared_sentence(people)
+    assert article_warning(samples(["person", "man", "figure"])) == ""
+    assert shared_sentence(samples(["person", "man"])).endswith("only the word for the person differs.")
+    old = ["an old person", "an old individual"]
+    assert article_warning(samples(["person", "individual"], "an old {person}", old)) == ""
+
+
+def test_free_captions_say_what_differs():
+    same = samples(["person", "woman"], "", ["a person with a dog", "A woman with a dog."])
+    assert "only the word for the person and its article differ" in shared_sentence(same)
+    other = samples(["person", "woman"], "", ["a person with a dog", "a woman with two cats"])
+    text = shared_sentence(other)
+    assert "in 1 of 1 triplet more than the word" in text and "“a woman with two cats”" in text
+    assert "only the word" not in text
+
+
+# Several runs
+
+
+def test_the_page_over_several_runs(leaning, level, tmp_path):
+    level.config["model"] = "toyworld-null"
+    text = claims_section([leaning, level], picture=True)
+    assert text.startswith(TITLE) and "- `toyworld-null`, 1 run: " in text and "1 towards masculine" in text
+    rows = [line for line in text.splitlines() if line.startswith("| toyworld")]
+    assert len(rows) == 2 and rows[1].split("|")[9].strip() == "0"
+    picture = null_picture([leaning, level])
+    assert picture.startswith(b"\x89PNG") and len(picture) < 100_000 and null_picture([leaning]) is None
+    page = put_section("# A\n\n" + TITLE + "\n\noutdated\n\n## Next\n\nkept\n", text)
+    assert "outdated" not in page and page.startswith("# A\n") and page.endswith("\n## Next\n\nkept\n")
+    assert put_section("# A\n", text) == "# A\n\n" + text

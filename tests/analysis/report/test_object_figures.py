@@ -1,0 +1,155 @@
+"""Figures on objects: sorted, readable in a column, nothing cut off or on top of another, and the same bytes twice."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.text import Text
+
+from analysis.metrics.dependency import GROUPS
+from analysis.report.figures import draw_bias_scores, draw_group_objects, files
+from analysis.report.figures.objects import FREQUENT, LEAN, LONGEST, MOST
+from analysis.report.figures.style import DOUBLE, SINGLE
+from analysis.report.format import label
+
+PAIR = ("feminine", "masculine")
+
+
+def scores_of(n, most=40, seed=0) -> pd.DataFrame:
+    """Rows as in ``tables/figure04_bias_scores`` with ``p_bh``."""
+    rng = np.random.default_rng(seed)
+    first, second = rng.integers(1, most, (2, n))
+    score = second / (first + second)
+    frame = {"object": [f"object number {i}" for i in range(n)], "bias_score": score, "low": score - 0.1}
+    frame |= {"high": np.minimum(score + 0.1, 1), "count_first": first, "count_second": second}
+    frame |= {
+        "individual": False,
+        "kept": np.maximum(first, second) >= 5,
+        "min_count": 5,
+        "p_bh": rng.uniform(0, 0.1, n),
+    }
+    return pd.DataFrame(frame)
+
+
+def draw(scores):
+    return draw_bias_scores(scores, "scores", "Bias scores", PAIR, "all objects")
+
+
+def test_persons_are_in_and_marked():
+    scores = scores_of(12)
+    scores.loc[3, ["object", "individual"]] = "woman", True
+    scores.loc[3, ["count_first", "count_second", "kept"]] = 40, 40, True
+    drawn = draw(scores)
+    styles = {tick.get_text(): tick.get_style() for tick in drawn.figure.axes[0].get_yticklabels()}
+    assert styles.pop("woman") == "italic" and set(styles.values()) == {"normal"}
+    assert "woman" in drawn.links and "Persons (grey) are in, as in the paper" in drawn.caption
+    assert "Persons" not in draw(scores_of(12)).caption
+
+
+@pytest.mark.parametrize("name", ["x" * 4000, "a\x07b\x1b" * 900, "$\\frac{1$", "tie $5 or $6"])
+def test_no_name_leaves_a_figure_without_axes(name):
+    scores = scores_of(12)
+    scores.loc[3, "object"] = name
+    drawn = draw_bias_scores(scores, "scores", "Bias scores", (name, "masculine"), "all objects")
+    table = frequent_of(3)
+    table.loc[0, "object"] = name
+    table = table.rename(columns={"count_feminine": f"count_{name}"})
+    groups = draw_group_objects(table, ["neutral", name, "masculine"])
+    for figure in (drawn.figure, groups.figure):
+        for axes in figure.axes[: len(GROUPS)]:
+            box = axes.get_position()
+            assert box.width > 0.1 and box.height > 0.2
+        texts = {text.get_text() for text in figure.findobj(Text)}
+        assert all(len(text) < 400 and "\x07" not in text for text in texts)
+        assert any(label(name, LONGEST) in text for text in texts)
+    assert name in drawn.links  # what is looked up stays whole
+
+
+def frequent_of(n) -> pd.DataFrame:
+    """Rows as in ``tables/figure06_group_objects``."""
+    rows = [
+        (group, rank, f"thing {rank} of a group", 30 - rank) for group in GROUPS for rank in range(1, n + 1)
+    ]
+    table = pd.DataFrame(rows, columns=["group", "rank", "object", "count"])
+    return table.assign(count_neutral=table["count"] // 3, count_feminine=0, count_masculine=table["count"])
+
+
+@pytest.fixture(
+    params=[
+        ("scores", 3, 40),
+        ("scores", 90, 40),
+        ("scores", 30, 90_000),
+        ("groups", 20, 0),
+        ("groups", 2, 0),
+    ],
+    ids=lambda param: "-".join(map(str, param)),
+)
+def drawn(request):
+    kind, n, most = request.param
+    return (
+        draw(scores_of(n, most))
+        if kind == "scores"
+        else draw_group_objects(frequent_of(n), ["neutral", *PAIR])
+    )
+
+
+def test_figures_fit_a_column_and_nothing_is_cut_off_or_covered(drawn):
+    width, height = drawn.figure.get_size_inches()
+    assert width in (SINGLE, DOUBLE) and height <= 9
+    texts = [
+        t
+        for t in drawn.figure.findobj(lambda a: hasattr(a, "get_fontsize"))
+        if t.get_text() and t.get_visible()
+    ]
+    assert min(text.get_fontsize() for text in texts) >= 7.5
+    box = drawn.figure.get_tightbbox()
+    assert box.x0 >= -0.01 and box.y0 >= -0.01 and box.x1 <= width + 0.01 and box.y1 <= height + 0.01
+    level = [text for text in texts if text.get_rotation() == 0]
+    boxes = [(text.get_text(), text.get_window_extent().shrunk(0.9, 0.8)) for text in level]
+    for (name, one), (other, two) in itertools.combinations(boxes, 2):
+        assert not one.overlaps(two), (name, other)
+
+
+def test_scores_are_sorted_and_the_middle_is_left_out():
+    scores = scores_of(90)
+    kept = scores[scores["kept"]].sort_values(["bias_score", "object"], ascending=[False, True])
+    figure = draw(scores)
+    ends = [*kept["object"].head(MOST // 2), *kept["object"].tail(MOST - MOST // 2)]
+    assert figure.links == ends and f"the {len(kept) - MOST} nearest to ½" in figure.caption
+    axes = figure.figure.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ends
+    marks = [line for line in axes.lines if line.get_marker() == "o"]
+    by_name = scores.set_index("object")
+    for name, mark in zip(ends, marks, strict=True):
+        row = by_name.loc[name]
+        assert mark.get_xdata()[0] == row["bias_score"]
+        assert (mark.get_markerfacecolor() != "white") == (row["p_bh"] < 0.05)
+        if row["bias_score"] != 0.5:
+            assert mark.get_markeredgecolor() == LEAN[int(row["bias_score"] > 0.5)]
+
+
+def test_undefined_intervals_are_not_drawn_and_nothing_kept_is_no_figure():
+    scores = scores_of(4)
+    scores["kept"] = True
+    scores.loc[0, ["low", "high"]] = np.nan
+    lines = [line for line in draw(scores).figure.axes[0].lines if line.get_marker() == "None"]
+    assert len(lines) == 1 + 3  # the line at one half
+    assert draw(scores.assign(kept=False)) is None
+    assert draw_group_objects(frequent_of(0), ["neutral"]) is None
+
+
+def test_group_objects_show_the_counts_of_each_indicator():
+    figure = draw_group_objects(frequent_of(20), ["neutral", *PAIR])
+    assert len(figure.links) == FREQUENT * len(GROUPS)
+    assert figure.links[-FREQUENT:] == [""] * FREQUENT  # a hidden noun is in no image
+    panel = figure.figure.axes[0]
+    marks = [
+        line.get_xdata()[0] for line in panel.lines if line.get_marker() != "None" and len(line.get_xdata())
+    ]
+    assert marks[:3] == [29 // 3, 0, 29]
+
+
+def test_files_are_the_same_twice():
+    scores = scores_of(5)
+    assert files(draw(scores)) == files(draw(scores))

@@ -1,0 +1,403 @@
+"""The report's section on objects: every number stands in the tables, and a click shows what it promises."""
+
+import json
+import math
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.metrics.cooccurrence import counted
+from analysis.metrics.dependency import GROUPS
+from analysis.report import gallery, wording_objects
+from analysis.report import objects as report_objects
+from analysis.report.page import read, render, report
+from analysis.studies.human_check.check import agreement, choose_questions, labelled_items
+from analysis.study import comparison
+from analysis.tables.detector_error import ERROR_COLUMNS, OWN_VERSION, count_errors, error_rates
+from analysis.tables.object_claims import DetectorCounts, claim_table
+from analysis.tables.stage import measure
+from probes.store import Run
+from probes.toyworld.checker import THINGS, VERSION
+from tests.analysis.report.test_page import Page
+from tests.analysis.synthetic_objects import add_objects, detections
+from tests.analysis.synthetic_run import Plan, write_run
+
+OPTIONS = {"prompts": 16, "seeds": 2, "steps": 2}
+NAMES = ["neutral", "feminine", "masculine"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Run:
+    """A run whose detector misses 30 % on feminine prompts, and what is known of that."""
+    path = write_run(tmp_path_factory.mktemp("objects") / "run", **OPTIONS)
+    run = Run.open(add_objects(path, missed=0.3, **OPTIONS))
+    run.config["report"]["gallery"] = 6
+    measure(run)
+    there = detections(Plan(**OPTIONS))
+    seen = pd.crosstab(there["sample_id"], there["label"]).reindex(columns=list(THINGS), fill_value=0) > 0
+    options = {"indicators": NAMES, "contrasts": [("masculine", "feminine")], "resamples": 100}
+    observed, objects = run.observed(), run.table("objects")
+    rates = error_rates(observed, objects, seen, **options)
+    run.write_table("detector_error", rates.assign(truth=VERSION, version=OWN_VERSION)[list(ERROR_COLUMNS)])
+    counts = DetectorCounts(count_errors(observed, objects, seen))
+    chosen = comparison(run.config)
+    images = run.samples(["sample_id", "triplet", "seed", "indicator"])
+    table = counted(images, objects, chosen.names, without=chosen.individuals)["all"]
+    sides = {name: [name] for name in NAMES}
+    run.write_table("object_claims", claim_table(table, chosen.leaning, sides, counts, resamples=200))
+    return run
+
+
+@pytest.fixture(scope="module")
+def page(run) -> Page:
+    return Page(report(run).read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def figures(run):
+    content = read(run)
+    return report_objects.draw(content.objects, content.config)
+
+
+def embedded(page) -> dict:
+    return json.loads(page.scripts[0])
+
+
+def test_all_numbers_stand_in_the_tables(run, page):
+    tables = [run.table(file.stem) for file in (run.path / "tables").glob("*.parquet")]
+    known = {float(v) for table in tables for v in table.select_dtypes("number").to_numpy().ravel()}
+    assert len(page.data) > 250
+    for value, shown in page.data:
+        assert value in known, shown
+        if not shown.startswith("< "):
+            number = float(shown.replace("−", "-").replace("+", "").replace(",", ""))
+            assert math.isclose(number, value, abs_tol=0.5 * 10 ** -len(shown.partition(".")[2]) + 1e-12)
+
+
+def test_section_says_what_the_tests_say(run, page):
+    claims = run.table("object_claims").query("first == 'feminine' and second == 'masculine'")
+    found = claims[claims["claim"] == "these words"]  # one word against one
+    assert {"tie", "dress"} <= set(found["object"])  # planted
+    n = claims["p_claim_adjusted"].notna().sum()
+    assert f"For these words alone {len(found)} of {n} differ (false discovery rate at most 5 %" in page.text
+    assert "one against one: what the choice of words makes cannot be told" in page.text
+    values = [value for value, _ in page.data]
+    for row in found.itertuples():
+        assert {row.difference_words, row.p_pooled, row.p_claim_adjusted} <= set(values)
+    known = found[found["p_corrected"].notna()]  # the checker knows no other
+    assert {"tie", "dress"} <= set(known["object"])
+    for row in known.itertuples():
+        assert {row.p_corrected, row.difference_corrected_low, row.bias_score_corrected} <= set(values)
+    rates = run.table("detector_error").set_index(["quantity", "object", "indicator"])["value"]
+    for quantity in ("recall", "precision"):
+        both = rates.loc[quantity, "dress"][["feminine", "masculine"]]
+        assert set(both.dropna()) <= set(values)
+    buttons = [attrs["data-show"] for tag, attrs in page.tags if tag == "button" and "data-show" in attrs]
+    marked = claims[claims["claim"] == "not behind the detector"]
+    order = [f.iloc[(-f["difference_words"].abs()).argsort(kind="stable")] for f in (found, marked)]
+    assert buttons == [name for rows in order for name in rows["object"]]
+    assert re.search("In more images generated from masculine prompts: [^.]*tie", page.text)
+    assert "does not hold here" in page.text  # chi-square, with a wall in every image
+    for claim in (" women", " men ", "causes", "because of gender", "proves that"):
+        assert claim not in page.text.lower(), claim
+
+
+def test_paper_tables_are_laid_out(run, page):
+    values = {value for value, _ in page.data}
+    for name, column in (
+        ("table06_similarity", "value"),
+        ("table11_presence", "percent_of_images"),
+        ("table12_amounts", "amount"),
+        ("table13_intersection", "percent"),
+    ):
+        table = run.table(name)
+        if name == "table06_similarity":
+            reference = (table["first"] == "neutral") | (table["second"] == "neutral")
+            table = table[reference]
+            assert set(table["individuals"]) == {"included", "left out"}  # both are shown, the paper's first
+        elif name == "table11_presence":
+            table = table[(table["individuals"] == "left out") | (table["indicator"] == "all")]
+        assert set(table[column].dropna()) <= values, name
+    paper = run.table("table07_chi_square").query("individuals == 'left out'")
+    assert set(paper["p_value"].dropna()) <= values
+    assert (
+        sum(tag == "abbr" for tag, _ in page.tags)
+        == (paper["warnings"].where(paper["p_value"].notna(), "") != "").sum()
+    )
+
+
+def test_the_choices_that_the_paper_leaves_open_are_named(page):
+    assert "the six of the paper’s Definition 2 and the words of this run" in page.text
+    assert "the prompt’s nouns; the paper may mean those of every word" in page.text
+    assert "python -m analysis sensitivity" in page.text
+    assert "Control words are in none of the paper’s tables and figures." in page.text
+
+
+def test_an_empty_gallery_is_a_page(run):
+    run = Run(run.path, json.loads(json.dumps(run.meta)))
+    run.config["report"]["gallery"] = 0
+    content = read(run)
+    assert content.chosen == [] and content.images == {} and content.objects.overlays == {}
+    assert "The gallery is empty" in render(content, {})
+
+
+def test_control_characters_are_written_out(run):
+    content = read(run)
+    page = render(replace(content, config=content.config | {"model": "folder\x07\x1b[31m\u202e"}), {})
+    assert "folder\\x07\\x1b[31m\\u202e" in page and not {"\x07", "\x1b", "\u202e"} & set(page)
+
+
+def test_figures_are_sorted_and_linked(run, figures):
+    scores = run.table("figure04_bias_scores").query("first == 'feminine' and second == 'masculine'")
+    drawn = {"all": "bias-scores", "implicitly_guided": "bias-scores-implicitly-guided"}
+    drawn["implicitly_independent"] = "bias-scores-implicitly-independent"
+    for group, name in drawn.items():
+        kept = scores[(scores["group"] == group) & scores["kept"]]
+        order = kept.sort_values(["bias_score", "object"], ascending=[False, True])["object"]
+        figure = figures.get(f"{name}-masculine-feminine")
+        assert (figure.links if figure else []) == list(order)
+    assert set(figures["group-objects"].links) <= {*run.table("cooccurrence")["object"], ""}
+    least = int(scores["min_count"].iloc[0])
+    assert f"fewer than {least} detections" in figures["bias-scores-masculine-feminine"].caption
+
+
+def test_rows_of_the_figure_can_be_clicked(page, figures):
+    ids = {attrs.get("id") for _, attrs in page.tags}
+    for name, links in embedded(page)["links"].items():
+        assert links == figures[name].links
+        assert {f"{name}-row-{i}" for i in range(len(links))} <= ids
+
+
+def test_overlays_are_those_of_the_run(run, page):
+    data, table = embedded(page), run.table("objects")
+    stored = run.objects().set_index(["sample_id", "object"])
+    for sample, entries in list(data["objects"].items())[:12]:
+        own = table[table["sample_id"] == sample]
+        assert [entry["name"] for entry in entries] == list(own["lemma"])
+        for entry, row in zip(entries, own.itertuples()):
+            assert GROUPS[entry["group"]] == row.group
+            if row.object < 0:
+                assert "box" not in entry
+                continue
+            seen = stored.loc[(sample, row.object)]
+            assert entry["box"] == pytest.approx(
+                [
+                    seen["x0"] / 64,
+                    seen["y0"] / 64,
+                    (seen["x1"] - seen["x0"]) / 64,
+                    (seen["y1"] - seen["y0"]) / 64,
+                ],
+                abs=1e-3,
+            )
+            assert data["words"][sample][entry["word"]].startswith(row.best_word[:3])
+            assert entry["coverage"] == pytest.approx(row.coverage, rel=1e-3)
+    triplets = table[table["object"] >= 0].groupby("lemma")["triplet"].nunique()
+    assert data["present"] == triplets.to_dict()
+
+
+def test_rows_are_added_for_objects_that_the_gallery_lacks(run, page):
+    rows = [attrs for tag, attrs in page.tags if tag == "article" and attrs.get("class") == "row"]
+    extra = [row for row in rows if row.get("data-extra") == "yes"]
+    assert len(rows) - len(extra) == 6 and extra and all("hidden" in row for row in extra)
+    held = {
+        entry["name"] for entries in embedded(page)["objects"].values() for entry in entries if "box" in entry
+    }
+    scores = run.table("figure04_bias_scores").query("group == 'all' and kept")
+    assert set(scores["object"]) <= held
+    assert "6 rows of 32" in page.text
+
+
+def test_more_rows_are_the_first_that_hold_an_object():
+    samples = pd.DataFrame({"triplet": [0, 0, 1, 1, 2, 2], "seed": [0, 1, 0, 1, 0, 1]})
+    objects = pd.DataFrame(
+        [(0, 0, 0, "a"), (2, 1, 0, "b"), (1, 1, 0, "b"), (2, 0, -1, "c"), (2, 1, 1, "d"), (1, 1, 1, "e")],
+        columns=["triplet", "seed", "object", "lemma"],
+    )
+    chosen = gallery.choose(samples, 1)
+    assert gallery.choose_more(samples, objects, chosen, "abcd", 9) == [(1, 1), (2, 1)]
+    assert gallery.choose_more(samples, objects, chosen, "abcd", 1) == [(1, 1)]
+    assert gallery.choose_more(samples, objects, chosen, "ac", 9) == []
+
+
+# What is known of the detector stands beside every comparison
+
+
+def section_of(run, **observer) -> str:
+    content = read(run)
+    objects = replace(content.objects, observer=observer) if observer else content.objects
+    page = Page(render(replace(content, objects=objects), {}))
+    return page.text.partition("Objects Objects were detected")[2].partition("Gallery")[0]
+
+
+def test_detector_error_stands_beside_every_comparison(run, page):
+    error = run.table("detector_error").query("object == 'all'").set_index(["quantity", "indicator"])
+    values = [value for value, _ in page.data]
+    gap = error.loc[("recall", "masculine-feminine"), "value"]
+    assert values.count(gap) == 1 + 3  # the card, then each of the three comparisons
+    for name in NAMES:
+        assert error.loc[("recall", name), "value"] in values
+    assert page.text.count("Detector: ") == 3 and "held against the toyworld checker" in page.text
+
+
+def test_labels_of_people_are_shown(run):
+    samples, nouns, objects = run.samples(), run.table("nouns"), run.table("objects")
+    asked = choose_questions(samples, nouns, objects, indicators=NAMES, images=12)
+    labels = asked.assign(annotator="A", present=np.where(np.arange(len(asked)) % 3, "yes", "no"))
+    items = labelled_items(labels[["annotator", "sample_id", "object", "present"]], samples, nouns, objects)
+    table = agreement(items, indicators=NAMES, contrasts=[("masculine", "feminine")], resamples=50)
+    run.write_table("human_check", table)
+    try:
+        text = section_of(run, engine="groundingdino")
+        assert "labels: A recall" in text and "Labels ask for some objects" in text
+    finally:
+        for file in (run.path / "tables").glob("human_check.*"):
+            file.unlink()
+
+
+def test_a_detector_that_nobody_checked_is_named(run):
+    kept = run.table("detector_error")
+    for file in (run.path / "tables").glob("detector_error.*"):
+        file.unlink()
+    try:
+        text = section_of(run, engine="groundingdino", detector="swint.pth", segmenter="sam.pth")
+        assert text.count("Nobody has checked the detector (groundingdino)") == 4
+        assert "groundingdino (swint.pth, masks by sam.pth)" in text
+    finally:
+        run.write_table("detector_error", kept)
+
+
+def test_objects_without_maps_are_not_grouped(tmp_path):
+    options = {"prompts": 3, "seeds": 1, "steps": 2}
+    run = Run.open(add_objects(write_run(tmp_path / "run", **options), **options))
+    shutil.rmtree(run.path / "words")
+    measure(run)
+    page = Page(render(read(run), {}))
+    assert "not grouped" in page.text
+    entries = [entry for own in embedded(page)["objects"].values() for entry in own]
+    assert {entry["group"] for entry in entries} == {4, 5}
+    assert "No object can be tested" in page.text or "none differs" in page.text
+
+
+# Words
+
+
+def rows_of(*rows, words=3, corrected=0.001):
+    columns = ["object", "difference_words", "p_claim_adjusted", "claim"]
+    table = pd.DataFrame(rows, columns=columns)
+    table = table.assign(words_first=words, words_second=words, p_corrected=corrected, claim_reason="")
+    return table.assign(p_pooled=table["p_claim_adjusted"])
+
+
+def test_openings_follow_the_claims():
+    pair = ("feminine", "masculine")
+    say = wording_objects.objects_opening
+    holds = [(f"o{i}", 0.1 + i / 100, 0.01, "holds") for i in range(9)]
+    text = say(rows_of(*holds, ("dress", -0.9, 0.01, "holds")), pair)
+    assert "10 differ (false discovery rate at most 5 %, Benjamini–Hochberg over these objects)" in text
+    assert "o8, o7, o6, o5, o4, o3 and 3 more" in text and "from feminine prompts: dress." in text
+    assert "by more than words of one side differ among themselves (3 and 3 words)" in text
+    assert "behind the detector’s known errors" in text
+    assert "detector" not in say(rows_of(*holds, corrected=np.nan), pair)
+    text = say(rows_of(("cup", 0.1, 0.3, "not significant")), pair)
+    assert "Of 1 object" in text and "none differs" in text and "does not show" in text
+    assert "No object can be tested" in say(rows_of(("cup", 0.0, np.nan, "not tested")), pair)
+
+
+def test_what_does_not_hold_is_hedged_or_not_counted():
+    pair = ("feminine", "masculine")
+    say = wording_objects.objects_opening
+    hedged = ("hat", 0.4, 0.2, "these words")
+    assert "For these words alone 1 of 1 differs" in say(rows_of(hedged, words=2), pair)
+    assert "2 against 2: too few to tell" in say(rows_of(hedged, words=2), pair)
+    assert "one against one" in say(rows_of(hedged, words=1), pair)
+    assert "perhaps by no more than words of one side" in say(rows_of(hedged), pair)
+    text = say(rows_of(("tie", 0.5, 0.01, "holds"), hedged), pair)
+    assert "1 differs" in text and "For these words alone 1 more differs" in text
+    text = say(rows_of(("slacks", 0.4, 0.2, "not behind the detector")), pair)
+    assert "none differs" in text and "the detector’s errors may make it: slacks" in text
+
+
+def test_table_sentences_follow_the_tables():
+    pair = ("feminine", "masculine")
+    assert "differ." in wording_objects.table_sentence({"p_value": 0.01, "reason": ""}, pair)
+    assert "cannot be told apart" in wording_objects.table_sentence({"p_value": 0.2, "reason": ""}, pair)
+    assert "one prompt only" in wording_objects.table_sentence(
+        {"p_value": np.nan, "reason": "one prompt only"}, pair
+    )
+    holds = {"p_value": 0.01, "warnings": "", "reason": ""}
+    assert "nothing seen speaks against" in wording_objects.chi_square_sentence(holds)
+    assert "does not hold here: few." in wording_objects.chi_square_sentence(holds | {"warnings": "few"})
+    assert "undefined" in wording_objects.chi_square_sentence(None)
+
+
+# A browser, where there is one
+
+DRIVER = """
+<script>
+window.addEventListener("load", () => setTimeout(() => {
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const out = {};
+  const shown = () => all(".row").filter((row) => !row.hidden).length;
+  const cell = all("[data-cell]")[0], sample = cell.dataset.cell;
+  cell.querySelector("[data-objects]").click();
+  out.rects = cell.querySelectorAll(".marks rect").length;
+  out.paths = cell.querySelectorAll(".marks path").length;
+  out.names = [...cell.querySelectorAll(".list button")].map((b) => b.textContent);
+  cell.querySelector(".list button").click();
+  out.alone = cell.querySelectorAll(".marks rect").length;
+  out.map = !cell.querySelector("canvas").hidden;
+  out.said = cell.querySelector(".said").textContent;
+  cell.querySelector("[data-objects]").click();
+  out.off = cell.querySelector(".marks").hasAttribute("hidden") && cell.querySelector("canvas").hidden;
+  document.getElementById("show-masks").click();
+  document.getElementById("show-all").click();
+  out.everywhere = [all(".marks:not([hidden])").length, all(".marks path").length];
+  out.before = shown();
+  const row = document.getElementById("bias-scores-masculine-feminine-row-0");
+  out.role = row.getAttribute("role");
+  row.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true }));
+  out.filtered = all(".row").filter((row) => !row.hidden).map((row) => row.dataset.row);
+  out.showing = document.querySelector("#showing span").textContent;
+  document.querySelector("#showing button").click();
+  out.after = shown();
+  const pre = document.createElement("pre");
+  pre.id = "out"; pre.textContent = JSON.stringify({ ...out, sample });
+  document.body.append(pre);
+}, 200));
+</script>
+"""
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed")
+def test_clicks_in_a_browser(run, page, tmp_path):
+    text = (run.path / "report.html").read_text(encoding="utf-8")
+    (tmp_path / "report.html").write_text(text.replace("</body>", DRIVER + "</body>"), encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+    options += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    options += [f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
+    options += ["--virtual-time-budget=4000", (tmp_path / "report.html").as_uri()]
+    shown = subprocess.run(["chromium", *options], capture_output=True, text=True, timeout=300)
+    assert "CONSOLE" not in shown.stderr
+    found = json.loads(
+        shown.stdout.partition('<pre id="out">')[2].partition("</pre>")[0].replace("&amp;", "&")
+    )
+    data, table = embedded(page), run.table("objects")
+    entries = data["objects"][found["sample"]]
+    boxes = [entry for entry in entries if "box" in entry]
+    assert found["rects"] == found["paths"] == len(boxes) and found["alone"] == 1
+    assert found["names"] == [entry["label"] for entry in entries]
+    assert found["map"] and found["off"] and found["said"].startswith(f"{boxes[0]['label']}: ")
+    assert found["everywhere"] == [len(data["objects"]), 0]
+    assert (found["before"], found["after"], found["role"]) == (6, 6, "button")
+    name = data["links"]["bias-scores-masculine-feminine"][0]
+    holding = table[(table["lemma"] == name) & (table["object"] >= 0)]
+    draws = {f"t{t}s{s}" for t, s in zip(holding["triplet"], holding["seed"])}
+    rows = [attrs["data-row"] for tag, attrs in page.tags if tag == "article" and "data-row" in attrs]
+    assert found["filtered"] == [row for row in rows if row in draws]
+    assert f"“{name}”: {len(found['filtered'])} here" in found["showing"]
+    assert f"{holding['triplet'].nunique()} of {OPTIONS['prompts']} triplets" in found["showing"]

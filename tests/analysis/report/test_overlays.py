@@ -1,0 +1,78 @@
+"""Outlines, filled again, give back the masks; every object carries its group and guiding word."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image, ImageDraw
+
+from analysis.metrics.dependency import GROUPS
+from analysis.report.overlays import outline, overlays
+from probes.coco_masks import encode
+
+
+def filled(path: str, reduction: int, shape: tuple[int, int]) -> np.ndarray:
+    """Fill a path by the even-odd rule, four pixels of canvas for one of the image."""
+    scale = 4 * reduction
+    canvas = np.zeros((shape[0] * 4, shape[1] * 4), bool)
+    for part in path.split("z")[:-1]:
+        numbers = [int(number) for number in re.findall(r"-?\d+", part)]
+        (x, y), *steps = zip(numbers[::2], numbers[1::2])
+        points = np.cumsum([(x, y), *steps], axis=0) * scale / 2
+        image = Image.new("1", canvas.shape[::-1])
+        ImageDraw.Draw(image).polygon([tuple(map(float, point)) for point in points], fill=1)
+        canvas ^= np.asarray(image)
+    return canvas
+
+
+@pytest.mark.parametrize("size, least", [(64, 0.93), (256, 0.95), (700, 0.96)])
+def test_outline_filled_again_is_the_mask(size, least):
+    y, x = np.mgrid[:size, :size] / size
+    mask = (x - 0.5) ** 2 + (y - 0.4) ** 2 < 0.1
+    mask ^= (abs(x - 0.45) < 0.08) & (abs(y - 0.4) < 0.1)  # a hole
+    mask |= (x > 0.9) & (y < 0.3)  # another part, at the edge
+    path, reduction = outline(mask)
+    assert reduction == -(-size // 256) and re.fullmatch(r"(M\d+ \d+l[-\d ]+z)+", path)
+    whole = mask.repeat(4, 0).repeat(4, 1)
+    back = filled(path, reduction, mask.shape)
+    assert (whole & back).sum() / (whole | back).sum() >= least
+    assert len(path) < 4000
+
+
+def test_full_and_empty_masks():
+    assert outline(np.zeros((8, 8), bool)) == ("", 1)
+    path, _ = outline(np.ones((8, 6), bool))
+    assert filled(path, 1, (8, 6)).mean() > 0.95
+
+
+def test_overlays_carry_group_word_and_box():
+    mask = np.zeros((32, 64), bool)
+    mask[8:16, 32:64] = True
+    table = pd.DataFrame(
+        [
+            ("a", 0, "balls", "ball", "implicitly_guided", 2, 0.91234),
+            ("a", 1, "cup", "cup", "implicitly_independent", -1, np.nan),
+            ("a", 2, "bag", "bag", "", -1, np.nan),
+            ("a", -1, "air", "air", "hidden", -1, np.nan),
+        ],
+        columns=["sample_id", "object", "label", "lemma", "group", "best_word_index", "coverage"],
+    )
+    row = {
+        "sample_id": "a",
+        "score": 0.5,
+        "x0": 32.0,
+        "y0": 8.0,
+        "x1": 64.0,
+        "y1": 16.0,
+        "mask": encode(mask),
+    }
+    rows = [row | {"object": n, "height": 32, "width": 64} for n in range(3)]
+    ball, cup, bag, air = overlays(table, pd.DataFrame(rows))["a"]
+    assert (
+        ball["name"] == "ball" and ball["label"] == "balls" and GROUPS[ball["group"]] == "implicitly_guided"
+    )
+    assert (ball["word"], ball["coverage"], ball["score"]) == (2, 0.9123, 0.5)
+    assert ball["box"] == [0.5, 0.25, 0.5, 0.25] and ball["view"] == [128, 64]
+    assert (cup["word"], cup["coverage"]) == (None, None) and bag["group"] == 5
+    assert air == {"name": "air", "label": "air", "group": 4}

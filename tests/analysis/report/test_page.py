@@ -1,0 +1,323 @@
+"""The report: self-contained, careful in its words, and every number on it stands in the tables."""
+
+import base64
+import json
+import math
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.metrics.registry import headline_metrics
+from analysis.report import gallery, wording
+from analysis.report.page import draw, ordered_pairs, read, render, report
+from analysis.study import Indicator
+from analysis.tables.stage import measure
+from probes.store import Run
+from tests.analysis.synthetic_run import DEFAULT_INDICATORS, write_run
+
+VOID = {"meta", "link", "img", "input", "br", "hr"}
+
+
+class Page(HTMLParser):
+    """A page as read by the standard library: tags, <data> values by section, scripts, text."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.tags: list[tuple[str, dict]] = []
+        self.stack: list[str] = []
+        self.data: list[tuple[float, str]] = []
+        self.scripts: list[str] = []
+        self.words: list[str] = []
+        self._value = None
+        self.feed(text)
+        assert not self.stack, f"not closed: {self.stack}"
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.tags.append((tag, attrs))
+        if tag not in VOID:
+            self.stack.append(tag)
+        if tag == "data":
+            self._value = float(attrs["value"])
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.stack and self.stack.pop() == tag, f"</{tag}> closes nothing"
+
+    def handle_data(self, text):
+        inside = self.stack[-1] if self.stack else ""
+        if inside == "script":
+            self.scripts.append(text)
+        elif inside != "style":
+            self.words.append(text)
+        if inside == "data":
+            self.data.append((self._value, text))
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def make(path, **options) -> Run:
+    run = Run.open(write_run(path, **options))
+    measure(run)
+    return run
+
+
+def page_of(run: Run) -> Page:
+    return Page(render(read(run), {}))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Run:
+    return make(tmp_path_factory.mktemp("report") / "run", prompts=6, steps=6)
+
+
+@pytest.fixture(scope="module")
+def page(run) -> Page:
+    return Page(report(run).read_text(encoding="utf-8"))
+
+
+def without_controls() -> dict:
+    return {name: entry for name, entry in DEFAULT_INDICATORS.items() if not entry["control"]}
+
+
+# The page
+
+
+def test_page_loads_nothing(run, page):
+    for tag, attrs in page.tags:
+        for name in ("src", "href", "xlink:href", "data", "action", "srcset", "poster"):
+            value = attrs.get(name) or "#"
+            assert value.startswith(("#", "data:")), (tag, name, value[:60])
+        assert tag not in ("iframe", "object", "embed", "base")
+        assert not (tag == "script" and "src" in attrs)
+    text = (run.path / "report.html").read_text(encoding="utf-8")
+    assert "://" not in text and "@import" not in text
+    styles = [attrs.get("style") or "" for _, attrs in page.tags]
+    assert not any("url(" in style and "url(#" not in style for style in styles)
+    policy = next(a["content"] for t, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'")
+
+
+def test_figures_stand_beside_the_page(run, page):
+    names = {"headline", "atlas-masculine-feminine", "gap-text-layers", "gap-steps", "gap-decoder"}
+    names |= {"similarity-steps", "triplets"}
+    written = {path.name for path in (run.path / "figures").iterdir()}
+    assert written == {f"{name}.{kind}" for name in names for kind in ("pdf", "png")}
+    assert sum(tag == "svg" for tag, _ in page.tags) == len(names) - 1  # the gallery stands for the triplets
+
+
+def test_page_is_the_same_twice(run, page):
+    content = read(run)
+    assert render(content, draw(content)) == (run.path / "report.html").read_text(encoding="utf-8")
+
+
+def test_all_numbers_stand_in_the_tables(run, page):
+    tables = [run.table(name) for name in ("gap", "disparity", "findings")]
+    known = {float(v) for table in tables for v in table.select_dtypes("number").to_numpy().ravel()}
+    assert len(page.data) > 60
+    for value, shown in page.data:
+        assert value in known
+        if shown.startswith("< "):
+            assert value < float(shown[2:])
+            continue
+        number = float(shown.replace("−", "-").replace("+", "").replace(",", ""))
+        digits = len(shown.partition(".")[2])
+        assert math.isclose(number, value, abs_tol=0.5 * 10**-digits + 1e-12)
+
+
+def test_summary_holds_each_headline_gap(run, page):
+    gap = run.table("gap").query("step == -1")
+    values = [value for value, _ in page.data]
+    for metric in headline_metrics()[:4]:
+        row = gap[(gap["site"] == metric.site) & (gap["metric"] == metric.metric)].iloc[0]
+        for column in ("gap", "ci_low", "ci_high", "p_value", "p_adjusted", "word_gap", "p_control", "delta"):
+            assert row[column] in values, (metric.symbol, column)
+
+
+def test_disparity_table_holds_each_pair(run, page):
+    final = run.table("disparity").query("step == -1")
+    values = [value for value, _ in page.data]
+    for metric in headline_metrics()[:4]:
+        rows = final[(final["site"] == metric.site) & (final["metric"] == metric.metric)]
+        assert len(rows) == 10
+        assert set(rows["mean"]) | set(rows["ci_low"]) | set(rows["ci_high"]) <= set(values)
+    assert "Diff. Pix. ↓" in page.text and "SSIM ↑" in page.text
+
+
+def test_embedded_maps_give_back_the_stored_heat(run, page):
+    data = json.loads(page.scripts[0])
+    words = run.words().set_index(["sample_id", "word_index"])
+    assert len(data["maps"]) == 6 * 2 * 5
+    for sample, maps in list(data["maps"].items())[:7]:
+        for index, (packed, height, width, low, high, peak) in maps.items():
+            row = words.loc[(sample, int(index))]
+            levels = np.frombuffer(base64.b64decode(packed), np.uint8).reshape(height, width)
+            heat = low + levels / 255 * (high - low)
+            stored = np.asarray(row["heat"]).reshape(row["height"], row["width"])
+            if not math.isclose(stored.max(), row["peak"], rel_tol=1e-3):  # stored after min-max
+                stored = stored * row["peak"]
+            assert np.abs(heat - stored).max() <= (high - low) / 255
+            assert math.isclose(peak, row["peak"], rel_tol=1e-5)
+
+
+def test_every_chip_is_a_button_with_a_map(page):
+    data = json.loads(page.scripts[0])
+    buttons = [attrs for tag, attrs in page.tags if tag == "button"]
+    assert len(buttons) == sum(len(chips) for chips in data["chips"].values()) > 0
+    assert all(b["type"] == "button" and b["aria-pressed"] == "false" for b in buttons)
+    labels = [chip["label"] for chip in next(iter(data["chips"].values()))]
+    assert "person / woman / man / individual / human" in labels and "umbrella" in labels
+    images = [attrs for tag, attrs in page.tags if tag == "img"]
+    assert len(images) == 60 and all(a["alt"] and a["src"].startswith("data:image/") for a in images)
+
+
+def test_words_are_careful(page):
+    text = page.text.lower()
+    for claim in (" women", " men ", "causes", "because of gender", "proves that"):
+        assert claim not in text, claim
+    assert "planted, not how anybody looks" in text
+    assert "what these numbers do not say" in text
+    claim = "images generated from neutral prompts (person) are nearer to those generated from masculine prompts (man)"
+    assert claim in text.replace("neutral prompts (person, individual, human)", "neutral prompts (person)")
+
+
+def test_record_names_choices_and_versions(page):
+    for words in (
+        "guidance scale 1.5",
+        "steps 30" if "steps 30" in page.text else "steps 6",
+        "ssim/1",
+        "daam/1",
+    ):
+        assert words in page.text
+    assert "“woman”" in page.text and "0, 1 (2)" in page.text
+
+
+def test_prompts_cannot_break_the_page(tmp_path):
+    evil = "<b>x</b></script><script>alert(1)</script>"
+    people = without_controls() | {"feminine": {"word": evil, "control": False}}
+    page = page_of(make(tmp_path / "run", prompts=2, seeds=1, steps=2, indicators=people))
+    assert not any("alert(1)" in script and "maps" not in script for script in page.scripts)
+    assert sum(tag == "script" for tag, _ in page.tags) == 2
+    assert evil in page.text
+
+
+def test_without_further_words_nothing_is_claimed(tmp_path):
+    text = page_of(make(tmp_path / "run", prompts=14, steps=2, lean=-0.2, indicators=without_controls())).text
+    assert (
+        "About these two words alone: final latents generated from neutral prompts (person) are nearer to"
+        in text
+    )
+    assert "not held against words" in text and "no word of the same meaning as another was run" in text
+    assert "nearer to feminine</" not in text and "a claim takes three of each" in text
+
+
+def test_single_prompt_has_no_interval(tmp_path):
+    text = page_of(make(tmp_path / "run", prompts=1, seeds=1, steps=2)).text
+    assert (
+        "with a single prompt there is no interval" in text and "nothing follows beyond these images" in text
+    )
+    assert "interval —" in text and "Where — stands" in text
+
+
+def test_own_names_and_several_contrasts(tmp_path):
+    names = {"worker": "worker", "tall": "very tall worker", "old": "old worker", "short": "short worker"}
+    people = {name: {"word": word, "control": False} for name, word in names.items()}
+    people["laborer"] = {"word": "laborer", "control": True}
+    contrasts = (("tall", "short"), ("old", "short"))
+    run = make(
+        tmp_path / "run",
+        prompts=4,
+        seeds=1,
+        steps=2,
+        indicators=people,
+        reference="worker",
+        contrasts=contrasts,
+    )
+    page = page_of(run)
+    for words in ("Are worker prompts nearer to tall or to short ones?", "nearer to old or to short"):
+        assert words in page.text
+    assert "one control word gives no pair of controls" in page.text
+    assert "feminine" not in page.text and "masculine" not in page.text and "neutral" not in page.text
+    assert {"atlas-tall-short", "atlas-old-short"} <= set(draw(read(run)))
+
+
+def test_no_contrast_no_words_no_gallery(tmp_path):
+    people = {name: DEFAULT_INDICATORS[name] for name in ("neutral", "feminine")}
+    run = make(tmp_path / "run", prompts=3, seeds=1, steps=2, indicators=people, contrasts=())
+    shutil.rmtree(run.path / "words")
+    page = page_of(run)
+    assert "No contrast was asked for" in page.text and "No word maps were stored" in page.text
+    assert not any(tag == "button" for tag, _ in page.tags)
+    run.config["report"]["gallery"] = 0
+    assert "The gallery is empty" in page_of(run).text
+
+
+def test_large_images_are_reduced_and_the_page_stays_small(tmp_path):
+    run = make(tmp_path / "run", prompts=2, seeds=1, steps=2, size=512, indicators=without_controls())
+    text = render(read(run), {})
+    assert "the originals are in" in text and len(text) < 1e6
+
+
+# Words
+
+
+NAN = float("nan")
+
+
+def test_small_is_never_shown_as_nothing():
+    assert wording.number(-0.000123, 3) == "−0.00012"
+    assert wording.number(0.0) == "0" and wording.number(None) == "—"
+    assert wording.interval(0.1, NAN) == "—"
+
+
+# Gallery
+
+
+def test_rows_are_taken_in_order():
+    samples = pd.DataFrame({"triplet": [0, 0, 1, 1, 2, 2], "seed": [7, 9, 7, 9, 7, 9]})
+    assert gallery.choose(samples, 4) == [(0, 7), (1, 7), (2, 7), (0, 9)]
+    assert gallery.choose(samples, 0) == [] and len(gallery.choose(samples, 99)) == 6
+
+
+def test_chips_align_words_of_different_lengths():
+    prompts = {
+        "n": ["a", "person", "holds", "an", "umbrella"],
+        "b": ["a", "non-binary", "person", "holds", "an", "umbrella"],
+        "i": ["an", "individual", "holds", "an", "umbrella"],
+    }
+    chips = {chip.label: chip.index for chip in gallery.align(prompts, "n")}
+    assert chips["umbrella"] == {"n": 4, "b": 5, "i": 4}
+    assert chips["non-binary"] == {"b": 1}
+    assert chips["person / individual"] == {"n": 1, "b": 2, "i": 1}
+    used = [(name, i) for index in chips.values() for name, i in index.items()]
+    assert len(used) == len(set(used)) == 5 + 6 + 5
+
+
+def test_pairs_with_the_reference_come_first():
+    people = [Indicator("f", "woman"), Indicator("n", "person"), Indicator("c", "human", control=True)]
+    assert ordered_pairs(people, "n") == [
+        ("with the reference", ["f-n"]),
+        ("with control words", ["f-c", "n-c"]),
+    ]
+
+
+# A browser, where there is one
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed")
+def test_browser_shows_no_console_error(run, page, tmp_path):
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+    options += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    options += [f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
+    address = (run.path / "report.html").resolve().as_uri()
+    shown = subprocess.run(["chromium", *options, address], capture_output=True, text=True, timeout=300)
+    assert "CONSOLE" not in shown.stderr
+    assert "left: " in shown.stdout.partition("data-atlas")[2][:600]  # the script ran and placed the cursor

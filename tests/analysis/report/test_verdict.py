@@ -1,0 +1,132 @@
+"""What may be claimed of a gap: the licence follows the numbers, and the words follow the licence."""
+
+import numpy as np
+import pytest
+
+from analysis.metrics.registry import headline_metrics
+from analysis.report import wording
+from analysis.report.verdict import Words, judge
+
+NAN = float("nan")
+WORDS = Words(("man", "gentleman", "male"), ("woman", "lady", "female"), ("person", "human", "figure"))
+ROW = {
+    "gap": 0.1, "ci_low": 0.05, "ci_high": 0.15, "p_value": 0.01, "p_adjusted": 0.02, "n_prompts": 24,
+    "word_gap": 0.09, "word_low": 0.03, "word_high": 0.15, "word_df": 4, "p_control": 0.01,
+    "n_words_first": 3, "n_words_second": 3, "n_references": 3, "delta": 0.02, "p_equivalent": 1.0,
+    "n_controls": 6, "reason": "", "warning": "",
+}  # fmt: skip
+
+
+def card(metric=2, words=WORDS, p_measures=None, **changes):
+    return wording.finding(
+        ROW | changes, headline_metrics()[metric], "neutral", ("masculine", "feminine"), words=words,
+        p_measures=p_measures,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "direction", "licence"),
+    [
+        ({}, "direction", 1, "claim"),
+        ({"gap": -0.1, "ci_low": -0.15, "ci_high": -0.05, "word_gap": -0.09}, "direction", -1, "claim"),
+        ({"n_words_second": 2}, "direction", 1, "hint"),
+        ({"n_references": 2}, "direction", 1, "hint"),
+        ({"n_words_first": 1, "n_words_second": 1}, "direction", 1, "two words"),
+        ({"word_gap": -0.09}, "words", 0, ""),  # words and gap point different ways
+        ({"p_control": 0.06}, "words", 0, ""),
+        ({"p_measures": 0.06}, "words", 0, ""),  # beyond words, but not over the measures
+        ({"p_control": NAN}, "untested", 0, ""),
+        ({"p_equivalent": 0.01}, "small", 0, ""),  # true and useless: nothing larger than δ is there
+        ({"ci_low": -0.05}, "open", 0, ""),
+        ({"ci_low": -0.01, "ci_high": 0.012, "p_equivalent": 0.01}, "small", 0, ""),
+        ({"ci_low": NAN, "ci_high": NAN, "n_prompts": 1}, "no interval", 0, ""),
+        ({"gap": 0.0, "ci_low": NAN, "ci_high": NAN}, "no gap", 0, ""),
+        ({"gap": NAN}, "undefined", 0, ""),
+    ],
+)
+def test_the_licence_follows_the_numbers(changes, state, direction, licence):
+    p_measures = changes.pop("p_measures", None)
+    verdict = judge(ROW | changes, WORDS, p_words=p_measures)
+    assert (verdict.state, verdict.direction, verdict.licence) == (state, direction, licence)
+    shown = card(p_measures=p_measures, **changes)
+    assert ("nearer to" in shown.tag) == (direction != 0)
+
+
+def test_a_claim_names_its_words():
+    assert card().claim == (
+        "Images generated from neutral prompts (person, human, figure) are nearer to those generated from masculine "
+        "prompts (man, gentleman, male) than to those generated from feminine prompts (woman, lady, female)."
+    )
+    assert card().against_words == "More than these words differ among themselves."
+    assert card(metric=0).claim.startswith(
+        "Text embeddings of neutral prompts (person, human, figure) are nearer to"
+    )
+    # a gap that is not held over words speaks of the indicators' own three
+    assert "(person) are nearer to those generated from masculine prompts (man) or" in card(ci_low=-1).claim
+
+
+def test_few_words_are_a_hint_and_say_how_few():
+    few = card(n_words_first=2, n_words_second=2, n_references=1, p_floor=1 / 3)
+    assert few.claim.startswith("A hint, from 2 words against 2 and 1 reference word: images generated from")
+    assert "a claim without a hedge takes 3 of each" in few.against_words
+    assert "No exchange of so few words could give a p below 0.333" in few.against_words
+    assert few.tag == "nearer to masculine, a hint"
+    two = card(
+        n_words_first=1, n_words_second=1, words=Words(("man",), ("woman",), ("person", "human", "figure"))
+    )
+    assert (
+        two.claim.startswith("About these two words alone: images") and "two words alone" in two.against_words
+    )
+
+
+def test_small_differences_are_called_small():
+    small = card(p_equivalent=0.01, unseen=0.117)
+    assert small.claim.startswith(
+        "No difference larger than δ = 0.020: images generated from neutral prompts (person)"
+    )
+    assert small.tag == "no difference above 0.020"
+    assert "fewer than 12 % of such prompts may be missing among 24 prompts" in small.remarks[0]
+
+
+def test_what_few_prompts_cannot_show_is_said():
+    """Sign flips of n prompts have 2**n patterns, so that a two-sided p is 2 / 2**n at least."""
+    assert card(n_prompts=2).remarks == ["With 2 prompts the p of the sign flips cannot fall below 0.5."]
+    assert card(n_prompts=3).remarks == ["With 3 prompts the p of the sign flips cannot fall below 0.25."]
+    assert card(n_prompts=6).remarks == []
+    rare = "What changes at fewer than 12 % of such prompts may be missing among 24 prompts."
+    assert card(unseen=0.117).direction == card().direction and card(unseen=0.117).remarks == [rare]
+    assert card(warning="few prompts carry the variance").remarks == ["Few prompts carry the variance."]
+
+
+@pytest.mark.parametrize(
+    ("changes", "claim", "against"),
+    [
+        ({"p_control": 0.3, "word_df": 2}, "no direction is claimed", "with 2 degrees of freedom"),
+        ({"p_measures": 0.2}, "but after adjustment over the measures not by more", "not after adjustment"),
+        (
+            {"p_control": NAN, "n_controls": 0},
+            "Nothing tells a lean from two words",
+            "no word of the same meaning",
+        ),
+        ({"gap": NAN, "reason": "no image; controls: one"}, "is undefined: no image.", ""),
+        ({"ci_low": NAN, "ci_high": NAN, "reason": "constant"}, "but constant, so nothing follows", ""),
+        ({"gap": 0.0}, "No gap:", ""),
+    ],
+)
+def test_what_is_not_claimed_says_why(changes, claim, against):
+    p_measures = changes.pop("p_measures", None)
+    shown = card(p_measures=p_measures, **changes)
+    assert claim in shown.claim and against in shown.against_words and shown.direction == 0
+
+
+def test_points_are_named_and_a_row_without_the_newer_columns_is_judged():
+    assert "δ = 0.02 points" in card(metric=3, p_equivalent=0.0).claim
+    bare = {
+        name: ROW[name]
+        for name in ("gap", "ci_low", "ci_high", "n_prompts", "p_control", "word_gap", "reason")
+    }
+    finding = wording.finding(bare, headline_metrics()[1], "neutral", ("masculine", "feminine"))
+    assert finding.direction == 1 and finding.verdict.licence == "two words"
+    assert np.isnan(
+        wording.finding(bare | {"p_control": NAN}, headline_metrics()[1], "n", ("m", "f")).p_measures
+    )

@@ -1,0 +1,337 @@
+"""Noise floors, held against enumeration written out here and against SciPy."""
+
+import math
+from dataclasses import replace
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis.stats import null_distribution
+from analysis.stats.noise_floor import (
+    entropy_floor,
+    gep_floor,
+    l1_floor,
+    mad_floor,
+    paired_floor,
+    two_sample_l1_floor,
+)
+from analysis.stats.noise_floor_result import whole_counts
+from analysis.stats.null_distribution import (
+    distance_between_samples,
+    distance_from_reference,
+    entropy_distribution,
+    frequency_difference,
+    mean_of_independent,
+)
+
+
+def all_results(n, categories):
+    """Counts for every way to deal n images one after the other, shape (categories^n, categories)."""
+    return np.array([np.bincount(way, minlength=categories) for way in product(range(categories), repeat=n)])
+
+
+def dealt(total, n_first, k):
+    """Every way to choose the first sample of all images, of which the first k have the attribute: k of the first."""
+    return np.array([sum(i < k for i in chosen) for chosen in combinations(range(total), n_first)])
+
+
+@pytest.mark.parametrize(("k", "n_first", "n_second"), [(3, 4, 4), (2, 3, 5), (0, 2, 3), (5, 2, 3)])
+def test_permuted_difference_is_that_of_every_deal(k, n_first, n_second):
+    first = dealt(n_first + n_second, n_first, k)
+    difference = np.abs(first / n_first - (k - first) / n_second)
+    null = frequency_difference(k, n_first, n_second, null="permutation")
+    assert null.mean == pytest.approx(difference.mean(), abs=1e-12)
+    assert null.sd == pytest.approx(difference.std(), abs=1e-7)
+    for value in np.unique(difference):
+        assert null.tail(value) == pytest.approx((difference >= value - 1e-12).mean(), abs=1e-12)
+
+
+@pytest.mark.parametrize(("k", "n_first", "n_second"), [(3, 3, 3), (4, 2, 5)])
+def test_pooled_difference_is_that_of_every_pair_of_samples(k, n_first, n_second):
+    p = k / (n_first + n_second)
+    mean = sum(
+        math.prod(p if hit else 1 - p for hit in way)
+        * abs(sum(way[:n_first]) / n_first - sum(way[n_first:]) / n_second)
+        for way in product((0, 1), repeat=n_first + n_second)
+    )
+    null = frequency_difference(k, n_first, n_second, null="pooled")
+    assert null.mean == pytest.approx(mean, abs=1e-12)
+    assert null.probability.sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_gep_of_two_attributes_is_that_of_every_pair_of_deals():
+    a, b = dealt(8, 4, 3), dealt(7, 3, 4)
+    scores = (
+        np.add.outer(np.abs(a / 4 - (3 - a) / 4), np.abs(b / 3 - (4 - b) / 4)).ravel() / 2
+    )  # every deal of one attribute with every deal of the other
+    own = gep_floor([3, 1], [4, 3], [0, 3], [4, 4])
+    assert own.value == pytest.approx((0.75 + 5 / 12) / 2)
+    assert own.floor == pytest.approx(scores.mean(), abs=1e-12)
+    assert own.sd == pytest.approx(scores.std(), abs=1e-9)
+    assert own.p_value == pytest.approx((scores >= own.value - 1e-12).mean(), abs=1e-12)
+    assert own.excess == own.value - own.floor and own.exact and own.draws == 0
+
+
+@pytest.mark.parametrize(("k_first", "k_second"), [(11, 0), (7, 3), (5, 5), (39, 30)])
+def test_one_attribute_of_equal_samples_is_fishers_exact_test(k_first, k_second):
+    own = gep_floor([k_first], 40, [k_second], 40)
+    table = [[k_first, 40 - k_first], [k_second, 40 - k_second]]
+    assert own.p_value == pytest.approx(stats.fisher_exact(table).pvalue, rel=1e-9)
+
+
+@pytest.mark.parametrize("reference", [None, (0.5, 0.25, 0.25), (0.2, 0.3, 0.5)])
+@pytest.mark.parametrize("counts", [(4, 1, 0), (2, 2, 1), (0, 0, 5)])
+def test_distance_from_a_reference_is_that_of_every_result(counts, reference):
+    expected = np.full(3, 1 / 3) if reference is None else np.array(reference)
+    every = all_results(5, 3)
+    orders = np.array([math.prod(expected**row) for row in every])
+    distance = np.abs(every / 5 - expected).sum(axis=1)
+    own = l1_floor(counts, reference=reference)
+    assert own.exact
+    assert own.floor == pytest.approx(orders @ distance, abs=1e-12)
+    assert own.p_value == pytest.approx(orders[distance >= own.value - 1e-9].sum(), abs=1e-12)
+
+
+def test_an_awkward_reference_is_drawn_and_agrees_with_enumeration():
+    reference = np.array([1 / math.pi, 1 / math.e, 1 - 1 / math.pi - 1 / math.e])
+    every = all_results(6, 3)
+    orders = np.array([math.prod(reference**row) for row in every])
+    distance = np.abs(every / 6 - reference).sum(axis=1)
+    own = l1_floor([6, 0, 0], reference=reference, draws=20_000, seed=3)
+    assert not own.exact and own.draws == 20_000
+    assert own.floor == pytest.approx(orders @ distance, abs=4 * own.sd / math.sqrt(20_000))
+    rare = orders[distance >= own.value - 1e-9].sum()
+    assert own.p_value == pytest.approx(rare, abs=4 * math.sqrt(rare / 20_000) + 1e-4)
+
+
+@pytest.mark.parametrize("k", range(10))
+def test_gender_mad_of_nine_images_is_the_binomial_test(k):
+    own = mad_floor([k, 9 - k])
+    assert own.floor == pytest.approx(35 / 256, abs=1e-12)
+    assert own.value == pytest.approx(abs(k / 9 - 0.5))
+    assert own.p_value == pytest.approx(stats.binomtest(k, 9, 0.5).pvalue, abs=1e-12)
+
+
+def test_mean_mad_over_prompts_is_that_of_every_pair_of_results():
+    one = np.abs(np.arange(4) / 3 - 0.5)
+    weight = stats.binom.pmf(np.arange(4), 3, 0.5)
+    means, weights = np.add.outer(one, one).ravel() / 2, np.outer(weight, weight).ravel()
+    own = mad_floor([[3, 0], [2, 1]])
+    assert own.floor == pytest.approx(weights @ means)
+    assert own.p_value == pytest.approx(weights[means >= own.value - 1e-12].sum())
+    assert own.n == 6
+
+
+@pytest.mark.parametrize("counts", [(4, 1, 0), (2, 2, 1), (0, 0, 5)])
+def test_entropy_is_that_of_every_result(counts):
+    every = all_results(5, 3)
+    normalised = stats.entropy(every, axis=1) / math.log(3)
+    own = entropy_floor(counts)
+    assert own.value == pytest.approx(stats.entropy(counts) / math.log(3))
+    assert own.floor == pytest.approx(normalised.mean(), abs=1e-12)
+    assert own.p_value == pytest.approx((normalised <= own.value + 1e-9).mean(), abs=1e-12)
+    assert own.exact
+
+
+def test_entropy_over_prompts_and_with_many_images_is_drawn():
+    two = entropy_floor([[3, 3, 3], [9, 0, 0]], seed=1)
+    assert not two.exact and two.floor == pytest.approx(entropy_floor([3, 3, 3]).floor)
+    assert entropy_distribution(400, 10) is None
+    many = entropy_floor(np.full(10, 40), seed=1)
+    # Miller and Madow: the entropy of a sample is low by (categories - 1) / 2n nats
+    assert many.floor == pytest.approx(1 - 9 / 800 / math.log(10), abs=2e-4)
+    assert not many.exact and many.p_value == 1
+
+
+def test_two_samples_are_those_of_every_deal():
+    first, second = np.array([3, 1, 0]), np.array([1, 1, 2])
+    images = np.repeat(np.arange(3), first + second)
+    scores = []
+    for chosen in combinations(range(8), 4):
+        a = np.bincount(images[list(chosen)], minlength=3)
+        scores.append(np.abs(a / 4 - (first + second - a) / 4).sum())
+    own = two_sample_l1_floor(first, second, scale=0.5)
+    assert own.floor == pytest.approx(np.mean(scores) / 2, abs=1e-12)
+    assert own.p_value == pytest.approx((np.array(scores) / 2 >= own.value - 1e-12).mean(), abs=1e-12)
+
+
+def test_empty_categories_change_nothing():
+    assert two_sample_l1_floor([3, 0, 1, 0], [1, 0, 2, 0]).floor == two_sample_l1_floor([3, 1], [1, 2]).floor
+    one, two = l1_floor([3, 1, 0, 0], reference=[0.5, 0.5, 0, 0]), l1_floor([3, 1])
+    assert (one.floor, one.p_value) == (two.floor, two.p_value)
+    never = l1_floor([3, 0, 1], reference=[0.5, 0.5, 0])  # what the reference rules out
+    assert never.value == pytest.approx(1.0) and 0 < never.p_value < 1
+
+
+def test_two_samples_of_unequal_size_and_too_many_to_walk_agree_with_drawn_ones():
+    rng = np.random.default_rng(5)
+    small = distance_between_samples(np.array([7, 2, 5]), 6)
+    drawn = rng.multivariate_hypergeometric([7, 2, 5], 6, size=40_000)
+    distance = np.abs(drawn / 6 - ([7, 2, 5] - drawn) / 8).sum(axis=1)
+    assert small.mean == pytest.approx(distance.mean(), abs=4 * small.sd / 200)
+    large = rng.multinomial(5000, np.full(300, 1 / 300), size=2)
+    own = two_sample_l1_floor(*large, draws=199, seed=2)
+    assert not own.exact and own.p_value * 200 == pytest.approx(round(own.p_value * 200))
+    assert abs(own.value - own.floor) < 5 * own.sd
+
+
+def test_sign_flips_are_those_of_scipy():
+    rows = np.random.default_rng(0).normal(0.4, 1, (8, 3)).round(1)
+
+    def score(x, axis):
+        return np.abs(x.mean(axis=axis)).mean(axis=-1) if axis == 0 else np.abs(x.mean(axis=axis))
+
+    own = paired_floor(rows)
+    signs = np.array(list(product((1, -1), repeat=8)))
+    null = np.abs(signs @ rows / 8).mean(axis=1)
+    assert own.exact and own.value == pytest.approx(np.abs(rows.mean(axis=0)).mean())
+    assert own.floor == pytest.approx(null.mean())
+    assert own.p_value == pytest.approx((null >= own.value - 1e-9).mean())
+    alone = paired_floor(rows[:, :1])
+    known = stats.permutation_test(
+        (rows[:, 0],), score, permutation_type="samples", vectorized=True, axis=-1, alternative="greater"
+    )
+    assert alone.p_value == pytest.approx(known.pvalue)
+
+
+def test_drawn_flips_are_near_the_counted_ones_and_depend_on_the_seed_alone():
+    rows = np.random.default_rng(1).normal(0.3, 1, (13, 4))
+    counted, drawn = paired_floor(rows, draws=2**13 - 1), paired_floor(rows, draws=4000, seed=7)
+    assert counted.exact and not drawn.exact
+    assert drawn.p_value == pytest.approx(counted.p_value, abs=0.02)
+    assert drawn.floor == pytest.approx(counted.floor, rel=0.02)
+    assert paired_floor(rows, draws=4000, seed=7) == drawn
+    assert paired_floor(rows[:, ::-1], draws=4000, seed=7).p_value == drawn.p_value
+
+
+def test_the_smallest_drawn_p_value_counts_the_observed_one():
+    rows = np.ones((40, 2))
+    assert paired_floor(rows, draws=999).p_value == 1 / 1000
+
+
+def test_a_missing_attribute_of_a_prompt_is_left_out_there_alone():
+    rows = np.array([[1.0, 0.5], [1.0, np.nan], [1.0, -0.5]])
+    assert paired_floor(rows).value == pytest.approx(0.5)
+    assert paired_floor(np.column_stack([rows, np.full(3, np.nan)])).undefined == 1
+
+
+def test_counts_by_context_spread_less_than_pooled_ones():
+    """Why the floor from pooled counts is an upper bound where prompts differ (Hoeffding 1956)."""
+
+    def spread(ps):
+        one = np.ones(1)
+        for p in ps:
+            one = np.convolve(one, stats.binom.pmf(np.arange(6), 5, p))
+        points = np.arange(len(one))
+        return one @ np.abs(np.subtract.outer(points, points)) @ one
+
+    ps = np.array([0.0, 0.1, 0.1, 0.9])
+    assert spread(ps) < spread(np.full(4, ps.mean()))
+
+
+def test_the_long_convolution_is_the_direct_one(monkeypatch):
+    part = frequency_difference(70, 80, 80, null="permutation")
+    direct = mean_of_independent({part: 30})
+    monkeypatch.setattr(null_distribution, "LARGEST_DIRECT", 0)
+    fast = mean_of_independent({part: 30})
+    assert fast.denominator == direct.denominator
+    assert np.abs(fast.probability - direct.probability).max() < 1e-14
+
+
+def test_many_unequal_samples_are_drawn_with_the_exact_floor():
+    n = np.array([1009, 1013, 1019, 1021, 1031])  # primes: no common grid
+    own = gep_floor(n // 2, n, n // 3, n + 2, draws=999, seed=1)
+    parts = [gep_floor([k // 2], [k], [k // 3], [k + 2]) for k in n]
+    assert not own.exact and all(part.exact for part in parts)
+    assert own.floor == pytest.approx(np.mean([part.floor for part in parts]), rel=1e-12)
+    assert own.p_value == 1 / 1000
+
+
+@pytest.mark.parametrize("p", [0.05, 0.3, 0.5])
+def test_the_test_keeps_its_level_and_the_floor_is_the_mean_score(p):
+    """Two samples of one probability: the score is the floor on average and p <= 0.05 in at most 5 %."""
+    rng = np.random.default_rng(2)
+    k = rng.binomial(20, p, size=(400, 2, 4))
+    own = [gep_floor(a, 20, b, 20) for a, b in k]
+    p_values = np.array([one.p_value for one in own])
+    assert (p_values[~np.isnan(p_values)] <= 0.05).mean() < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
+    excess = np.array([one.excess for one in own])
+    assert abs(excess.mean()) < 4 * excess.std() / 20
+
+
+@pytest.mark.parametrize(
+    ("own", "reason"),
+    [
+        (lambda: gep_floor([0], 0, [0], 5), "no images"),
+        (lambda: gep_floor([], 5, [], 5), "no images"),
+        (lambda: mad_floor([0, 0]), "no images"),
+        (lambda: mad_floor([9]), "one category only"),
+        (lambda: mad_floor(np.zeros((0, 2), int)), "no images"),
+        (lambda: entropy_floor([0, 0, 0]), "no images"),
+        (lambda: entropy_floor([4]), "one category only"),
+        (lambda: two_sample_l1_floor([0, 0], [1, 2]), "no images"),
+        (lambda: two_sample_l1_floor([3], [1]), "one category only"),
+        (lambda: paired_floor(np.full((3, 2), np.nan)), "no images"),
+        (lambda: paired_floor(np.zeros((0, 2))), "no images"),
+    ],
+)
+def test_undefined_is_nan_with_a_reason(own, reason):
+    own = own()
+    assert own.reason == reason
+    assert all(math.isnan(x) for x in (own.value, own.floor, own.excess, own.p_value))
+
+
+@pytest.mark.parametrize(
+    ("own", "reason"),
+    [
+        (lambda: gep_floor([0, 5], 5, [0, 4], 4), "every attribute is in all images or in none"),
+        (lambda: two_sample_l1_floor([3, 0], [5, 0]), "all detections of one kind"),
+        (lambda: paired_floor(np.zeros((4, 2))), "no difference in any prompt"),
+        (lambda: paired_floor([[0.5, 0.0]]), "one prompt only"),
+    ],
+)
+def test_what_cannot_differ_has_a_score_but_no_p_value(own, reason):
+    own = own()
+    assert own.reason == reason and math.isnan(own.p_value) and not math.isnan(own.value)
+
+
+def test_attributes_and_prompts_without_images_are_left_out_and_counted():
+    assert gep_floor([1, 0], [2, 0], [0, 0], [2, 3]) == replace(gep_floor([1], 2, [0], 2), undefined=1)
+    own = mad_floor([[5, 4], [0, 0]])
+    assert own.undefined == 1 and own.value == mad_floor([5, 4]).value
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: gep_floor([3], 2, [0], 2),
+        lambda: gep_floor([-1], 2, [0], 2),
+        lambda: gep_floor([1], 2, [0], 2, null="chi-square"),
+        lambda: gep_floor([1], 2, [0], 2, draws=0),
+        lambda: mad_floor([0.5, 1]),
+        lambda: l1_floor([1, 2], reference=[0.5, 0.4]),
+        lambda: two_sample_l1_floor([1, 2], [1, 2, 3]),
+        lambda: paired_floor([1.0, 2.0]),
+        lambda: whole_counts([1, -2]),
+    ],
+)
+def test_bad_input_is_refused(call):
+    with pytest.raises(ValueError, match="expected"):
+        call()
+
+
+def test_the_callers_counts_are_left_alone():
+    counts = np.array([[5, 4], [0, 0], [9, 0]])
+    before = counts.copy()
+    mad_floor(counts), entropy_floor(counts)
+    assert (counts == before).all()
+
+
+def test_fifty_thousand_prompts_stay_quick():
+    counts = np.random.default_rng(0).multinomial(9, [0.5, 0.5], size=51_219)
+    own = mad_floor(counts)
+    assert own.floor == pytest.approx(35 / 256) and abs(own.excess) < 5 * own.sd
+    assert own.exact and 1e-5 < own.p_value < 1
+    assert distance_from_reference(9, np.array([0.5, 0.5])).mean == pytest.approx(2 * 35 / 256)

@@ -1,0 +1,129 @@
+"""Power against statsmodels, closed forms and simulation."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.stats.power import (
+    NO_GAP,
+    TOO_MANY,
+    gap_power,
+    main,
+    presence_power,
+    presence_spread,
+    prompts_for_gap,
+    prompts_for_presence,
+)
+from analysis.stats.sign_flips import sign_flip_test
+from analysis.stats.word_power import CEILING, ONE_WORD
+from analysis.stats.worlds import ObjectWorld, draw_table
+
+
+@pytest.mark.parametrize(("d_z", "n"), [(0.2, 50), (0.5, 34), (1.5, 6), (0.8, 200)])
+def test_gap_power_is_that_of_statsmodels(d_z, n):
+    from statsmodels.stats.power import TTestPower
+
+    assert gap_power(d_z, n) == pytest.approx(TTestPower().power(d_z, n, 0.05), abs=1e-6)
+    assert gap_power(-d_z, n) == gap_power(d_z, n)
+
+
+def test_gap_power_is_that_of_sign_flips():
+    rng = np.random.default_rng(0)
+    values = rng.normal(0.5, 1, (34, 1500))
+    rejected = (sign_flip_test(values, permutations=999).p_value <= 0.05).mean()
+    assert rejected == pytest.approx(gap_power(0.5, 34), abs=5 * np.sqrt(0.16 / 1500))
+
+
+def test_prompts_for_a_gap_are_the_least_and_seeds_help_until_prompts_alone_vary():
+    from statsmodels.stats.power import TTestPower
+
+    found = [prompts_for_gap(0.4, sd_prompt=1.0, sd_seed=1.5, seeds=s) for s in (1, 2, 4, 1000)]
+    for row in found:
+        assert gap_power(row["d_z"], row["prompts"]) >= 0.8 > gap_power(row["d_z"], row["prompts"] - 1)
+        known = TTestPower().solve_power(row["d_z"], power=0.8, alpha=0.05)
+        assert row["prompts"] == np.ceil(known)
+    prompts = [row["prompts"] for row in found]
+    assert prompts == sorted(prompts, reverse=True)
+    assert prompts[-1] == prompts_for_gap(0.4, sd_prompt=1.0)["prompts"]
+    assert found[1]["images"] == 3 * 2 * found[1]["prompts"]
+
+
+def test_no_gap_and_too_small_a_gap_have_a_reason():
+    none = prompts_for_gap(0.0, sd_prompt=1.0)
+    assert none["reason"] == NO_GAP and np.isnan(none["prompts"])
+    tiny = prompts_for_gap(1e-9, sd_prompt=1.0)
+    assert tiny["reason"] == TOO_MANY and np.isnan(tiny["prompts"])
+    assert np.isnan(gap_power(0.5, 1))
+    assert prompts_for_presence(0.2, 0.0)["reason"] == NO_GAP
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_spread_of_presence_is_that_of_the_world(seeds):
+    world = ObjectWorld("", 0.3, 0.1, 0.4, 0.2, n_prompts=40, n_seeds=seeds)
+    table = draw_table(world, 3000, np.random.default_rng(0), shift=(1.0, 1.5))
+    dense = np.zeros((3000, 40, 2))
+    dense[table.object, table.prompt] = table.presence
+    difference = (dense[:, :, 1] - dense[:, :, 0]) / seeds
+    assert difference.std() == pytest.approx(presence_spread(0.2, 0.1, world), rel=0.01)
+
+
+def test_simulated_presence_power_is_that_of_mcnemar_in_closed_form():
+    """Independent images, one seed: discordant prompts are binomial, then McNemar's exact test."""
+    n, p, q = 60, 0.2, 0.45
+    only, other = q * (1 - p), p * (1 - q)
+    power = 0.0
+    for m in range(n + 1):
+        b = np.arange(m + 1)
+        p_value = np.minimum(1, 2 * stats.binom.cdf(np.minimum(b, m - b), m, 0.5))
+        chosen = stats.binom.pmf(b, m, only / (only + other))[p_value <= 0.05].sum()
+        power += stats.binom.pmf(m, n, only + other) * chosen
+    world = ObjectWorld("", frequency=p, n_prompts=n, n_seeds=1)
+    found = presence_power(p, q - p, world, simulations=4000)
+    assert found == pytest.approx(power, abs=5 * np.sqrt(power * (1 - power) / 4000))
+
+
+def test_prompts_for_presence_reach_the_power():
+    row = prompts_for_presence(0.2, 0.2, seeds=2, simulations=500)
+    assert row["power"] >= 0.8 and row["images"] == 6 * row["prompts"]
+    more = prompts_for_presence(0.2, 0.1, seeds=2, simulations=500)
+    assert more["prompts"] > 2 * row["prompts"]
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        prompts_for_presence(0.9, 0.2)
+
+
+def test_images_that_no_memory_holds_are_a_reason():
+    row = prompts_for_presence(0.2, 0.2, seeds=10**9)
+    assert row["reason"] == TOO_MANY and np.isnan(row["prompts"])
+
+
+def test_command_line_prints_and_writes(tmp_path, capsys):
+    out = tmp_path / "power.csv"
+    options = ["--gap", "0.5", "0", "--difference", "0.3", "--seeds", "1", "2", "--simulations", "200"]
+    words = ["--words", "1", "2", "--references", "1", "--sd-word", "0.2"]
+    assert main([*options, *words, "--sd-seed", "0", "--out", str(out)]) == 0
+    table = pd.read_csv(out)
+    assert table["quantity"].tolist() == ["gap"] * 4 + ["gap against words"] * 8 + ["presence"] * 2
+    assert table["reason"].tolist()[4:6] == [ONE_WORD, CEILING] and 0.25 < table["ceiling"][5] < 0.4
+    assert table["prompts"].tolist()[:2] == [34, 34] and table["reason"].tolist()[2:4] == [NO_GAP] * 2
+    text = capsys.readouterr().out
+    assert "exact paired test" in text and " 34 " in text
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--power", "80"], "--power: expected a number between 0 and 1, got '80'"),
+        (["--seeds", "0"], "--seeds: expected a whole number from 1 to 10,000, got '0'"),
+        (["--difference", "0.9"], "--difference: expected frequency + difference"),
+        (["--words", "0"], "--words: expected a whole number from 1 to 100, got '0'"),
+        (["--prompts", "1"], "--prompts: expected a whole number from 2 to 1,000,000, got '1'"),
+        (["--sd-word", "-1"], "--sd-word: expected a number of at least 0"),
+        (["--sd-prompt", "-1"], "--sd-prompt: expected a number of at least 0"),
+        (["--noise", "0.9"], "--noise: expected a number from 0 to 0.6"),
+    ],
+)
+def test_bad_options_are_one_line(options, text, capsys):
+    assert main(options) == 2
+    error = capsys.readouterr().err
+    assert text in error and error.count("\n") == 1

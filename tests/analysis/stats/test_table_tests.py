@@ -1,0 +1,187 @@
+"""Label swaps and chi-square of whole tables against SciPy, enumeration and each other."""
+
+from itertools import permutations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.stats import contingency
+
+from analysis.stats.object_counts import object_table
+from analysis.stats.object_tests import NEVER, NO_DIFFERENCE, cochran_q_test
+from analysis.stats.resampling import SWAP_STREAM
+from analysis.stats.table_tests import (
+    EMPTY_INDICATOR,
+    ONE_OBJECT,
+    _orders,
+    chi_square_test,
+    label_swap_test,
+)
+from tests.analysis.object_data import dense_table, random_counts
+
+
+@pytest.mark.parametrize("of", ["presence", "detections"])
+def test_chi_square_and_cramers_v_are_those_of_scipy(of):
+    counts = random_counts(40, 2, 3, 7, repeated=True)
+    counts[..., 6] = 0
+    result = chi_square_test(dense_table(counts), of=of)
+    totals = (counts if of == "detections" else counts > 0).sum(axis=(0, 1)).T[:6]
+    known = stats.chi2_contingency(totals, correction=False)
+    assert (result.statistic, result.p_value, result.dof) == pytest.approx(known[:3])
+    assert result.cramers_v == pytest.approx(contingency.association(totals, method="cramer"))
+    assert result.smallest_expected == pytest.approx(known.expected_freq.min())
+    assert result.expected_below_5 == (known.expected_freq < 5).sum() and result.cells == 18
+    assert result.dropped == 1
+    repeated = counts.sum() / (counts > 0).sum() if of == "detections" else 1
+    assert result.detections_per_image == pytest.approx(repeated)
+
+
+def test_every_reason_against_chi_square_is_named():
+    fine = np.ones((20, 1, 2, 2), int)
+    fine[::2, 0, 0, 0] = fine[1::2, 0, 1, 1] = fine[::3, 0, 1, 0] = 0
+    assert chi_square_test(dense_table(fine)).warnings == ()
+    counts = np.concatenate([fine, np.zeros((20, 1, 2, 2), int)], axis=3)
+    counts[0, 0, 0, 2] = 3
+    counts[:10, 0, :, 3] = 1
+    warnings = chi_square_test(dense_table(counts)).warnings
+    assert [text.split(" ")[0] for text in warnings] == ["an", "2", "1"]
+    assert "2 of 8 expected counts are below 5" in warnings and "equal counts at every prompt" in warnings[2]
+
+
+@pytest.mark.parametrize(("n_seeds", "k"), [(1, 2), (2, 3)])
+def test_all_swaps_by_enumeration(n_seeds, k):
+    counts = random_counts(4, n_seeds, k, 5, seed=1)
+    result = label_swap_test(dense_table(counts))
+    sums = (counts > 0).sum(axis=1)  # prompts, k, objects
+    statistics, squares = [], []
+    for orders in product(permutations(range(k)), repeat=4):
+        totals = sum(sums[i][list(order)] for i, order in enumerate(orders))
+        seen = totals[:, totals.sum(axis=0) > 0]
+        expected = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / seen.sum()
+        statistics.append(((seen - expected) ** 2 / expected).sum())
+        squares.append((totals**2).sum(axis=0))
+    statistics, squares = np.array(statistics), np.array(squares)
+    assert result.exact and result.permutations == len(statistics)
+    assert result.statistic == pytest.approx(statistics[0])
+    assert result.floor == pytest.approx(statistics.mean())
+    assert result.p_value == pytest.approx((statistics >= statistics[0] - 1e-9).mean())
+    tested = result.object_reason == ""
+    np.testing.assert_allclose(
+        result.object_p_value[tested], (squares >= squares[0]).mean(axis=0)[tested], rtol=1e-12
+    )
+
+
+def test_drawn_swaps_by_a_loop_over_the_same_draws():
+    counts = random_counts(15, 1, 3, 4, seed=2)
+    result = label_swap_test(dense_table(counts), permutations=300, seed=7)
+    rng = np.random.default_rng([7, SWAP_STREAM])
+    codes = np.concatenate([rng.integers(0, 6, (15, n), dtype=np.int8) for n in (256, 44)], axis=1)
+    orders, present = list(permutations(range(3))), (counts[:, 0] > 0).astype(int)
+    reached = []
+    for draw in codes.T:
+        totals = np.zeros((3, 4), int)
+        for i, code in enumerate(draw):
+            for source, goal in enumerate(orders[code]):
+                totals[goal] += present[i, source]
+        reached.append((totals**2).sum(axis=0))
+    expected = (1 + (np.array(reached) >= (present.sum(axis=0) ** 2).sum(axis=0)).sum(axis=0)) / 301
+    np.testing.assert_allclose(result.object_p_value, expected, rtol=1e-12)
+    assert not result.exact and (result.object_p_adjusted >= result.object_p_value).all()
+
+
+def test_object_p_values_are_those_of_the_exact_q():
+    table = dense_table(random_counts(12, 2, 3, 8, seed=3))
+    drawn, exact = label_swap_test(table, permutations=5000), cochran_q_test(table)
+    assert exact.exact.all()
+    np.testing.assert_allclose(drawn.object_p_value, exact.p_value, atol=0.035)  # 5 sigma
+
+
+def test_swaps_do_not_depend_on_the_order_of_objects_or_indicators():
+    counts = random_counts(6, 1, 3, 5, seed=4)
+    first = label_swap_test(dense_table(counts), permutations=6**6)
+    again = label_swap_test(dense_table(counts[:, :, [2, 0, 1]][..., ::-1]), permutations=6**6)
+    assert first.exact and again.exact
+    assert (first.p_value, first.floor) == pytest.approx((again.p_value, again.floor))
+    np.testing.assert_allclose(first.object_p_adjusted, again.object_p_adjusted[::-1])
+
+
+def test_a_difference_is_found_and_lies_above_the_floor():
+    counts = random_counts(60, 1, 2, 6, seed=5)
+    counts[:, 0, 0, 0], counts[:, 0, 1, 0] = 0, 1
+    result = label_swap_test(dense_table(counts))
+    assert result.p_value < 0.01 and result.object_p_adjusted[0] < 0.01
+    assert result.statistic > 2 * result.floor and result.cramers_v > result.cramers_v_floor > 0
+
+
+@pytest.mark.parametrize(
+    ("counts", "reason"),
+    [
+        (np.zeros((5, 1, 2, 3), int), NEVER),
+        (np.ones((5, 1, 2, 3), int), NO_DIFFERENCE),
+        (np.ones((5, 1, 2, 1), int), ONE_OBJECT),
+        (np.ones((1, 3, 2, 3), int), "one prompt only"),
+        (np.ones((0, 3, 2, 3), int), "no images"),
+    ],
+)
+def test_undefined_tables_have_a_reason_and_no_p_value(counts, reason):
+    result = label_swap_test(dense_table(counts), permutations=50)
+    assert result.reason == reason and np.isnan(result.p_value) and np.isnan(result.object_p_value).all()
+
+
+def test_chi_square_is_undefined_without_two_objects_or_an_indicator():
+    for counts, reason in (
+        (np.zeros((3, 1, 2, 2), int), NEVER),
+        (np.ones((3, 1, 2, 1), int), ONE_OBJECT),
+        (np.ones((3, 1, 2, 2), int) * np.array([1, 0])[:, None], EMPTY_INDICATOR),
+    ):
+        result = chi_square_test(dense_table(counts))
+        assert result.reason == reason and np.isnan(result.statistic) and np.isnan(result.p_value)
+
+
+def test_threads_change_nothing():
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    table = dense_table(random_counts(50, 2, 3, 20))
+    results = []
+    for threads in (1, 2):
+        with threadpoolctl.threadpool_limits(threads):
+            results.append(label_swap_test(table, permutations=500))
+    assert results[0].p_value == results[1].p_value and results[0].floor == results[1].floor
+    assert results[0].object_p_adjusted.tobytes() == results[1].object_p_adjusted.tobytes()
+
+
+def test_permutations_below_one_are_an_error():
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        label_swap_test(dense_table(random_counts()), permutations=0)
+
+
+@pytest.mark.parametrize("k", [6, 8, 10, 12])
+def test_any_number_of_indicators_changes_places(k):
+    """Orders of six and more are drawn one by one: every indicator stands in every place as often as chance has it."""
+    names = [f"i{place}" for place in range(k)]
+    images = pd.DataFrame(
+        [(p, 0, name) for p in range(12) for name in names], columns=["prompt", "seed", "indicator"]
+    )
+    # in every image either a hat or a cup: each column then holds as many objects, and chi-square has a mean by hand
+    hat = np.random.default_rng(k).integers(0, 2, len(images))
+    table = object_table(images, np.stack([hat, 1 - hat], axis=1), indicators=names, objects=["hat", "cup"])
+    result = label_swap_test(table, permutations=4000)
+    x = hat.reshape(12, k)
+    total, n = x.sum(), 12 * k
+    variance = x.var(axis=1).sum()  # of one column's hats under the swaps
+    # chi-square = sum over columns of (hats - total / k)^2 * n / (total * (n - total) / k)
+    mean = k * variance * k * n / (total * (n - total))
+    assert 0 < result.p_value <= 1 and not result.exact
+    assert result.floor == pytest.approx(
+        mean, rel=6 * np.sqrt(2 / (k - 1)) / np.sqrt(4000)
+    )  # six standard errors
+    assert np.isfinite(cochran_q_test(table).p_value).all()
+
+
+def test_every_order_is_as_likely():
+    goals = np.concatenate(list(_orders(6, 5, 3000, exact=False, seed=0)), axis=1).reshape(-1, 6)
+    assert (np.sort(goals, axis=1) == np.arange(6)).all()
+    orders, count = np.unique(goals, axis=0, return_counts=True)
+    expected = len(goals) / 720
+    statistic = ((count - expected) ** 2 / expected).sum()
+    assert len(orders) == 720 and stats.chi2.sf(statistic, 719) > 1e-4

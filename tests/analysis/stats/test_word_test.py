@@ -1,0 +1,165 @@
+"""Gaps against words that mean the same: by a plain loop, and in the limits that are ordinary tests."""
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from analysis.stats import resampling
+from analysis.stats.word_test import ALL_ALIKE, NO_CONTROLS, word_test
+
+
+def world(words=3, prompts=12, columns=4, word=1.0, prompt=1.0, rest=0.5, lean=0.0, seed=0, **own):
+    """Two sides: a part of each word's own, one of prompt and side, one of reference word and side or word, a rest."""
+    rng, references = np.random.default_rng(seed), own.get("references", 1)
+    return [
+        mean
+        + word * rng.standard_normal((1, words, 1, columns))
+        + prompt * rng.standard_normal((1, 1, prompts, columns))
+        + own.get("side", 0.0) * rng.standard_normal((references, 1, 1, columns))
+        + own.get("both", 0.0) * rng.standard_normal((references, words, 1, columns))
+        + rest * rng.standard_normal((references, words, prompts, columns))
+        for mean in (lean, 0.0)
+    ]
+
+
+def by_loop(sides, others=None, level=0.95):
+    """Gap, interval and p-value of one column, from the definitions; sides are (references, words, prompts)."""
+    groups = sides if others is None else [others[None]]
+    a, b = (side.mean(axis=(0, 1)) for side in sides)
+    references, n, share = len(sides[0]), len(a), sum(1 / side.shape[1] for side in sides)
+    freedom = sum(side.shape[1] - 1 for side in (*sides, *([] if others is None else groups)))
+    words, left, both = 0.0, 0.0, 0.0
+    for group in groups:
+        table = group.mean(axis=0)  # word × prompt
+        means = table.mean(axis=1)
+        words += ((means - means.mean()) ** 2).sum()
+        left += ((table - table.mean(axis=0) - means[:, None] + means.mean()) ** 2).sum()
+        table = group.mean(axis=2)  # reference word × word
+        row, column = table.mean(axis=1, keepdims=True), table.mean(axis=0, keepdims=True)
+        both += ((table - row - column + table.mean()) ** 2).sum()
+    words *= share / freedom
+    left *= share / freedom / (n - 1) / n
+    single = np.array([one.mean() - two.mean() for one, two in zip(*sides)])
+    reference = 0.0
+    if references > 1:
+        both *= share / freedom / (references - 1) / references if others is None else 0.0
+        reference = max(single.var(ddof=1) / references - both, single.var(ddof=1) / references - words, 0.0)
+    over_prompts = np.var(a - b, ddof=1) / n
+    prompts = max(over_prompts - left, over_prompts - words - reference, 0.0)
+    gap = (a - b).mean()
+
+    def excess(alpha):
+        t = stats.t.isf(alpha / 2, [freedom, max(references - 1, 1), n - 1]) ** 2
+        return words * t[0] + reference * t[1] + prompts * t[2] - gap**2
+
+    half = np.sqrt(excess(1 - level) + gap**2)
+    return gap, gap - half, gap + half, optimize.brentq(excess, 1e-15, 1, xtol=1e-15)
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (2, 4), (1, 3)])
+@pytest.mark.parametrize("own", [{}, {"references": 3}, {"references": 4, "side": 1.0, "both": 0.5}])
+def test_by_a_plain_loop(sizes, own):
+    first, second = world(words=4, rest=1.0, seed=sum(sizes), **own)
+    first, second = first[:, : sizes[0]], second[:, : sizes[1]]
+    result = word_test(first, second)
+    assert result.freedom == sum(sizes) - 2 and (result.n == 12).all()
+    for c in range(4):
+        expected = by_loop([first[..., c], second[..., c]])
+        found = result.gap[c], result.low[c], result.high[c], result.p_value[c]
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("references", [1, 3])
+def test_the_reference_s_controls_stand_in_only_where_neither_side_has_a_second_word(references):
+    first, second = world(seed=1, references=references)
+    others = world(seed=2)[0][0]
+    result = word_test(first[:, :1], second[:, :1], others)
+    assert result.freedom == 2
+    for c in range(4):
+        expected = by_loop([first[:, :1, :, c], second[:, :1, :, c]], others[..., c])
+        assert (result.gap[c], result.p_value[c]) == pytest.approx((expected[0], expected[3]), rel=1e-9)
+    np.testing.assert_array_equal(word_test(first, second, others).p_value, word_test(first, second).p_value)
+
+
+def test_with_words_alone_it_is_students_test_of_the_words():
+    first, second = world(prompt=0.0, rest=0.0)
+    expected = stats.ttest_ind(first[0, :, 0], second[0, :, 0])
+    result = word_test(first, second)
+    np.testing.assert_allclose(result.p_value, expected.pvalue, rtol=1e-9)
+    np.testing.assert_allclose(result.low, expected.confidence_interval().low)
+
+
+def test_with_prompts_alone_it_is_students_test_of_the_prompts():
+    first, second = world(word=0.0, rest=0.0)
+    expected = stats.ttest_1samp((first - second)[0, 0], 0)
+    np.testing.assert_allclose(word_test(first, second).p_value, expected.pvalue, rtol=1e-9)
+
+
+def test_interval_and_p_value_are_one_claim_and_the_sides_can_change_places():
+    first, second = world(columns=60, lean=1.5, seed=4)
+    result, turned = word_test(first, second), word_test(second, first)
+    significant = result.p_value < 0.05
+    assert 0 < significant.sum() < 60
+    np.testing.assert_array_equal(significant, (result.low > 0) | (result.high < 0))
+    np.testing.assert_allclose(turned.p_value, result.p_value, rtol=1e-9)
+    np.testing.assert_allclose(turned.low, -result.high, rtol=1e-12)
+
+
+def test_a_prompt_without_every_word_is_left_out_of_its_column():
+    first, second = world(seed=5, references=3)
+    holed = first.copy()
+    holed[0, 1, 3, 2] = np.nan
+    result, whole = word_test(holed, second), word_test(first, second)
+    assert result.n.tolist() == [12, 12, 11, 12]
+    np.testing.assert_array_equal(result.p_value[[0, 1, 3]], whole.p_value[[0, 1, 3]])
+    short = word_test(np.delete(first, 3, axis=2), np.delete(second, 3, axis=2))
+    assert result.p_value[2] == pytest.approx(short.p_value[2], rel=1e-9)
+
+
+def test_results_do_not_depend_on_blocks(monkeypatch):
+    first, second = world(columns=23, references=3)
+    whole = word_test(first, second)
+    monkeypatch.setattr(resampling, "CHUNK_BYTES", 1)
+    parts = word_test(first, second)
+    assert whole.p_value.tobytes() == parts.p_value.tobytes() and whole.low.tobytes() == parts.low.tobytes()
+
+
+def test_what_cannot_be_told_is_nan_with_a_reason():
+    first, second = world()
+    single = word_test(first[:, :1], second[:, :1])
+    assert set(single.reason) == {NO_CONTROLS} and np.isnan(single.p_value).all()
+    np.testing.assert_allclose(single.gap, (first - second)[0, 0].mean(axis=0))
+    one = word_test(first[:, :, :1], second[:, :, :1])
+    assert set(one.reason) == {"one prompt only"} and np.isnan(one.low).all()
+    alike = word_test(np.ones((1, 2, 5, 1)), np.zeros((1, 2, 5, 1)))
+    assert alike.reason[0] == ALL_ALIKE and alike.gap[0] == 1 and np.isnan(alike.p_value[0])
+    nothing = word_test(np.full((1, 2, 5, 1), np.nan), np.zeros((1, 2, 5, 1)))
+    assert nothing.reason[0] == "no value" and np.isnan(nothing.gap[0])
+    assert len(word_test(first[..., :0], second[..., :0]).p_value) == 0
+
+
+@pytest.mark.parametrize("bad", [np.zeros((2, 3)), np.zeros((1, 0, 3, 1))])
+def test_bad_shapes_are_named(bad):
+    with pytest.raises(ValueError, match="words: expected shape"):
+        word_test(bad, np.zeros((1, 1, 3, 1)))
+    with pytest.raises(ValueError, match="level"):
+        word_test(np.zeros((1, 1, 3, 1)), np.zeros((1, 1, 3, 1)), level=1.0)
+
+
+@pytest.mark.parametrize(
+    ("own", "least"),
+    [
+        ({"words": 3, "prompt": 1.0}, 0.03),
+        ({"words": 3, "prompt": 0.0}, 0.03),
+        ({"words": 2, "prompt": 1.0, "word": 0.5}, 0.03),
+        # two samples of three words matter alike: cautious
+        ({"words": 3, "references": 3, "side": 1.0}, 0.01),
+        ({"words": 3, "references": 3, "side": 0.3, "both": 0.5}, 0.02),
+        ({"words": 3, "references": 3, "both": 1.0}, 0.02),
+    ],
+)
+def test_rejects_no_more_often_than_it_says_where_words_alone_make_gaps(own, least):
+    first, second = world(prompts=50, columns=4000, seed=9, **own)
+    assert least < (word_test(first, second).p_value < 0.05).mean() < 0.065
+    flips = stats.ttest_1samp((first - second)[0, 0], 0).pvalue
+    assert (flips < 0.05).mean() > 0.4  # against 0, one word against one word

@@ -1,0 +1,144 @@
+"""Runs held against each other: by plain pandas and SciPy, with planted answers, and the lines that refuse."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.studies.compare import main
+from analysis.studies.comparison import KEYS, Quantities, compare, quantities
+from analysis.tables.stage import measure
+from probes.errors import UserError
+from probes.store import Run
+from tests.analysis.synthetic_run import write_run
+
+SMALL = {"resamples": 200, "permutations": 500}
+
+
+def measured(path, **options):
+    run = Run.open(write_run(path, **{"prompts": 9, "steps": 2, **options}))
+    measure(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return [measured(folder / name, lean=lean, seed=seed) for name, lean, seed in
+            (("one", 0.25, 1), ("other", -0.25, 2), ("like", 0.25, 3))]  # fmt: skip
+
+
+def made(name, values, prompts=None):
+    rows = [("gap", "m-f", "image", "image", -1, f"q{i}") for i in range(values.shape[1])]
+    keys = pd.DataFrame(rows, columns=list(KEYS))
+    texts = prompts or [f'{{"f": "{i}"}}' for i in range(len(values))]
+    return Quantities(name, texts, keys, np.asarray(values, float))
+
+
+def test_differences_by_plain_pandas_and_scipy(runs):
+    read = [quantities(run, name=run.path.name) for run in runs[:2]]
+    values, differences = compare(read, resamples=200, permutations=2**9)
+    wide = []
+    for run in runs[:2]:
+        pairs = run.table("pairs")
+        rows = pairs[(pairs["site"] == "image") & (pairs["metric"] == "ssim")].astype(
+            {"pair": str, "value": float}
+        )
+        wide.append(rows.pivot_table("value", "triplet", "pair"))
+    gaps = [table["neutral-masculine"] - table["neutral-feminine"] for table in wide]
+    row = differences[(differences["metric"] == "ssim") & (differences["kind"] == "gap")].iloc[0]
+    assert (row["first"], row["second"], row["what"]) == ("one", "other", "masculine-feminine")
+    assert row["difference"] == pytest.approx((gaps[1] - gaps[0]).mean())
+    assert (row["value_first"], row["value_second"]) == pytest.approx((gaps[0].mean(), gaps[1].mean()))
+    scipy = stats.permutation_test(
+        ((gaps[1] - gaps[0]).to_numpy(),),
+        np.mean,
+        permutation_type="samples",
+        n_resamples=np.inf,
+        vectorized=True,
+    )
+    assert row["p_value"] == pytest.approx(scipy.pvalue, abs=1e-12)
+    assert row["ci_high"] < 0 and row["p_adjusted"] >= row["p_value"]
+    own = values[(values["run"] == "one") & (values["metric"] == "ssim") & (values["kind"] == "gap")].iloc[0]
+    table = runs[0].table("gap").query("metric == 'ssim'").iloc[0]
+    assert own["value"] == pytest.approx(table["gap"])
+    similarity = differences.query("metric == 'ssim' and what == 'neutral-human'").iloc[0]
+    assert similarity["difference"] == pytest.approx((wide[1] - wide[0])["neutral-human"].mean())
+
+
+def test_a_planted_difference_is_found_and_none_where_none_is(runs):
+    _, differences = compare([quantities(run, name=run.path.name) for run in runs], **SMALL)
+    gaps = differences[differences["kind"] == "gap"].set_index(["first", "second"])
+    assert (gaps.loc[("one", "other"), "p_adjusted"] < 0.05).all()
+    assert (gaps.loc[("one", "like"), "p_adjusted"] > 0.05).all()
+    assert len(gaps) == 3 * 4
+
+
+def test_prompts_are_matched_by_their_text_in_any_order():
+    values = np.random.default_rng(0).integers(-9, 9, (8, 3)).astype(float)
+    one, other = (
+        made("a", values),
+        made("b", values[::-1] + 1.0, [f'{{"f": "{i}"}}' for i in range(7, -1, -1)]),
+    )
+    _, differences = compare([one, other], **SMALL)
+    np.testing.assert_allclose(differences["difference"], 1.0)
+    assert set(differences["reason"]) == {"the same value in every prompt"}
+
+
+def test_quantities_that_one_run_lacks_are_left_out_and_missing_prompts_too():
+    values = np.random.default_rng(0).normal(size=(8, 3))
+    holed = values[:, :2] + np.arange(8)[:, None]
+    holed[2, 1] = np.nan
+    found, differences = compare([made("a", values), made("b", holed)], **SMALL)
+    assert len(differences) == 2 and len(found) == 4 and differences["n_prompts"].tolist() == [8, 7]
+    assert differences["value_first"][1] == pytest.approx(np.delete(values[:, 1], 2).mean())
+    with pytest.raises(UserError, match="a quantity that all of them have"):
+        compare([made("a", values), made("b", values[:, :0])])
+
+
+def test_every_site_and_step_can_be_asked_for(runs):
+    every = quantities(runs[0], every=True)
+    pairs = runs[0].table("pairs")
+    columns = pairs[["site", "step", "metric"]].drop_duplicates()
+    assert len(every.keys) == 5 * len(columns)  # four pairs with the reference and a contrast
+    assert len(quantities(runs[0]).keys) == 5 * 4
+
+
+def test_the_command_line_writes_tables_and_forest(runs, tmp_path, capsys):
+    out = tmp_path / "out"
+    options = ["--resamples", "100", "--permutations", "100"]
+    assert main([*(str(run.path) for run in runs[:2]), "--out", str(out), *options]) == 0
+    text = capsys.readouterr().out
+    assert "other − one, masculine-feminine, SSIM: −" in text and str(out) in text
+    names = {
+        "differences.csv",
+        "values.csv",
+        "forest-masculine-feminine.pdf",
+        "forest-masculine-feminine.png",
+    }
+    assert {file.name for file in out.iterdir()} == names
+    before = {name: (out / name).read_bytes() for name in names}
+    main([*(str(run.path) for run in runs[:2]), "--out", str(out), *options])
+    assert all((out / name).read_bytes() == data for name, data in before.items())
+
+
+def test_other_prompts_and_indicators_and_the_same_run_are_one_line(runs, tmp_path, capsys):
+    fewer = measured(tmp_path / "fewer", prompts=7)
+    words = {
+        "neutral": {"word": "person", "control": False},
+        "feminine": {"word": "woman", "control": False},
+        "masculine": {"word": "man", "control": False},
+    }
+    without = measured(tmp_path / "without", indicators=words)
+    first = str(runs[0].path)
+    for other, text in (
+        (str(fewer.path), "fewer: expected the prompts of one, 2 stand in one of the two only"),
+        (str(without.path), "without: expected the indicators of one"),
+        (first, "expected different runs, got it twice"),
+        (str(tmp_path), "expected a run directory"),
+    ):
+        assert main([first, other, "--out", str(tmp_path / "out")]) == 2
+        error = capsys.readouterr().err
+        assert text in error and error.count("\n") == 1
+    assert main([first]) == 2 and "two or more" in capsys.readouterr().err
+    assert main([first, str(without.path), "--level", "2"]) == 2 and "--level" in capsys.readouterr().err

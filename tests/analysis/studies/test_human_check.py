@@ -1,0 +1,309 @@
+"""The labelling sheet and what is made of its answers, up to a browser that is driven by a script."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from analysis.studies.human_check.check import (
+    AGREED,
+    LABELS,
+    PERSON,
+    agreement,
+    choose_questions,
+    fingerprint,
+    human_counts,
+    labelled_items,
+    read_labels,
+)
+from analysis.studies.human_check.command import main
+from analysis.studies.human_check.sheet import render_sheet
+from probes import parts
+from probes.errors import UserError
+from probes.store import Run
+from tests.analysis.synthetic_objects import add_objects
+from tests.analysis.synthetic_run import write_run
+
+NAMES = ["neutral", "feminine", "masculine"]
+
+
+def tables_of(run):
+    """Tables `nouns` and `objects`, as far as the check reads them."""
+    people = {"person", "woman", "man", "individual", "human"}
+    samples, found = run.samples(), run.objects()
+    rows = [
+        (t, name, word, word in people)
+        for t, name, words in zip(samples["triplet"], samples["indicator"], samples["words"])
+        for word in words
+        if word not in ("a", "an", "with", "in", "the")
+    ]
+    nouns = pd.DataFrame(rows, columns=["triplet", "indicator", "lemma", "human"]).drop_duplicates()
+    objects = found.rename(columns={"label": "lemma"}).assign(human=found["label"].isin(people))
+    return nouns, objects
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Run:
+    options = {"prompts": 8, "seeds": 2, "steps": 2}
+    path = write_run(tmp_path_factory.mktemp("check") / "run", **options)
+    run = Run.open(add_objects(path, missed=0.4, **options))
+    for name, table in zip(("nouns", "objects"), tables_of(run)):
+        run.write_table(name, table)
+    return run
+
+
+@pytest.fixture(scope="module")
+def questions(run) -> pd.DataFrame:
+    options = {"indicators": NAMES, "images": 32, "seed": 3}
+    return choose_questions(run.samples(), run.table("nouns"), run.table("objects"), **options)
+
+
+def labels_csv(run, questions, path, answers, annotator="A"):
+    rows = [",".join(LABELS)]
+    prints = {s: fingerprint(run.image(s)) for s in questions["sample_id"].unique()}
+    for row, present in zip(questions.itertuples(), answers, strict=True):
+        rows.append(f"{annotator},{row.sample_id},{prints[row.sample_id]},{row.object},{present}")
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+# The choice
+
+
+def test_choice_is_balanced_and_asks_the_same_of_all_indicators(questions):
+    images = questions.drop_duplicates("sample_id")
+    assert images["indicator"].value_counts().to_dict() == dict.fromkeys(
+        NAMES, 10
+    )  # 32 are ten whole triplets
+    for _, draw in questions.groupby(["triplet", "seed"]):
+        asked = [tuple(rows["object"]) for _, rows in draw.groupby("indicator")]
+        assert len(set(asked)) == 1 and list(asked[0]) == sorted(asked[0])
+    first = images.drop_duplicates(["triplet", "seed"]).groupby("triplet").size()
+    assert set(first) <= {1, 2} and len(first) == 8  # every prompt once before any twice
+
+
+def test_questions_hold_nouns_found_and_others(run, questions):
+    nouns, objects = run.table("nouns"), run.table("objects")
+    labels = questions.assign(annotator="A", present="yes")
+    items = labelled_items(
+        labels[["annotator", "sample_id", "object", "present"]], run.samples(), nouns, objects
+    )
+    assert set(items["asked"]) == {"prompt", "found", "other"}
+    others = items[items["asked"] == "other"].groupby("sample_id").size()
+    assert (others >= 2).all() and len(others) == 30
+    assert not items.loc[items["asked"] == "other", "detected"].any()
+    assert PERSON in set(items["object"]) and not {"woman", "man"} & set(items["object"])
+
+
+def test_choice_follows_the_seed_and_can_fail(run, questions):
+    tables = run.samples(), run.table("nouns"), run.table("objects")
+    again = choose_questions(*tables, indicators=NAMES, images=32, seed=3)
+    assert again.equals(questions)
+    assert not choose_questions(*tables, indicators=NAMES, images=32, seed=4).equals(questions)
+    with pytest.raises(UserError, match="--images: expected at least one of each indicator"):
+        choose_questions(*tables, indicators=NAMES, images=2)
+    with pytest.raises(UserError, match="expected triplets with images of neutral, robot"):
+        choose_questions(*tables, indicators=["neutral", "robot"], images=10)
+
+
+# The answers
+
+
+def test_rates_follow_a_perfect_annotator(run, questions, tmp_path):
+    """The annotator sees what is there; the detector missed 40 % of it on feminine prompts."""
+    truth = run.objects()[["sample_id", "label"]]
+    words = {"person", "woman", "man"}
+    there = {(s, PERSON if label in words else label) for s, label in truth.itertuples(index=False)}
+    answers = ["yes" if key in there else "no" for key in zip(questions["sample_id"], questions["object"])]
+    path = labels_csv(run, questions, tmp_path / "a.csv", answers)
+    items = labelled_items(read_labels(path, run), run.samples(), run.table("nouns"), run.table("objects"))
+    assert (items["detected"] == (items["present"] == "yes")).all()
+    items.loc[(items["object"] == "cup") & (items["indicator"] == "feminine"), "present"] = "yes"
+    options = {"indicators": NAMES, "contrasts": [("masculine", "feminine")], "resamples": 300}
+    table = agreement(items, **options).set_index(["quantity", "asked", "object", "indicator"])
+    assert table.loc[("recall", "all", "all", "masculine"), "value"] == 1.0
+    row = table.loc[("recall", "all", "cup", "feminine")]
+    own = items[(items["object"] == "cup") & (items["indicator"] == "feminine")]
+    assert row["value"] == own["detected"].mean() < 1 and row["n"] == len(own)
+    gap = table.loc[("recall", "all", "all", "masculine-feminine")]
+    assert gap["value"] > 0 and gap["low"] < gap["value"] < gap["high"]
+    seen = table.loc[("seen", "other", "all", "masculine")]
+    assert (
+        seen["value"] == 0
+        and seen["n"] == ((items["asked"] == "other") & (items["indicator"] == "masculine")).sum()
+    )
+
+
+def test_two_annotators_have_a_kappa(run, questions, tmp_path):
+    rng = np.random.default_rng(0)
+    answers = rng.choice(["yes", "no", "unclear"], p=[0.4, 0.5, 0.1], size=(2, len(questions)))
+    answers[1] = np.where(rng.random(len(questions)) < 0.7, answers[0], answers[1])
+    files = [labels_csv(run, questions, tmp_path / f"{n}.csv", own, n) for n, own in zip("AB", answers)]
+    labels = pd.concat([read_labels(file, run) for file in files])
+    items = labelled_items(labels, run.samples(), run.table("nouns"), run.table("objects"))
+    table = agreement(items, indicators=NAMES, contrasts=[], resamples=300)
+    kappa = table[table["quantity"] == "kappa"].set_index("indicator")
+    assert kappa.loc["all", "value"] == pytest.approx(cohen_kappa_score(*answers))
+    assert kappa.loc["all", "bootstrap_low"] < kappa.loc["all", "value"] < kappa.loc["all", "bootstrap_high"]
+    assert kappa.loc["all", "n"] == len(questions) and set(kappa.index) == {"all", *NAMES}
+    agreed = table[(table["annotator"] == AGREED) & (table["asked"] == "all") & (table["object"] == "all")]
+    seen = agreed[(agreed["quantity"] == "seen") & (agreed["indicator"] == "all")].iloc[0]
+    both = (answers[0] == answers[1]) & (answers[0] != "unclear")
+    assert seen["n"] == both.sum() and seen["value"] == pytest.approx((answers[0][both] == "yes").mean())
+
+
+def test_command_line(run, questions, tmp_path, capsys):
+    assert main(["sample", str(run.path), "--images", "9", "--out", str(tmp_path)]) == 0
+    assert "9 images (3 triplets of 3)" in capsys.readouterr().out
+    assert "<img" in (tmp_path / "sheet.html").read_text(encoding="utf-8")
+    rng = np.random.default_rng(1)
+    answers = rng.choice(["yes", "no", "unclear"], size=(2, len(questions)))
+    files = [labels_csv(run, questions, tmp_path / f"{n}.csv", own, n) for n, own in zip("AB", answers)]
+    assert main(["agreement", str(run.path), *map(str, files)]) == 0
+    shown = capsys.readouterr().out
+    assert "kappa" in shown and "masculine-feminine" in shown and AGREED in shown
+    table = run.table("human_check")
+    assert {"recall", "precision", "seen", "kappa"} == set(table["quantity"])
+    assert main(["agreement", str(run.path), str(files[0]), str(files[0])]) == 2
+    assert "expected another annotator in each file, got 'A' twice" in capsys.readouterr().err
+
+
+def test_unreadable_images_are_not_shown(tmp_path):
+    options = {"prompts": 2, "seeds": 1, "steps": 2}
+    run = Run.open(add_objects(write_run(tmp_path / "run", **options), **options))
+    for name, table in zip(("nouns", "objects"), tables_of(run)):
+        run.write_table(name, table)
+    observed = run.observed()
+    observed.loc[observed["sample_id"] == "t00001-s0-neutral", "status"] = "unreadable"
+    file = run.parts("observed")[0]
+    parts.write_part(file, observed.to_dict("records"), parts.OBSERVED, parts.identity(0, {}))
+    assert main(["sample", str(run.path), "--images", "9", "--out", str(tmp_path)]) == 0
+    sheet = (tmp_path / "sheet.html").read_text(encoding="utf-8")
+    assert "t00000-s0-neutral" in sheet and "t00001" not in sheet  # the rest of its triplet is left out too
+
+
+@pytest.mark.parametrize(
+    "spoil, line",
+    [
+        (lambda t: "", "line 1: expected annotator,sample_id"),
+        (lambda t: t.replace(",", ";"), "line 1: expected annotator,sample_id"),
+        (lambda t: t.splitlines()[0] + "\n", "expected labels, got none"),
+        (lambda t: t.replace(",yes", ",maybe", 1), "line 2: expected 5 fields, the last yes, no or unclear"),
+        (lambda t: t[: t.rindex(",")], "expected 5 fields"),
+        (lambda t: t + t.splitlines()[1], "expected each object of an image once"),
+        (lambda t: re.sub(r"(t\d+-s\d-\w+),\w", r"\1,x", t), "got another image as 't0000"),
+        (lambda t: t.replace("A,t0", "A,u0"), "got another image as 'u0000"),
+        (lambda t: t.replace("A,", '"A,', 1), "expected a CSV file, got a damaged one"),
+    ],
+)
+def test_damaged_or_foreign_labels_give_one_line(run, questions, tmp_path, capsys, spoil, line):
+    path = labels_csv(run, questions, tmp_path / "labels.csv", ["yes"] * len(questions))
+    path.write_text(spoil(path.read_text()))
+    assert main(["agreement", str(run.path), str(path)]) == 2
+    error = capsys.readouterr().err
+    assert line in error and error.count("\n") == 1 and str(path) in error
+
+
+def test_unreadable_labels_give_one_line(run, tmp_path, capsys):
+    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
+    assert main(["agreement", str(run.path), str(tmp_path / "bytes.csv")]) == 2
+    assert main(["agreement", str(run.path), str(tmp_path / "none.csv")]) == 2
+    assert main(["sample", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert (
+        "UTF-8" in (errors := capsys.readouterr().err) and "No such file" in errors and "run.json" in errors
+    )
+
+
+# The sheet
+
+
+@pytest.fixture(scope="module")
+def sheet(run, questions) -> str:
+    chosen = list(dict.fromkeys(questions["sample_id"]))
+    return render_sheet(questions, dict(zip(chosen, run.images(chosen))), "a run & <b>its name</b>")
+
+
+def test_sheet_is_blind_and_loads_nothing(run, questions, sheet):
+    assert "://" not in sheet and "<b>its" not in sheet and "default-src 'none'" in sheet
+    data = json.loads(sheet.partition('id="data">')[2].partition("</script>")[0])
+    assert [card["id"] for card in data["cards"]] == list(dict.fromkeys(questions["sample_id"]))
+    assert set(data["cards"][0]) == {"id", "print", "source", "width", "height", "objects"}
+    # the same sheet whatever the detector said of single images
+    visible = re.sub(r"<script.*?</script>", "", sheet, flags=re.S).lower()
+    assert not {"feminine", "masculine", "woman"} & set(re.findall(r"\w+", visible))
+
+
+DRIVER = """
+<script>
+window.addEventListener("load", () => setTimeout(async () => {
+  const press = (code, more = {}) => document.activeElement.dispatchEvent(
+    new KeyboardEvent("keydown", { code, key: more.key || code, bubbles: true, cancelable: true, ...more }));
+  const wait = () => new Promise((done) => setTimeout(done, 20));
+  document.getElementById("export").click();
+  const refused = document.getElementById("message").textContent;
+  const name = document.getElementById("annotator");
+  name.value = 'An "X", B'; name.dispatchEvent(new Event("input", { bubbles: true }));
+  document.querySelector("#objects input").focus();
+  press("Digit2"); press("Digit3", { shiftKey: true }); press("Digit1"); press("Digit1");
+  press("ArrowDown", { key: "ArrowDown" });
+  const focus = document.activeElement.id;
+  press("Enter", { key: "Enter" }); await wait();
+  document.querySelectorAll("#objects input")[3].click();
+  document.getElementById("next").click(); await wait();
+  press("ArrowLeft", { key: "ArrowLeft" }); await wait();
+  const back = document.getElementById("state").textContent;
+  document.getElementById("export").click();
+  const kept = JSON.parse(localStorage.getItem(Object.keys(localStorage)[0]));
+  const out = document.createElement("pre");
+  out.id = "out";
+  out.textContent = JSON.stringify({ csv: document.getElementById("csv").textContent, refused, focus, back, kept,
+    count: document.getElementById("count").textContent });
+  document.body.append(out);
+}, 100));
+</script>
+"""
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed")
+def test_sheet_in_a_browser(run, questions, sheet, tmp_path):
+    (tmp_path / "sheet.html").write_text(sheet.replace("</body>", DRIVER + "</body>"), encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+    options += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    options += [f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
+    options += ["--virtual-time-budget=3000", (tmp_path / "sheet.html").as_uri()]
+    shown = subprocess.run(["chromium", *options], capture_output=True, text=True, timeout=300)
+    assert "CONSOLE" not in shown.stderr
+    text = shown.stdout.partition('<pre id="out">')[2].partition("</pre>")[0]
+    found = json.loads(text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    assert found["refused"].startswith("First give a name") and found["focus"] == "object-1"
+    assert found["count"] == "2 of 30 done" and found["back"] == "Image 2 of 30: done"
+    assert len(found["kept"]["answers"]) == 3 and found["kept"]["annotator"] == 'An "X", B'
+    path = tmp_path / "labels.csv"
+    path.write_text(found["csv"], encoding="utf-8")
+    labels = read_labels(path, run)
+    assert set(labels["annotator"]) == {'An "X", B'}
+    images = list(dict.fromkeys(questions["sample_id"]))[:2]
+    asked = [list(questions.loc[questions["sample_id"] == image, "object"]) for image in images]
+    expected = [[image, what, "no"] for image, own in zip(images, asked) for what in own]
+    expected[1][2], expected[2][2], expected[len(asked[0]) + 3][2] = "yes", "unclear", "yes"
+    assert labels[["sample_id", "object", "present"]].to_numpy().tolist() == expected
+
+
+def test_counts_are_weighted_as_the_run_is():
+    """Asked of a hat: one draw of one where it was detected, one of three where it was not."""
+    samples = pd.DataFrame({"triplet": range(4), "seed": 0, "indicator": "f", "sample_id": list("abcd")})
+    objects = pd.DataFrame({"triplet": [0], "seed": [0], "object": [0], "lemma": ["hat"]})
+    nouns = pd.DataFrame({"triplet": [], "lemma": []})
+    rows = [("A", "a", 0, "hat", "no", True, "found"), ("A", "b", 1, "hat", "yes", False, "other")]
+    rows += [("A", "c", 2, "hat", "unclear", False, "other")]
+    names = ["annotator", "sample_id", "prompt", "object", "present", "detected", "asked"]
+    items = pd.DataFrame(rows, columns=names).assign(seed=0, indicator="f")
+    counts = human_counts(items, samples, nouns, objects).set_index("prompt")
+    assert counts.loc[0, "false"] == pytest.approx(2 * 1 / 4) and counts.loc[0, "hits"] == 0
+    assert counts.loc[1, "missed"] == pytest.approx(2 * 3 / 4)  # stands for three draws of four
+    assert counts[["hits", "missed", "false", "rejected"]].to_numpy().sum() == pytest.approx(2)

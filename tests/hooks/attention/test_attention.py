@@ -1,0 +1,183 @@
+"""Word maps against DAAM computed anew, by attention processors that keep every probability of every step."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from hooks import HookError, Probe
+from hooks.attention import attention
+from hooks.sites import cross_attentions, module_at
+from tests.hooks.conftest import PROMPTS, draw
+from tests.tiny import KINDS, tiny_pipeline
+
+
+class KeepProbabilities:
+    """A naive attention processor: one row and one head at a time, the whole softmax kept."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, attn, hidden_states, encoder_hidden_states=None, attention_mask=None, **kwargs):
+        queries, keys, values = (
+            attn.to_q(hidden_states),
+            attn.to_k(encoder_hidden_states),
+            attn.to_v(encoder_hidden_states),
+        )
+        width = queries.shape[-1] // attn.heads
+        probabilities, mixed = [], []
+        for q, k, v in zip(queries, keys, values, strict=True):
+            per_head = [slice(h * width, (h + 1) * width) for h in range(attn.heads)]
+            scores = [torch.softmax(q[:, s] @ k[:, s].T / width**0.5, dim=-1) for s in per_head]
+            probabilities.append(torch.stack(scores))
+            mixed.append(torch.cat([p @ v[:, s] for p, s in zip(scores, per_head, strict=True)], dim=-1))
+        self.calls.append(torch.stack(probabilities))  # (batch, heads, pixels, tokens)
+        return attn.to_out[1](attn.to_out[0](torch.stack(mixed)))
+
+
+def daam_by_hand(pipe, latent_size, branches, **call):
+    """Maps (rows, tokens, h, w) from kept probabilities; a layer's size follows from its number of pixels."""
+    h, w = latent_size
+    before = dict(pipe.unet.attn_processors)
+    kept = {}
+    try:
+        for address, path in cross_attentions(pipe):
+            kept[address] = KeepProbabilities()
+            module_at(pipe, path).set_processor(kept[address])
+        draw(pipe, **call)
+    finally:
+        pipe.unet.set_attn_processor(before)
+    maps = []
+    for address, processor in kept.items():
+        pixels = processor.calls[0].shape[2]
+        factor = round((h * w / pixels) ** 0.5)
+        if address.startswith("unet.mid") or factor == 8:
+            continue
+        summed = sum(processor.calls)
+        summed = summed[len(summed) // 2 :] if branches == 2 else summed
+        for head in range(summed.shape[1]):
+            small = summed[:, head].transpose(1, 2).reshape(len(summed), -1, h // factor, w // factor)
+            maps.append(F.interpolate(small, size=(h, w), mode="bicubic").clamp(min=0))
+    return torch.stack(maps).mean(0).numpy()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("guidance_scale", [4.0, 1.0])
+def test_maps_are_daams(pipelines, kind, guidance_scale):
+    pipe = pipelines(kind)
+    with Probe(pipe, word_maps=True) as probe:
+        draw(pipe, guidance_scale=guidance_scale)
+    expected = daam_by_hand(pipe, (16, 16), 2 if guidance_scale > 1 else 1, guidance_scale=guidance_scale)
+    for row in range(3):
+        heat = probe.maps.heat(row)
+        assert heat.dtype == np.float32
+        assert heat.shape == (32 if kind == "toy" else 77, 16, 16)
+        np.testing.assert_allclose(heat, expected[row], rtol=1e-4, atol=1e-6)
+    assert np.abs(expected[0] - expected[1]).max() > 1e-3, (
+        "the rows must differ for this test to tell them apart"
+    )
+    assert (probe.maps.definition, probe.maps.version) == ("daam", "1")
+
+
+def test_images_that_are_not_square(pipelines):
+    pipe = pipelines("sd1")
+    with Probe(pipe, word_maps=True) as probe:
+        draw(pipe, height=48, width=16)
+    expected = daam_by_hand(pipe, (24, 8), 2, height=48, width=16)
+    np.testing.assert_allclose(probe.maps.values, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_latents_that_cannot_be_halved_exactly(toy):
+    with Probe(toy, word_maps=True) as probe:
+        draw(toy, height=72, width=56)
+    heat = probe.maps.heat(0)
+    assert heat.shape == (32, 18, 14)
+    assert heat.sum(0).mean() == pytest.approx(3.0, rel=0.01), "probabilities of 3 steps"
+
+
+def test_layers_at_an_eighth_are_left_out():
+    """Four levels, all with cross-attention: the deepest is at 1/8 of the latent and must not enter."""
+    pipe = tiny_pipeline(
+        "sd1",
+        unet={
+            "down_block_types": ("CrossAttnDownBlock2D",) * 4,
+            "up_block_types": ("CrossAttnUpBlock2D",) * 4,
+            "layers_per_block": 1,
+        },
+    )
+    with Probe(pipe, word_maps=True) as probe:
+        draw(pipe)
+    assert not any(layer.startswith(("unet.down.3", "unet.mid", "unet.up.0")) for layer in probe.maps.layers)
+    assert {"unet.down.2.attn.0.cross", "unet.up.1.attn.0.cross"} <= set(probe.maps.layers)
+    np.testing.assert_allclose(probe.maps.values, daam_by_hand(pipe, (16, 16), 2), rtol=1e-4, atol=1e-6)
+
+
+def test_probabilities_sum_to_the_number_of_unet_calls(pipelines):
+    """PNDM makes five calls for four steps; at full resolution a pixel's probabilities sum to one a call."""
+    pipe = pipelines("sd1")
+    with Probe(pipe, word_maps=True) as probe:
+        draw(pipe, num_inference_steps=4)
+    assert probe.maps.heat(0).sum(0).mean() == pytest.approx(5.0, rel=0.01)
+
+
+def test_sums_do_not_grow_with_the_steps(toy):
+    sizes = []
+    for steps in (2, 6):
+        with Probe(toy, word_maps=True) as probe:
+            draw(toy, num_inference_steps=steps)
+            sums = probe._attention["cross"]
+            sizes.append(sums.held_bytes())
+            assert not sums._queries, "queries are dropped as soon as they are used"
+    assert sizes[0] == sizes[1]
+
+
+def test_chunks_change_nothing(toy, monkeypatch):
+    def maps():
+        with Probe(toy, word_maps=True) as probe:
+            draw(toy)
+        return probe.maps.values
+
+    whole = maps()
+    monkeypatch.setattr(attention, "CHUNK_ON_CPU", 1)
+    np.testing.assert_allclose(maps(), whole, rtol=1e-6)
+
+
+def test_rows_are_images_not_prompts(toy):
+    with Probe(toy, word_maps=True) as probe:
+        draw(toy, PROMPTS[:2], num_images_per_prompt=2)
+    assert len(probe.maps.values) == 4
+    np.testing.assert_allclose(
+        probe.maps.heat(0), probe.maps.heat(1), rtol=1e-4, atol=1e-6
+    )  # one seed for all
+    assert np.abs(probe.maps.heat(1) - probe.maps.heat(2)).max() > 1e-3
+    with pytest.raises(HookError, match="expected one of the batch's 4 rows, but got 4"):
+        probe.maps.heat(4)
+
+
+def test_what_cannot_be_read_is_refused_by_name():
+    pipe = tiny_pipeline(
+        "toy", unet={"down_block_types": ("DownBlock2D",) * 3, "up_block_types": ("UpBlock2D",) * 3}
+    )
+    with pytest.raises(HookError, match="no cross-attention"), Probe(pipe, word_maps=True):
+        pass
+
+    class Mine:
+        pass
+
+    pipe = tiny_pipeline("toy")
+    pipe.unet.mid_block.attentions[0].transformer_blocks[0].attn2.processor = Mine()
+    with (
+        pytest.raises(HookError, match=r"unet\.mid\.attn\.0\.cross: .* but got Mine"),
+        Probe(pipe, word_maps=True),
+    ):
+        pass
+
+
+@pytest.mark.usefixtures("bfloat16_attention")
+def test_half_precision_is_summed_in_single(toy):
+    pipe = tiny_pipeline("toy").to(torch.bfloat16)
+    with Probe(pipe, word_maps=True) as probe:
+        draw(pipe, num_inference_steps=6)
+    heat = probe.maps.heat(0)
+    assert heat.dtype == np.float32
+    assert heat.sum(0).mean() == pytest.approx(6.0, rel=0.002), "bfloat16 sums would be off by a percent"

@@ -1,0 +1,165 @@
+"""Sites inside layers and blocks, by what must hold between them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from hooks import Probe, sites, sites_page
+from hooks.shapes import shapes
+from tests.hooks.conftest import PROMPTS, draw
+from tests.tiny import tiny_pipeline
+
+TWO = PROMPTS[:2]
+
+
+@pytest.fixture(scope="module", params=["toy", "sdxl"])
+def deep(request, pipelines):
+    pipe = pipelines(request.param)
+    without = draw(pipe, TWO, num_inference_steps=2)
+    with Probe(pipe, pairs=[(0, 1)], sites="+*", keep="+*") as probe:
+        images = draw(pipe, TWO, num_inference_steps=2)
+    assert np.array_equal(images, without)
+    return pipe, probe
+
+
+def close(found, expected):
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_every_site_has_the_shape_it_is_said_to_have(deep):
+    pipe, probe = deep
+    said = shapes(pipe)
+    assert list(probe.kept) == [site.address for site in sites.available(pipe)]
+    for address, kept in probe.kept.items():
+        assert tuple(kept.values.shape[2:]) == said[address], address
+        assert len(kept.values) > 0, address
+    for key, similarity in probe.similarity.items():
+        assert np.isfinite(similarity.values).all(), key
+
+
+def test_the_default_set_is_what_it_was(toy):
+    default = [site.address for site in sites.available(toy) if site.default]
+    with Probe(toy, pairs=[(0, 1)]) as probe:
+        draw(toy, TWO, num_inference_steps=1)
+    assert list(dict.fromkeys(key.rpartition(":")[0] for key in probe.similarity)) == default
+    inside = ("attn", "mlp", "middle", "heads", "self", "ff", "block", "query", "key", "value", "conv_in")
+    assert [a for a in default if a.split(".")[-1] in inside] == ["unet.conv_in"]
+
+
+def test_patterns_reach_inside_only_where_told(toy):
+    def found(pattern):
+        return [site.address for site in sites.resolve(toy, pattern)]
+
+    assert found("unet.mid.*") == [
+        "unet.mid.resnet.0",
+        "unet.mid.attn.0.cross",
+        "unet.mid.attn.0",
+        "unet.mid.resnet.1",
+    ]
+    assert "unet.mid.attn.0.ff" in found("+unet.mid.*")
+    assert found("unet.mid.*.ff") == ["unet.mid.attn.0.ff"]
+    assert found("text.layers.2.mlp") == ["text.layers.2.mlp"]
+    assert found("vae.decoder.mid.*") == [
+        "vae.decoder.mid.resnet.0",
+        "vae.decoder.mid.attn.0",
+        "vae.decoder.mid.resnet.1",
+    ]
+
+
+def test_the_residual_streams_of_the_text_encoders(deep):
+    pipe, probe = deep
+    for name in ("text", "text_2") if hasattr(pipe, "text_encoder_2") else ("text",):
+        kept = {a: k.values[0] for a, k in probe.kept.items() if a.startswith(f"{name}.")}
+        core = sites.module_at(pipe, sites.text_core(pipe, sites.TEXT_ENCODERS[name]))
+        stream = kept[f"{name}.embeddings"]
+        for k, layer in enumerate(core.encoder.layers):
+            at = f"{name}.layers.{k}"
+            if at not in kept:
+                break
+            close(kept[f"{at}.middle"], stream + kept[f"{at}.attn"])
+            close(kept[at], kept[f"{at}.middle"] + kept[f"{at}.mlp"])
+            with torch.no_grad():
+                close(layer.self_attn.out_proj(kept[f"{at}.attn.heads"].flatten(2)), kept[f"{at}.attn"])
+            stream = kept[at]
+        assert k == len(core.encoder.layers) - 1
+
+
+def test_the_residual_stream_of_a_transformer_block(deep):
+    pipe, probe = deep
+    kept = {address: record.values for address, record in probe.kept.items()}
+    blocks = [a for a in kept if ".block" in a]
+    assert blocks
+    for address in blocks:
+        part = address.replace(".block", ".{}")
+        into = kept[address] - sum(kept[part.format(name)] for name in ("self", "cross", "ff"))
+        number = address.rpartition(".block")[2]
+        if number not in ("", ".0"):  # the block before gave what this one was given
+            before = f"{address.rpartition('.')[0]}.{int(number[1:]) - 1}"
+            close(into, kept[before])
+    module = pipe.unet.mid_block.attentions[0].transformer_blocks[0]
+    number = ".0" if "unet.mid.attn.0.block.0" in kept else ""
+    with torch.no_grad():
+        for name, attention in (("self", module.attn1), ("cross", module.attn2)):
+            at = f"unet.mid.attn.0.{name}{number}"
+            close(attention.to_out[0](kept[f"{at}.heads"].flatten(3)), kept[at])
+
+
+def test_heads_are_the_values_mixed_by_the_probabilities(deep):
+    _, probe = deep
+    found = [a for a in probe.kept if a.endswith(".heads") and a.startswith("unet.mid")]
+    assert len(found) >= 2
+    for address in found:
+        at = address.removesuffix(".heads")
+        heads = probe.kept[address].values.shape[-2]
+        query, key, value = (
+            probe.kept[f"{at}.{name}"].values.unflatten(-1, (heads, -1)).transpose(2, 3)
+            for name in ("query", "key", "value")
+        )
+        mixed = (query @ key.mT / query.shape[-1] ** 0.5).softmax(-1) @ value
+        close(probe.kept[address].values, mixed.transpose(2, 3))
+
+
+def test_fused_projections_give_the_same(toy):
+    pipe = tiny_pipeline("toy")
+    pipe.fuse_qkv_projections()
+    pattern = ["unet.mid.*.query", "unet.mid.*.key", "unet.mid.*.value", "unet.mid.*.heads"]
+    kept = []
+    for which in (toy, pipe):
+        with Probe(which, keep=pattern) as probe:
+            draw(which, TWO, num_inference_steps=1)
+        kept.append(probe.kept)
+    assert len(kept[0]) == 8
+    for address in kept[0]:
+        close(kept[1][address].values, kept[0][address].values)
+
+
+def test_the_decoders_blocks(deep):
+    pipe, probe = deep
+    kept = {address: record.values[0] for address, record in probe.kept.items()}
+    close(kept["vae.decoder.mid.resnet.1"], kept["vae.decoder.mid"])
+    with torch.no_grad():
+        close(pipe.vae.decoder.conv_in(kept["vae.post_quant"]), kept["vae.decoder.conv_in"])
+    last = max(int(a.split(".")[3]) for a in kept if a.startswith("vae.decoder.up."))
+    inside = [a for a in kept if a.startswith(f"vae.decoder.up.{last}.resnet.")]
+    close(kept[inside[-1]], kept[f"vae.decoder.up.{last}"])
+    close(kept["vae.decoder.up.0.upsample"], kept["vae.decoder.up.0"])
+
+
+def test_the_table_of_a_pipeline(toy):
+    lines = sites.table(toy).splitlines()
+    rows = {line.split()[0]: " ".join(line.split()[1:]) for line in lines}
+    assert rows["unet.mid.attn.0.cross"] == "(16, 32)"
+    assert rows["unet.mid.attn.0.self.heads"] == "(16, 2, 16) *"
+    assert rows["text.layers.3"] == "(32, 32)"
+    assert len(lines) == len(sites.available(toy)) + 2
+    wide = sites.table(toy, height=64, width=128).splitlines()
+    assert next(line for line in wide if line.startswith("image")).split(maxsplit=1)[1] == "(3, 64, 128)"
+
+
+def test_the_page_of_the_docs_is_current():
+    page = Path(__file__).parents[3] / "docs" / "sites.md"
+    assert sites_page.page() == page.read_text(encoding="utf-8"), (
+        "run: python -m hooks.sites_page > docs/sites.md"
+    )

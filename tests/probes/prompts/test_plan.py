@@ -1,0 +1,150 @@
+"""The plan: articles, words and their tokens, shared positions, and prompts a tokenizer cannot take."""
+
+import pytest
+
+from probes.config import Config
+from probes.errors import UserError
+from probes.prompts.plan import article, fill, pairs, plan, shared_words, split_words, tokenize
+from tests.tiny import tiny_tokenizer
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tiny_tokenizer(16)
+
+
+def planned(tokenizer, **fields):
+    return plan(Config(**fields), [tokenizer])
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        *[
+            (word, "an")
+            for word in ("individual", "adult", "elder", "old man", "hour", "honest man", "uninvited guest")
+        ],
+        *[(word, "an") for word in ("heir", "umpire", "unknown person", "Asian man")],
+        *[
+            (word, "a")
+            for word in (
+                "woman",
+                "human",
+                "user",
+                "unicorn",
+                "university student",
+                "European",
+                "one-armed man",
+            )
+        ],
+        *[(word, "a") for word in ("boy", "non-binary person", "uniformed man", "ewe")],
+    ],
+)
+def test_article_goes_by_sound(word, expected):
+    assert article(word) == expected
+
+
+def test_article_is_mended_only_right_before_the_word():
+    assert fill("a {person} eats an apple", "individual")[0] == "an individual eats an apple"
+    assert fill("an {person}", "woman")[0] == "a woman"
+    assert fill("A {person}", "adult")[0] == "An adult"
+    assert fill("an old {person}", "woman")[0] == "an old woman"
+    assert fill("banana {person}", "adult")[0] == "banana adult"
+    assert fill("the {person}", "adult")[0] == "the adult"
+    assert fill('"a {person}"', "adult")[0] == '"an adult"'
+
+
+def test_words_have_their_tokens(tokenizer):
+    text = "a  person's zebra, (with) a DOG."
+    found = tokenize(text, tiny_tokenizer(32), "here")
+    assert found.words == ("a", "person's", "zebra", "with", "a", "DOG")
+    assert [text[a:b] for a, b in found.spans] == list(found.words)
+    assert found.tokens[0] == tokenizer.bos_token
+    assert found.tokens[-1] == tokenizer.eos_token
+    spelled = ["".join(found.tokens[i] for i in where).replace("</w>", "") for where in found.word_positions]
+    assert spelled == ["a", "person's", "zebra", "with", "a", "dog"]
+    assert len(found.word_positions[2]) > 1  # a word outside the vocabulary is several tokens
+    flat = [i for where in found.word_positions for i in where]
+    assert flat == sorted(set(flat))
+
+
+def test_chunks_of_punctuation_are_no_words():
+    assert split_words(" - a, ... b") == [("-", (1, 2)), ("a", (3, 4)), ("b", (10, 11))]
+
+
+def test_shared_words_leave_the_indicator_and_the_mended_article_out(tokenizer):
+    samples = planned(
+        tokenizer,
+        prompts=["a {person} with a dog"],
+        indicators={"neutral": "person", "other": "individual", "female": "female doctor"},
+    )
+    shared = [[s.tokens[i] for i in s.shared_positions] for s in samples]
+    assert shared == [["with</w>", "a</w>", "dog</w>"]] * 3
+    assert [[s.tokens[i] for i in s.indicator_positions] for s in samples] == [
+        ["person</w>"],
+        ["individual</w>"],
+        ["female</w>", "doctor</w>"],
+    ]
+    assert samples[2].shared_positions[0] == samples[0].shared_positions[0] + 1
+
+
+def test_a_word_equal_to_the_indicator_elsewhere_is_shared():
+    assert shared_words([["man", "and", "man"], ["woman", "and", "man"]], [{0}, {0}]) == [(1, 2), (1, 2)]
+
+
+def test_nothing_shared():
+    assert shared_words([["man"], ["woman"]], [{0}, {0}]) == [(), ()]
+
+
+def test_free_captions(tokenizer):
+    caption = {
+        "id": "x",
+        "neutral": "a doctor",
+        "feminine": "a female doctor",
+        "masculine": "a man who plays doctor",
+    }
+    samples = planned(tokenizer, prompts=[caption])
+    assert [s.prompt for s in samples] == ["a doctor", "a female doctor", "a man who plays doctor"]
+    assert {s.prompt_id for s in samples} == {"x"}
+    assert {s.template for s in samples} == {""}
+    assert [[s.tokens[i] for i in s.shared_positions] for s in samples] == [["a</w>", "doctor</w>"]] * 3
+    assert [s.tokens[s.indicator_positions[0]] for s in samples[1:]] == ["female</w>", "man</w>"]
+
+
+def test_order_and_ids(tokenizer):
+    samples = planned(
+        tokenizer, prompts=["a {person}", "the {person}", "one {person}"], seeds=[4, 2], limit=2
+    )
+    assert [s.sample_id for s in samples[:4]] == [
+        "t00000-s4-neutral",
+        "t00000-s4-feminine",
+        "t00000-s4-masculine",
+        "t00000-s2-neutral",
+    ]
+    assert len(samples) == 2 * 2 * 3
+    assert (samples[-1].triplet, samples[-1].prompt_id, samples[-1].template) == (1, "p001", "the {person}")
+
+
+def test_pairs_have_the_earlier_first():
+    assert pairs(["n", "f", "m"]) == [(0, 1), (0, 2), (1, 2)]
+
+
+def test_prompt_longer_than_the_tokenizer_takes(tokenizer):
+    longest = "a {person}" + " dog" * 12
+    assert len(planned(tokenizer, prompts=[longest])[0].tokens) == 16
+    with pytest.raises(UserError, match=r"prompts\[1\] \(neutral\): expected at most 16 tokens .* got 17"):
+        planned(tokenizer, prompts=["a {person}", longest + " dog"])
+    with pytest.raises(UserError, match="at most 9 tokens"):
+        plan(Config(prompts=[longest]), [tiny_tokenizer(77)], 9)
+    with pytest.raises(UserError, match="negative_prompt: expected at most 16"):
+        planned(tokenizer, prompts=["a {person}"], sampler={"negative_prompt": "dog " * 30})
+
+
+def test_every_tokenizer_must_take_the_prompt(tokenizer):
+    with pytest.raises(UserError, match="at most 8"):
+        plan(Config(prompts=["a {person} with a dog and a cat"]), [tokenizer, tiny_tokenizer(8)])
+
+
+def test_a_control_token_in_a_prompt_is_refused(tokenizer):
+    with pytest.raises(UserError, match="can spell"):
+        planned(tokenizer, prompts=["a {person} <|endoftext|> dog"])

@@ -1,0 +1,56 @@
+"""On a real run of the toy world, what was asked for is explicit and what was planted beside it is implicit."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from analysis.report.notebook import load_run
+from probes.toyworld.scene import parse
+from probes.toyworld.world import load_world
+
+ROOT = Path(__file__).parents[3]
+YAML = """\
+name: groups
+model: toyworld
+indicators: {neutral: person, feminine: woman, masculine: man}
+prompts:
+  - a {person} standing on a skateboard
+  - a {person} with a dog in the park
+  - a {person} holding an umbrella
+  - a {person} in a hat with a guitar
+  - a {person} in a suit with gloves
+  - a {person} next to a cat in the kitchen
+seeds: [0, 1]
+sampler: {steps: 8}
+capture: {sites: [image], definition: DEFINITION}
+measure: {bootstrap: 50, permutations: 64}
+report: {gallery: 1}
+"""
+
+
+@pytest.mark.parametrize("definition", ["daam", "self-refined"])
+def test_what_was_asked_for_is_explicit_and_what_was_not_is_implicit(tmp_path, definition):
+    (tmp_path / "groups.yaml").write_text(YAML.replace("DEFINITION", definition))
+    command = [
+        sys.executable,
+        "-m",
+        "probes.run",
+        str(tmp_path / "groups.yaml"),
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    run, world = load_run(tmp_path / "run"), load_world()
+    samples = run.run.samples(["sample_id", "prompt"]).set_index("sample_id")["prompt"]
+    objects = run.objects[(run.objects["object"] >= 0) & (run.objects["label"] != "person")]
+    named = [
+        label in parse(samples[sample], world).things
+        for sample, label in zip(objects["sample_id"], objects["label"])
+    ]
+    for group, wanted in (("explicitly", True), ("implicitly", False)):
+        own = objects.loc[[asked == wanted for asked in named], "group"]
+        assert len(own) >= 40 and own.str.startswith(group).mean() >= 0.9
+    assert set(objects["maps"]) == {definition}

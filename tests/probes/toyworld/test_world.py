@@ -1,0 +1,153 @@
+"""The toy world's parts that need no model: words, captions, scenes, pictures, checker, planted truth."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from probes.toyworld.captions import article, random_caption
+from probes.toyworld.checker import LEAST, PLACES, THINGS, read_images, thing_masks
+from probes.toyworld.draw import draw, render
+from probes.toyworld.measure import checker_accuracy
+from probes.toyworld.page import quality_page
+from probes.toyworld.palette import COLOURS, INDEX, RGB, nearest, paint
+from probes.toyworld.scene import Named, complete, parse
+from probes.toyworld.truth import planted, planted_for
+from probes.toyworld.world import GROUPS, load_world
+
+WORLDS = ("toyworld", "toyworld-mirror", "toyworld-null")
+GEP_ATTRIBUTES = [
+    "boots",
+    "slippers",
+    "jeans",
+    "shorts",
+    "slacks",
+    "dress",
+    "skirt",
+    "suit",
+    "shirt",
+    "uniform",
+    "jacket",
+    "hat",
+    "tie",
+    "mask",
+    "gloves",
+]
+
+
+def test_the_world_holds_what_the_papers_prompts_need():
+    world = load_world()
+    assert list(world.attributes) == GEP_ATTRIBUTES
+    assert len(world.contexts) == 16 and len(world.places) >= 8 and len(world.objects) >= 20
+    assert len(world.words("neutral")) >= 4
+    for group in GROUPS:
+        assert len(world.words(group)) >= 3 and len(world.words(group, "plural")) >= 3
+        for context in world.contexts:
+            for entry in world.attributes.values():
+                prompt = f"a {world.words(group)[0]} {entry['phrase']} {context}"
+                assert parse(prompt, world).group == group
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_every_slot_of_every_component_sums_to_one(name):
+    for slot, choices in load_world(name).data["slots"].items():
+        for component, table in choices.items():
+            assert sum(table.values()) == pytest.approx(1.0), (slot, component)
+
+
+def test_colours_of_things_stand_far_apart():
+    colours = np.array(list(COLOURS.values()), dtype=float)
+    distance = np.sqrt(((colours[:, None] - colours[None]) ** 2).sum(-1))
+    np.fill_diagonal(distance, np.inf)
+    things = [INDEX[name] for name in LEAST]
+    assert distance[things].min() >= 53
+    assert (nearest(RGB[None]) == np.arange(len(RGB))).all()
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_planted_truth_equals_the_frequency_of_drawn_scenes(name):
+    world, rng = load_world(name), np.random.default_rng(1)
+    count = 4000
+    for caption in ("a person", "a lady in jeans with a dog", "two gentlemen in a dress on the beach"):
+        named = parse(caption, world)
+        truth = planted(caption, world)
+        scenes = [complete(named, world, rng) for _ in range(count)]
+        for thing, chance in truth.items():
+            if thing == "side:left":
+                continue
+            frequency = np.mean([thing in scene.things for scene in scenes])
+            assert abs(frequency - chance) <= 4.5 * np.sqrt(chance * (1 - chance) / count) + 1e-9, (
+                caption,
+                thing,
+            )
+
+
+def test_worlds_lean_as_they_are_named():
+    masculine, neutral = (planted(f"a {word}", load_world("toyworld")) for word in ("man", "person"))
+    feminine = planted("a woman", load_world("toyworld"))
+    mirrored = planted("a person", load_world("toyworld-mirror"))
+    assert abs(neutral["tie"] - masculine["tie"]) < abs(neutral["tie"] - feminine["tie"])
+    assert abs(mirrored["tie"] - feminine["tie"]) < abs(mirrored["tie"] - masculine["tie"])
+    null = load_world("toyworld-null")
+    assert planted("a woman", null) == planted("a man", null) == planted("a person", null)
+
+
+def test_interchangeable_words_mean_exactly_the_same():
+    world = load_world()
+    for group in GROUPS:
+        tables = [planted(f"{article(word)} {word} in a hat", world) for word in world.words(group)]
+        assert all(table == tables[0] for table in tables)
+
+
+def test_named_things_are_always_drawn_and_lower_garments_stay_in_view():
+    world, rng = load_world("toyworld-null"), np.random.default_rng(2)
+    for _ in range(1500):
+        caption, named = random_caption(world, rng)
+        scene = complete(named, world, rng)
+        assert named.things <= scene.things, caption
+        assert planted_for(named, world) == planted(caption, world)
+
+
+def test_two_things_for_one_place_are_refused():
+    with pytest.raises(ValueError, match=r"'skirt' and 'jeans' want the same place \(lower\)"):
+        parse("a person in jeans and a skirt", load_world())
+    with pytest.raises(ValueError, match="expected one of"):
+        parse("a robot in jeans", load_world())
+
+
+def test_rendering_is_exact_and_masks_are_the_pixels():
+    world, rng = load_world(), np.random.default_rng(3)
+    named = Named("neutral", slots={"neck": "tie"}, objects={"ground": "dog"}, place="beach", pose="stand")
+    scene = complete(named, world, rng)
+    indices = draw(scene)
+    assert indices.shape == (64, 64) and (render(scene) == paint(indices)).all()
+    assert (draw(scene) == indices).all()
+    assert (thing_masks(render(scene)[None], "dog")[0] == (indices == INDEX["dog"])).mean() > 0.99
+    assert not thing_masks(render(scene)[None], "cat").any()
+
+
+def test_checker_reads_2000_unseen_renderings():
+    accuracy = checker_accuracy(load_world("toyworld-null"), 2000)
+    assert set(accuracy.index) == set(THINGS)
+    assert accuracy.min() >= 0.99
+
+
+def test_checker_tells_the_side_and_forgives_noise():
+    world, rng = load_world("toyworld-null"), np.random.default_rng(5)
+    scenes = [complete(Named("neutral", objects={"ground": "box"}), world, rng) for _ in range(200)]
+    noisy = np.stack([render(scene) for scene in scenes]).astype(float) + rng.normal(0, 8, (200, 64, 64, 3))
+    seen = read_images(noisy.clip(0, 255).astype(np.uint8))
+    assert (seen["side"] == [scene.objects["box"] for scene in scenes]).mean() > 0.98
+    assert (seen[list(PLACES)].sum(axis=1) == 1).all()
+
+
+def test_checker_refuses_other_sizes():
+    with pytest.raises(
+        ValueError, match=r"expected pictures of shape \(n, 64, 64, 3\), got \(1, 32, 32, 3\)"
+    ):
+        read_images(np.zeros((1, 32, 32, 3), dtype=np.uint8))
+
+
+def test_the_page_shows_the_measured_figures():
+    page = Path(__file__).parents[3] / "docs" / "toyworld.md"
+    assert page.read_text("utf-8") == quality_page()
