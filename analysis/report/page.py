@@ -26,7 +26,7 @@ from analysis.report import gallery, latex, record, wording, wording_prompts
 from analysis.report import objects as report_objects
 from analysis.report.figures import Drawn, draw_figures, draw_triplets, files, inline_svg
 from analysis.report.findings import Summary, findings_table, summaries
-from analysis.report.format import label
+from analysis.report.format import counted, interval, label, listed, number, p_value
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
 from analysis.study import Indicator, contrasts, indicators
@@ -333,11 +333,11 @@ def _environment() -> Environment:
     environment.filters["svg"] = lambda drawn: Markup(inline_svg(drawn))
     environment.filters["embed"] = _embed
     environment.globals |= {
-        "number": wording.number,
-        "interval": wording.interval,
-        "p_value": wording.p_value,
-        "counted": wording.counted,
-        "listed": wording.listed,
+        "number": number,
+        "interval": interval,
+        "p_value": p_value,
+        "counted": counted,
+        "listed": listed,
         "quoted": lambda names: [f"“{name}”" for name in names],
         "where": wording.where,
         "defined": wording.defined,

@@ -13,6 +13,7 @@ import pytest
 
 from analysis.metrics.registry import headline_metrics
 from analysis.report import gallery, wording
+from analysis.report.format import interval, number
 from analysis.report.page import draw, ordered_pairs, read, render, report
 from analysis.study import Indicator
 from analysis.tables.stage import measure
@@ -273,9 +274,9 @@ NAN = float("nan")
 
 
 def test_small_is_never_shown_as_nothing():
-    assert wording.number(-0.000123, 3) == "−0.00012"
-    assert wording.number(0.0) == "0" and wording.number(None) == "—"
-    assert wording.interval(0.1, NAN) == "—"
+    assert number(-0.000123, 3) == "−0.00012"
+    assert number(0.0) == "0" and wording.number(None) == "—"
+    assert interval(0.1, NAN) == "—"
 
 
 # Gallery
