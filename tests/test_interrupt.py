@@ -1,5 +1,6 @@
 """Control-C while the libraries load: one line and status 130, at whichever module it comes."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,13 +19,20 @@ sys.meta_path.insert(0, Press)
 """
 
 
+def heard() -> None:
+    """What a shell starts in the background ignores Control-C, and its children with it; these do not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("module", ["pydantic", "numpy", "torch", "transformers"])
 def test_control_c_while_the_libraries_load(module, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(PRESS.format(module=module))
     (tmp_path / "c.yaml").write_text("prompts: ['a {person}']\n")
     line = [sys.executable, "-m", "probes.run", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "run")]
     environment = {"PYTHONPATH": f"{tmp_path}:{ROOT}", "PATH": "/usr/bin:/bin", "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        line, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, preexec_fn=heard
+    )
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "interrupted: nothing was begun, run the same command again\n"
     assert not (tmp_path / "run").exists()
@@ -32,4 +40,4 @@ def test_control_c_while_the_libraries_load(module, tmp_path):
 
 def test_who_imports_the_command_line_keeps_its_own_control_c():
     code = "import signal, probes.run; assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=300, preexec_fn=heard)
