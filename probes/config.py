@@ -7,6 +7,7 @@ twice or a value of another kind than expected is a :class:`~probes.errors.UserE
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -41,7 +42,7 @@ from probes.errors import UserError
 from probes.paths import expand
 from probes.yaml_source import YamlSource, read_yaml
 
-__all__ = ["PERSON", "Config", "Indicator", "build_config", "load_config", "prompt_id"]
+__all__ = ["PERSON", "Config", "Indicator", "build_config", "load_config", "prompt_id", "schema_text"]
 
 
 class _Section(BaseModel):
@@ -73,9 +74,10 @@ class Sampler(_Section):
 
 
 class Capture(_Section):
-    """What is read inside the model: sites to compare, word maps by a definition of `hooks.attention.definitions`,
-    sites whose
-    raw tensors are kept."""
+    """What is read inside the model: sites to compare, word maps, sites whose raw tensors are kept.
+
+    Word maps are made by a definition of `hooks.attention.definitions`.
+    """
 
     sites: Globs = "default"
     words: bool = True
@@ -174,7 +176,9 @@ class Config(_Section):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)] = "run"
     model: Annotated[str, Field(min_length=1)] = "toyworld"
-    indicators: dict[str, Annotated[Indicator, BeforeValidator(indicator)]] = {
+    indicators: dict[
+        str, Annotated[Indicator, BeforeValidator(indicator, json_schema_input_type=Word | Indicator)]
+    ] = {
         "neutral": Indicator(word="person"),
         "feminine": Indicator(word="woman"),
         "masculine": Indicator(word="man"),
@@ -239,6 +243,15 @@ def load_config(path: str | Path, options: Mapping[tuple[str, ...], tuple[str, A
             f"{source.name}: expected `key: value` lines, got {shown(source.data)}: see triplets.yaml"
         )
     return build_config({"name": Path(path).stem, **source.data}, source, options)
+
+
+def schema_text() -> str:
+    """Return the JSON schema of ``triplets.yaml``, by which editors complete and check it.
+
+    What hangs on several fields at once (contrasts of indicators that are there, say) is beyond it.
+    """
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 
 def build_config(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired, Required
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
 
 from hooks.attention import definitions
 
@@ -21,6 +22,13 @@ Resamples = Annotated[int, Field(ge=1, le=1_000_000)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Pixels = Annotated[int, Field(ge=8, le=8192)]
+
+
+class SeedRange(TypedDict):
+    """So many seeds, the first of which is `start` (0 unless told)."""
+
+    count: Required[Annotated[int, Field(ge=1, le=IMAGES)]]
+    start: NotRequired[Annotated[int, Field(ge=0, lt=2**63)]]
 
 
 def fail(message: str, **context: Any) -> PydanticCustomError:
@@ -168,8 +176,15 @@ def _device(value: str) -> str:
 Control = Annotated[bool | str, BeforeValidator(_control)]
 Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_word)]
 Prompt = Annotated[str | dict[str, str], BeforeValidator(_prompt)]
-Seeds = Annotated[list[int], BeforeValidator(_seeds), Field(min_length=1)]
+Seeds = Annotated[
+    list[int], BeforeValidator(_seeds, json_schema_input_type=list[Seed] | SeedRange), Field(min_length=1)
+]
 Globs = Annotated[Literal["default"] | list[str], BeforeValidator(_default_or_globs)]
-AutoOrCount = Annotated[int | Literal["auto"], BeforeValidator(_auto_or_count)]
-Definition = Annotated[str, BeforeValidator(_definition)]
+AutoOrCount = Annotated[
+    int | Literal["auto"],
+    BeforeValidator(_auto_or_count, json_schema_input_type=Positive | Literal["auto"]),
+]
+Definition = Annotated[
+    str, BeforeValidator(_definition, json_schema_input_type=Literal[*definitions.names()])
+]
 Device = Annotated[str, AfterValidator(_device)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from time import monotonic
 
 from probes import command_line, interrupt, plan_text, rundir
-from probes.config import Config, build_config, load_config
+from probes.config import Config, build_config, load_config, schema_text
 from probes.errors import UserError, printable
 from probes.paths import expand
 from probes.store import Run
@@ -61,7 +61,19 @@ def parser() -> argparse.ArgumentParser:
     which.add_argument("--dry-run", action="store_true", help="print the plan and an estimate, write nothing")
     which.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
     which.add_argument("--quiet", action="store_true", help="no progress bars")
+    which.add_argument("--schema", action=_Schema, help="print the JSON schema of triplets.yaml and exit")
     return main
+
+
+class _Schema(argparse.Action):
+    """Print the schema and end, as --help does: no triplets.yaml is needed."""
+
+    def __init__(self, **options):
+        super().__init__(**options, nargs=0)
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        print(schema_text(), end="")
+        parser.exit()
 
 
 _OPTIONS = {
