@@ -3,25 +3,68 @@
 >>> import analysis
 >>> run = analysis.load_run("runs/first-light")  # doctest: +SKIP
 >>> run.gap  # doctest: +SKIP
+
+Everything is imported at first use. What is not named here stands in the rooms: `analysis.metrics`, `analysis.stats`,
+`analysis.tables`, `analysis.report`, `analysis.studies`, `analysis.observe`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from analysis.metrics.dependency import GROUPS, regroup
+    from analysis.metrics.registry import headline_metrics
+    from analysis.report.figures import draw_bias_scores
     from analysis.report.notebook import LoadedRun, load_run
+    from analysis.report.wording import finding
+    from analysis.report.wording_objects import chi_square_sentence, objects_opening, table_sentence
+    from analysis.stats.power import prompts_for_gap
+    from analysis.studies.compare import write as compare_runs
+    from analysis.studies.sensitivity import sensitivity as sensitivity_table
+    from analysis.studies.sensitivity import summary as sensitivity_summary
 
-__all__ = ["LoadedRun", "load_run"]
+_PLACES = {  # where a name stands, and what it is called there if otherwise
+    "GROUPS": ("analysis.metrics.dependency",),
+    "LoadedRun": ("analysis.report.notebook",),
+    "chi_square_sentence": ("analysis.report.wording_objects",),
+    "compare_runs": ("analysis.studies.compare", "write"),
+    "draw_bias_scores": ("analysis.report.figures",),
+    "finding": ("analysis.report.wording",),
+    "headline_metrics": ("analysis.metrics.registry",),
+    "load_run": ("analysis.report.notebook",),
+    "objects_opening": ("analysis.report.wording_objects",),
+    "prompts_for_gap": ("analysis.stats.power",),
+    "regroup": ("analysis.metrics.dependency",),
+    "sensitivity_summary": ("analysis.studies.sensitivity", "summary"),
+    "sensitivity_table": ("analysis.studies.sensitivity", "sensitivity"),
+    "table_sentence": ("analysis.report.wording_objects",),
+}
+
+__all__ = [
+    "GROUPS",
+    "LoadedRun",
+    "chi_square_sentence",
+    "compare_runs",
+    "draw_bias_scores",
+    "finding",
+    "headline_metrics",
+    "load_run",
+    "objects_opening",
+    "prompts_for_gap",
+    "regroup",
+    "sensitivity_summary",
+    "sensitivity_table",
+    "table_sentence",
+]
 
 
-def __getattr__(name: str):
-    # pandas, scipy and the rest are loaded with the first run, not with the package
-    if name in __all__:
-        from analysis.report import notebook as loaded
-
-        return getattr(loaded, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, *there = _PLACES[name]
+    return getattr(importlib.import_module(module), *(there or [name]))
 
 
 def __dir__() -> list[str]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hooks.attention.choice import MapChoice
     from hooks.attention.definitions import Definition
     from hooks.attention.maps import LayerMaps, WordMaps
+    from hooks.attention.masks import mask, normalise, word_heat
     from hooks.attention.memory import estimate_memory
     from hooks.errors import HookError
     from hooks.probe import Probe
@@ -46,7 +47,10 @@ _PLACES = {
     "WordMaps": "hooks.attention.maps",
     "definitions": "hooks.attention.definitions",
     "estimate_memory": "hooks.attention.memory",
+    "mask": "hooks.attention.masks",
+    "normalise": "hooks.attention.masks",
     "sites": "hooks.sites",
+    "word_heat": "hooks.attention.masks",
     "words": "hooks.prompt.wordlist",
 }
 
@@ -61,7 +65,10 @@ __all__ = [
     "WordMaps",
     "definitions",
     "estimate_memory",
+    "mask",
+    "normalise",
     "sites",
+    "word_heat",
     "words",
 ]
 
