@@ -31,7 +31,19 @@ def label(text: object, longest: int = LONGEST) -> str:
 
 
 DASH = "—"
+LATEX_DASH = "--"
 MINUS = "−"
+
+
+def fixed(value: float | None, digits: int = 3, dash: str = DASH) -> str:
+    """Format a number with so many decimals, as a column of a table has them.
+
+    Examples
+    --------
+    >>> fixed(0.00004, 3), fixed(float("nan"))
+    ('0.000', '—')
+    """
+    return f"{value:.{digits}f}" if defined(value) else dash
 
 
 def number(value: float | None, digits: int = 3, signed: bool = False) -> str:
@@ -80,6 +92,33 @@ def p_value(value: float | None) -> str:
     if not defined(value):
         return f"p: {DASH}"
     return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def p_number(value: float | None) -> str:
+    """Format a p-value for a column whose head says that it is one.
+
+    Examples
+    --------
+    >>> p_number(0.0312), p_number(0.00009), p_number(None)
+    ('0.031', '< 0.001', '—')
+    """
+    return "< 0.001" if defined(value) and value < 0.001 else fixed(value)
+
+
+def latex_p_value(value: float | None) -> str:
+    """Format a p-value as Wu et al. 2025 print it, in LaTeX.
+
+    Examples
+    --------
+    >>> [latex_p_value(value) for value in (3e-9, 0.00012, 0.5673, 1.0, float("nan"))]
+    ['$<10^{-5}$', '$1.2 \\\\times 10^{-4}$', '0.567', '1.000', '--']
+    """
+    if not defined(value) or value >= 1e-3:
+        return fixed(value, 3, LATEX_DASH)
+    if value < 1e-5:
+        return "$<10^{-5}$"
+    power = math.floor(math.log10(value))
+    return f"${value / 10**power:.1f} \\times 10^{{{power}}}$"
 
 
 def counted(n: int, one: str, many: str | None = None) -> str:

@@ -10,12 +10,11 @@ import pandas as pd
 from analysis.metrics.cooccurrence import ALL, INCLUDED, LEFT_OUT
 from analysis.metrics.dependency import GROUPS
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report.format import label
+from analysis.report.format import LATEX_DASH, fixed, label, latex_p_value
 from analysis.study import Comparison, comparison
 from analysis.tables.similarities import pair_name
 from probes.store import Run
 
-DASH = "--"
 LONGEST = 400  # characters of a name or a sentence
 TREATMENTS = (INCLUDED, LEFT_OUT)  # of individuals, the paper's first
 SYMBOLS = {"t": "$\\mathbf{t}$", "z₀": "$\\mathbf{z}_0$"}
@@ -75,29 +74,6 @@ def escaped(text: str) -> str:
     marks = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
     marks |= {mark: f"\\{mark}" for mark in "&%$#_{}"}
     return "".join(marks.get(letter, letter) for letter in label(text, LONGEST))
-
-
-def number(value: float, digits: int) -> str:
-    """A number of so many decimals; a dash where there is none."""
-    return DASH if pd.isna(value) else f"{value:.{digits}f}"
-
-
-def p_value(value: float) -> str:
-    """A p-value as the paper prints it.
-
-    Examples
-    --------
-    >>> [p_value(value) for value in (3e-9, 0.00012, 0.5673, 1.0, float("nan"))]
-    ['$<10^{-5}$', '$1.2 \\\\times 10^{-4}$', '0.567', '1.000', '--']
-    """
-    if pd.isna(value):
-        return DASH
-    if value < 1e-5:
-        return "$<10^{-5}$"
-    if value < 1e-3:
-        power = math.floor(math.log10(value))
-        return f"${value / 10**power:.1f} \\times 10^{{{power}}}$"
-    return f"{value:.3f}"
 
 
 def _pretty(group: str) -> str:
@@ -166,12 +142,12 @@ def disparity_table(
             continue
         pair = pair_name(chosen.reference, other, chosen.names)
         values = [cells.get((m.space, m.site, m.metric, pair), math.nan) for m in metrics]
-        text = [number(value, metric.digits) for value, metric in zip(values, metrics)]
+        text = [fixed(value, metric.digits, LATEX_DASH) for value, metric in zip(values, metrics)]
         rows.append((f"({chosen.reference}, {other})", text))
     absent = [
         SYMBOLS.get(m.symbol, escaped(m.symbol)) for m in metrics if not any(k[2] == m.metric for k in cells)
     ]
-    note = Raw(f"{DASH}: not measured in this run ({', '.join(absent)})." if absent else "")
+    note = Raw(f"{LATEX_DASH}: not measured in this run ({', '.join(absent)})." if absent else "")
     caption = f"Representational disparity in {data} on {model}: similarity of each pair, mean over prompts."
     return latex(caption, heads, rows, "representational-disparity", note)
 
@@ -181,7 +157,7 @@ def similarity_table(table06: pd.DataFrame, chosen: Comparison, model: str, data
     cells = {(row.individuals, frozenset((row.first, row.second))): row.value for row in table06.itertuples()}
     pairs = [(chosen.reference, other) for other in chosen.main if other != chosen.reference]
     rows = [
-        (f"({', '.join(pair)})", [number(cells.get((t, frozenset(pair)), math.nan), 3) for t in TREATMENTS])
+        (f"({', '.join(pair)})", [fixed(cells.get((t, frozenset(pair))), 3, LATEX_DASH) for t in TREATMENTS])
         for pair in pairs
     ]
     caption = f"Co-occurrence similarity on {model}."
@@ -196,7 +172,7 @@ def chi_square_table(table07: pd.DataFrame, chosen: Comparison, model: str, data
     rows = [
         (
             ("Triplet" if len(names) == 3 else "All") if names == triplet else f"({', '.join(names)})",
-            [p_value(own.get((group, "-".join(names)), math.nan)) for group in (ALL, *GROUPS)],
+            [latex_p_value(own.get((group, "-".join(names)), math.nan)) for group in (ALL, *GROUPS)],
         )
         for names in chosen.sets
     ]
@@ -235,7 +211,7 @@ def _by_indicator(table: pd.DataFrame, column: str, kinds: Sequence[str], digits
     cells = table.set_index(["indicator", "group"])[column]
     for name in dict.fromkeys(table["indicator"]):
         label = data if name == ALL else f"{data}: {name}"
-        yield label, [number(cells[name, kind], digits) for kind in kinds]
+        yield label, [fixed(cells[name, kind], digits, LATEX_DASH) for kind in kinds]
 
 
 def intersection_table(table13: pd.DataFrame, model: str, data: str) -> str:
@@ -243,7 +219,8 @@ def intersection_table(table13: pd.DataFrame, model: str, data: str) -> str:
     kinds = (*GROUPS, "nouns")
     cells = table13.set_index(["over_group", "group"])["percent"]
     rows = [
-        (f"Over {_pretty(over).lower()}", [number(cells[over, kind], 2) for kind in kinds]) for over in kinds
+        (f"Over {_pretty(over).lower()}", [fixed(cells[over, kind], 2, LATEX_DASH) for kind in kinds])
+        for over in kinds
     ]
     caption = (
         f"Intersection ratio of individual objects among dependency groups and nouns in the prompts of {data} on "
@@ -268,7 +245,7 @@ def score_table(
         ["bias_score", "object"], ascending=[False, True]
     )
     rows = [
-        (row.object, [number(row.bias_score, 2), f"{row.count_first}", f"{row.count_second}"])
+        (row.object, [fixed(row.bias_score, 2, LATEX_DASH), f"{row.count_first}", f"{row.count_second}"])
         for row in own.itertuples()
     ]
     what = "all objects" if group == ALL else f"{_pretty(group).lower()} objects"

@@ -13,6 +13,7 @@ import pandas as pd
 from PIL import Image
 
 from analysis.metrics.registry import Metric, headline_metrics
+from analysis.report.format import DASH, fixed
 from analysis.study import contrasts, indicators
 from analysis.tables.similarities import NO_STEP, pair_name
 from probes.errors import UserError
@@ -202,7 +203,7 @@ class LoadedRun:
         head = "".join(f"<th>{escape(m.symbol)} {m.arrow}</th>" for m in metrics)
         rows = []
         for pair in self._reference_pairs():
-            cells = [_number(self._cell(metric, pair, "mean"), metric.digits) for metric in metrics]
+            cells = [fixed(self._cell(metric, pair, "mean"), metric.digits) for metric in metrics]
             rows.append(_html_row(escape(pair), cells))
         for first, second in contrasts(self.config):
             found = [self._gap_row(metric, f"{first}-{second}") for metric in metrics]
@@ -250,22 +251,18 @@ def _at(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     return table[keys]
 
 
-def _number(value: float | None, digits: int) -> str:
-    return "–" if value is None or pd.isna(value) else f"{value:.{digits}f}"
-
-
 def _gap(row: pd.Series | None, metric: Metric) -> str:
     if row is None:
-        return "–"
-    ends = ", ".join(_number(row[name], metric.digits) for name in ("ci_low", "ci_high"))
-    gap, reason = _number(row["gap"], metric.digits), escape(row["reason"], quote=True)
+        return DASH
+    ends = ", ".join(fixed(row[name], metric.digits) for name in ("ci_low", "ci_high"))
+    gap, reason = fixed(row["gap"], metric.digits), escape(row["reason"], quote=True)
     return f"<span title='{reason}'><b>{gap}</b><br>[{ends}]</span>"
 
 
 def _words(row: pd.Series | None, metric: Metric) -> str:
     if row is None or pd.isna(row["p_control"]):
-        return "–"
-    return f"{_number(row['word_gap'], metric.digits)}<br>p {_number(row['p_control'], 3)}"
+        return DASH
+    return f"{fixed(row['word_gap'], metric.digits)}<br>p {fixed(row['p_control'], 3)}"
 
 
 def _html_row(name: str, cells: list[str]) -> str:

@@ -20,6 +20,7 @@ import pandas as pd
 from PIL import Image
 
 from analysis.metrics.registry import definition, headline_metrics
+from analysis.report.format import fixed, p_number
 from analysis.report.notebook import load_run
 from analysis.stats.multiplicity import gatekept
 from analysis.stats.sign_flips import sign_flip_test
@@ -205,16 +206,8 @@ def frequency_table(table: pd.DataFrame, groups: Sequence[str] = GROUPS) -> pd.D
     return out
 
 
-def _number(value: float, digits: int = 3) -> str:
-    return "—" if pd.isna(value) else f"{value:.{digits}f}"
-
-
 def _ends(row: pd.Series, name: str) -> str:
-    return f"{_number(row[f'{name}_low'], 4)} to {_number(row[f'{name}_high'], 4)}"
-
-
-def _p(value: float) -> str:
-    return "—" if pd.isna(value) else ("< 0.001" if value < 0.001 else f"{value:.3f}")
+    return f"{fixed(row[f'{name}_low'], 4)} to {fixed(row[f'{name}_high'], 4)}"
 
 
 def readme_table(run: Run) -> str:
@@ -224,8 +217,8 @@ def readme_table(run: Run) -> str:
         "|---|---:|---|---:|---:|---|---:|---:|",
     ]
     rows += [
-        f"| {row['quantity']} | {_number(row['gap'], 4)} | {_ends(row, 'ci')} | {_p(row['p_value'])} | "
-        f"{_number(row['word_gap'], 4)} | {_ends(row, 'word')} | {_p(row['p_control'])} | {int(row['n_prompts'])} |"
+        f"| {row['quantity']} | {fixed(row['gap'], 4)} | {_ends(row, 'ci')} | {p_number(row['p_value'])} | "
+        f"{fixed(row['word_gap'], 4)} | {_ends(row, 'word')} | {p_number(row['p_control'])} | {int(row['n_prompts'])} |"
         for _, row in headline_gaps(run).iterrows()
     ]
     return "\n".join(rows)
@@ -248,9 +241,9 @@ def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] 
                 own = reference.loc[reference["quantity"] == row["quantity"], "gap"]
                 ratio = abs(row["gap"] / own.iloc[0]) if len(own) and own.iloc[0] else np.nan
             parts.append(
-                f"| {model} | {row['quantity']} | {_number(row['gap'], 4)} | {_ends(row, 'ci')} | "
-                f"{_p(row['p_value'])} | {_number(row['word_gap'], 4)} | {_ends(row, 'word')} | "
-                f"{_p(row['p_control'])} | {_number(ratio, 2)} | {int(row['n_prompts'])} |"
+                f"| {model} | {row['quantity']} | {fixed(row['gap'], 4)} | {_ends(row, 'ci')} | "
+                f"{p_number(row['p_value'])} | {fixed(row['word_gap'], 4)} | {_ends(row, 'word')} | "
+                f"{p_number(row['p_control'])} | {fixed(ratio, 2)} | {int(row['n_prompts'])} |"
             )
     parts.append(GAPS_NOTE)
     for run in runs:
@@ -295,7 +288,7 @@ def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] 
         )
         for thing, row in frequencies.iterrows():
             cells = " | ".join(f"{row[f'{g} planted']:.2f} | {row[f'{g} seen']:.2f}" for g in GROUPS)
-            parts.append(f"| {thing} | {cells} | {int(row['images'])} | {_p(row['p adjusted'])} |")
+            parts.append(f"| {thing} | {cells} | {int(row['images'])} | {p_number(row['p adjusted'])} |")
         parts.append("")
     if scores:
         parts.append(SCORES_NOTE)

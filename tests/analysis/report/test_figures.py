@@ -81,7 +81,7 @@ def test_files_do_not_depend_on_the_process(run):
         "import sys, hashlib, pandas as pd\n"
         "from analysis.report.figures import files\n"
         "from analysis.report.figures.headline import draw_headline\n"
-        "from analysis.study import headline_metrics\n"
+        "from analysis.metrics.registry import headline_metrics\n"
         "gap = pd.read_parquet(sys.argv[1])\n"
         "drawn = draw_headline(gap, headline_metrics(), [('masculine', 'feminine')], 'neutral')\n"
         "print(*(hashlib.sha256(data).hexdigest() for data in files(drawn).values()))"

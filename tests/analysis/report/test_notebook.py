@@ -78,16 +78,14 @@ def test_no_run_is_named(tmp_path):
 
 
 def test_only_what_is_there_is_listed(loaded, tmp_path):
-    assert "samples, captures, words, agreement, disparity, findings, gap, pairs, specifications)" in repr(
-        loaded
-    )
+    assert "samples, captures, words, agreement, disparity, gap, pairs, specifications)" in repr(loaded)
     bare = analysis.load_run(write_run(tmp_path / "run", prompts=1, steps=2))
     assert repr(bare).endswith("samples, captures, words)")
 
 
 def test_tables_of_objects_that_were_not_looked_for(loaded):
     """Measuring again would not make them."""
-    with pytest.raises(UserError, match=r"found 6 others .*: no object was looked for: run --stage observe"):
+    with pytest.raises(UserError, match=r"found 5 others .*: no object was looked for: run --stage observe"):
         _ = loaded.objects
     loaded.config["observe"] = {"objects": False}
     with pytest.raises(

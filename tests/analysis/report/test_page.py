@@ -322,3 +322,14 @@ def test_browser_shows_no_console_error(run, page, tmp_path):
     shown = subprocess.run(["chromium", *options, address], capture_output=True, text=True, timeout=300)
     assert "CONSOLE" not in shown.stderr
     assert "left: " in shown.stdout.partition("data-atlas")[2][:600]  # the script ran and placed the cursor
+
+
+def test_what_is_said_of_tables_goes_with_them(tmp_path):
+    """The sentences and the LaTeX are made of the tables: measured again, they wait for the next report."""
+    run = make(tmp_path / "run", prompts=2, steps=2)
+    said = {"tables/findings.csv", "tables/findings.parquet", "tables/table05_disparity.tex"}
+    report(run)
+    assert said <= set(run.written("report")) and all((run.path / name).exists() for name in said)
+    measure(run)
+    assert not any((run.path / name).exists() for name in said)
+    assert (run.path / "tables" / "gap.parquet").exists()
