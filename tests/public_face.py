@@ -1,0 +1,49 @@
+"""What the README and the notebooks do with the public functions, for the type checker alone: nothing here is run."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import analysis
+import hooks
+from analysis.report.wording import Finding
+from analysis.stats.effects import EffectSizes, effect_sizes, prompt_means
+from analysis.stats.equivalence import Equivalence, equivalence_test
+from analysis.stats.intervals import Interval, bootstrap_interval
+from analysis.stats.object_tests import paired_presence_test
+from analysis.stats.sign_flips import SignFlips, sign_flip_test
+from hooks.prompt.wordmap import WordMap
+from probes.store import Run
+
+
+def results(path: Path) -> None:
+    run: analysis.LoadedRun = analysis.load_run(path)
+    gap: pd.DataFrame = run.gap
+    metrics = analysis.headline_metrics("sequence")
+    symbols: list[str] = [metric.symbol for metric in metrics]
+    words: Finding = analysis.finding(gap.iloc[0].to_dict(), metrics[0], "neutral", ("masculine", "feminine"))
+    claim: str = words.claim
+    stored = Run.open(path)
+    differences: pd.DataFrame = analysis.compare_runs([stored, stored], path / "out", every=True)
+    table: pd.DataFrame = analysis.sensitivity_table(stored, thetas=[0.3, 0.4])
+    lines: str = analysis.sensitivity_summary(table)
+    print(symbols, claim, differences, lines)
+
+
+def statistics(values: np.ndarray) -> None:
+    means: np.ndarray = prompt_means(values)
+    interval: Interval = bootstrap_interval(means, level=0.95)
+    flips: SignFlips = sign_flip_test(means)
+    sizes: EffectSizes = effect_sizes(means)
+    absent: Equivalence = equivalence_test(means, 0.1)
+    low: np.ndarray = interval.low
+    p: np.ndarray = flips.p_adjusted
+    print(low, p, sizes.d_z, absent.p_value, paired_presence_test)
+
+
+def inside(pipe: object) -> None:
+    with hooks.Probe(pipe, sites=["unet.mid"], pairs=[(0, 1)], word_maps=True) as probe:
+        heat: WordMap = probe.word_map("umbrella", row=0)
+    mask: np.ndarray = heat.mask(0.4)
+    print(mask, hooks.sites.available(pipe))
