@@ -4,7 +4,6 @@ The dry run is called as the command line calls it. What it reads of the model i
 the same files again.
 """
 
-import functools
 import os
 import time
 from pathlib import Path
@@ -14,7 +13,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from probes import estimate, models
+from probes import estimate, model_description, models
 from probes.config import Config
 from probes.run import main
 
@@ -182,12 +181,23 @@ def as_yaml(data):
     return yaml.safe_dump(data, allow_unicode=True, sort_keys=False)
 
 
+def once_a_source(function):
+    """What is read of a model is read once: its files do not change here."""
+    results = {}
+
+    def call(source, *arguments):
+        if source not in results:
+            results[source] = function(source, *arguments)
+        return results[source]
+
+    return call
+
+
 @pytest.fixture
 def dry_run(tmp_path, capsys, monkeypatch):
     """Call the dry run on a text, and check what came of it; counts plans and refusals."""
-    for module, name in ((models, "tokenizers"), (models, "check"), (estimate, "describe")):
-        if hasattr(module, name):
-            monkeypatch.setattr(module, name, functools.cache(getattr(module, name)))
+    for module, name in ((models, "tokenizers"), (model_description, "check"), (estimate, "describe")):
+        monkeypatch.setattr(module, name, once_a_source(getattr(module, name)))
     monkeypatch.chdir(tmp_path)
     counts = {0: 0, 2: 0}
     (tmp_path / "a.yaml").write_text("prompts: ['a {person}']")
