@@ -3,12 +3,29 @@
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 from torch import distributed
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+
+@contextmanager
+def mixed_precision(device: str | torch.device) -> Iterator[None]:
+    """Work in bfloat16 where that is safe.
+
+    On a CPU attention is taken apart: torch's fused kernel needs instructions in bfloat16 that a processor, or
+    ``ATEN_CPU_CAPABILITY``, may leave out.
+    """
+    kind = torch.device(device).type
+    with ExitStack() as stack:
+        stack.enter_context(torch.autocast(kind, torch.bfloat16))
+        if kind == "cpu":
+            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+        yield
 
 
 def rank() -> int:

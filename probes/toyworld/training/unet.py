@@ -9,7 +9,7 @@ from diffusers.models.attention_processor import AttnProcessor
 from safetensors.torch import save_file
 from transformers import CLIPTextModel
 
-from probes.toyworld.training.loop import Budget, Log, MovingAverage, rank, train_loop
+from probes.toyworld.training.loop import Budget, Log, MovingAverage, mixed_precision, rank, train_loop
 
 CONFIG = {
     "sample_size": 16,
@@ -85,7 +85,7 @@ def velocity_loss(
     times = (1000 * strata**time_power).long().clamp(0, 999).to(device)
     noisy = scheduler.add_noise(clean, noise, times).contiguous(memory_format=torch.channels_last)
     target = scheduler.get_velocity(clean, noise, times)
-    with torch.autocast(device.type, torch.bfloat16):
+    with mixed_precision(device):
         guess = unet(noisy, times, states).sample
     error = (guess.float() - target).square().mean(1)
     weight = torch.where(zones.to(device), zone_weight, 1.0)

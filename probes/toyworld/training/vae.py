@@ -8,7 +8,7 @@ import torch
 from diffusers import AutoencoderKL
 
 from probes.toyworld.training.data import Drawings
-from probes.toyworld.training.loop import Budget, Log, MovingAverage, rank, train_loop
+from probes.toyworld.training.loop import Budget, Log, MovingAverage, mixed_precision, rank, train_loop
 
 CONFIG = {
     "sample_size": 64,
@@ -50,7 +50,7 @@ def train_vae(
     def loss_of(step: int) -> dict[str, torch.Tensor]:
         pixels = drawings.pixels(rng.integers(len(drawings.captions), size=batch_size), device)
         pixels = pixels.to(memory_format=torch.channels_last)
-        with torch.autocast(torch.device(device).type, torch.bfloat16):
+        with mixed_precision(device):
             posterior = vae.encode(pixels).latent_dist
             error = vae.decode(posterior.sample()).sample.float() - pixels
         kl = posterior.kl().mean() / posterior.mean[0].numel()
@@ -100,7 +100,7 @@ def refine_decoder(
     def loss_of(step: int) -> dict[str, torch.Tensor]:
         rows = rng.integers(len(drawings.captions), size=batch_size)
         pixels = drawings.pixels(rows, device).to(memory_format=torch.channels_last)
-        with torch.autocast(torch.device(device).type, torch.bfloat16):
+        with mixed_precision(device):
             with torch.no_grad():
                 latents = vae.encode(pixels).latent_dist.mean.float() * scale
                 given = latents + noise * torch.randn_like(latents)
@@ -125,7 +125,7 @@ def encode_latents(
     parts = []
     for start in range(0, len(rows), 64):
         pixels = drawings.pixels(rows[start : start + 64], device).to(memory_format=torch.channels_last)
-        with torch.autocast(torch.device(device).type, torch.bfloat16):
+        with mixed_precision(device):
             mean = vae.encode(pixels).latent_dist.mean
         parts.append((mean.float() * factor).half().cpu())
     return torch.cat(parts)
