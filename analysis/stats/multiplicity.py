@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
 ADJUSTMENTS = ("bh", "by", "holm")
 
@@ -50,16 +51,14 @@ def adjust_p_values(p_values: ArrayLike, *, method: str = "bh") -> NDArray[np.fl
     p = p_values[known]
     if ((p < 0) | (p > 1)).any():
         raise ValueError("p_values: expected numbers from 0 to 1, got one outside")
-    order = np.argsort(p, kind="stable")
-    ranks = np.arange(1, len(p) + 1)
-    adjusted = np.empty(len(p))
-    if method == "holm":
-        adjusted[order] = np.maximum.accumulate(p[order] * (len(p) + 1 - ranks)) if len(p) else p
-    else:
-        factor = np.sum(1 / ranks) if method == "by" else 1.0
-        adjusted[order] = np.minimum.accumulate((p[order] * len(p) * factor / ranks)[::-1])[::-1]
     result = np.full(p_values.shape, np.nan)
-    result[known] = np.minimum(adjusted, 1.0)
+    if method == "holm":  # statsmodels' takes a tenth of a second for four p-values
+        order = np.argsort(p, kind="stable")
+        adjusted = np.empty(len(p))
+        adjusted[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)) if len(p) else p
+        result[known] = np.minimum(adjusted, 1.0)
+    elif len(p):
+        result[known] = stats.false_discovery_control(p, method=method)
     return result
 
 
