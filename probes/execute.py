@@ -1,7 +1,7 @@
 """The one loop over the parts of a stage: which are due, each made in pieces and written whole, with progress.
 
 A part is what is stored, resumed and refused; a piece of it (a batch) is what a process works on. Pieces are shared
-out in order among the workers (:mod:`probes.workers`), and this process alone writes each part when its last piece is
+out in order among the workers (:mod:`probes.team`), and this process alone writes each part when its last piece is
 there. How a part is cut into pieces is the stage's to fix, and never depends on the workers: so their number alters
 no byte.
 """
@@ -19,9 +19,9 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from probes import parts as files
-from probes import workers
 from probes.errors import UserError
 from probes.identity import differing
+from probes.team import Team, Work
 
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"
 
@@ -94,8 +94,8 @@ def make(
     stage: str,
     parts: Sequence[Part],
     todo: Sequence[Part],
-    work: workers.Work,
-    team: workers.Team,
+    work: Work,
+    team: Team,
     *,
     processes: int = 1,
     progress: bool = True,

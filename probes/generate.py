@@ -29,6 +29,7 @@ from probes.config import Config
 from probes.errors import UserError
 from probes.prompts.plan import Sample, pairs
 from probes.store import Run
+from probes.team import Team, Tick
 
 # Images of 64x64 latents that one batch may hold. On a CPU core, with the bundled model, batches of 30 images of
 # 16x16 latents are some 5 % faster than batches of 15 and take twice the memory. The bytes an image takes on a GPU
@@ -47,7 +48,7 @@ _NAN = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """Draws batches (:class:`probes.workers.Work`) with the model that is loaded; a helper loads its own."""
+    """Draws batches (:class:`probes.team.Work`) with the model that is loaded; a helper loads its own."""
 
     source: models.Source
     config: Config
@@ -60,7 +61,7 @@ class Drawing:
         return {**self.__dict__, "loaded": None}
 
     @contextmanager
-    def opened(self) -> Iterator[Callable[[list[Sample], workers.Tick], execute.Piece]]:
+    def opened(self) -> Iterator[Callable[[list[Sample], Tick], execute.Piece]]:
         """Hold the model, ready to draw; gives the function that draws a batch."""
         loaded = self.loaded or self._load()
         with workers.steady(self.threads):
@@ -86,7 +87,7 @@ def generate(
     text: str | None = None,
     overwrite: bool = False,
     progress: bool = True,
-    team: workers.Team | None = None,
+    team: Team | None = None,
 ) -> None:
     """Draw every image of the plan that the run does not hold yet.
 
@@ -141,7 +142,7 @@ def generate(
         images=len(samples),
     )
     drawing = Drawing(source, config, loaded.device, loaded.record["weight_hash"], threads, loaded)
-    with nullcontext(team) if team else workers.Team() as team:
+    with nullcontext(team) if team else Team() as team:
         execute.make("generate", parts, todo, drawing, team, processes=count, progress=progress)
     rundir.reached(run, "generated", monotonic() - began)
 
@@ -268,7 +269,7 @@ def _kinds(config: Config) -> list[str]:
     ]
 
 
-def _batch(pipe: Any, config: Config, members: list[Sample], tick: workers.Tick) -> execute.Piece:
+def _batch(pipe: Any, config: Config, members: list[Sample], tick: Tick) -> execute.Piece:
     """Draw a batch and give the rows of each kind."""
     compared = _pairs(members, list(config.indicators))
     images, probe = _draw(pipe, config, members, compared, tick)
@@ -293,7 +294,7 @@ def _draw(
     config: Config,
     members: list[Sample],
     compared: list[tuple[int, int]],
-    tick: workers.Tick,
+    tick: Tick,
 ) -> tuple[np.ndarray, Probe]:
     """One batch through the pipeline with the probe around it."""
     step = len(members) / config.sampler.steps

@@ -12,6 +12,7 @@ from probes.config import Config, build_config, load_config
 from probes.errors import UserError, printable
 from probes.paths import expand
 from probes.store import Run
+from probes.team import Team
 from probes.yaml_source import YamlSource, read_yaml
 
 STAGES = ("plan", "generate", "observe", "measure", "report")
@@ -140,11 +141,11 @@ def _require_out(config: Config, given: dict, place: str) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    with workers.Team() as team:
+    with Team() as team:
         _run(arguments, team)
 
 
-def _run(arguments: argparse.Namespace, team: workers.Team) -> None:
+def _run(arguments: argparse.Namespace, team: Team) -> None:
     config, yaml_source, passed = configuration(arguments)
     stages = (arguments.stage,) if arguments.stage else STAGES
     if "generate" in stages and not arguments.dry_run and not (config.out_path / "run.json").exists():

@@ -23,26 +23,27 @@ from analysis.observe.registry import observers
 from probes import execute, parts, workers
 from probes.errors import UserError
 from probes.store import Run, read_image
+from probes.team import Team, Tick
 
 Rows = tuple[Path, int, int]  # of a file of samples: the first, and the one after the last
 
 
 @dataclass(frozen=True)
 class Looking:
-    """Shows images to an observer (:class:`probes.workers.Work`)."""
+    """Shows images to an observer (:class:`probes.team.Work`)."""
 
     observer: Observer
     threads: int
 
     @contextmanager
-    def opened(self) -> Iterator[Callable[[Rows, workers.Tick], execute.Piece]]:
+    def opened(self) -> Iterator[Callable[[Rows, Tick], execute.Piece]]:
         """Load the observer; gives the function that shows it some rows of a file."""
         with workers.steady(self.threads):
             self.observer.load()
             yield partial(_shown, self.observer, lru_cache(maxsize=1)(_table))
 
 
-def observe(run: Run, *, progress: bool = True, team: workers.Team | None = None) -> str:
+def observe(run: Run, *, progress: bool = True, team: Team | None = None) -> str:
     """Look at every image of a run that was not looked at yet.
 
     Parameters
@@ -66,13 +67,13 @@ def observe(run: Run, *, progress: bool = True, team: workers.Team | None = None
         An engine or a checkpoint is not there, a part is damaged, or the run was observed in another way.
     """
     chosen, skipped = observers(run.config)
-    with nullcontext(team) if team else workers.Team() as team:
+    with nullcontext(team) if team else Team() as team:
         for observer in chosen:
             _observe(run, observer, team, progress)
     return skipped
 
 
-def _observe(run: Run, observer: Observer, team: workers.Team, progress: bool) -> None:
+def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
     """Let one observer look."""
     fields = observer.fields()
     all_parts = [_part(run, observer, file, fields) for file in run.parts("samples")]
@@ -89,7 +90,8 @@ def _observe(run: Run, observer: Observer, team: workers.Team, progress: bool) -
     count = execute.useful(asked, todo)
     looking = Looking(observer, threads)
     execute.make("observe", all_parts, todo, looking, team, processes=count, progress=progress)
-    config = {**run.meta["config"], "resolved": {**run.config, "observe": dict(observer.resolved)}}
+    settled = {**run.config, "observe": {**run.config["observe"], **observer.resolved}}
+    config = {**run.meta["config"], "resolved": settled}
     record = {
         key: {**entry, "threads": threads, "workers": count} for key, entry in observer.record(run).items()
     }
@@ -123,9 +125,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _shown(
-    observer: Observer, table: Callable[[Path], pa.Table], piece: Rows, tick: workers.Tick
-) -> execute.Piece:
+def _shown(observer: Observer, table: Callable[[Path], pa.Table], piece: Rows, tick: Tick) -> execute.Piece:
     """Show an observer some rows of a file; gives the rows it makes of them."""
     file, start, stop = piece
     images = [_image(row) for row in table(file).slice(start, stop - start).to_pylist()]

@@ -8,6 +8,7 @@ import pytest
 
 from probes import workers
 from probes.errors import UserError
+from probes.team import Team
 from tests.probes.light_work import Marks
 
 HERE = os.getpid()
@@ -22,7 +23,7 @@ def done(work, pieces=8, processes=2, tick=lambda images: None, size=10):
     """What is made of some pieces by a team of its own, and what it raised."""
     made = []
     try:
-        with workers.Team() as team:
+        with Team() as team:
             for index, one in team.results(work, [(i, bytes(size)) for i in range(pieces)], processes, tick):
                 made.append((index, *one))
         error = None
@@ -98,7 +99,7 @@ def test_control_c_ends_the_helpers(tmp_path):
 
 def test_helpers_go_from_stage_to_stage(tmp_path):
     pids = []
-    with workers.Team() as team:
+    with Team() as team:
         for stage in ("one", "two"):
             (tmp_path / stage).mkdir()
             made = dict(team.results(Marks(tmp_path / stage), [(i, b"") for i in range(6)], 2, len_of))
