@@ -43,7 +43,8 @@ class Work(Protocol):
 class Team:
     """This process and the helpers that it starts: they outlive a stage, since to start one takes seconds.
 
-    A context manager; at its end, however it ends, the helpers end too.
+    A context manager; at its end, however it ends, the helpers end too. A script that has helpers keeps its work behind
+    ``if __name__ == "__main__":``, since each of them imports it.
     """
 
     def __init__(self) -> None:
