@@ -21,6 +21,7 @@ from probes.config_messages import message
 from probes.config_values import (
     PERSON,
     AutoOrCount,
+    AutoOrWorkers,
     Control,
     Definition,
     Device,
@@ -86,12 +87,17 @@ class Capture(_Section):
 
 
 class Generate(_Section):
-    """How the work is cut up: triplets with one seed per batch and per part; number format; device."""
+    """How the work is cut up: triplets with one seed per batch and per part; number format; device; processes.
+
+    ``workers`` processes of this machine draw and look at the images; ``auto``: on a CPU as many as cores and memory
+    serve, of a GPU one. Their number alters no byte of what is stored.
+    """
 
     batch_triplets: AutoOrCount = "auto"
     part_triplets: Positive = 8
     dtype: Literal["float32", "float16", "bfloat16"] = "float32"
     device: Device = "auto"
+    workers: AutoOrWorkers = "auto"
 
 
 class Observe(_Section):

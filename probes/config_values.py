@@ -15,6 +15,7 @@ from hooks.attention import definitions
 PERSON = "{person}"
 HINT = "\0"  # in a message: where a note on what YAML made of a bare word goes; no value shown holds one
 CHARACTERS = 2_000  # of a prompt; text encoders take fewer than 100 tokens
+WORKERS = 256  # processes of one machine
 IMAGES = 500_000  # of a run: weeks of a GPU
 
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -161,6 +162,14 @@ def _auto_or_count(value: Any) -> Any:
     raise fail(f"expected `auto` or an integer of at least 1, got {shown(value)}{HINT}: choose one of them")
 
 
+def _auto_or_workers(value: Any) -> Any:
+    if value == "auto" or (type(value) is int and 1 <= value <= WORKERS):
+        return value
+    raise fail(
+        f"expected `auto` or an integer from 1 to {WORKERS}, got {shown(value)}{HINT}: choose one of them"
+    )
+
+
 def _definition(value: Any) -> Any:
     if value in definitions.names():
         return value
@@ -180,6 +189,12 @@ Seeds = Annotated[
     list[int], BeforeValidator(_seeds, json_schema_input_type=list[Seed] | SeedRange), Field(min_length=1)
 ]
 Globs = Annotated[Literal["default"] | list[str], BeforeValidator(_default_or_globs)]
+AutoOrWorkers = Annotated[
+    int | Literal["auto"],
+    BeforeValidator(
+        _auto_or_workers, json_schema_input_type=Annotated[int, Field(ge=1, le=WORKERS)] | Literal["auto"]
+    ),
+]
 AutoOrCount = Annotated[
     int | Literal["auto"],
     BeforeValidator(_auto_or_count, json_schema_input_type=Positive | Literal["auto"]),

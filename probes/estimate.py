@@ -2,7 +2,8 @@
 
 The UNet and the VAE decoder are built from their descriptions without weights (torch's meta device) and the
 floating-point operations of one call are counted. Time is that count over the speed at which this device
-has just multiplied two matrices, times a stated share of it. It is an order of magnitude, not a promise.
+has just multiplied two matrices, times a stated share of it, and over the workers that draw side by side. It is
+an order of magnitude, not a promise.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from probes import workers
 from probes.config import Config
 from probes.errors import UserError
 from probes.guidance import guided
@@ -27,7 +29,6 @@ from probes.prompts.plan import Sample
 # Measured with the bundled model on one CPU core: 0.5 to 0.6; a GPU is assumed to be like it.
 _SHARE = 0.5
 _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
-_PROCESS = 1.0e9  # Python, torch and diffusers without a model
 _PNG_PER_PIXEL = 1.5
 
 
@@ -54,6 +55,11 @@ class Description:
 
     unet: Any
     vae: Any
+
+    @property
+    def parameters(self) -> int:
+        """Parameters of the U-Net."""
+        return sum(parameter.numel() for parameter in self.unet.parameters())
 
     @property
     def scale(self) -> int:
@@ -133,25 +139,50 @@ def estimate(config: Config, samples: Sequence[Sample], source: Source) -> Estim
         ) from None
     calls = config.sampler.steps
     per_image = per_call * calls * (2 if guided(config, source) else 1) + decoding
-    speed = _speed(device, getattr(torch, config.generate.dtype)) * _SHARE
-    parameters = sum(p.numel() for module in (model.unet, model.vae) for p in module.parameters())
-    number = _BYTES[config.generate.dtype]
+    threads = workers.threads(model.parameters, device.type)
+    count = processes(config, model, device.type, threads, len(samples))
+    with workers.steady(threads):
+        speed = _speed(device, getattr(torch, config.generate.dtype)) * _SHARE
     pixels = height * width
-    members = len(config.indicators)
-    # the widest activations of the decoder: a few full-size maps of its narrowest level per image
-    draws = 1 if config.generate.batch_triplets == "auto" else config.generate.batch_triplets
-    draws = min(draws, max(1, len(samples) // members))
-    working = 8 * pixels * model.vae.config.block_out_channels[0] * number * members * draws
     heat = pixels // model.scale**2 * 4 if config.capture.words else 0
     disk = len(samples) * pixels * _PNG_PER_PIXEL + sum(len(sample.words) for sample in samples) * heat
     return Estimate(
         images=len(samples),
-        seconds=len(samples) * per_image / speed,
-        memory=_PROCESS + 1.4 * parameters * number + working,
+        seconds=len(samples) * per_image / speed / min(count, workers.cores()),
+        memory=count * worker_memory(config, model, len(samples))
+        + (workers.PROCESS_BYTES if count > 1 else 0),
         disk=disk,
-        basis=f"{per_call / 1e9:.2g} GFLOP a UNet call counted on its description, {calls} steps,"
+        basis=f"{_several(count, 'worker')} of {_several(threads, 'thread')};"
+        f" {per_call / 1e9:.2g} GFLOP a UNet call counted on its description, {calls} steps,"
         f" {speed / 1e9:.3g} GFLOP/s on {device}: {_SHARE:.0%} of a matrix product just timed",
     )
+
+
+def worker_memory(config: Config, model: Description, images: int) -> float:
+    """Bytes that one process takes which draws batches of a run of so many images."""
+    height, width = model.size(config)
+    members = len(config.indicators)
+    # the widest activations of the decoder: a few full-size maps of its narrowest level per image
+    draws = 1 if config.generate.batch_triplets == "auto" else config.generate.batch_triplets
+    draws = min(draws, max(1, images // members))
+    weights = sum(p.numel() for module in (model.unet, model.vae) for p in module.parameters())
+    working = 8 * height * width * model.vae.config.block_out_channels[0] * members * draws
+    return workers.PROCESS_BYTES + _BYTES[config.generate.dtype] * (1.4 * weights + working)
+
+
+def processes(config: Config, model: Description, device: str, threads: int, images: int) -> int:
+    """How many workers draw so many images (:func:`probes.workers.number`)."""
+    return workers.number(
+        config.generate.workers,
+        device=device,
+        threads=threads,
+        memory=worker_memory(config, model, images),
+        seconds=images * config.sampler.steps * workers.IMAGE_STEP,
+    )
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count > 1 else ''}"
 
 
 def _unet_flops(unet: Any, height: int, width: int) -> float:

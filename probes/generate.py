@@ -4,29 +4,32 @@ A *draw* is a triplet with one seed: its members share every random number, beca
 generator of its own and all of a draw are seeded alike. A batch holds whole draws, a part holds whole
 batches, and how a part is cut into batches is fixed when the run begins. So a part's content depends on
 nothing but its identity, and a run that was interrupted goes on at the first part that is missing and ends
-with the same bytes.
+with the same bytes, whichever process draws which batch (:mod:`probes.execute`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from hooks import Probe
-from probes import feasible, identity, model_files, models, parts, rows, rundir
+from probes import estimate, execute, feasible, identity, model_files, models, rows, rundir, workers
+from probes import parts as part_files
 from probes.config import Config
 from probes.errors import UserError
 from probes.prompts.plan import Sample, pairs
 from probes.store import Run
+from probes.team import Team, Tick
 
 # Images of 64x64 latents that one batch may hold. On a CPU core, with the bundled model, batches of 30 images of
 # 16x16 latents are some 5 % faster than batches of 15 and take twice the memory. The bytes an image takes on a GPU
@@ -34,7 +37,6 @@ from probes.store import Run
 _CPU_IMAGES = 1.0
 _GPU_BYTES_PER_IMAGE = 2.5e9
 _REFERENCE_AREA = 64 * 64
-_SMALL = 50_000_000  # parameters of a U-Net that one thread serves best
 
 # numbers beyond float16's 65504 become infinite, bfloat16 keeps 8 bits of them; the model's weights are finite
 _NAN = {
@@ -45,13 +47,34 @@ _NAN = {
 
 
 @dataclass(frozen=True)
-class Job:
-    """What every part of a run has in common."""
+class Drawing:
+    """Draws batches (:class:`probes.team.Work`) with the model that is loaded; a helper loads its own."""
 
-    loaded: models.Loaded
+    source: models.Source
     config: Config
-    names: list[str]
-    fields: dict[str, Any]
+    device: str
+    weights: str
+    threads: int
+    loaded: models.Loaded | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "loaded": None}
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[list[Sample], Tick], execute.Piece]]:
+        """Hold the model, ready to draw; gives the function that draws a batch."""
+        loaded = self.loaded or self._load()
+        with workers.steady(self.threads):
+            yield partial(_batch, loaded.pipe, self.config)
+
+    def _load(self) -> models.Loaded:
+        loaded = _load(self.source, self.config, self.device)
+        if loaded.record["weight_hash"] != self.weights:
+            raise UserError(
+                f"model {self.source.name}: expected the weights that the run began with, found others:"
+                " put them back, or choose another --out"
+            )
+        return loaded
 
 
 def generate(
@@ -64,6 +87,7 @@ def generate(
     text: str | None = None,
     overwrite: bool = False,
     progress: bool = True,
+    team: Team | None = None,
 ) -> None:
     """Draw every image of the plan that the run does not hold yet.
 
@@ -80,6 +104,8 @@ def generate(
         Remove what the directory holds, once the model is loaded and the work can begin.
     progress
         Show a progress bar with the time left.
+    team
+        Processes that are there already and may help; else those that are needed are started and ended here.
 
     Raises
     ------
@@ -88,32 +114,20 @@ def generate(
         image.
     """
     began = monotonic()
-    sampler = config.sampler
-    loaded = models.load(
-        source,
-        dtype=config.generate.dtype,
-        device=config.generate.device,
-        scheduler=sampler.scheduler,
-        steps=sampler.steps,
-    )
+    loaded = _load(source, config, config.generate.device)
     feasible.check_pipeline(loaded.pipe, config, loaded.guidance_scale)
     if overwrite:
         rundir.clear(run)
-    names = list(config.indicators)
     config = _settle(config, loaded, run)
     rundir.require_same(run, config.resolved())
-    job = Job(loaded, config, names, _fields(config, loaded, source))
-    before = run.meta.get("part_fields")
-    if before is not None and before != job.fields:
-        name = identity.differing(before, job.fields)
-        old, new = before.get(name), job.fields.get(name)
-        if name == "model":
-            there = run.meta["model"]["id"]
-            old, new = f"{there} (weights {str(old)[:12]})", f"{source.name} (weights {new[:12]})"
-        raise rundir.another_run(run, name, old, new)
-    draws = [list(group) for _, group in groupby(samples, key=lambda sample: (sample.triplet, sample.seed))]
-    chunks = _cut(draws, config.generate.part_triplets)
-    todo = [index for index, chunk in enumerate(chunks) if not _finished(run, job, index, chunk)]
+    fields = _fields(config, loaded, source)
+    _require_same_parts(run, fields, source)
+    parts = _parts(run, config, fields, samples)
+    todo = execute.due(parts, partial(_refused, run))
+    model = estimate.Description(loaded.pipe.unet, loaded.pipe.vae)
+    threads = workers.threads(model.parameters, loaded.device)
+    left = sum(part.images for part in todo)
+    count = execute.useful(estimate.processes(config, model, loaded.device, threads, left), todo)
     rundir.record(
         run,
         config,
@@ -122,16 +136,43 @@ def generate(
         "planned",
         model=loaded.record,
         scheduler=loaded.scheduler,
-        part_fields=job.fields,
-        device=_device(loaded),
-        parts=len(chunks),
+        part_fields=fields,
+        device={**_device(loaded), "threads": threads, "workers": count},
+        parts=len(parts),
         images=len(samples),
     )
-    left = sum(len(draw) for index in todo for draw in chunks[index])
-    with _steady(loaded.pipe), _bar(len(samples), len(samples) - left, progress and bool(todo)) as bar:
-        for index in todo:
-            _part(run, job, index, chunks[index], bar)
+    drawing = Drawing(source, config, loaded.device, loaded.record["weight_hash"], threads, loaded)
+    with nullcontext(team) if team else Team() as team:
+        execute.make("generate", parts, todo, drawing, team, processes=count, progress=progress)
     rundir.reached(run, "generated", monotonic() - began)
+
+
+def _load(source: models.Source, config: Config, device: str) -> models.Loaded:
+    sampler = config.sampler
+    return models.load(
+        source,
+        dtype=config.generate.dtype,
+        device=device,
+        scheduler=sampler.scheduler,
+        steps=sampler.steps,
+    )
+
+
+def _require_same_parts(run: Run, fields: dict[str, Any], source: models.Source) -> None:
+    """Refuse a run whose parts were made from something else, before any of them is read."""
+    before = run.meta.get("part_fields")
+    if before is None or before == fields:
+        return
+    name = identity.differing(before, fields)
+    old, new = before.get(name), fields.get(name)
+    if name == "model":
+        there = run.meta["model"]["id"]
+        old, new = f"{there} (weights {str(old)[:12]})", f"{source.name} (weights {new[:12]})"
+    raise rundir.another_run(run, name, old, new)
+
+
+def _refused(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
+    return UserError(f"{path.name} of {rundir.another_run(run, field, old, new)}")
 
 
 def _settle(config: Config, loaded: models.Loaded, run: Run) -> Config:
@@ -189,16 +230,33 @@ def _fields(config: Config, loaded: models.Loaded, source: models.Source) -> dic
     }
 
 
-def _identity(job: Job, index: int, chunk: list[list[Sample]]) -> dict[str, Any]:
+def _parts(run: Run, config: Config, fields: dict[str, Any], samples: Sequence[Sample]) -> list[execute.Part]:
+    """The parts of the run: whole draws, cut into batches."""
+    draws = [list(group) for _, group in groupby(samples, key=lambda sample: (sample.triplet, sample.seed))]
+    return [
+        execute.Part(
+            paths={kind: run.part_path(kind, index) for kind in _kinds(config)},
+            identity=_identity(fields, index, chunk),
+            images=sum(map(len, chunk)),
+            pieces=[
+                [sample for draw in batch for sample in draw]
+                for batch in _cut(chunk, config.generate.batch_triplets)
+            ],
+        )
+        for index, chunk in enumerate(_cut(draws, config.generate.part_triplets))
+    ]
+
+
+def _identity(fields: dict[str, Any], index: int, chunk: list[list[Sample]]) -> dict[str, Any]:
     first = [draw[0] for draw in chunk]
     own = {
         "prompts": list(dict.fromkeys(sample.prompt for draw in chunk for sample in draw)),
         "seeds": [[sample.prompt_id, sample.triplet, sample.seed, sample.noise_seed] for sample in first],
-        "tokens": parts.digest(
+        "tokens": part_files.digest(
             repr([(s.tokens, s.word_positions, s.shared_positions) for d in chunk for s in d])
         ),
     }
-    return parts.identity(index, job.fields | own)
+    return part_files.identity(index, fields | own)
 
 
 def _kinds(config: Config) -> list[str]:
@@ -211,55 +269,40 @@ def _kinds(config: Config) -> list[str]:
     ]
 
 
-def _finished(run: Run, job: Job, index: int, chunk: list[list[Sample]]) -> bool:
-    paths = [run.part_path(kind, index) for kind in _kinds(job.config)]
-    wanted = _identity(job, index, chunk)
-    for path in paths:
-        if path.exists():
-            found = parts.read_identity(path)
-            if found.get("hash") != wanted["hash"]:
-                old, new = found.get("fields", {}), wanted["fields"]
-                name = identity.differing(old, new) or "format"
-                error = rundir.another_run(run, name, old.get(name), new.get(name))
-                raise UserError(f"{path.name} of {error}")
-            parts.read_part(path)
-    return all(path.exists() for path in paths)
+def _batch(pipe: Any, config: Config, members: list[Sample], tick: Tick) -> execute.Piece:
+    """Draw a batch and give the rows of each kind."""
+    compared = _pairs(members, list(config.indicators))
+    images, probe = _draw(pipe, config, members, compared, tick)
+    pictures = [
+        {**sample.row(), "image": {"bytes": rows.png(image), "path": f"{sample.sample_id}.png"}}
+        for sample, image in zip(members, images)
+    ]
+    sites = part_files.captures_schema(list(probe.similarity))
+    made = {
+        "samples": execute.Rows(pictures, part_files.SAMPLES),
+        "captures": execute.Rows(rows.captures(members, compared, probe), sites),
+    }
+    if config.capture.words:
+        made["words"] = execute.Rows(rows.words(members, probe), part_files.WORDS)
+    if config.capture.keep:
+        made["kept"] = execute.Rows(rows.kept(members, probe), part_files.KEPT)
+    return made
 
 
-def _part(run: Run, job: Job, index: int, chunk: list[list[Sample]], bar: tqdm) -> None:
-    """Draw one part and write its files, the samples last."""
-    found: dict[str, list[dict[str, Any]]] = {"samples": [], "captures": [], "words": [], "kept": []}
-    sites: list[str] = []
-    for batch in _cut(chunk, job.config.generate.batch_triplets):
-        members = [sample for draw in batch for sample in draw]
-        images, probe = _draw(job, members, bar)
-        sites = list(probe.similarity)
-        found["samples"] += [
-            {**sample.row(), "image": {"bytes": rows.png(image), "path": f"{sample.sample_id}.png"}}
-            for sample, image in zip(members, images)
-        ]
-        found["captures"] += rows.captures(members, _pairs(job, members), probe)
-        if job.config.capture.words:
-            found["words"] += rows.words(members, probe)
-        if job.config.capture.keep:
-            found["kept"] += rows.kept(members, probe)
-    schemas = {"samples": parts.SAMPLES, "words": parts.WORDS, "kept": parts.KEPT}
-    schemas["captures"] = parts.captures_schema(sites)
-    ident = _identity(job, index, chunk)
-    for kind in _kinds(job.config):
-        parts.write_part(run.part_path(kind, index), found[kind], schemas[kind], ident)
-
-
-def _draw(job: Job, members: list[Sample], bar: tqdm) -> tuple[np.ndarray, Probe]:
+def _draw(
+    pipe: Any,
+    config: Config,
+    members: list[Sample],
+    compared: list[tuple[int, int]],
+    tick: Tick,
+) -> tuple[np.ndarray, Probe]:
     """One batch through the pipeline with the probe around it."""
-    config, pipe = job.config, job.loaded.pipe
     step = len(members) / config.sampler.steps
 
-    def tick(pipe: Any, index: int, timestep: Any, kwargs: dict) -> dict:
-        bar.update(step)
+    def stepped(pipe: Any, index: int, timestep: Any, kwargs: dict) -> dict:
+        tick(step)
         return {}
 
-    compared = _pairs(job, members)
     capture = config.capture
     probe = Probe(
         pipe,
@@ -284,7 +327,7 @@ def _draw(job: Job, members: list[Sample], bar: tqdm) -> tuple[np.ndarray, Probe
             height=config.sampler.height,
             width=config.sampler.width,
             output_type="np",
-            callback_on_step_end=tick,
+            callback_on_step_end=stepped,
         )
     images = np.asarray(output.images)
     if not np.isfinite(images).all():
@@ -299,17 +342,10 @@ def _cut(items: Sequence[Any], size: int) -> list[list[Any]]:
     return [list(items[start : start + size]) for start in range(0, len(items), size)]
 
 
-def _pairs(job: Job, members: list[Sample]) -> list[tuple[int, int]]:
+def _pairs(members: list[Sample], names: list[str]) -> list[tuple[int, int]]:
     """Rows of the batch to compare, draw by draw."""
-    starts = range(0, len(members), len(job.names))
-    return [(start + i, start + j) for start in starts for i, j in pairs(job.names)]
-
-
-def _bar(total: int, done: int, show: bool) -> tqdm:
-    layout = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"
-    return tqdm(
-        total=total, initial=done, desc="generate", disable=not show, bar_format=layout, mininterval=0.5
-    )
+    starts = range(0, len(members), len(names))
+    return [(start + i, start + j) for start in starts for i, j in pairs(names)]
 
 
 @contextmanager
@@ -323,29 +359,7 @@ def _fits(members: list[Sample]) -> Iterator[None]:
         ) from None
 
 
-@contextmanager
-def _steady(pipe: Any) -> Iterator[None]:
-    """The same input gives the same bits: deterministic kernels, no search for the fastest.
-
-    On a CPU a small U-Net is given one thread: on a busy machine several wait for one another for minutes.
-    """
-    cudnn = torch.backends.cudnn
-    before = cudnn.deterministic, cudnn.benchmark, torch.get_num_threads()
-    cudnn.deterministic, cudnn.benchmark = True, False
-    torch.set_num_threads(_threads(pipe))
-    try:
-        yield
-    finally:
-        cudnn.deterministic, cudnn.benchmark = before[:2]
-        torch.set_num_threads(before[2])
-
-
-def _threads(pipe: Any) -> int:
-    small = sum(parameter.numel() for parameter in pipe.unet.parameters()) < _SMALL
-    return 1 if small and pipe.device.type == "cpu" else torch.get_num_threads()
-
-
 def _device(loaded: models.Loaded) -> dict[str, Any]:
     cuda = loaded.device.startswith("cuda")
     name = torch.cuda.get_device_name(torch.device(loaded.device)) if cuda else "CPU"
-    return {"name": name, "torch": loaded.device, "threads": _threads(loaded.pipe)}
+    return {"name": name, "torch": loaded.device}

@@ -13,6 +13,7 @@ from probes.parts import digest
 
 # the model is known by its content, not by its name
 _DRAWS_NOTHING = ("name", "out", "model", "contrasts", "observe", "measure", "report")
+_ALTERS_NO_BYTE = ("generate.workers",)
 _OF_A_PART = ("prompts", "limit", "seeds")  # a part names those that are its own
 _SEES_NOTHING = ("observe.objects",)
 
@@ -48,6 +49,8 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
             fields |= {f"{key}.{name}": entry for name, entry in value.items()}
         else:
             fields[key] = value
+    for name in _ALTERS_NO_BYTE:
+        fields.pop(name, None)
     if "generate.device" in fields:
         fields["generate.device"] = fields["generate.device"].split(":")[0]  # any GPU of a kind
     limit, prompts = fields.get("limit"), fields.get("prompts", ())

@@ -7,11 +7,12 @@ import sys
 from collections.abc import Sequence
 from time import monotonic
 
-from probes import command_line, interrupt, plan_text, rundir
+from probes import command_line, interrupt, plan_text, rundir, workers
 from probes.config import Config, build_config, load_config, schema_text
 from probes.errors import UserError, printable
 from probes.paths import expand
 from probes.store import Run
+from probes.team import Team
 from probes.yaml_source import YamlSource, read_yaml
 
 STAGES = ("plan", "generate", "observe", "measure", "report")
@@ -55,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     where.add_argument("--device", help="auto, cpu, cuda, cuda:1, mps")
     where.add_argument("--dtype", help="float32, float16, bfloat16")
     where.add_argument("--batch-triplets", metavar="N", help="triplets a batch holds, or auto")
+    where.add_argument("--workers", metavar="N", help="processes that draw and look at images, or auto")
 
     which = main.add_argument_group("which work")
     which.add_argument("--stage", choices=STAGES, help="only this stage (default: all, in this order)")
@@ -90,6 +92,7 @@ _OPTIONS = {
     "device": (("generate", "device"), str),
     "dtype": (("generate", "dtype"), str),
     "batch_triplets": (("generate", "batch_triplets"), int),
+    "workers": (("generate", "workers"), int),
 }
 
 
@@ -150,8 +153,15 @@ def _require_out(config: Config, given: dict, place: str) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Do what the command line asks."""
+    with Team() as team:
+        _run(arguments, team)
+
+
+def _run(arguments: argparse.Namespace, team: Team) -> None:
     config, yaml_source, passed = configuration(arguments)
     stages = (arguments.stage,) if arguments.stage else STAGES
+    if "generate" in stages and not arguments.dry_run and not (config.out_path / "run.json").exists():
+        team.start(workers.expected(config))
     text = yaml_source.text or None
     samples = source = None
     drawing = {"plan", "generate"} & set(stages)
@@ -180,17 +190,18 @@ def run(arguments: argparse.Namespace) -> None:
             str(takes or f"{len(samples)} images (no description to reckon from)"),
         ]
         if "observe" in stages:
-            from analysis.observe.objects.engines import plan as plan_observe
+            from analysis.observe.registry import observers
 
-            lines.append(printable(f"observe: {plan_observe(config.resolved())}"))
+            chosen, skipped = observers(config.resolved())
+            lines += [printable(f"observe: {line}") for line in (*chosen, *([skipped] if skipped else []))]
         print("\n".join(lines))
         return
     if "observe" in stages:
-        from analysis.observe.objects.engines import plan as plan_observe
+        from analysis.observe.registry import observers
 
-        planned = plan_observe(config.resolved())  # what is not there is said before the images are drawn
-        if planned.skipped and arguments.stage:
-            raise UserError(f"observe: {planned}")
+        _, skipped = observers(config.resolved())  # what is not there is said before the images are drawn
+        if skipped and arguments.stage:
+            raise UserError(f"observe: {skipped}")
     page = None
     interrupt.begun()
     with rundir.claim(config.out_path) as directory:
@@ -213,6 +224,7 @@ def run(arguments: argparse.Namespace) -> None:
                 text=text,
                 overwrite=arguments.overwrite,
                 progress=not arguments.quiet,
+                team=team,
             )
         else:
             rundir.take_up(directory, config, stages, passed=passed, text=text)
@@ -222,11 +234,12 @@ def run(arguments: argparse.Namespace) -> None:
             from analysis.observe.stage import observe
 
             began = monotonic()
-            plan = observe(directory, progress=not arguments.quiet)
-            if plan.skipped:
-                _say(f"observe: {plan}", arguments)
+            skipped = observe(directory, progress=not arguments.quiet, team=team)
+            if skipped:
+                _say(f"observe: {skipped}", arguments)
             else:
                 rundir.reached(directory, "observed", monotonic() - began)
+        team.dismiss()
         if "measure" in stages:
             from analysis.tables.stage import measure
 

@@ -338,6 +338,7 @@ def take_up(
     resolved = {**fresh, **{section: there[section] for section in as_drawn if section in there}}
     # whether objects that are there are measured is for the measure stage to say
     resolved["observe"] = {**resolved["observe"], "objects": fresh["observe"]["objects"]}
+    resolved["generate"] = {**resolved["generate"], "workers": fresh["generate"]["workers"]}
     run.write_meta(
         status=status,
         name=config.name,

@@ -233,6 +233,7 @@ FIELDS = {
     "generate.part_triplets": lambda r: r.choice([2, 5]),
     "generate.dtype": lambda r: r.choice(["bfloat16", "float16"]),
     "generate.device": lambda r: r.choice(["auto", "cpu:0"]),
+    "generate.workers": lambda r: r.choice([1, 2, "auto"]),
     "observe.objects": lambda r: False,
     "measure.bootstrap": lambda r: r.randrange(1, 99),
     "report.gallery": lambda r: r.randrange(1, 9),

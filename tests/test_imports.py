@@ -28,6 +28,7 @@ RUNS = (
     "probes.paths",
     "probes.command_line",
 )  # what was stored
+LOOP = ("probes.execute", "probes.team", "probes.workers")  # what runs the parts of a stage
 WORDS = ("probes.text", "hooks.architectures.addresses", "hooks.attention.masks", "probes.coco_masks")
 SPECIMENS = ("probes.toyworld",)
 BELOW = {  # of the rooms of analysis, what each may import beside itself
@@ -51,6 +52,7 @@ ALLOWED = {
     f"analysis/{room}": (*(f"analysis.{below}" for below in others), *RUNS, *WORDS, *SPECIMENS)
     for room, others in BELOW.items()
 }
+ALLOWED["analysis/observe"] += LOOP
 TORCH = ("analysis/observe/", "analysis/validation/toyworld_detectors/")
 FILES = sorted(
     path.relative_to(ROOT)

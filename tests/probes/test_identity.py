@@ -53,6 +53,7 @@ CHANGES = {
     "generate.part_triplets": ({"generate": {"part_triplets": 2}}, REFUSED),
     "generate.dtype": ({"generate": {"dtype": "bfloat16"}}, REFUSED),
     "generate.device": ({"generate": {"device": "auto"}}, SAME),
+    "generate.workers": ({"generate": {"workers": 2}}, SAME),
 }
 
 

@@ -84,6 +84,9 @@ class CheckerPlan(Plan):
     """The toyworld checker will look."""
 
     batch = 64  # images read in one go
+    device_type = "cpu"
+    parameters = 0
+    seconds_an_image = 0.003
 
     def __str__(self) -> str:
         from analysis.observe.objects.toyworld_checker import TAGS
@@ -149,6 +152,22 @@ class GroundedPlan(Plan):
     def device(self) -> Any:
         """The torch device."""
         return pick_device(self.settings["device"], self.config["generate"]["device"])
+
+    @property
+    def device_type(self) -> str:
+        """The kind of torch device."""
+        return self.device.type
+
+    @property
+    def parameters(self) -> int:
+        """Parameters of all checkpoints, about: in float32, as they are loaded, a fourth of their bytes."""
+        files = [Path(file) for found in self.checkpoints.values() for file in found]
+        return sum(file.stat().st_size for file in files) // 4
+
+    @property
+    def seconds_an_image(self) -> float:
+        """Seconds of one core, about: measured with toyworld's detectors, and taken to grow with their size."""
+        return 5e-8 * self.parameters
 
     @cached_property
     def paths(self) -> dict[str, Path]:

@@ -1,0 +1,160 @@
+"""The one loop over the parts of a stage: which are due, each made in pieces and written whole, with progress.
+
+A part is what is stored, resumed and refused; a piece of it (a batch) is what a process works on. Pieces are shared
+out in order among the workers (:mod:`probes.team`), and this process alone writes each part when its last piece is
+there. How a part is cut into pieces is the stage's to fix, and never depends on the workers: so their number alters
+no byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from tqdm import tqdm
+
+from probes import parts as files
+from probes.errors import UserError
+from probes.identity import differing
+from probes.team import Team, Work
+
+_LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a piece gave for the files of one kind: rows and their columns."""
+
+    rows: list[dict[str, Any]]
+    schema: pa.Schema
+
+
+Piece = Mapping[str, Rows]  # by kind
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a stage.
+
+    Attributes
+    ----------
+    paths : mapping of str to Path
+        Its files by kind, in the order they are written; it is finished when all are there.
+    identity : mapping
+        What was it made from (:func:`probes.parts.identity`).
+    images : int
+        Images in it.
+    pieces : sequence
+        What the work of the stage is given one by one; each gives a `Piece`.
+    """
+
+    paths: Mapping[str, Path]
+    identity: Mapping[str, Any]
+    images: int
+    pieces: Sequence[Any]
+
+
+def due(parts: Sequence[Part], refused: Callable[[Path, str, Any, Any], UserError]) -> list[Part]:
+    """The parts of which a file is missing. Those that are there are read, and held against what they should be.
+
+    Parameters
+    ----------
+    parts
+        All parts of a stage.
+    refused
+        Gives the error for a file that was made from something else: its path, the first field that differs, what
+        that is there and what was expected.
+
+    Raises
+    ------
+    UserError
+        A file is damaged, or was made from something else.
+    """
+    return [part for part in parts if not _finished(part, refused)]
+
+
+def _finished(part: Part, refused: Callable[[Path, str, Any, Any], UserError]) -> bool:
+    for path in part.paths.values():
+        if path.exists():
+            there = files.read_identity(path)
+            if there.get("hash") != part.identity["hash"]:
+                old, new = there.get("fields", {}), part.identity["fields"]
+                name = differing(old, new) or "format"
+                raise refused(path, name, old.get(name), new.get(name))
+            files.read_part(path)
+    return all(path.exists() for path in part.paths.values())
+
+
+def make(
+    stage: str,
+    parts: Sequence[Part],
+    todo: Sequence[Part],
+    work: Work,
+    team: Team,
+    *,
+    processes: int = 1,
+    progress: bool = True,
+) -> None:
+    """Make the parts that are due.
+
+    Parameters
+    ----------
+    stage
+        Its name, for the progress bar.
+    parts
+        All of the stage.
+    todo
+        Those of them that are due, see `due`.
+    work
+        What is done with a piece.
+    team
+        This process and its helpers.
+    processes
+        How many of them work.
+    progress
+        Show a progress bar with the time left.
+
+    Raises
+    ------
+    UserError
+        The disk is full, a worker has ended, or what the work raises.
+    """
+    if not todo:
+        return
+    total, left = (sum(part.images for part in some) for some in (parts, todo))
+    places = [(part, place) for part in todo for place in range(len(part.pieces))]
+    made: dict[int, dict[int, Piece]] = {}
+    several = f" ({processes} workers)" if processes > 1 else ""
+    with tqdm(
+        total=total,
+        initial=total - left,
+        desc=f"{stage}{several}",
+        disable=not progress,
+        bar_format=_LAYOUT,
+        mininterval=0.5,
+    ) as bar:
+        pieces = list(chain.from_iterable(part.pieces for part in todo))
+        with closing(team.results(work, pieces, processes, bar.update)) as results:
+            for index, piece in results:
+                part, place = places[index]
+                pieces_made = made.setdefault(id(part), {})
+                pieces_made[place] = piece
+                if len(pieces_made) == len(part.pieces):
+                    _write(part, [pieces_made[i] for i in range(len(part.pieces))])
+                    del made[id(part)]
+
+
+def useful(processes: int, todo: Sequence[Part]) -> int:
+    """So many workers, or as many as there are pieces due: more would stand idle. At least one."""
+    return max(1, min(processes, sum(len(part.pieces) for part in todo)))
+
+
+def _write(part: Part, pieces: Sequence[Piece]) -> None:
+    for kind, path in part.paths.items():
+        rows = [row for piece in pieces for row in piece[kind].rows]
+        files.write_part(path, rows, pieces[-1][kind].schema, part.identity)

@@ -1,0 +1,94 @@
+"""Another observer than that of objects enters the stage without a line of it being changed."""
+
+from types import MappingProxyType
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from analysis.observe import stage
+from analysis.observe.observer import KEY, Needs
+from probes.errors import UserError
+from probes.parts import read_part
+from probes.store import Run
+from tests.analysis.observe.stored_images import image_run
+from tests.probes.conftest import stored
+
+COLUMNS = [
+    ("sample_id", pa.string()),
+    ("triplet", pa.int32()),
+    ("seed", pa.int64()),
+    ("indicator", pa.string()),
+]
+
+
+class Brightness:
+    """The mean of each image, as a feature; see `analysis.observe.observer.Observer`."""
+
+    name = "brightness"
+    schemas = MappingProxyType(
+        {"features": pa.schema([*COLUMNS, ("mean", pa.float32()), ("fault", pa.string())])}
+    )
+    batch = 2
+    resolved = MappingProxyType({"objects": False})
+
+    def __init__(self, scale=1.0):
+        self.scale, self.loaded, self.batches = scale, False, []
+
+    def needs(self):
+        return Needs("cpu", 0, 0.0, {})
+
+    def fields(self):
+        return {"observe.scale": self.scale}
+
+    def load(self):
+        self.loaded = True
+
+    def look(self, images):
+        assert self.loaded
+        self.batches.append(len(images))
+        means = [None if image.pixels is None else self.scale * image.pixels.mean() for image in images]
+        return {
+            "features": [
+                {**image.key, "mean": mean, "fault": image.fault} for image, mean in zip(images, means)
+            ]
+        }
+
+    def record(self, run):
+        return {"brightness": {"images": len(run.samples())}}
+
+
+@pytest.fixture
+def run(tmp_path):
+    images = [np.full((8, 8, 3), 10 * index, np.uint8) for index in range(7)]
+    images[4] = b"no image"
+    return image_run(tmp_path / "run", images, ["a person"], part=3)
+
+
+def test_another_observer(run, monkeypatch):
+    observer = Brightness()
+    monkeypatch.setattr(stage, "observers", lambda config: ([observer], ""))
+    assert stage.observe(run, progress=False) == ""
+    assert observer.batches == [2, 1, 2, 1, 1]  # a batch never reaches over parts
+    rows = [row for part in run.parts("features") for row in read_part(part).to_pylist()]
+    assert [row["mean"] for row in rows] == [0, 10, 20, 30, None, 50, 60]
+    assert [bool(row["fault"]) for row in rows] == [False] * 4 + [True] + [False] * 2
+    assert [[row[name] for name in KEY] for row in rows] == run.samples()[list(KEY)].values.tolist()
+    meta = Run.open(run.path).meta
+    assert meta["brightness"] == {"images": 7, "threads": 1, "workers": 1}
+    assert meta["config"]["resolved"]["observe"] == {**run.config["observe"], "objects": False}
+
+
+def test_it_goes_on_and_refuses_as_any_stage_does(run, monkeypatch):
+    monkeypatch.setattr(stage, "observers", lambda config: ([Brightness()], ""))
+    stage.observe(run, progress=False)
+    before = stored(run.path), [part.read_bytes() for part in run.parts("features")]
+    run.part_path("features", 1).unlink()
+    again = Brightness()
+    monkeypatch.setattr(stage, "observers", lambda config: ([again], ""))
+    stage.observe(run, progress=False)
+    assert again.batches == [2, 1]
+    assert (stored(run.path), [part.read_bytes() for part in run.parts("features")]) == before
+    monkeypatch.setattr(stage, "observers", lambda config: ([Brightness(2.0)], ""))
+    with pytest.raises(UserError, match=r"was made with observe\.scale 1\.0, expected 2\.0"):
+        stage.observe(run, progress=False)

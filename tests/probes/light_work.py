@@ -1,0 +1,66 @@
+"""Work for the tests of workers that needs no model: helpers are there in a second."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from probes.errors import UserError
+
+
+class Stubborn(Exception):
+    """An error that cannot be pickled."""
+
+    def __init__(self, first, second):
+        super().__init__(first)
+        self.open = lambda: second
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Gives each piece with the process that worked on it; this process waits with its first for a helper's mark."""
+
+    folder: Path
+    faults: dict = field(default_factory=dict)  # by piece: what becomes of the process that has it
+    payload: int = 0
+
+    @contextlib.contextmanager
+    def opened(self):
+        if "opening" in self.faults and multiprocessing.parent_process():
+            self.fail("opening")
+        yield partial(self.do)
+
+    def do(self, piece, tick):
+        number, data = piece
+        if multiprocessing.parent_process() is None:
+            until = time.monotonic() + 120
+            while not any(self.folder.iterdir()) and time.monotonic() < until:
+                time.sleep(0.01)
+                tick(0)
+        else:
+            (self.folder / f"{number}-{os.getpid()}").touch()
+        tick(1)
+        if number in self.faults:
+            self.fail(number)
+        return number, os.getpid(), len(data), bytes(self.payload)
+
+    def fail(self, number):
+        match self.faults[number]:
+            case "mendable":
+                raise UserError(f"piece {number}: expected an image, got none: add it")
+            case "late":
+                time.sleep(0.5)
+                raise UserError(f"piece {number}: too late")
+            case "bug":
+                raise ZeroDivisionError(f"in piece {number}")
+            case "stubborn":
+                raise Stubborn("one", "two")
+            case "killed":
+                if multiprocessing.parent_process() is None:
+                    time.sleep(1000)
+                (self.folder / "killed").touch()
+                os.kill(os.getpid(), signal.SIGKILL)
