@@ -12,7 +12,7 @@
       kept/              a row a (sample, site): raw tensors, where `capture.keep` asked for them
       observed/          a row an image: which tags it was searched for, what was found and dropped
       objects/           a row a detection: label, score, box, mask
-      tables/            results as CSV and Parquet
+      tables/            results as CSV and Parquet; similarities of pictures, for later stages, as Parquet alone
 
 Everything is written to a temporary file, fsynced and renamed. Tables made elsewhere (human labels, images
 of a closed model) enter by the same door: any directory with a ``run.json`` and these columns can be read.
@@ -35,7 +35,7 @@ import pyarrow as pa
 from PIL import Image
 
 from probes.errors import UserError
-from probes.part_columns import stacked
+from probes.part_columns import alike, require_names
 from probes.parts import (
     FORMAT,
     column_names,
@@ -49,6 +49,7 @@ from probes.parts import (
 
 STATUSES = ("planned", "generated", "observed", "measured", "complete")
 KINDS = ("samples", "captures", "words", "kept", "observed", "objects")
+CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
 _CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
 _RESULT = re.compile(r"(tables|figures)/[^/\\]+|report\.html")  # what a stage may name as written
 
@@ -221,25 +222,66 @@ class Run:
         """
         return self._frame("objects", columns)
 
-    def _frame(self, kind: str, columns: Sequence[str] | None, leave_out: str | None = None) -> pd.DataFrame:
+    def part_tables(self, kind: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield the parts of a kind one after another, so that no more than one need fit in memory.
+
+        Parameters
+        ----------
+        kind
+            One of :data:`KINDS`.
+        columns
+            Those to read; default all.
+
+        Raises
+        ------
+        UserError
+            There is no part, one is damaged, has other columns than the first, or names an indicator that the run
+            does not have.
+        """
+        files = self._files(kind)
+        first = None
+        for file in files:
+            table = read_part(file, columns)
+            first = table.slice(0, 0) if first is None else first
+            table = alike(file, table, files[0], first)
+            self._require_known(kind, table)
+            yield table
+
+    def columns(self, kind: str) -> list[str]:
+        """The columns that all parts of a kind have.
+
+        Raises
+        ------
+        UserError
+            There is no part, one is damaged, or has other columns than the first.
+        """
+        files = self._files(kind)
+        first = column_names(files[0])
+        for file in files[1:]:
+            require_names(file, column_names(file), files[0], first)
+        return first
+
+    def _files(self, kind: str) -> list[Path]:
         files = self.parts(kind)
         if not files:
             asked = "" if kind in KINDS[:2] else " or was not asked for"
             raise UserError(
                 f"{self.path / kind}: expected parts, found none: it is {self.status}{asked}, generate first"
             )
-        if columns is None and leave_out:
-            columns = [name for name in column_names(files[0]) if name != leave_out]
-        frame = stacked(files, [read_part(file, columns) for file in files]).to_pandas()
-        self._require_known(kind, frame)
-        return frame
+        return files
 
-    def _require_known(self, kind: str, frame: pd.DataFrame) -> None:
+    def _frame(self, kind: str, columns: Sequence[str] | None, leave_out: str | None = None) -> pd.DataFrame:
+        if columns is None and leave_out:
+            columns = [name for name in column_names(self._files(kind)[0]) if name != leave_out]
+        return pa.concat_tables(list(self.part_tables(kind, columns))).to_pandas()
+
+    def _require_known(self, kind: str, table: pa.Table) -> None:
         """Refuse rows of indicators that the run does not have."""
         names = set(self.meta.get("config", {}).get("resolved", {}).get("indicators", ()))
         pairs = {f"{first}-{second}" for first in names for second in names}
         for column, known in (("indicator", names), ("pair", pairs)):
-            values = frame[column].dropna().unique() if names and column in frame else ()
+            there = names and column in table.column_names
+            values = table[column].unique().drop_null().to_pylist() if there else ()
             unknown = [value for value in values if value not in known]
             if unknown:
                 raise UserError(
@@ -338,14 +380,23 @@ class Run:
         return read_part(path).to_pandas()
 
     def write_table(self, name: str, frame: pd.DataFrame) -> None:
-        """Write a result table as CSV and Parquet; the same frame gives the same bytes."""
-        names = [f"tables/{name}.{ending}" for ending in ("csv", "parquet")]
-        self._note(names)
-        write_bytes(self.path / names[0], frame.to_csv(index=False, lineterminator="\n").encode())
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-        write_bytes(self.path / names[1], parquet_bytes(table))
+        """Write a result table as CSV and Parquet; the same frame gives the same bytes.
 
-    def write_file(self, name: str, data: bytes) -> None:
+        A table of more than :data:`CSV_ROWS` rows, which no spreadsheet opens, is written as Parquet alone.
+        """
+        endings = ("csv", "parquet") if len(frame) <= CSV_ROWS else ("parquet",)
+        self._note([f"tables/{name}.{ending}" for ending in endings])
+        if "csv" in endings:
+            text = frame.to_csv(index=False, lineterminator="\n")
+            write_bytes(self.path / "tables" / f"{name}.csv", text.encode())
+        self.write_parquet(name, frame)
+
+    def write_parquet(self, name: str, frame: pd.DataFrame) -> None:
+        """Write a table that is read by programs, not by people, as Parquet alone; :meth:`table` reads it."""
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        self.write_file(f"tables/{name}.parquet", parquet_bytes(table))
+
+    def write_file(self, name: str, data: bytes | memoryview) -> None:
         """Write another result by its path in the run: a table in LaTeX, a figure, the page."""
         self._note([name])
         write_bytes(self.path / name, data)

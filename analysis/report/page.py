@@ -30,6 +30,7 @@ from analysis.report.format import counted, interval, label, listed, number, p_v
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
 from analysis.study import Indicator, contrasts, indicators
+from analysis.tables.stored_similarities import timesteps
 from probes.parts import read_part
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def read(run: Run) -> Content:
         gap=gap,
         disparity=run.table("disparity"),
         summaries=summaries(gap, run.table("specifications"), run.table("agreement"), run.config),
-        timesteps=_timesteps(run.table("pairs")),
+        timesteps=timesteps(run),
         samples=samples,
         chosen=chosen,
         images=dict(zip(shown, run.images(shown))),
@@ -273,12 +274,6 @@ def disparity_table(
         ]
         groups.append((title, rows))
     return {"columns": columns, "spaces": list(spaces.items()), "groups": groups, "reasons": reasons}
-
-
-def _timesteps(pairs: pd.DataFrame) -> dict[int, float]:
-    """Timestep of each call number; the calls of one run share their timesteps."""
-    known = pairs[(pairs["step"] >= 0) & pairs["timestep"].notna()].drop_duplicates("step")
-    return {int(step): float(time) for step, time in zip(known["step"], known["timestep"])}
 
 
 def _words(run: Run, wanted: set[str]) -> pd.DataFrame | None:

@@ -12,6 +12,7 @@ import pytest
 from analysis import load_run
 from analysis.metrics.cooccurrence import INCLUDED, LEFT_OUT
 from analysis.metrics.dependency import GROUPS
+from analysis.report.latex import documents
 from analysis.tables.objects import looked_at, measure_objects
 from analysis.tables.stage import measure
 from probes.config import build_config
@@ -21,7 +22,7 @@ from probes.yaml_source import YamlSource
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import write_run
 
-GAPS = {"pairs", "disparity", "gap", "specifications", "agreement", "findings"}
+GAPS = {"image_similarities", "timesteps", "disparity", "gap", "specifications", "agreement"}
 FRAMES = {
     *("nouns", "objects", "cooccurrence", "table06_similarity", "table06_gap", "table07_chi_square"),
     *("figure04_bias_scores", "figure06_group_objects", "table11_presence", "table12_amounts"),
@@ -55,8 +56,8 @@ def measured(tmp_path_factory):
 def test_every_table_is_there(measured):
     tables = measured / "tables"
     assert {file.stem for file in tables.glob("*.parquet")} == FRAMES | GAPS
-    assert {file.stem for file in tables.glob("*.csv")} == FRAMES | GAPS
-    assert {file.stem for file in tables.glob("*.tex")} == LATEX
+    assert {file.stem for file in tables.glob("*.csv")} == (FRAMES | GAPS) - {"image_similarities"}
+    assert {name for name, _ in documents(Run.open(measured))} == LATEX
 
 
 def test_loaded_run_has_them(measured):
@@ -103,7 +104,7 @@ def test_same_parts_same_bytes(measured, tmp_path):
 def test_a_run_that_was_not_looked_at_stays_as_it_is(tmp_path):
     path = write_run(tmp_path / "run", prompts=2)
     measure(quick(path))
-    assert {file.stem for file in (path / "tables").iterdir()} == GAPS | {"table05_disparity"}
+    assert {file.stem for file in (path / "tables").iterdir()} == GAPS
 
 
 def test_thresholds_come_from_the_configuration(tmp_path):
@@ -219,9 +220,9 @@ def test_options_of_the_configuration():
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX on this machine")
 def test_latex_compiles_and_no_table_is_wider_than_the_page(measured, tmp_path):
-    files = sorted((measured / "tables").glob("*.tex"))
-    assert len(files) >= 8
-    body = "\n".join(rf"\input{{{file}}}\clearpage" for file in files)
+    found = dict(documents(Run.open(measured)))
+    assert len(found) >= 8
+    body = "\n".join(rf"{found[name]}\clearpage" for name in sorted(found))
     head = "\\documentclass{article}\\usepackage{booktabs,graphicx}\\begin{document}\n"
     (tmp_path / "all.tex").write_text(f"{head}{body}\n\\end{{document}}\n")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
