@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
 from skimage.filters import threshold_otsu
-from skimage.measure import label
 
 WINDOW = 7
 DATA_RANGE = 255
@@ -235,8 +234,8 @@ def filled_regions(mask: NDArray[np.bool_], min_area: float = MIN_CONTOUR_AREA) 
     >>> int(filled_regions(mask).sum())
     64
     """
-    filled = ndimage.binary_fill_holes(mask)
-    labels, count = label(filled, connectivity=2, return_num=True)
+    filled = _without_holes(mask)
+    labels, count = ndimage.label(filled, np.ones((3, 3), bool))
     corners = [
         labels[i : labels.shape[0] - 1 + i, j : labels.shape[1] - 1 + j] for i in (0, 1) for j in (0, 1)
     ]
@@ -244,6 +243,12 @@ def filled_regions(mask: NDArray[np.bool_], min_area: float = MIN_CONTOUR_AREA) 
     owner = np.maximum.reduce(corners)  # pixels of one square touch, so they are of one region
     areas = np.bincount(owner.ravel(), np.array([0, 0, 0, 0.5, 1])[members].ravel(), minlength=count + 1)
     return (areas > min_area)[labels] & filled
+
+
+def _without_holes(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The mask and what of the rest cannot be left to the outside by its sides, as `ndimage.binary_fill_holes`."""
+    outside, _ = ndimage.label(np.pad(~mask, 1, constant_values=True))
+    return outside[1:-1, 1:-1] != outside[0, 0]
 
 
 def diff_pix(similarity: NDArray[np.float64], min_area: float = MIN_CONTOUR_AREA) -> DiffPix:

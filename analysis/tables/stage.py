@@ -6,7 +6,6 @@ import pandas as pd
 
 from analysis.study import contrasts, indicators
 from analysis.tables.agreement import agreement
-from analysis.tables.detector_error import detector_error
 from analysis.tables.disparity import (
     GAP_COLUMNS,
     SMALLEST_EFFECT,
@@ -93,9 +92,6 @@ def _measure(run: Run) -> None:
     run.write_table("agreement", agreement(pairs, **headline))
     if run.parts("objects") and run.config.get("observe", {}).get("objects", True):
         measure_objects(run)
-        error = detector_error(run)
-        if error is not None:
-            run.write_table("detector_error", error)
 
 
 def _deltas(options: dict, metrics: list[str]) -> dict[str, float]:
