@@ -117,7 +117,9 @@ def paired_presence_test(
     [0.0625]
     """
     values = table.values(of)
-    from scipy.stats import binom  # takes longer to load than all else here, and not all that imports this tests
+    from scipy.stats import (
+        binom,
+    )  # takes longer to load than all else here, and not all that imports this tests
 
     difference = values[:, table.column(second)] - values[:, table.column(first)]
     n_objects = len(table.objects)

@@ -19,7 +19,9 @@ from analysis.stats.exact_sums import central_sums, exact_sum, on_grid, slabs
 
 BLOCK = 256  # resamples or flips drawn at a time; part of the definition: another value draws other numbers
 CHUNK_BYTES = 96 * 2**20  # working memory; no result depends on it
-CHUNK_COLUMNS = 256  # of a block: with some thousand rows it stays near the processor; no result depends on it
+CHUNK_COLUMNS = (
+    256  # of a block: with some thousand rows it stays near the processor; no result depends on it
+)
 BOOTSTRAP_STREAM, FLIP_STREAM, SWAP_STREAM = 1, 2, 3  # one seed gives independent draws to each
 NOTHING = "no value"
 ONE_PROMPT = "one prompt only"

@@ -318,7 +318,12 @@ def chi_square_test(table: ObjectTable, *, of: str = "detections") -> ChiSquare:
             f"{identical} of {len(counts)} objects have equal counts at every prompt: not sampled independently"
         )
     return ChiSquare(
-        *(statistic, float(special.chdtrc(dof, statistic)), _cramers_v(statistic, observed, len(counts)), dof),
+        *(
+            statistic,
+            float(special.chdtrc(dof, statistic)),
+            _cramers_v(statistic, observed, len(counts)),
+            dof,
+        ),
         *(
             float(expected.min()),
             below,
