@@ -26,31 +26,29 @@ import io
 import json
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from PIL import Image
 
 from probes.errors import UserError
 from probes.part_columns import alike, require_names
 from probes.parts import (
-    FORMAT,
     column_names,
-    digest,
     disk_error,
     is_part,
     parquet_bytes,
     read_part,
     write_bytes,
 )
+from probes.run_record import checksum, read_record
 
-STATUSES = ("planned", "generated", "observed", "measured", "complete")
 KINDS = ("samples", "captures", "words", "kept", "observed", "objects")
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
-_CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
 _RESULT = re.compile(r"(tables|figures)/[^/\\]+|report\.html")  # what a stage may name as written
 
 
@@ -78,57 +76,6 @@ def _unreadable(data: bytes | None) -> bool:
     except ValueError:
         return True
     return False
-
-
-def read_record(file: Path) -> dict[str, Any]:
-    """What a ``run.json`` says, once its checksum is found right.
-
-    A record without a checksum is taken as it is: tables made elsewhere enter by the same door.
-
-    Raises
-    ------
-    UserError
-        There is no such file, it is damaged, another program's, or written in a later format.
-    """
-    try:
-        meta = json.loads(file.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise UserError(
-            f"{file.parent}: expected a run directory, found no run.json: check the path"
-        ) from None
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror}): check its permissions") from None
-    except (ValueError, RecursionError):
-        raise _no_record(file, "it is no JSON") from None
-    for field, kind in (("format", int), ("status", str)):
-        if not isinstance(meta, dict) or not isinstance(meta.get(field), kind):
-            raise _no_record(file, f"it has no `{field}`")
-    sums = {name: value for name, value in meta.items() if _CHECKSUM.fullmatch(str(value))}
-    if set(sums) - {"checksum"} or ("checksum" in meta and meta.pop("checksum") != _checksum(meta)):
-        raise UserError(
-            f"{file}: expected the record of a run as it was written, got a damaged file (its checksum differs):"
-            " restore it from a copy or choose another --out; if you edited it, take its line `checksum` out"
-        )
-    number, status = meta["format"], meta["status"]
-    if number > FORMAT or status not in STATUSES:
-        raise UserError(
-            f"{file}: expected format {FORMAT} or earlier, got {number} ({status}): use a newer triptych"
-        )
-    config = meta.get("config")
-    if not isinstance(config, dict) or not isinstance(config.get("resolved"), dict):
-        raise _no_record(file, "it has no `config`")
-    return meta
-
-
-def _no_record(file: Path, reason: str) -> UserError:
-    return UserError(
-        f"{file}: expected the record of a run, got a damaged file or another program's ({reason}):"
-        " restore it from a copy, or choose another --out"
-    )
-
-
-def _checksum(meta: Mapping[str, Any]) -> str:
-    return f"sha256:{digest(json.dumps(meta, sort_keys=True))}"
 
 
 class Run:
@@ -246,6 +193,20 @@ class Run:
             table = alike(file, table, files[0], first)
             self._require_known(kind, table)
             yield table
+
+    def of_samples(
+        self, kind: str, samples: Iterable[str], columns: Sequence[str] | None = None
+    ) -> pd.DataFrame | None:
+        """Rows of a kind of part that are of some samples; None where the run has no such part.
+
+        Of a part file that holds none of them the column ``sample_id`` alone is read.
+        """
+        wanted, tables = pa.array(sorted(set(samples)), pa.string()), []
+        for file in self.parts(kind):
+            there = pc.is_in(read_part(file, ["sample_id"])["sample_id"], wanted)
+            if not tables or pc.any(there).as_py():
+                tables.append(read_part(file, columns).filter(there).replace_schema_metadata(None))
+        return pa.concat_tables(tables).to_pandas() if tables else None
 
     def columns(self, kind: str) -> list[str]:
         """The columns that all parts of a kind have.
@@ -457,7 +418,7 @@ class Run:
         """Put fields over ``run.json`` and write it with a checksum of itself."""
         meta = {**self.meta, **fields}
         text = json.dumps(
-            {**meta, "checksum": _checksum(json.loads(json.dumps(meta)))}, indent=2, ensure_ascii=False
+            {**meta, "checksum": checksum(json.loads(json.dumps(meta)))}, indent=2, ensure_ascii=False
         )
         write_bytes(self.path / "run.json", f"{text}\n".encode())
         self.meta = meta

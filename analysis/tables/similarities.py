@@ -24,7 +24,7 @@ COLUMNS = (
     *("space", "site", "step", "timestep", "metric", "triplet", "seed", "pair", "value"),
     *("reason", "version"),
 )
-BLOCK_BYTES = 64 * 2**20  # of one pair's values in float64; no result depends on it
+BLOCK_BYTES = 32 * 2**20  # of one pair's values in float64; no result depends on it
 
 Where = Callable[[str, str, str], bool]  # of a space, a site and a metric
 
