@@ -120,31 +120,27 @@ def mask_pixels(counts: str) -> int | None:
     return None if shift else sum(runs)
 
 
-def stacked(paths: Sequence[Path], tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables of parts below each other.
+def alike(path: Path, table: pa.Table, first_path: Path, first: pa.Table) -> pa.Table:
+    """The table of a part in the order of columns of the first part, without metadata.
 
     Raises
     ------
     UserError
-        One has other columns than the first.
+        It has other columns than the first, or columns of another type.
     """
-    first = tables[0]
-    for path, table in zip(paths, tables):
-        other = sorted(set(table.column_names) ^ set(first.column_names))
-        if other:
-            raise _wrong(path, f"the columns of {paths[0].name}", f"others (`{other[0]:.60}`)")
-        types = [
-            name
-            for name in first.column_names
-            if table.schema.field(name).type != first.schema.field(name).type
-        ]
-        if types:
-            raise _wrong(
-                path, f"`{types[0]}` as in {paths[0].name}", f"{table.schema.field(types[0]).type!s:.60}"
-            )
-    return pa.concat_tables(
-        [table.select(first.column_names).replace_schema_metadata(None) for table in tables]
-    )
+    require_names(path, table.column_names, first_path, first.column_names)
+    for name in first.column_names:
+        there, wanted = table.schema.field(name).type, first.schema.field(name).type
+        if there != wanted:
+            raise _wrong(path, f"`{name}` as in {first_path.name}", f"{there!s:.60}")
+    return table.select(first.column_names).replace_schema_metadata(None)
+
+
+def require_names(path: Path, names: Sequence[str], first_path: Path, first: Sequence[str]) -> None:
+    """Raise a UserError where a part has other columns than the first of its kind."""
+    other = sorted(set(names) ^ set(first))
+    if other:
+        raise _wrong(path, f"the columns of {first_path.name}", f"others (`{other[0]:.60}`)")
 
 
 def _wrong(path: Path, expected: str, got: str) -> UserError:

@@ -244,8 +244,12 @@ def write_part(
     path: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, ident: Mapping[str, Any]
 ) -> None:
     """Write one part: its rows, how Hugging Face `datasets` reads them, and its identity."""
-    table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
-    features = {field.name: _feature(field.type) for field in schema}
+    write_part_table(path, pa.Table.from_pylist([dict(row) for row in rows], schema=schema), ident)
+
+
+def write_part_table(path: Path, table: pa.Table, ident: Mapping[str, Any]) -> None:
+    """Write one part from a table with the columns of its kind, see :func:`write_part`."""
+    features = {field.name: _feature(field.type) for field in table.schema}
     own = {**ident, "content": _contents(table)}
     metadata = {
         "huggingface": json.dumps({"info": {"features": features}}),

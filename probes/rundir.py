@@ -18,7 +18,8 @@ from probes.config import Config
 from probes.errors import UserError
 from probes.identity import differing, drawn_fields, measured_fields, observed_fields
 from probes.parts import FORMAT, clean, disk_error, is_leftover, write_bytes
-from probes.store import STATUSES, Run
+from probes.run_record import STATUSES
+from probes.store import Run
 
 _LOCK = ".lock"
 _PARTS = ("samples", "captures", "words", "kept", "observed", "objects", "features", "attributes")

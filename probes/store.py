@@ -12,7 +12,7 @@
       kept/              a row a (sample, site): raw tensors, where `capture.keep` asked for them
       observed/          a row an image: which tags it was searched for, what was found and dropped
       objects/           a row a detection: label, score, box, mask
-      tables/            results as CSV and Parquet
+      tables/            results as CSV and Parquet; similarities of pictures, for later stages, as Parquet alone
 
 Everything is written to a temporary file, fsynced and renamed. Tables made elsewhere (human labels, images
 of a closed model) enter by the same door: any directory with a ``run.json`` and these columns can be read.
@@ -26,30 +26,29 @@ import io
 import json
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from PIL import Image
 
 from probes.errors import UserError
-from probes.part_columns import stacked
+from probes.part_columns import alike, require_names
 from probes.parts import (
-    FORMAT,
     column_names,
-    digest,
     disk_error,
     is_part,
     parquet_bytes,
     read_part,
     write_bytes,
 )
+from probes.run_record import checksum, read_record
 
-STATUSES = ("planned", "generated", "observed", "measured", "complete")
 KINDS = ("samples", "captures", "words", "kept", "observed", "objects")
-_CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
+CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
 _RESULT = re.compile(r"(tables|figures)/[^/\\]+|report\.html")  # what a stage may name as written
 
 
@@ -77,57 +76,6 @@ def _unreadable(data: bytes | None) -> bool:
     except ValueError:
         return True
     return False
-
-
-def read_record(file: Path) -> dict[str, Any]:
-    """What a ``run.json`` says, once its checksum is found right.
-
-    A record without a checksum is taken as it is: tables made elsewhere enter by the same door.
-
-    Raises
-    ------
-    UserError
-        There is no such file, it is damaged, another program's, or written in a later format.
-    """
-    try:
-        meta = json.loads(file.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise UserError(
-            f"{file.parent}: expected a run directory, found no run.json: check the path"
-        ) from None
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror}): check its permissions") from None
-    except (ValueError, RecursionError):
-        raise _no_record(file, "it is no JSON") from None
-    for field, kind in (("format", int), ("status", str)):
-        if not isinstance(meta, dict) or not isinstance(meta.get(field), kind):
-            raise _no_record(file, f"it has no `{field}`")
-    sums = {name: value for name, value in meta.items() if _CHECKSUM.fullmatch(str(value))}
-    if set(sums) - {"checksum"} or ("checksum" in meta and meta.pop("checksum") != _checksum(meta)):
-        raise UserError(
-            f"{file}: expected the record of a run as it was written, got a damaged file (its checksum differs):"
-            " restore it from a copy or choose another --out; if you edited it, take its line `checksum` out"
-        )
-    number, status = meta["format"], meta["status"]
-    if number > FORMAT or status not in STATUSES:
-        raise UserError(
-            f"{file}: expected format {FORMAT} or earlier, got {number} ({status}): use a newer triptych"
-        )
-    config = meta.get("config")
-    if not isinstance(config, dict) or not isinstance(config.get("resolved"), dict):
-        raise _no_record(file, "it has no `config`")
-    return meta
-
-
-def _no_record(file: Path, reason: str) -> UserError:
-    return UserError(
-        f"{file}: expected the record of a run, got a damaged file or another program's ({reason}):"
-        " restore it from a copy, or choose another --out"
-    )
-
-
-def _checksum(meta: Mapping[str, Any]) -> str:
-    return f"sha256:{digest(json.dumps(meta, sort_keys=True))}"
 
 
 class Run:
@@ -221,25 +169,80 @@ class Run:
         """
         return self._frame("objects", columns)
 
-    def _frame(self, kind: str, columns: Sequence[str] | None, leave_out: str | None = None) -> pd.DataFrame:
+    def part_tables(self, kind: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield the parts of a kind one after another, so that no more than one need fit in memory.
+
+        Parameters
+        ----------
+        kind
+            One of :data:`KINDS`.
+        columns
+            Those to read; default all.
+
+        Raises
+        ------
+        UserError
+            There is no part, one is damaged, has other columns than the first, or names an indicator that the run
+            does not have.
+        """
+        files = self._files(kind)
+        first = None
+        for file in files:
+            table = read_part(file, columns)
+            first = table.slice(0, 0) if first is None else first
+            table = alike(file, table, files[0], first)
+            self._require_known(kind, table)
+            yield table
+
+    def of_samples(
+        self, kind: str, samples: Iterable[str], columns: Sequence[str] | None = None
+    ) -> pd.DataFrame | None:
+        """Rows of a kind of part that are of some samples; None where the run has no such part.
+
+        Of a part file that holds none of them the column ``sample_id`` alone is read.
+        """
+        wanted, tables = pa.array(sorted(set(samples)), pa.string()), []
+        for file in self.parts(kind):
+            there = pc.is_in(read_part(file, ["sample_id"])["sample_id"], wanted)
+            if not tables or pc.any(there).as_py():
+                tables.append(read_part(file, columns).filter(there).replace_schema_metadata(None))
+        return pa.concat_tables(tables).to_pandas() if tables else None
+
+    def columns(self, kind: str) -> list[str]:
+        """The columns that all parts of a kind have.
+
+        Raises
+        ------
+        UserError
+            There is no part, one is damaged, or has other columns than the first.
+        """
+        files = self._files(kind)
+        first = column_names(files[0])
+        for file in files[1:]:
+            require_names(file, column_names(file), files[0], first)
+        return first
+
+    def _files(self, kind: str) -> list[Path]:
         files = self.parts(kind)
         if not files:
             asked = "" if kind in KINDS[:2] else " or was not asked for"
             raise UserError(
                 f"{self.path / kind}: expected parts, found none: it is {self.status}{asked}, generate first"
             )
-        if columns is None and leave_out:
-            columns = [name for name in column_names(files[0]) if name != leave_out]
-        frame = stacked(files, [read_part(file, columns) for file in files]).to_pandas()
-        self._require_known(kind, frame)
-        return frame
+        return files
 
-    def _require_known(self, kind: str, frame: pd.DataFrame) -> None:
+    def _frame(self, kind: str, columns: Sequence[str] | None, leave_out: str | None = None) -> pd.DataFrame:
+        if columns is None and leave_out:
+            columns = [name for name in column_names(self._files(kind)[0]) if name != leave_out]
+        return pa.concat_tables(list(self.part_tables(kind, columns))).to_pandas()
+
+    def _require_known(self, kind: str, table: pa.Table) -> None:
         """Refuse rows of indicators that the run does not have."""
         names = set(self.meta.get("config", {}).get("resolved", {}).get("indicators", ()))
         pairs = {f"{first}-{second}" for first in names for second in names}
         for column, known in (("indicator", names), ("pair", pairs)):
-            values = frame[column].dropna().unique() if names and column in frame else ()
+            there = names and column in table.column_names
+            values = table[column].unique().drop_null().to_pylist() if there else ()
             unknown = [value for value in values if value not in known]
             if unknown:
                 raise UserError(
@@ -338,14 +341,23 @@ class Run:
         return read_part(path).to_pandas()
 
     def write_table(self, name: str, frame: pd.DataFrame) -> None:
-        """Write a result table as CSV and Parquet; the same frame gives the same bytes."""
-        names = [f"tables/{name}.{ending}" for ending in ("csv", "parquet")]
-        self._note(names)
-        write_bytes(self.path / names[0], frame.to_csv(index=False, lineterminator="\n").encode())
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-        write_bytes(self.path / names[1], parquet_bytes(table))
+        """Write a result table as CSV and Parquet; the same frame gives the same bytes.
 
-    def write_file(self, name: str, data: bytes) -> None:
+        A table of more than :data:`CSV_ROWS` rows, which no spreadsheet opens, is written as Parquet alone.
+        """
+        endings = ("csv", "parquet") if len(frame) <= CSV_ROWS else ("parquet",)
+        self._note([f"tables/{name}.{ending}" for ending in endings])
+        if "csv" in endings:
+            text = frame.to_csv(index=False, lineterminator="\n")
+            write_bytes(self.path / "tables" / f"{name}.csv", text.encode())
+        self.write_parquet(name, frame)
+
+    def write_parquet(self, name: str, frame: pd.DataFrame) -> None:
+        """Write a table that is read by programs, not by people, as Parquet alone; :meth:`table` reads it."""
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        self.write_file(f"tables/{name}.parquet", parquet_bytes(table))
+
+    def write_file(self, name: str, data: bytes | memoryview) -> None:
         """Write another result by its path in the run: a table in LaTeX, a figure, the page."""
         self._note([name])
         write_bytes(self.path / name, data)
@@ -406,7 +418,7 @@ class Run:
         """Put fields over ``run.json`` and write it with a checksum of itself."""
         meta = {**self.meta, **fields}
         text = json.dumps(
-            {**meta, "checksum": _checksum(json.loads(json.dumps(meta)))}, indent=2, ensure_ascii=False
+            {**meta, "checksum": checksum(json.loads(json.dumps(meta)))}, indent=2, ensure_ascii=False
         )
         write_bytes(self.path / "run.json", f"{text}\n".encode())
         self.meta = meta

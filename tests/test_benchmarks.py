@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from tests.benchmarks import architectures
+from analysis.tables.stage import picture_table
+from analysis.tables.stored_similarities import StoredSimilarities
+from probes.store import Run
+from tests.benchmarks import architectures, measure_scale
 from tests.benchmarks.daam_parity import PROMPTS, word_positions
 from tests.benchmarks.gpu import LARGEST, extrapolated, fit
 from tests.benchmarks.page import benchmarks_page
@@ -119,3 +122,29 @@ def test_time_is_given_up_in_order():
 )
 def test_a_batch_is_whole_triplets_and_leaves_some_memory(free, largest, expected):
     assert extrapolated((2500.0, 4000.0), free, largest) == expected
+
+
+def test_the_run_for_measure_scale_is_one_that_can_be_read(tmp_path):
+    run = Run.open(measure_scale.write_run(tmp_path / "run", triplets=5, part_triplets=2))
+    assert len(run.parts("captures")) == 3 and len(run.captures()) == 5 * 3
+    stepped = [name for name, calls in measure_scale.sites().items() if calls == 50]
+    assert len(stepped) == 60 and len(set(stepped)) == 60
+    assert len(run.words()) == 5 * 3 * 8 and len(run.objects()) == 5 * 3 * 13
+    assert run.images(run.samples(["sample_id"])["sample_id"])[0].size == (64, 64)
+    images = picture_table(run)
+    assert len(images) == 5 * 3 and images["ssim"].between(-1, 1).all()
+    pairs = StoredSimilarities(run, images)
+    (steps,) = (
+        family for family in pairs.families() if family.space == "denoising" and len(family.columns) > 1
+    )
+    assert steps.shape == (3, 5, 1, 60 * 50 + 1), "all sites and steps of a metric are one family"
+
+
+def test_slopes_are_exponents():
+    cases = [
+        {"triplets": n, "tables_mib": n**0.5}
+        | {name: dict.fromkeys(measure_scale.FIGURES, 3.0 * n) for name in measure_scale.STAGES}
+        for n in (10, 20, 40)
+    ]
+    found = measure_scale.slopes(cases)
+    assert found.pop("tables_mib") == 0.5 and set(found.values()) == {1.0} and len(found) == 6

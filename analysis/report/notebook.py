@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import difflib
 import io
 from functools import cached_property
 from html import escape
@@ -16,6 +17,7 @@ from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report.format import DASH, fixed
 from analysis.study import contrasts, indicators
 from analysis.tables.similarities import NO_STEP, pair_name
+from analysis.tables.stored_similarities import StoredSimilarities
 from probes.errors import UserError
 from probes.store import KINDS, Run
 
@@ -47,9 +49,6 @@ class LoadedRun:
     samples : DataFrame
         A row an image: ``sample_id``, ``triplet``, ``prompt``, ``indicator``, ``word``, ``seed`` ...
         (without the image itself, which `image` gives).
-    pairs : DataFrame
-        A row a similarity: ``space``, ``site``, ``step``, ``timestep``, ``metric``, ``triplet``, ``seed``,
-        ``pair``, ``value``.
     disparity : DataFrame
         A row a (space, site, step, metric, pair): mean over prompts with its interval.
     gap : DataFrame
@@ -64,8 +63,8 @@ class LoadedRun:
     object_tests : DataFrame
         A row a (group, pair, object): presence, difference and bias score with intervals, p-values.
 
-    `table` gives any other, such as ``table06_similarity``. Each of them raises `probes.errors.UserError` where the
-    run does not hold it (yet).
+    `pairs` gives the similarities of a site, and `table` any other table, such as ``table06_similarity``. Each of them
+    raises `probes.errors.UserError` where the run does not hold it (yet).
     """
 
     def __init__(self, run: Run):
@@ -90,11 +89,6 @@ class LoadedRun:
     def words(self) -> pd.DataFrame:
         """A row a (sample, word)."""
         return self.run.words()
-
-    @cached_property
-    def pairs(self) -> pd.DataFrame:
-        """A row a similarity."""
-        return self.run.table("pairs")
 
     @cached_property
     def disparity(self) -> pd.DataFrame:
@@ -124,6 +118,51 @@ class LoadedRun:
     def table(self, name: str) -> pd.DataFrame:
         """Return a table of the run by name."""
         return self.run.table(name)
+
+    def pairs(self, *, site: str | None = None, metric: str | None = None) -> pd.DataFrame:
+        """Return single similarities, read from where they are stored: those of a site, of a metric, or of both.
+
+        Parameters
+        ----------
+        site : str, optional
+            Such as ``"unet.mid"``; default every site, which a large run has no memory for.
+        metric : str, optional
+            Such as ``"cosine"``; default every metric.
+
+        Returns
+        -------
+        DataFrame
+            A row a similarity: ``space``, ``site``, ``step`` (-1 where the site has none), ``timestep``, ``metric``,
+            ``triplet``, ``seed``, ``pair``, ``value`` (in the units of the metric, NaN where there is none),
+            ``reason`` why it is NaN, ``version``.
+
+        Raises
+        ------
+        UserError
+            If the run is not measured, or holds no such similarity.
+
+        Examples
+        --------
+        >>> run.pairs(site="unet.mid").groupby(["pair", "step"])["value"].mean()  # doctest: +SKIP
+        """
+        found = self.similarities.select(
+            lambda _, own, name: (site is None or own == site) and (metric is None or name == metric)
+        )
+        if not found.keys:
+            known = self.similarities.keys
+            there = list(dict.fromkeys(own if metric is None else f"{own}, {name}" for _, own, name in known))
+            asked = ", ".join(filter(None, (site, metric)))
+            near = difflib.get_close_matches(asked, there, 3, 0.3) or there[:3]
+            raise UserError(
+                f"{self.path}: expected a site and metric of this run, got {asked!r}: choose one of {len(there)},"
+                f" such as {', '.join(near)}"
+            )
+        return found.tidy()
+
+    @cached_property
+    def similarities(self) -> StoredSimilarities:
+        """All similarities of the run, as matrices; see `analysis.tables.similarities.Similarities`."""
+        return StoredSimilarities(self.run)
 
     def image(self, sample_id: str) -> Image.Image:
         """One picture, RGB."""

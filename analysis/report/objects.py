@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from analysis.metrics.cooccurrence import ALL, INCLUDED, LEFT_OUT
 from analysis.metrics.dependency import GROUPS
@@ -21,7 +19,6 @@ from analysis.study import Indicator, contrasts, indicators
 from analysis.tables.detector_error import CHECK_COLUMNS, ERROR_COLUMNS
 from analysis.tables.object_claims import DETECTOR, HEDGED, HOLDS
 from analysis.tables.objects import DEFAULTS
-from probes.parts import read_part
 
 if TYPE_CHECKING:
     from probes.store import Run
@@ -108,13 +105,9 @@ def more_rows(
 
 
 def read_overlays(run: Run, objects: Objects, shown: Sequence[str]) -> dict[str, list[dict]]:
-    """Boxes and outlines of the images shown, a part at a time."""
-    wanted, found = pa.array(sorted(shown), pa.string()), []  # of an empty list the type is unknown
-    for file in run.parts("objects"):
-        part = read_part(file, OVERLAY)
-        found.append(part.filter(pc.is_in(part["sample_id"], wanted)).to_pandas())
+    """Boxes and outlines of the images shown."""
     table = objects.tables["objects"]
-    return overlays(table[table["sample_id"].isin(set(shown))], pd.concat(found, ignore_index=True))
+    return overlays(table[table["sample_id"].isin(set(shown))], run.of_samples("objects", shown, OVERLAY))
 
 
 def draw(objects: Objects, config: dict) -> dict[str, Drawn]:

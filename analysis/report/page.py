@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from PIL import Image
@@ -30,13 +28,24 @@ from analysis.report.format import counted, interval, label, listed, number, p_v
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
 from analysis.study import Indicator, contrasts, indicators
-from probes.parts import read_part
+from analysis.tables.stored_similarities import timesteps
 
 if TYPE_CHECKING:
     from probes.store import Run
 
 LINES = ("gap-text-layers", "gap-steps", "similarity-steps", "gap-decoder")
 LONGEST_ESCAPE = 10  # characters of one that is written out: \\U0010ffff
+SAMPLES = (
+    "sample_id",
+    "triplet",
+    "seed",
+    "indicator",
+    "template",
+    "word",
+    "prompt",
+    "words",
+)  # what is shown of each
+WORDS = ("sample_id", "word", "word_index", "heat", "height", "width", "peak", "definition", "version")
 SHEET_ROWS = 4  # rows of the figure `triplets`
 
 
@@ -113,7 +122,7 @@ def report(run: Run) -> Path:
 
 def read(run: Run) -> Content:
     """Read tables, samples, and the images and word maps that the gallery shows."""
-    samples = run.samples()
+    samples = run.samples(SAMPLES)
     draws = samples.set_index(["triplet", "seed"]).index
     broken = draws[samples["sample_id"].isin(run.unreadable())]
     whole = samples[~draws.isin(broken)]
@@ -130,11 +139,11 @@ def read(run: Run) -> Content:
         gap=gap,
         disparity=run.table("disparity"),
         summaries=summaries(gap, run.table("specifications"), run.table("agreement"), run.config),
-        timesteps=_timesteps(run.table("pairs")),
+        timesteps=timesteps(run),
         samples=samples,
         chosen=chosen,
         images=dict(zip(shown, run.images(shown))),
-        words=_words(run, set(shown)),
+        words=run.of_samples("words", shown, WORDS),
         objects=objects,
         more=more,
     )
@@ -273,21 +282,6 @@ def disparity_table(
         ]
         groups.append((title, rows))
     return {"columns": columns, "spaces": list(spaces.items()), "groups": groups, "reasons": reasons}
-
-
-def _timesteps(pairs: pd.DataFrame) -> dict[int, float]:
-    """Timestep of each call number; the calls of one run share their timesteps."""
-    known = pairs[(pairs["step"] >= 0) & pairs["timestep"].notna()].drop_duplicates("step")
-    return {int(step): float(time) for step, time in zip(known["step"], known["timestep"])}
-
-
-def _words(run: Run, wanted: set[str]) -> pd.DataFrame | None:
-    """The word maps of some samples, a part at a time: all maps of a large run need not fit in memory."""
-    tables, names = [], pa.array(sorted(wanted), pa.string())
-    for file in run.parts("words"):
-        table = read_part(file)
-        tables.append(table.filter(pc.is_in(table["sample_id"], names)).to_pandas())
-    return pd.concat(tables, ignore_index=True) if tables else None
 
 
 def _sheet(content: Content) -> Drawn | None:

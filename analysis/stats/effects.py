@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
 
 from analysis.stats.exact_sums import central_sums, exact_sum, slabs
 from analysis.stats.intervals import ONE_SIDED, Interval, bca_probabilities
@@ -260,7 +260,7 @@ def wilson_interval(
     (0.2366, 0.7634)
     """
     size = np.where(np.asarray(size) > 0, np.asarray(size, np.float64), np.nan)
-    z2 = stats.norm.ppf((1 + level) / 2) ** 2
+    z2 = special.ndtri((1 + level) / 2) ** 2
     middle = (part + z2 / (2 * size)) / (1 + z2 / size)
     half = np.sqrt(z2 * (part * (1 - part) / size + z2 / (4 * size**2))) / (1 + z2 / size)
     return np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)

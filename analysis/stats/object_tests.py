@@ -16,7 +16,7 @@ from math import factorial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from analysis.stats.object_counts import ObjectTable
 from analysis.stats.resampling import ONE_PROMPT
@@ -117,6 +117,10 @@ def paired_presence_test(
     [0.0625]
     """
     values = table.values(of)
+    from scipy.stats import (
+        binom,
+    )  # takes longer to load than all else here, and not all that imports this tests
+
     difference = values[:, table.column(second)] - values[:, table.column(first)]
     n_objects = len(table.objects)
     total, spread, informative = (
@@ -128,11 +132,11 @@ def paired_presence_test(
     simple = (size == informative) & (reason == "")  # all differences are -1 or 1: binomial
     fewer = (informative - np.abs(total)) // 2
     if mid_p:
-        point = stats.binom.pmf(fewer, informative, 0.5)
-        p_value[simple] = (np.minimum(1, 2 * stats.binom.cdf(fewer, informative, 0.5)) - point)[simple]
+        point = binom.pmf(fewer, informative, 0.5)
+        p_value[simple] = (np.minimum(1, 2 * binom.cdf(fewer, informative, 0.5)) - point)[simple]
         p_value[simple & (total == 0)] = (1 - point / 2)[simple & (total == 0)]
     else:
-        p_value[simple] = np.minimum(1, 2 * stats.binom.cdf(fewer, informative, 0.5))[simple]
+        p_value[simple] = np.minimum(1, 2 * binom.cdf(fewer, informative, 0.5))[simple]
     exact |= simple
     kinds = int(np.abs(difference).max(initial=0))
     counts = np.stack(
@@ -150,11 +154,13 @@ def paired_presence_test(
 @cache
 def _flip_tail(counts: tuple[int, ...], observed: int, mid_p: bool) -> float:
     """P(|T| >= observed) where T adds so many fair coins of ±1, so many of ±2, and so on."""
+    from scipy.stats import binom
+
     weights = np.ones(1)
     for step, many in enumerate(counts, 1):
         if many:
             coins = np.zeros(2 * step * many + 1)
-            coins[:: 2 * step] = stats.binom.pmf(np.arange(many + 1), many, 0.5)
+            coins[:: 2 * step] = binom.pmf(np.arange(many + 1), many, 0.5)
             weights = np.convolve(weights, coins)
     sums = np.abs(np.arange(len(weights)) - len(weights) // 2)
     tail = weights[sums > observed].sum() + (0.5 if mid_p else 1.0) * weights[sums == observed].sum()

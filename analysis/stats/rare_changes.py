@@ -19,11 +19,13 @@ distribution (Gaffke 2005), and where no prompt changed it is the rule of three 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.stats.exact_sums import central_sums, exact_sum
-from analysis.stats.resampling import BLOCK, column_blocks, column_quantiles, matrix, product
+from analysis.stats.resampling import BLOCK, column_blocks, column_quantiles, matrix, product, quantiles
 
 FEWEST = 4.0  # effective prompts below which resampled standard errors degenerate
 SHARE = 0.25  # of few prompts, so many suffice
@@ -97,6 +99,7 @@ def unseen_share(n: ArrayLike, *, alpha: float = 0.05) -> NDArray[np.float64]:
     return np.where(n > 0, -np.expm1(np.log(alpha) / np.maximum(n, 1)), 1.0)
 
 
+@lru_cache(maxsize=1)
 def exponential_weights(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
     """Return the weights of a Bayesian bootstrap over n prompts and one further, in units of 1 / `UNIT`.
 
@@ -109,6 +112,7 @@ def exponential_weights(n: int, resamples: int, seed: int) -> NDArray[np.uint16]
     for start in range(0, resamples, BLOCK):
         rows = min(BLOCK, resamples - start)
         weights[start : start + rows] = np.rint(UNIT * rng.standard_exponential((rows, n + 1)))
+    weights.flags.writeable = False
     return weights
 
 
@@ -138,7 +142,8 @@ def bounded_draws(
     bits = 53 - int(np.ceil(np.log2(max(weights.sum(axis=1, dtype=np.int64).max(initial=2), 2))))
     exponent = np.maximum(np.frexp(largest)[1].astype(np.int64) - bits, -1000)
     whole = np.where(present, np.rint(np.where(present, values, 0.0) * np.ldexp(1.0, -exponent)), 0.0)
-    inside = np.ldexp(product(weights[:, :-1], whole), exponent)  # exact, so in whatever order it is done
+    inside = product(weights[:, :-1], whole)  # exact, so in whatever order it is done
+    inside *= np.ldexp(1.0, exponent)
     total = np.maximum(total, 1.0)
     return (inside + further * ends[0]) / total, (inside + further * ends[1]) / total
 
@@ -173,11 +178,8 @@ def bounded_ends(
     (0.12, 0.12)
     """
     lower, upper = bounded_draws(values, weights, ends)
-    width = values.shape[1]
-    lower.sort(axis=0)
-    upper.sort(axis=0)
-    tails = (np.full(width, (1 - level) / 2), np.full(width, (1 + level) / 2))
-    return column_quantiles(lower, tails[0]), column_quantiles(upper, tails[1])
+    (low,), (high,) = quantiles(lower, (1 - level) / 2), quantiles(upper, (1 + level) / 2)
+    return low, high
 
 
 def range_of(

@@ -9,6 +9,7 @@ permutation test are ties for the same reason.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,9 @@ from analysis.stats.exact_sums import central_sums, exact_sum, on_grid, slabs
 
 BLOCK = 256  # resamples or flips drawn at a time; part of the definition: another value draws other numbers
 CHUNK_BYTES = 96 * 2**20  # working memory; no result depends on it
+CHUNK_COLUMNS = (
+    256  # of a block: with some thousand rows it stays near the processor; no result depends on it
+)
 BOOTSTRAP_STREAM, FLIP_STREAM, SWAP_STREAM = 1, 2, 3  # one seed gives independent draws to each
 NOTHING = "no value"
 ONE_PROMPT = "one prompt only"
@@ -62,14 +66,16 @@ def moments(
     return n, mean, sd
 
 
+@lru_cache(maxsize=1)
 def resample_counts(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
-    """How often each of n rows is drawn in each resample, shape (resamples, n)."""
+    """How often each of n rows is drawn in each resample, shape (resamples, n); not to be written to."""
     rng = np.random.default_rng([seed, BOOTSTRAP_STREAM])
     counts = np.empty((resamples, n), np.uint16)
     for start in range(0, resamples, BLOCK):
         rows = min(BLOCK, resamples - start)
         drawn = rng.integers(0, n, (rows, n)) + n * np.arange(rows)[:, None]
         counts[start : start + rows] = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
+    counts.flags.writeable = False
     return counts
 
 
@@ -98,20 +104,20 @@ def flipped_sums(
 
 
 def product(counts: NDArray, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return counts @ columns in float64 without a float64 copy of all the counts."""
+    """Return counts @ columns in float64, a column's numbers side by side, without a float64 copy of all the counts."""
     rows = max(1, CHUNK_BYTES // (8 * max(counts.shape[1], 1)))
-    result = np.empty((len(counts), columns.shape[1]))
+    result = np.empty((columns.shape[1], len(counts)))
     buffer = np.empty((min(rows, len(counts)), counts.shape[1]))
     for start in range(0, len(counts), rows):
         part = counts[start : start + rows]
         buffer[: len(part)] = part
-        np.matmul(buffer[: len(part)], columns, out=result[start : start + rows])
-    return result
+        np.matmul(columns.T, buffer[: len(part)].T, out=result[:, start : start + rows])
+    return result.T
 
 
 def column_blocks(n_columns: int, chunk: int | None, rows: int) -> Iterator[slice]:
     """Cut columns into blocks so that a float64 matrix with so many rows stays within the working memory."""
-    chunk = chunk or max(1, CHUNK_BYTES // (8 * max(rows, 1)))
+    chunk = chunk or max(1, min(CHUNK_COLUMNS, CHUNK_BYTES // (8 * max(rows, 1))))
     for start in range(0, n_columns, chunk):
         yield slice(start, min(start + chunk, n_columns))
 
@@ -139,12 +145,16 @@ def resampled_deviations(
     drawn = rows_drawn(values, counts)
     with np.errstate(invalid="ignore", divide="ignore"):
         whole, exponent = on_grid(values, mean)
-        first = np.ldexp(product(counts, whole), exponent)
+        first = product(counts, whole)
+        first *= np.ldexp(1.0, exponent)  # exact, as a power of two is, and faster than ldexp of all
         del whole
         squares, smaller = on_grid(values, mean, 2)
-        spread = np.ldexp(product(counts, squares), smaller) - first**2 / drawn
+        spread = product(counts, squares)
+        spread *= np.ldexp(1.0, smaller)
+        spread -= first**2 / drawn
         rounding = 1e-10 * np.ldexp(squares.sum(axis=0), smaller)
-        return first, np.where(spread > rounding, spread, np.nan), drawn
+        np.copyto(spread, np.nan, where=~(spread > rounding))
+        return first, spread, drawn
 
 
 def studentized(
@@ -152,7 +162,9 @@ def studentized(
 ) -> NDArray[np.float64]:
     """Deviation of each resample's mean in units of its own standard error, from `resampled_deviations`."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return first / np.sqrt(spread * drawn / (drawn - 1))
+        variance = spread * drawn
+        variance /= drawn - 1
+        return first / np.sqrt(variance, out=variance)
 
 
 def column_quantiles(
@@ -183,6 +195,29 @@ def column_quantiles(
     return np.where((count > 0) & ~np.isnan(probability), value, np.nan)
 
 
+def quantiles(values: NDArray[np.float64], *probabilities: float) -> list[NDArray[np.float64]]:
+    """Quantiles of columns, at the same probabilities in all, interpolated linearly; NaN are left out.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n_draws, n_columns)
+    *probabilities : float
+
+    Returns
+    -------
+    list of ndarray of float64, shape (n_columns,)
+        One for each probability.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in quantiles(np.array([[2.0, np.nan], [0.0, 1.0]]), 0.25, 0.5)]
+    [[0.5, 1.0], [1.0, 1.0]]
+    """
+    rows = values.T.copy()  # a column's numbers side by side: three times as fast to sort
+    rows.sort(axis=1)
+    return [column_quantiles(rows.T, np.full(len(rows), probability)) for probability in probabilities]
+
+
 def studentized_ends(
     draws: NDArray[np.float64],
     mean: NDArray[np.float64],
@@ -197,16 +232,15 @@ def studentized_ends(
     Parameters
     ----------
     draws : ndarray of float64, shape (resamples, n_columns)
-        See `studentized`; sorted in place.
+        See `studentized`.
     mean, error : ndarray of float64, shape (n_columns,)
         Mean and standard error of the data.
     n : ndarray of int64, shape (n_columns,)
     level : float
     outer : bool
     """
-    draws.sort(axis=0)
-    ends = []
-    for tail, side in (((1 + level) / 2, np.fmin), ((1 - level) / 2, np.fmax)):
-        end = mean - error * column_quantiles(draws, np.full(len(n), tail))
+    ends, tails = [], ((1 + level) / 2, (1 - level) / 2)
+    for tail, side, quantile in zip(tails, (np.fmin, np.fmax), quantiles(draws, *tails)):
+        end = mean - error * quantile
         ends.append(side(end, mean - error * special.stdtrit(n - 1, tail)) if outer else end)
     return tuple(ends)

@@ -15,7 +15,7 @@ from math import factorial, nan
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse, stats
+from scipy import sparse, special
 
 from analysis.stats.object_counts import ObjectTable
 from analysis.stats.object_tests import NEVER, NO_DIFFERENCE, NO_IMAGES
@@ -220,7 +220,7 @@ def _orders(k: int, n_prompts: int, total: int, exact: bool, seed: int) -> Itera
             number = np.arange(start, start + width)[None, :]
             yield listed[number // len(listed) ** np.arange(n_prompts)[:, None] % len(listed)]
         elif listed is not None:
-            yield listed[rng.integers(0, len(listed), (n_prompts, width), dtype=np.int8)]
+            yield listed.take(rng.integers(0, len(listed), (n_prompts, width), dtype=np.int8), axis=0)
         else:
             unmoved = np.broadcast_to(np.arange(k, dtype=np.int8), (n_prompts, width, k))
             yield rng.permuted(unmoved, axis=2)
@@ -318,7 +318,12 @@ def chi_square_test(table: ObjectTable, *, of: str = "detections") -> ChiSquare:
             f"{identical} of {len(counts)} objects have equal counts at every prompt: not sampled independently"
         )
     return ChiSquare(
-        *(statistic, float(stats.chi2.sf(statistic, dof)), _cramers_v(statistic, observed, len(counts)), dof),
+        *(
+            statistic,
+            float(special.chdtrc(dof, statistic)),
+            _cramers_v(statistic, observed, len(counts)),
+            dof,
+        ),
         *(
             float(expected.min()),
             below,

@@ -21,8 +21,8 @@ from analysis.metrics.registry import definition, headline_metrics
 from analysis.stats.effects import effect_sizes, prompt_means
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.study import comparison, contrasts, indicators
-from analysis.tables.disparity import families
 from analysis.tables.objects import looked_at
+from analysis.tables.stored_similarities import StoredSimilarities
 from probes.errors import UserError
 from probes.store import Run
 
@@ -64,7 +64,7 @@ def quantities(run: Run, *, name: str | None = None, every: bool = False) -> Qua
     Parameters
     ----------
     run : Run
-        With ``tables/pairs``; ``tables/objects`` may be missing.
+        A measured run; ``tables/objects`` may be missing.
     name : str, optional
         Default: the run's own.
     every : bool
@@ -89,15 +89,14 @@ def quantities(run: Run, *, name: str | None = None, every: bool = False) -> Qua
 
 def _similarities(run: Run, triplets: NDArray, every: bool) -> tuple[pd.DataFrame, NDArray[np.float64]]:
     """Gaps and the similarities of the reference, by prompt."""
-    config, pairs = run.config, run.table("pairs")
+    config, pairs = run.config, StoredSimilarities(run)
     names, reference = [member.name for member in indicators(config)], config["reference"]
     wanted = {(m.space, m.site, m.metric) for m in headline_metrics(config["measure"]["text_readout"])}
     if not every:
-        place = zip(*(pairs[name].astype(str) for name in ("space", "site", "metric")))
-        pairs = pairs[[key in wanted for key in place]]
-    row = np.searchsorted(triplets, np.sort(pairs["triplet"].unique()))
+        pairs = pairs.only(wanted)
     keys, values = [], []
-    for family in families(pairs):
+    for family in pairs.families():
+        row = np.searchsorted(triplets, family.prompts)
         sign = 1.0 if definition(family.metric).higher_is_nearer else -1.0
         near = {
             name: prompt_means(family.pair(reference, name, names)) for name in names if name != reference

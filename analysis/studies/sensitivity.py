@@ -35,7 +35,9 @@ from analysis.studies.object_sensitivity import (
 )
 from analysis.study import contrasts, indicators
 from analysis.tables.disparity import gap, shares_noise
+from analysis.tables.similarities import Similarities
 from analysis.tables.specifications import AS_RUN, READOUTS, specifications
+from analysis.tables.stored_similarities import StoredSimilarities
 from probes import command_line
 from probes.errors import UserError
 from probes.store import Run
@@ -53,7 +55,7 @@ def sensitivity(run: Run, **ranges: Sequence[float]) -> pd.DataFrame:
     Parameters
     ----------
     run : Run
-        With ``tables/pairs``; ``objects/`` may be missing.
+        A measured run; ``objects/`` may be missing.
     **ranges : sequence of float
         ``thetas``, ``sigmas``, ``sigmas_human``, ``least_scores`` over those of `analysis.studies.object_sensitivity`.
 
@@ -93,17 +95,17 @@ Setting = tuple[str, object, bool, pd.DataFrame]
 
 def _gap_settings(run: Run) -> Iterator[Setting]:
     """Gaps of the headline metrics under every setting that the run leaves room for."""
-    config, pairs = run.config, run.table("pairs")
+    config, pairs = run.config, StoredSimilarities(run)
     readout = config["measure"]["text_readout"]
     known = {(m.space, m.site, m.metric): m.symbol for name in READOUTS for m in headline_metrics(name)}
-    place = list(zip(*(pairs[name].astype(str) for name in ("space", "site", "metric"))))
-    pairs = pairs[[key in known for key in place]]
-    main = pairs[~pairs["metric"].isin([f"cosine_{name}" for name in READOUTS if name != readout])]
+    pairs = pairs.only(known)
+    others = [f"cosine_{name}" for name in READOUTS if name != readout]
+    main = pairs.select(lambda space, site, metric: metric not in others)
     controls = {member.name: member.control for member in indicators(config) if member.control}
-    if pairs.empty or not contrasts(config):
+    if not pairs.keys or not contrasts(config):
         return
 
-    def gaps(own: pd.DataFrame, **options: int) -> pd.DataFrame:
+    def gaps(own: Similarities, **options: int) -> pd.DataFrame:
         sampling = {"level": config["measure"]["level"], "resamples": config["measure"]["bootstrap"]}
         table = gap(
             own,
@@ -118,17 +120,22 @@ def _gap_settings(run: Run) -> Iterator[Setting]:
         named = [known[key] for key in zip(table["space"], table["site"], table["metric"])]
         return table.assign(kind="gap", what=table["contrast"], quantity=named, value=table["gap"])
 
-    seeds = [int(seed) for seed in np.sort(main["seed"].unique())]
+    seeds = main.seeds
     for name in READOUTS:
-        own = pairs[pairs["metric"] == f"cosine_{name}"]
-        if len(own):
+        own = pairs.select(lambda space, site, metric: metric == f"cosine_{name}")  # noqa: B023
+        if own.keys:
             yield "readout of prompt space", name, name == readout, gaps(own)
     if len(seeds) > 1:
         yield "seeds", "all", True, gaps(main)
         for seed in seeds:
-            yield "seeds", f"{seed} alone", False, gaps(main[main["seed"] == seed])
+            yield "seeds", f"{seed} alone", False, gaps(main.select(seeds=[seed]))
         for seed in seeds if len(seeds) > 2 else ():
-            yield "seeds", f"without {seed}", False, gaps(main[main["seed"] != seed])
+            yield (
+                "seeds",
+                f"without {seed}",
+                False,
+                gaps(main.select(seeds=[other for other in seeds if other != seed])),
+            )
     if controls:
         table = specifications(
             pairs,

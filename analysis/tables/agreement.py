@@ -14,14 +14,15 @@ import pandas as pd
 
 from analysis.metrics.registry import definition, headline_metrics
 from analysis.stats.effects import prompt_means
-from analysis.tables.specifications import headline_rows, headline_values
+from analysis.tables.similarities import Similarities
+from analysis.tables.specifications import headline_values
 
 COLUMNS = ("contrast", "first", "second", "correlation", "n_prompts", "reason")
 FEWEST = 3  # prompts: two points always lie on a line
 
 
 def agreement(
-    pairs: pd.DataFrame,
+    pairs: Similarities | pd.DataFrame,
     *,
     indicators: Sequence[str],
     reference: str,
@@ -32,8 +33,8 @@ def agreement(
 
     Parameters
     ----------
-    pairs : DataFrame
-        With the columns of `analysis.tables.similarities.COLUMNS`.
+    pairs : Similarities or DataFrame
+        Similarities of a run, or a tidy table with the columns of `analysis.tables.similarities.COLUMNS`.
     indicators : sequence of str
         In the order that names the pairs.
     reference : str
@@ -47,15 +48,15 @@ def agreement(
         ``diff_pix``). A gap is signed so that positive is nearer to the first of the contrast, for every measure.
     """
     rows = []
+    measured = {metric: headline_values(pairs, metric) for metric in headline_metrics(text_readout)}
     for first, second in contrasts:
         gaps = {}
-        for metric in headline_metrics(text_readout):
-            family = headline_values(pairs, metric)
+        for metric, family in measured.items():
             if family is not None:
                 near = [family.pair(reference, side, list(indicators)) for side in (first, second)]
                 sign = 1.0 if definition(metric.metric).higher_is_nearer else -1.0
-                prompts = np.sort(headline_rows(pairs, metric)["triplet"].unique())
-                gaps[metric.key] = pd.Series(sign * prompt_means(near[0] - near[1])[:, 0], index=prompts)
+                gap = sign * prompt_means(near[0] - near[1])[:, 0]
+                gaps[metric.key] = pd.Series(gap, index=family.prompts)
         for one, other in combinations(gaps, 2):
             # a measure may lack prompts that another has, such as those whose capture is gone
             both = pd.concat([gaps[one], gaps[other]], axis=1, join="inner").dropna()

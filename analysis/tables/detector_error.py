@@ -29,11 +29,21 @@ CHECKER = "toyworld-checker"
 RENDERINGS = "renderings"
 ERROR_COLUMNS = ("truth", *COLUMNS, "version")
 OWN_VERSION = "detector_error/2"
+IMAGES = 512  # read at a time
 ITS_OWN_TRUTH = "the detector is the checker, so its images hold no other truth"
 
 
-def detector_error(run: Run) -> pd.DataFrame | None:
+Checked = tuple[pd.DataFrame | None, pd.DataFrame | None]
+
+
+def detector_error(run: Run, checked: Checked | None = None) -> pd.DataFrame | None:
     """Recall and precision of a run's detector; None where the checker cannot read its images.
+
+    Parameters
+    ----------
+    run : Run
+    checked : tuple of DataFrame, optional
+        Of `checked_images`, where they were read before.
 
     Returns
     -------
@@ -47,7 +57,7 @@ def detector_error(run: Run) -> pd.DataFrame | None:
         return None
     if _its_own_truth(run):
         return checker_accuracy(run.config["model"], run.config["measure"]["level"])
-    observed, seen = _checked(run)
+    observed, seen = checked or checked_images(run)
     if observed is None:
         return None
     objects = run.table("objects")
@@ -64,11 +74,16 @@ def detector_error(run: Run) -> pd.DataFrame | None:
     return rates.assign(truth=VERSION, version=OWN_VERSION)[list(ERROR_COLUMNS)]
 
 
-def detector_counts(run: Run) -> pd.DataFrame | None:
+def detector_counts(run: Run, checked: Checked | None = None) -> pd.DataFrame | None:
     """Right and wrong detections of a run by prompt, indicator and object; None where nothing else knows its images.
 
     All images and all things of the checker count, whether they were looked for or not: where presence is compared,
     what nobody looked for is missed too.
+
+    Parameters
+    ----------
+    run, checked
+        See `detector_error`.
 
     Returns
     -------
@@ -78,7 +93,7 @@ def detector_counts(run: Run) -> pd.DataFrame | None:
     """
     if run.config["model"] not in SPECIMENS or _its_own_truth(run):
         return None
-    observed, seen = _checked(run)
+    observed, seen = checked or checked_images(run)
     if observed is None:
         return None
     objects = run.table("objects")
@@ -113,14 +128,22 @@ def _its_own_truth(run: Run) -> bool:
     return (run.meta.get("observer") or {}).get("engine") == CHECKER
 
 
-def _checked(run: Run) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
-    """The images that were looked at, and what the checker sees in them by ``sample_id``."""
+def checked_images(run: Run) -> Checked:
+    """Return the images that were looked at, and what the checker sees in them by ``sample_id``.
+
+    Both are None where the checker knows nothing of the run's images, or found the objects itself.
+    """
+    if run.config["model"] not in SPECIMENS or not run.parts("objects") or _its_own_truth(run):
+        return None, None
     observed = run.observed(["sample_id", "triplet", "seed", "indicator", "status", "tags"])
     observed = observed[observed["status"] == "ok"]
-    images = run.images(observed["sample_id"])
-    if not images or any(image.size != (SIZE, SIZE) for image in images):
-        return None, None
-    return observed, read_images(images).set_axis(observed["sample_id"])
+    samples, found = observed["sample_id"].to_list(), []
+    for start in range(0, len(samples), IMAGES):
+        images = run.images(samples[start : start + IMAGES])
+        if any(image.size != (SIZE, SIZE) for image in images):
+            return None, None
+        found.append(read_images(images))
+    return (observed, pd.concat(found, ignore_index=True).set_axis(samples)) if found else (None, None)
 
 
 def error_rates(

@@ -18,8 +18,8 @@ against words that mean the same (`analysis.stats.word_test`), and only the seco
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -42,7 +42,7 @@ from analysis.tables.control_columns import (
     control_columns,
     words_of,
 )
-from analysis.tables.similarities import pair_name
+from analysis.tables.similarities import Family, Similarities, similarities
 
 DISPARITY_COLUMNS = (
     *("space", "site", "step", "metric", "pair", "mean", "ci_low", "ci_high"),
@@ -64,80 +64,13 @@ SMALLEST_EFFECT = 0.1  # share of the distance between the two sides
 STATED, DERIVED = "measure.equivalence", "measure.smallest_effect"
 
 
-@dataclass(frozen=True)
-class Family:
-    """All values of one metric in one space.
-
-    Attributes
-    ----------
-    space, metric : str
-    columns : DataFrame
-        ``site`` and ``step`` of each column, in the order of the table of pairs.
-    pairs : list of str
-    values : ndarray of float64, shape (n_pairs, n_prompts, n_seeds, n_columns)
-        NaN where there is no value. Prompts and seeds are those of the whole run, so that every family sees
-        the same resamples.
-    """
-
-    space: str
-    metric: str
-    columns: pd.DataFrame
-    pairs: list[str]
-    values: NDArray[np.float64]
-
-    def pair(self, first: str, second: str, indicators: Sequence[str]) -> NDArray[np.float64]:
-        """Return the values of a pair, shape (n_prompts, n_seeds, n_columns); NaN if it was not compared."""
-        name = pair_name(first, second, indicators)
-        if name in self.pairs:
-            return self.values[self.pairs.index(name)]
-        return np.full(self.values.shape[1:], np.nan)
-
-
-def families(pairs: pd.DataFrame) -> Iterator[Family]:
-    """Cut the table of pairs into families and yield their values as arrays.
-
-    Parameters
-    ----------
-    pairs : DataFrame
-        With the columns of `analysis.tables.similarities.COLUMNS`.
-
-    Raises
-    ------
-    ValueError
-        If a value stands in the table twice.
-    """
-    prompts, seeds = (np.sort(pairs[name].unique()) for name in ("triplet", "seed"))
-    for (space, metric), rows in pairs.groupby(["space", "metric"], observed=True, sort=False):
-        site_code, sites = pd.factorize(rows["site"])
-        step = rows["step"].to_numpy(np.int64)
-        width = int(step.max()) + 2  # steps begin at -1
-        column, keys = pd.factorize(site_code * width + step + 1)
-        pair, names = pd.factorize(rows["pair"])
-        place = (
-            pair,
-            np.searchsorted(prompts, rows["triplet"]),
-            np.searchsorted(seeds, rows["seed"]),
-            column,
-        )
-        shape = (len(names), len(prompts), len(seeds), len(keys))
-        flat = np.ravel_multi_index(place, shape)
-        values = np.full(shape, np.nan)
-        seen = np.zeros(values.size, bool)
-        seen[flat] = True
-        if seen.sum() < len(flat):
-            raise ValueError(f"pairs: {space}, {metric}: expected each value once, found some twice")
-        values.ravel()[flat] = rows["value"].to_numpy(np.float64)
-        columns = pd.DataFrame({"site": np.asarray(sites, object)[keys // width], "step": keys % width - 1})
-        yield Family(str(space), str(metric), columns, [str(name) for name in names], values)
-
-
 def shares_noise(config: Mapping) -> bool:
     """Return whether all prompts of a seed share their noise, from a run's configuration."""
     return (config.get("sampler") or {}).get("noise") == "shared"
 
 
 def disparity(
-    pairs: pd.DataFrame,
+    pairs: Similarities | pd.DataFrame,
     *,
     shared_noise: bool = False,
     level: float = 0.95,
@@ -152,8 +85,8 @@ def disparity(
 
     Parameters
     ----------
-    pairs : DataFrame
-        With the columns of `analysis.tables.similarities.COLUMNS`.
+    pairs : Similarities or DataFrame
+        Similarities of a run, or a tidy table with the columns of `analysis.tables.similarities.COLUMNS`.
     shared_noise : bool
         Whether all prompts of a seed share their noise: the interval is then that of `analysis.stats.crossed`.
     level, resamples, seed
@@ -180,30 +113,38 @@ def disparity(
     >>> round(row["mean"], 6), row["n_prompts"], row["n"]  # the mean of 0.6 and 0.9
     (np.float64(0.75), np.int64(2), np.int64(4))
     """
-    tables = []
-    for family in families(pairs):
-        n_pairs, _, _, n_columns = family.values.shape
+    options = {"shared_noise": shared_noise, "level": level, "resamples": resamples, "seed": seed}
+    return stacked([family_disparity(family, **options) for family in similarities(pairs).families()])
+
+
+def family_disparity(
+    family: Family, *, shared_noise: bool, level: float, resamples: int, seed: int
+) -> pd.DataFrame:
+    """Return the rows of `disparity` of one family."""
+    n_pairs, found = len(family.pairs), []
+    crossed = shared_noise and family.space != PROMPT_SPACE
+    for _, block in family.blocks(n_pairs):
         # columns first, pairs inside, as the rows will stand
-        values = family.values.transpose(1, 2, 3, 0).reshape(*family.values.shape[1:3], n_columns * n_pairs)
-        options = {"level": level, "resamples": resamples, "seed": seed}
-        if shared_noise and family.space != PROMPT_SPACE:
+        values = block.values.transpose(1, 2, 3, 0).reshape(*block.shape[1:3], -1)
+        if crossed:
             result = crossed_mean(values, level=level)
         else:
+            options = {"level": level, "resamples": resamples, "seed": seed}
             result = bootstrap_interval(prompt_means(values), method=INTERVAL, **options)
-        table = family.columns.loc[np.repeat(family.columns.index, n_pairs)].reset_index(drop=True)
-        table["pair"] = family.pairs * n_columns
-        known = definition(family.metric)
-        table["mean"] = result.mean
-        table["ci_low"] = np.maximum(result.low, known.least)
-        table["ci_high"] = np.minimum(result.high, known.most)
-        table["n_prompts"], table["n"] = result.n, (~np.isnan(values)).sum(axis=(0, 1))
-        table["reason"] = result.reason
-        tables.append(_named(table, family, DISPARITY_COLUMNS))
-    return _stack(tables, DISPARITY_COLUMNS)
+        n = (~np.isnan(values)).sum(axis=(0, 1))
+        found.append((result.mean, result.low, result.high, result.n, n, result.reason))
+    mean, low, high, n_prompts, n, reason = (np.concatenate(parts) for parts in zip(*found))
+    table = family.columns.loc[np.repeat(family.columns.index, n_pairs)].reset_index(drop=True)
+    table["pair"] = family.pairs * len(family.columns)
+    known = definition(family.metric)
+    table["mean"] = mean
+    table["ci_low"], table["ci_high"] = np.maximum(low, known.least), np.minimum(high, known.most)
+    table["n_prompts"], table["n"], table["reason"] = n_prompts, n, reason
+    return _named(table, family, DISPARITY_COLUMNS)
 
 
 def gap(
-    pairs: pd.DataFrame,
+    pairs: Similarities | pd.DataFrame,
     *,
     indicators: Sequence[str],
     reference: str,
@@ -226,8 +167,8 @@ def gap(
 
     Parameters
     ----------
-    pairs : DataFrame
-        With the columns of `analysis.tables.similarities.COLUMNS`.
+    pairs : Similarities or DataFrame
+        Similarities of a run, or a tidy table with the columns of `analysis.tables.similarities.COLUMNS`.
     indicators : sequence of str
         All of them, in the order that names the pairs.
     reference : str
@@ -296,75 +237,147 @@ def gap(
     >>> row["contrast"], round(row["gap"], 6), row["p_value"], row["reason"]
     ('m-f', np.float64(0.15), np.float64(0.5), 'controls: none')
     """
-    for contrast in contrasts:
-        if len(set(contrast)) != 2 or reference in contrast or not set(contrast) <= set(indicators):
-            raise ValueError(
-                f"contrasts: expected two of {list(indicators)} other than {reference}, got {list(contrast)}"
-            )
-    controls = dict(controls or {})
-    strange = {name: of for name, of in controls.items() if not {name, of} <= set(indicators) or name == of}
-    if strange:
-        raise ValueError(f"controls: expected two of {list(indicators)} each, got {strange}")
-    sampling = {"level": level, "resamples": resamples, "seed": seed}
-    tables = []
-    for family in families(pairs):
-        known = definition(family.metric)
-        sign = 1.0 if known.higher_is_nearer else -1.0
+    choices = GapChoices(
+        indicators=list(indicators),
+        reference=reference,
+        contrasts=contrasts,
+        controls=dict(controls or {}),
+        deltas=deltas or {},
+        smallest_effect=smallest_effect,
+        shared_noise=shared_noise,
+        level=level,
+        resamples=resamples,
+        permutations=permutations,
+        seed=seed,
+    )
+    tables = [family_gap(family, choices) for family in similarities(pairs).families()]
+    return stacked(tables, GAP_COLUMNS)
 
-        def near(one: str, other: str) -> NDArray[np.float64]:
-            return sign * family.pair(one, other, indicators)  # noqa: B023
 
-        reach, crossed = _reach(family), shared_noise and family.space != PROMPT_SPACE
-        for first, second in contrasts:
-            sides = near(reference, first), near(reference, second)
-            single, nothing = sides[0] - sides[1], below_rounding(sides)
-            single = np.where(nothing & ~np.isnan(single), 0.0, single)
-            values = prompt_means(single)
-            delta = (deltas or {}).get(family.metric, np.nan)
-            table = family.columns.copy()
-            table["contrast"] = f"{first}-{second}"
-            stated = (deltas or {}).get(family.metric)
-            apart = family.pair(first, second, indicators)
-            delta = _smallest(apart, sign, smallest_effect) if stated is None else np.full(len(table), stated)
-            table["delta"] = delta
-            table["delta_source"] = np.where(np.isnan(delta), "", DERIVED if stated is None else STATED)
-            ends = (table["step"] < 0).to_numpy() if stated is None else np.full(len(table), True)
-            size = effect_sizes(values, reach=reach, **sampling)
-            table["n"], table["n_effective"] = (~np.isnan(single)).sum(axis=(0, 1)), size.n_effective
-            table["n_changed"], table["unseen"] = changed_prompts(sides), unseen_share(size.n)
-            tested = np.where(ends, delta, np.nan)
-            if crossed:
-                columns = _shared_columns(single, size, tested, level)
-            else:
-                test = sign_flip_test(values, permutations=permutations, seed=seed)
-                columns = _size_columns(size) | {"p_value": test.p_value, "p_adjusted": test.p_adjusted}
-                columns["p_equivalent"] = _equivalence(values, tested, reach, sampling)
-            span = known.most - known.least  # no difference of two values is larger
-            columns["ci_low"] = np.maximum(columns["ci_low"], -span)
-            columns["ci_high"] = np.minimum(columns["ci_high"], span)
-            for name, column in columns.items():
-                table[name] = column
-            reason = np.where(nothing & (size.n > 1), NO_DIFFERENCE, table["reason"])
-            words = words_of((first, second), reference, controls)
-            options = {
-                "shared_noise": crossed,
-                "nearest": known.most if known.higher_is_nearer else -known.least,
-            }
-            columns = control_columns(near, words, level, **options)
-            unequal = columns.pop("unequal")
-            for name, column in columns.items():
-                table[name] = column
-            table["reason"] = [_join(*both) for both in zip(reason, table.pop("controls"))]
-            table["warning"] = looks_like(
-                values,
-                size.n_effective,
-                n_references=columns["n_references"],
-                unequal=unequal,
-                sizes=(columns["n_words_first"], columns["n_words_second"]),
-                tested=~np.isnan(columns["p_control"]),
-            )
-            tables.append(_named(table, family, GAP_COLUMNS))
-    return _stack(tables, GAP_COLUMNS)
+@dataclass(frozen=True, kw_only=True)
+class GapChoices:
+    """What `gap` is asked, see there."""
+
+    indicators: Sequence[str]
+    reference: str
+    contrasts: Sequence[Sequence[str]]
+    controls: Mapping[str, str] = field(default_factory=dict)
+    deltas: Mapping[str, float] = field(default_factory=dict)
+    smallest_effect: float | None = SMALLEST_EFFECT
+    shared_noise: bool = False
+    level: float = 0.95
+    resamples: int = 2000
+    permutations: int = 10000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        names = list(self.indicators)
+        for contrast in self.contrasts:
+            if len(set(contrast)) != 2 or self.reference in contrast or not set(contrast) <= set(names):
+                raise ValueError(
+                    f"contrasts: expected two of {names} other than {self.reference}, got {list(contrast)}"
+                )
+        strange = {
+            name: of for name, of in self.controls.items() if not {name, of} <= set(names) or name == of
+        }
+        if strange:
+            raise ValueError(f"controls: expected two of {names} each, got {strange}")
+
+    @property
+    def sampling(self) -> dict:
+        """Level, number and seed of resamples."""
+        return {"level": self.level, "resamples": self.resamples, "seed": self.seed}
+
+
+def family_gap(family: Family, choices: GapChoices) -> pd.DataFrame:
+    """Return the rows of `gap` of one family."""
+    tables = [_contrast(family, tuple(contrast), choices) for contrast in choices.contrasts]
+    return _named(stacked(tables, GAP_COLUMNS), family, GAP_COLUMNS)
+
+
+def _contrast(family: Family, contrast: tuple[str, str], choices: GapChoices) -> pd.DataFrame:
+    """One contrast: block by block what a column says by itself, then what is adjusted over all columns."""
+    crossed = choices.shared_noise and family.space != PROMPT_SPACE
+    values = np.empty((family.shape[1], family.shape[3]))
+    found: list[dict[str, NDArray]] = []
+    for place, block in family.blocks(max(1, len(family.pairs) // 3)):  # control words ask for many
+        columns, values[:, place] = _block(block, contrast, choices, crossed)
+        found.append(columns)
+    table = family.columns.copy()
+    table["contrast"] = "-".join(contrast)
+    for name in found[0]:
+        table[name] = np.concatenate([columns[name] for columns in found])
+    if crossed:
+        table["p_adjusted"] = adjust_p_values(table["p_value"].to_numpy(), method="holm")
+    else:
+        test = sign_flip_test(values, permutations=choices.permutations, seed=choices.seed)
+        table["p_value"], table["p_adjusted"] = test.p_value, test.p_adjusted
+    table["p_control_adjusted"] = adjust_p_values(table["p_control"].to_numpy())
+    return table
+
+
+def _block(
+    family: Family, contrast: tuple[str, str], choices: GapChoices, crossed: bool
+) -> tuple[dict[str, NDArray], NDArray[np.float64]]:
+    """Columns of the gap table that no other column alters, and the gap of each prompt."""
+    known, (first, second) = definition(family.metric), contrast
+    sign = 1.0 if known.higher_is_nearer else -1.0
+    kept: dict[tuple[str, str], NDArray[np.float64]] = {}
+
+    def near(one: str, other: str) -> NDArray[np.float64]:
+        key = min((one, other), (other, one))
+        if key not in kept:
+            kept[key] = sign * family.pair(one, other, choices.indicators)
+        return kept[key]
+
+    sides, width = (near(choices.reference, first), near(choices.reference, second)), family.shape[3]
+    single, nothing = sides[0] - sides[1], below_rounding(sides)
+    single = np.where(nothing & ~np.isnan(single), 0.0, single)
+    values, reach = prompt_means(single), _reach(family)
+    stated = choices.deltas.get(family.metric)
+    if stated is None:
+        delta = _smallest(family.pair(first, second, choices.indicators), sign, choices.smallest_effect)
+    else:
+        delta = np.full(width, stated)
+    ends = (family.columns["step"] < 0).to_numpy() if stated is None else np.full(width, True)
+    tested = np.where(ends, delta, np.nan)
+    size = effect_sizes(values, reach=reach, **choices.sampling)
+    columns: dict[str, NDArray] = {
+        "delta": delta,
+        "delta_source": np.where(np.isnan(delta), "", DERIVED if stated is None else STATED).astype(object),
+        "n": (~np.isnan(single)).sum(axis=(0, 1)),
+        "n_effective": size.n_effective,
+        "n_changed": changed_prompts(sides),
+        "unseen": unseen_share(size.n),
+    }
+    if crossed:
+        columns |= _shared_columns(single, size, tested, choices.level)
+    else:
+        columns |= _size_columns(size)
+        columns["p_equivalent"] = _equivalence(values, tested, reach, choices.sampling)
+    span = known.most - known.least  # no difference of two values is larger
+    columns["ci_low"] = np.maximum(columns["ci_low"], -span)
+    columns["ci_high"] = np.minimum(columns["ci_high"], span)
+    against = control_columns(
+        near,
+        words_of(contrast, choices.reference, choices.controls),
+        choices.level,
+        shared_noise=crossed,
+        nearest=known.most if known.higher_is_nearer else -known.least,
+    )
+    unequal, why = against.pop("unequal"), against.pop("controls")
+    columns |= against
+    reason = np.where(nothing & (size.n > 1), NO_DIFFERENCE, columns["reason"])
+    columns["reason"] = np.array([*map(_join, reason, why), None], object)[:-1]
+    columns["warning"] = looks_like(
+        values,
+        size.n_effective,
+        n_references=against["n_references"],
+        unequal=unequal,
+        sizes=(against["n_words_first"], against["n_words_second"]),
+        tested=~np.isnan(against["p_control"]),
+    )
+    return columns, values
 
 
 def _smallest(apart: NDArray[np.float64], sign: float, share: float | None) -> NDArray[np.float64]:
@@ -392,7 +405,7 @@ def _size_columns(size: EffectSizes) -> dict[str, NDArray]:
 def _shared_columns(
     single: NDArray[np.float64], size: EffectSizes, delta: NDArray[np.float64], level: float
 ) -> dict[str, NDArray]:
-    """The same where the prompts of a seed share their noise: prompts and seeds are samples crossed with each other."""
+    """The same, with the test, where prompts of a seed share their noise: prompts and seeds are crossed samples."""
     both, undefined = crossed_mean(single, level=level), np.full(single.shape[2], np.nan)
     untold = few_carry(size.n_effective, size.n) | np.isnan(delta)
     columns = _size_columns(size) | dict.fromkeys(
@@ -404,7 +417,6 @@ def _shared_columns(
         "ci_high": both.high,
         "n_prompts": both.n,
         "p_value": both.p_value,
-        "p_adjusted": adjust_p_values(both.p_value, method="holm"),
         "ruled_out": np.where(few_carry(size.n_effective, size.n), np.nan, both.ruled_out),
         "p_equivalent": np.where(untold, np.nan, both.p_equivalent(np.nan_to_num(delta))),
         "reason": both.reason,
@@ -427,8 +439,11 @@ def _equivalence(
 
 def _reach(family: Family) -> NDArray[np.float64]:
     """By how much a prompt's difference could at most be other than 0, judging by all words of the run."""
-    flat = family.values.reshape(-1, family.values.shape[-1])
-    low, high = (smaller.reduce(flat, axis=0, initial=np.nan) for smaller in (np.fmin, np.fmax))
+    ends = [
+        [smaller.reduce(array.reshape(-1, array.shape[3]), axis=0, initial=np.nan) for array in family.arrays]
+        for smaller in (np.fmin, np.fmax)
+    ]
+    low, high = (np.concatenate(parts, dtype=np.float64) for parts in ends)
     return np.nan_to_num(high - low)
 
 
@@ -438,7 +453,9 @@ def _named(table: pd.DataFrame, family: Family, columns: Sequence[str]) -> pd.Da
     return table[list(columns)]
 
 
-def _stack(tables: list[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+def stacked(tables: Iterable[pd.DataFrame], columns: Sequence[str] = DISPARITY_COLUMNS) -> pd.DataFrame:
+    """Put tables of families below each other; without any, one of these columns and no row."""
+    tables = [table for table in tables if len(table)]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(columns))
 
 

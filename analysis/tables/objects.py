@@ -18,7 +18,7 @@ from analysis.metrics.cooccurrence import (
 )
 from analysis.metrics.dependency import SIGMA, SIGMA_HUMAN, dependency_groups
 from analysis.study import Comparison, comparison, indicators
-from analysis.tables.detector_error import detector_counts
+from analysis.tables.detector_error import Checked, checked_images, detector_counts, detector_error
 from analysis.tables.disparity import disparity, gap, shares_noise
 from analysis.tables.nouns import noun_table
 from analysis.tables.object_claims import DetectorCounts, claim_table, sides_of
@@ -39,7 +39,7 @@ DEFAULTS = {
 
 
 def measure_objects(run: Run) -> None:
-    """Write ``tables/nouns``, ``tables/objects`` and the paper's tables.
+    """Write ``tables/nouns``, ``tables/objects``, the paper's tables, and what is known of the detector's errors.
 
     Raises
     ------
@@ -50,17 +50,21 @@ def measure_objects(run: Run) -> None:
     nouns, objects = objects_of(run, options)
     run.write_table("nouns", nouns)
     run.write_table("objects", objects)
-    counts, images = error_counts(run), looked_at(run)
+    checked = checked_images(run)
+    counts, images = error_counts(run, checked), looked_at(run)
     for name, table in tables(run.config, images, nouns, objects, options, counts):
         run.write_table(name, table)
+    error = detector_error(run, checked)
+    if error is not None:
+        run.write_table("detector_error", error)
 
 
-def error_counts(run: Run) -> DetectorCounts | None:
+def error_counts(run: Run, checked: Checked | None = None) -> DetectorCounts | None:
     """What is known of the detector's errors on a run's images: from the checker, else from people.
 
     Those from the checker are written to ``tables/detector_counts``; people's stand in ``tables/human_counts``.
     """
-    counts = detector_counts(run)
+    counts = detector_counts(run, checked)
     if counts is not None:
         run.write_table("detector_counts", counts)
         return DetectorCounts(counts)

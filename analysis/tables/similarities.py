@@ -1,41 +1,32 @@
-"""How alike are two members of a triplet? One long table of every similarity that a run holds.
+"""How alike are two members of a triplet? The similarities of a run as matrices, one family in memory at a time.
 
-A row is one number: a space (prompt, denoising or image; Wu et al. 2025, section 4.1), a site, a step, a
-metric, a triplet, a seed and a pair of indicators. Similarities inside the model were reduced while it ran
-and are taken from ``captures/`` as they are; those of stored pictures are computed here. All statistics start
-from this table.
+A *family* is what is resampled and adjusted together: all sites and steps of one metric in one space (prompt, denoising
+or image; Wu et al. 2025, section 4.1). Its values go from where they are stored to float32 arrays; statistics take them
+by blocks of columns (`Family.blocks`), in float64. All statistics of similarities start here; where the values are
+stored is the business of `analysis.tables.stored_similarities`. A tidy table of a few (a row a number, with `COLUMNS`),
+such as co-occurrence similarities, does as well (`similarities`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import combinations
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas.api.types import union_categoricals
-from PIL import Image
 
-from analysis.metrics.pixels import diff_pix, ssim
-from analysis.metrics.registry import definition
-from hooks.architectures.addresses import has_steps, space
-from probes.errors import UserError
+from analysis.stats.effects import prompt_means
 
 NO_STEP = -1
 COLUMNS = (
     *("space", "site", "step", "timestep", "metric", "triplet", "seed", "pair", "value"),
     *("reason", "version"),
 )
-_NAMES = ("space", "site", "metric", "pair", "reason", "version")
-_KINDS = {
-    "step": np.int32,
-    "timestep": np.float32,
-    "triplet": np.int32,
-    "seed": np.int64,
-    "value": np.float32,
-}
-FIXED = ("triplet", "seed", "pair", "first", "second", "timesteps")  # columns of captures/ that are no site
+BLOCK_BYTES = 32 * 2**20  # of one pair's values in float64; no result depends on it
+
+Where = Callable[[str, str, str], bool]  # of a space, a site and a metric
 
 
 def pair_name(first: str, second: str, indicators: Sequence[str]) -> str:
@@ -49,143 +40,201 @@ def pair_name(first: str, second: str, indicators: Sequence[str]) -> str:
     return "-".join(sorted((first, second), key=list(indicators).index))
 
 
-def capture_pairs(captures: pd.DataFrame) -> pd.DataFrame:
-    """Return the similarities that were reduced inside the model, one row each.
+@dataclass(frozen=True)
+class Family:
+    """All values of one metric in one space.
+
+    Attributes
+    ----------
+    space, metric : str
+    columns : DataFrame
+        ``site`` and ``step`` of each column, -1 where a site has no steps.
+    pairs : list of str
+    prompts : ndarray of int
+        Triplets of the rows, ascending: those of all families that were chosen together, so that every family sees the
+        same resamples.
+    arrays : list of ndarray, shape (n_pairs, n_prompts, n_seeds, n_columns of a site)
+        Side by side they are all columns. Stored similarities are float32. NaN where there is no value.
+    """
+
+    space: str
+    metric: str
+    columns: pd.DataFrame
+    pairs: list[str]
+    prompts: NDArray[np.int64]
+    arrays: list[NDArray]
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Number of pairs, prompts, seeds and columns."""
+        return *self.arrays[0].shape[:3], len(self.columns)
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """All values, shape (n_pairs, n_prompts, n_seeds, n_columns); of a large family take `blocks`."""
+        return np.concatenate(self.arrays, axis=3, dtype=np.float64)
+
+    def pair(self, first: str, second: str, indicators: Sequence[str]) -> NDArray[np.float64]:
+        """Return the values of a pair, shape (n_prompts, n_seeds, n_columns); NaN if it was not compared."""
+        name = pair_name(first, second, indicators)
+        if name in self.pairs:
+            row = self.pairs.index(name)
+            return np.concatenate([array[row] for array in self.arrays], axis=2, dtype=np.float64)
+        return np.full(self.shape[1:], np.nan)
+
+    def blocks(self, pairs: int = 1) -> Iterator[tuple[slice, Family]]:
+        """Cut the columns into blocks, so that so many pairs in float64 stay within `BLOCK_BYTES`.
+
+        Yields
+        ------
+        (slice, Family)
+            Columns of the family, and the family of these alone; nothing is copied.
+        """
+        _, n_prompts, n_seeds, n_columns = self.shape
+        width = max(1, BLOCK_BYTES // (8 * max(n_prompts * n_seeds * pairs, 1)))
+        for start in range(0, n_columns, width):
+            stop, parts, place = min(start + width, n_columns), [], 0
+            for array in self.arrays:
+                low, high = max(start - place, 0), min(stop - place, array.shape[3])
+                if low < high:
+                    parts.append(array[..., low:high])
+                place += array.shape[3]
+            columns = self.columns.iloc[start:stop].reset_index(drop=True)
+            yield slice(start, stop), replace(self, columns=columns, arrays=parts)
+
+    def without_seed(self, number: int) -> Family:
+        """Return the family without the seed of this place."""
+        return replace(self, arrays=[np.delete(array, number, axis=2) for array in self.arrays])
+
+
+class Similarities(ABC):
+    """Similarities of a run: which there are, and their values when they are asked for."""
+
+    @abstractmethod
+    def families(self) -> Iterator[Family]:
+        """Yield the families one after another, in the order in which they are stored.
+
+        Prompts and seeds are those of all rows chosen.
+        """
+
+    @property
+    @abstractmethod
+    def keys(self) -> list[tuple[str, str, str]]:
+        """Space, site and metric of all that there is, in order."""
+
+    @abstractmethod
+    def select(self, where: Where | None = None, *, seeds: Collection[int] | None = None) -> Similarities:
+        """Return some of the similarities: those of a space, site and metric that `where` accepts, of some seeds."""
+
+    @property
+    @abstractmethod
+    def seeds(self) -> list[int]:
+        """Seeds that there are, ascending."""
+
+    @property
+    def metrics(self) -> list[str]:
+        """Metrics that there are, by name."""
+        return sorted({metric for _, _, metric in self.keys})
+
+    def only(self, keys: Collection[tuple[str, str, str]]) -> Similarities:
+        """Return those of these spaces, sites and metrics."""
+        return self.select(lambda *key: key in keys)
+
+    def family(self, space: str, site: str, metric: str) -> Family | None:
+        """Return the values of one site and metric, prompts and seeds its own; None where there are none."""
+        return next(self.only({(space, site, metric)}).families(), None)
+
+    def matrix(self, site: str, metric: str, pair: str) -> NDArray[np.float32]:
+        """Return the similarity of a pair at a site, averaged over seeds.
+
+        Returns
+        -------
+        ndarray of float32, shape (n_prompts, n_steps)
+            Prompts ascending; NaN where a prompt has no value, or the pair was not compared.
+
+        Raises
+        ------
+        KeyError
+            If there is no such site and metric.
+        """
+        for family in self.select(lambda _, own, name: (own, name) == (site, metric)).families():
+            if pair in family.pairs:
+                row = family.pairs.index(pair)
+                return prompt_means(np.concatenate([array[row] for array in family.arrays], axis=2)).astype(
+                    np.float32
+                )
+            return np.full(family.shape[1::2], np.nan, np.float32)
+        raise KeyError(f"{site}:{metric}")
+
+
+class TidySimilarities(Similarities):
+    """Similarities of a tidy table.
 
     Parameters
     ----------
-    captures : DataFrame
-        A row a (triplet, seed, pair), with a list of floats over calls in each column ``<site>:<metric>``.
-
-    Returns
-    -------
-    DataFrame
-        With the columns `COLUMNS`. Where a list is shorter than the column's longest, or missing, the value
-        is NaN with a reason.
-
-    Raises
-    ------
-    ValueError
-        If a column is no ``<site>:<metric>`` with a site and a metric that are known.
+    table : DataFrame
+        A row a number, with the columns `COLUMNS`; ``timestep``, ``reason`` and ``version`` are not looked at.
     """
-    timesteps = _rows(captures["timesteps"])
-    return _table(_capture_blocks(captures, timesteps))
+
+    def __init__(self, table: pd.DataFrame):
+        self.table = table
+
+    @property
+    def keys(self) -> list[tuple[str, str, str]]:
+        """Space, site and metric of all that there is, in order."""
+        return list(dict.fromkeys(self._places()))
+
+    @property
+    def seeds(self) -> list[int]:
+        """Seeds that there are, ascending."""
+        return [int(seed) for seed in np.sort(self.table["seed"].unique())]
+
+    def select(self, where: Where | None = None, *, seeds: Collection[int] | None = None) -> TidySimilarities:
+        """Return some of the similarities, see `Similarities.select`."""
+        table = self.table
+        if where is not None:
+            table = table[np.array([where(*place) for place in self._places()], bool)]
+        if seeds is not None:
+            table = table[table["seed"].isin(list(seeds))]
+        return TidySimilarities(table)
+
+    def families(self) -> Iterator[Family]:
+        """Yield the families one after another.
+
+        Raises
+        ------
+        ValueError
+            If a value stands in the table twice.
+        """
+        table = self.table
+        prompts, seeds = (np.sort(table[name].unique()) for name in ("triplet", "seed"))
+        for (space, metric), rows in table.groupby(["space", "metric"], observed=True, sort=False):
+            site_code, sites = pd.factorize(rows["site"])
+            step = rows["step"].to_numpy(np.int64)
+            width = int(step.max()) + 2  # steps begin at -1
+            column, keys = pd.factorize(site_code * width + step + 1)
+            pair, names = pd.factorize(rows["pair"])
+            place = (
+                pair,
+                np.searchsorted(prompts, rows["triplet"]),
+                np.searchsorted(seeds, rows["seed"]),
+                column,
+            )
+            shape = (len(names), len(prompts), len(seeds), len(keys))
+            flat = np.ravel_multi_index(place, shape)
+            if len(np.unique(flat)) < len(flat):
+                raise ValueError(f"pairs: {space}, {metric}: expected each value once, found some twice")
+            values = np.full(shape, np.nan)
+            values.ravel()[flat] = rows["value"].to_numpy(np.float64)
+            columns = pd.DataFrame(
+                {"site": np.asarray(sites, object)[keys // width], "step": keys % width - 1}
+            )
+            yield Family(str(space), str(metric), columns, [str(name) for name in names], prompts, [values])
+
+    def _places(self) -> list[tuple[str, str, str]]:
+        return list(zip(*(self.table[name].astype(str) for name in ("space", "site", "metric"))))
 
 
-def image_pairs(
-    samples: pd.DataFrame,
-    load: Callable[[Sequence[str]], Sequence[Image.Image]],
-    indicators: Sequence[str],
-) -> pd.DataFrame:
-    """Compare the pictures of each triplet and seed, two by two, by SSIM and Diff. Pix.
-
-    Parameters
-    ----------
-    samples : DataFrame
-        With ``sample_id``, ``triplet``, ``seed`` and ``indicator``.
-    load : callable
-        From a list of sample ids to the pictures.
-    indicators : sequence of str
-        In the order that names the pairs. An indicator without a picture makes no pair.
-
-    Returns
-    -------
-    DataFrame
-        With the columns `COLUMNS`.
-
-    Raises
-    ------
-    UserError
-        If two pictures cannot be compared, such as pictures of different size.
-    """
-    columns = ("triplet", "seed", "pair", "ssim", "diff_pix", "reason")
-    numbers: dict[str, list] = {name: [] for name in columns}
-    for (triplet, seed), rows in samples.groupby(["triplet", "seed"], sort=False):
-        ids = dict(zip(rows["indicator"], rows["sample_id"]))
-        present = [name for name in indicators if name in ids]
-        pictures = dict(zip(present, load([ids[name] for name in present])))
-        for first, second in combinations(present, 2):
-            try:
-                structure = ssim(pictures[first], pictures[second])
-            except ValueError as error:
-                raise UserError(f"samples: {ids[first]}, {ids[second]}: {error}: store them alike") from None
-            difference = diff_pix(structure.map)
-            row = (triplet, seed, f"{first}-{second}", structure.value, difference.value, difference.reason)
-            for column, value in zip(numbers.values(), row):
-                column.append(value)
-    keys = {name: numbers[name] for name in ("triplet", "seed", "pair")}
-    blocks = []
-    for metric, reason in (("ssim", ""), ("diff_pix", numbers["reason"])):
-        same = {"site": "image", "metric": metric, "step": NO_STEP, "timestep": np.nan}
-        blocks.append({**same, **keys, "value": np.array(numbers[metric], np.float32), "reason": reason})
-    return _table(blocks)
-
-
-def concatenate(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Put tables of pairs below each other; the columns of names stay categories."""
-    tables = list(tables)
-    joined = {}
-    for name in COLUMNS:
-        if name in _NAMES:
-            joined[name] = union_categoricals([table[name] for table in tables])
-        else:
-            joined[name] = np.concatenate([table[name].to_numpy() for table in tables])
-    return pd.DataFrame(joined)
-
-
-def _capture_blocks(captures: pd.DataFrame, timesteps: NDArray[np.float32]) -> Iterator[dict]:
-    for key in captures.columns:
-        if key in FIXED:
-            continue
-        site, separator, metric = key.rpartition(":")
-        if not separator:
-            raise ValueError(f"captures: expected a column <site>:<metric>, got {key!r}")
-        values = _rows(captures[key])
-        calls = values.shape[1]
-        times = np.full(values.shape, np.nan, np.float32)
-        if has_steps(site):
-            known = min(calls, timesteps.shape[1])
-            times[:, :known] = timesteps[:, :known]
-        elif calls > 1:
-            raise ValueError(f"captures: {key}: expected one value per pair, got {calls}")
-        yield {
-            "site": site,
-            "metric": metric,
-            "step": np.tile(np.arange(calls), len(values)) if has_steps(site) else NO_STEP,
-            "timestep": times.ravel(),
-            **{name: np.repeat(captures[name].to_numpy(), calls) for name in ("triplet", "seed", "pair")},
-            "value": values.ravel(),
-            "reason": np.where(np.isnan(values.ravel()), "not captured", ""),
-        }
-
-
-def _rows(column: pd.Series) -> NDArray[np.float32]:
-    """Lists as the rows of a matrix; what is missing at the end of a list, or altogether, is NaN."""
-    lists = [np.asarray([] if value is None else value, np.float32) for value in column]
-    width = max((len(row) for row in lists), default=0)
-    matrix = np.full((len(lists), width), np.nan, np.float32)
-    for i, row in enumerate(lists):
-        matrix[i, : len(row)] = row
-    return matrix
-
-
-def _table(blocks: Iterable[dict]) -> pd.DataFrame:
-    """Stack blocks of rows; in each, a column is one value for all rows or an array."""
-    parts: dict[str, list] = {name: [] for name in COLUMNS}
-    codes: dict[str, dict[str, int]] = {name: {} for name in _NAMES}
-    for block in blocks:
-        metric = {"space": space(block["site"]), "version": definition(block["metric"]).version}
-        for name, value in {**block, **metric}.items():
-            if name in _NAMES:
-                found, uniques = pd.factorize(np.atleast_1d(np.asarray(value, object)))
-                value = np.array([codes[name].setdefault(text, len(codes[name])) for text in uniques])[found]
-            parts[name].append(np.broadcast_to(value, len(block["value"])))
-    table = {}
-    for name, arrays in parts.items():
-        if name in _NAMES:
-            code = np.concatenate([np.empty(0, np.int64), *arrays]).astype(np.int32)
-            table[name] = pd.Categorical.from_codes(code, list(codes[name]))
-        else:
-            kind = _KINDS[name]
-            table[name] = np.concatenate([np.empty(0, kind), *arrays]).astype(kind)
-    return pd.DataFrame(table)
+def similarities(of: Similarities | pd.DataFrame) -> Similarities:
+    """Return similarities as they are, and a tidy table of them as `TidySimilarities`."""
+    return TidySimilarities(of) if isinstance(of, pd.DataFrame) else of

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from analysis.metrics.registry import Metric, definition, headline_metrics
 from analysis.tables.control_columns import Words, control_columns, words_of
-from analysis.tables.disparity import PROMPT_SPACE, Family, families
-from analysis.tables.similarities import NO_STEP
+from analysis.tables.disparity import PROMPT_SPACE
+from analysis.tables.similarities import Family, Similarities, similarities
 
 COLUMNS = (
     *("space", "site", "metric", "contrast", "specification", "of_run", "gap", "low", "high", "p_control"),
@@ -30,7 +30,7 @@ READOUTS = ("sequence", "eos", "words")
 
 
 def specifications(
-    pairs: pd.DataFrame,
+    pairs: Similarities | pd.DataFrame,
     *,
     indicators: Mapping[str, str],
     reference: str,
@@ -45,8 +45,8 @@ def specifications(
 
     Parameters
     ----------
-    pairs : DataFrame
-        With the columns of `analysis.tables.similarities.COLUMNS`.
+    pairs : Similarities or DataFrame
+        Similarities of a run, or a tidy table with the columns of `analysis.tables.similarities.COLUMNS`.
     indicators : mapping of str to str
         The word of each indicator, in the order that names the pairs.
     reference : str
@@ -142,22 +142,12 @@ def word_row(
     }  # fmt: skip
 
 
-def headline_values(pairs: pd.DataFrame, metric: Metric) -> Family | None:
-    """The values of one headline measure, a family of one column."""
-    rows = headline_rows(pairs, metric)
-    return next(families(rows), None) if len(rows) else None
-
-
-def headline_rows(pairs: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """The rows of the table of pairs that hold one headline measure."""
-    here = (
-        (pairs["space"] == metric.space) & (pairs["site"] == metric.site) & (pairs["metric"] == metric.metric)
-    )
-    return pairs[here & (pairs["step"] == NO_STEP)]
+def headline_values(pairs: Similarities | pd.DataFrame, metric: Metric) -> Family | None:
+    """The values of one headline measure, a family of one column; None where there are none."""
+    return similarities(pairs).family(metric.space, metric.site, metric.metric)
 
 
 def _without_a_seed(family: Family, words: Words) -> Iterator[tuple[str, Family, Words]]:
-    seeds = family.values.shape[2]
+    seeds = family.shape[2]
     for number in range(seeds if seeds > 1 else 0):
-        rest = replace(family, values=np.delete(family.values, number, axis=2))
-        yield f"without seed {number + 1} of {seeds}", rest, words
+        yield f"without seed {number + 1} of {seeds}", family.without_seed(number), words

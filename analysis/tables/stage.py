@@ -6,21 +6,35 @@ import pandas as pd
 
 from analysis.study import contrasts, indicators
 from analysis.tables.agreement import agreement
-from analysis.tables.detector_error import detector_error
-from analysis.tables.disparity import SMALLEST_EFFECT, disparity, gap, shares_noise
+from analysis.tables.disparity import (
+    GAP_COLUMNS,
+    SMALLEST_EFFECT,
+    GapChoices,
+    family_disparity,
+    family_gap,
+    shares_noise,
+    stacked,
+)
 from analysis.tables.objects import measure_objects
-from analysis.tables.similarities import capture_pairs, concatenate, image_pairs
 from analysis.tables.specifications import specifications
+from analysis.tables.stored_similarities import (
+    IMAGE_TABLE,
+    TIMESTEP_TABLE,
+    StoredSimilarities,
+    image_similarities,
+)
 from probes.errors import UserError
 from probes.store import Run
 
 
 def measure(run: Run) -> None:
-    """Write ``tables/pairs``, ``tables/disparity`` and ``tables/gap`` of a generated run.
+    """Write ``tables/disparity`` and ``tables/gap`` of a generated run, from matrices of one family at a time.
 
     ``tables/specifications`` moves the choices behind the headline gaps, and ``tables/agreement`` says how far the
     headline measures say one thing. The sentences of the report and the LaTeX are the report stage's
     (`analysis.report.page`); those of an earlier measuring are removed.
+    ``tables/image_similarities`` keeps the similarities of the pictures for later stages, as Parquet alone, and
+    ``tables/timesteps`` the timestep of each step.
     Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of objects as well
     (`analysis.tables.objects`), and where it is known what the detector misses, ``tables/detector_error``. Each is
     written as CSV and Parquet; the same parts and configuration give the same bytes. Tables that an earlier measuring
@@ -41,62 +55,58 @@ def measure(run: Run) -> None:
 def _measure(run: Run) -> None:
     options = run.config["measure"]
     sampling = {"level": options["level"], "resamples": options["bootstrap"], "seed": options["seed"]}
-    pairs = pair_table(run)
-    run.write_table("pairs", pairs)
     sampling["shared_noise"] = shares_noise(run.config)
-    run.write_table("disparity", disparity(pairs, **sampling))
+    images = picture_table(run)
+    pairs = StoredSimilarities(run, images)
+    run.write_parquet(IMAGE_TABLE, images)
+    times = {"step": list(pairs.timesteps), "timestep": list(pairs.timesteps.values())}
+    run.write_table(TIMESTEP_TABLE, pd.DataFrame(times).astype({"step": "int32", "timestep": "float32"}))
     members = indicators(run.config)
-    deltas = options.get("equivalence") or {}
-    unknown = [name for name in deltas if name not in set(pairs["metric"])]
-    if unknown:
-        known = ", ".join(sorted(set(pairs["metric"])))
-        raise UserError(
-            f"measure.equivalence: expected metrics of this run ({known}), got `{unknown[0]}`: rename it"
-        )
-    gaps = gap(
-        pairs,
+    controls = {member.name: member.control for member in members if member.control}
+    choices = GapChoices(
         indicators=[member.name for member in members],
         reference=run.config["reference"],
         contrasts=contrasts(run.config),
-        controls={member.name: member.control for member in members if member.control},
-        deltas=deltas,
+        controls=controls,
+        deltas=_deltas(options, pairs.metrics),
         smallest_effect=options.get("smallest_effect", SMALLEST_EFFECT),
         permutations=options["permutations"],
         **sampling,
     )
-    run.write_table("gap", gaps)
+    means, gaps = [], []
+    for family in pairs.families():  # one in memory at a time
+        means.append(family_disparity(family, **sampling))
+        gaps.append(family_gap(family, choices))
+    run.write_table("disparity", stacked(means))
+    run.write_table("gap", stacked(gaps, GAP_COLUMNS))
     headline = {
         "indicators": {member.name: member.word for member in members},
         "reference": run.config["reference"],
         "contrasts": contrasts(run.config),
         "text_readout": options["text_readout"],
     }
-    controls = {member.name: member.control for member in members if member.control}
     moved = specifications(
         pairs, **headline, controls=controls, level=options["level"], shared_noise=sampling["shared_noise"]
     )
-    together = agreement(pairs, **headline)
     run.write_table("specifications", moved)
-    run.write_table("agreement", together)
+    run.write_table("agreement", agreement(pairs, **headline))
     if run.parts("objects") and run.config.get("observe", {}).get("objects", True):
         measure_objects(run)
-        error = detector_error(run)
-        if error is not None:
-            run.write_table("detector_error", error)
 
 
-def pair_table(run: Run) -> pd.DataFrame:
-    """Return every similarity that a run holds, with the columns of `analysis.tables.similarities.COLUMNS`.
+def _deltas(options: dict, metrics: list[str]) -> dict[str, float]:
+    """The differences δ of the configuration, once each is of a metric of the run."""
+    deltas = options.get("equivalence") or {}
+    unknown = [name for name in deltas if name not in metrics]
+    if unknown:
+        raise UserError(
+            f"measure.equivalence: expected metrics of this run ({', '.join(metrics)}), got `{unknown[0]}`: rename it"
+        )
+    return deltas
 
-    A run without captures, such as pictures of a closed model, gives those of its pictures. A picture that cannot be
-    read makes no pair.
-    """
-    columns = ["sample_id", "triplet", "seed", "indicator"]
-    names = [member.name for member in indicators(run.config)]
-    try:
-        tables = [capture_pairs(run.captures())] if run.parts("captures") else []
-    except ValueError as error:  # parts made elsewhere may name sites and metrics that there are not
-        raise UserError(f"{run.path / 'captures'}: {error}: mend or delete the column") from None
-    samples = run.samples(columns)
+
+def picture_table(run: Run) -> pd.DataFrame:
+    """Return the similarities of a run's pictures, see `image_similarities`; an unreadable picture makes no pair."""
+    samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
     readable = samples[~samples["sample_id"].isin(run.unreadable())]
-    return concatenate([*tables, image_pairs(readable, run.images, names)])
+    return image_similarities(readable, run.images, [member.name for member in indicators(run.config)])

@@ -20,6 +20,7 @@ from analysis.report.format import counted
 from analysis.report.objects import read_objects, section
 from analysis.study import contrasts, indicators
 from analysis.tables.object_claims import HOLDS
+from analysis.tables.stored_similarities import timesteps
 from probes.store import Run
 
 TITLE = "## What the reports of several runs claim"
@@ -101,10 +102,9 @@ def null_picture(runs: Sequence[Run]) -> bytes | None:
     for run in runs:
         if run.config["model"] != NULL or not run.config.get("contrasts"):
             continue
-        pairs = run.table("pairs")
-        known = pairs[(pairs["step"] >= 0) & pairs["timestep"].notna()].drop_duplicates("step")
-        steps = {int(step): float(time) for step, time in zip(known["step"], known["timestep"])}
-        drawn = draw_atlas(run.table("gap"), steps, contrasts(run.config)[0], run.config["reference"])
+        drawn = draw_atlas(
+            run.table("gap"), timesteps(run), contrasts(run.config)[0], run.config["reference"]
+        )
         if drawn is None:
             continue
         image = Image.open(io.BytesIO(files(drawn)[f"{drawn.name}.png"])).convert("RGB")

@@ -22,11 +22,13 @@ from PIL import Image
 from analysis.metrics.registry import definition, headline_metrics
 from analysis.report.format import fixed, p_number
 from analysis.report.notebook import load_run
+from analysis.stats.effects import prompt_means
 from analysis.stats.multiplicity import gatekept
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.stats.word_test import word_test
 from analysis.study import contrasts, indicators
-from analysis.tables.similarities import pair_name
+from analysis.tables.similarities import Similarities, similarities
+from analysis.tables.stored_similarities import StoredSimilarities
 from analysis.validation import object_findings, repeated, specimen_scores
 from probes import command_line
 from probes.errors import UserError
@@ -57,14 +59,15 @@ def headline_gaps(run: Run, contrast: str = "masculine-feminine") -> pd.DataFram
 
 
 def exchanged_parts(
-    pairs: pd.DataFrame, names: Sequence[str], *, size: int = 3, permutations: int = 2000
+    pairs: Similarities | pd.DataFrame, names: Sequence[str], *, size: int = 3, permutations: int = 2000
 ) -> pd.DataFrame:
     """How often both tests of a gap reject when words that all mean the same change parts.
 
     Parameters
     ----------
-    pairs : pandas.DataFrame
-        ``tables/pairs`` of a run whose words are all interchangeable.
+    pairs : Similarities or pandas.DataFrame
+        Of a run whose words are all interchangeable; a tidy table has the columns of
+        `analysis.tables.similarities.COLUMNS`.
     names : sequence of str
         Its indicators, in their order.
     size : int
@@ -92,19 +95,24 @@ def parts_table(p_values: dict[str, tuple[np.ndarray, np.ndarray]]) -> pd.DataFr
 
 
 def exchanged_p_values(
-    pairs: pd.DataFrame, names: Sequence[str], *, size: int = 3, permutations: int = 2000
+    pairs: Similarities | pd.DataFrame, names: Sequence[str], *, size: int = 3, permutations: int = 2000
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return for each quantity the p-values against 0 and against words over all choices of `exchanged_parts`."""
     found = {}
     for (space, site, metric), label in QUANTITIES.items():
-        own = pairs[(pairs["space"] == space) & (pairs["site"] == site) & (pairs["metric"] == metric)]
-        own = own[own["step"] == own["step"].max()].astype({"pair": str, "value": float})
-        if own.empty:
+        family = similarities(pairs).family(space, site, metric)
+        if family is None:
             continue
-        wide = own.pivot_table("value", "triplet", "pair") * (
-            1 if definition(metric).higher_is_nearer else -1
-        )
-        near = {(a, b): wide[pair_name(a, b, names)].to_numpy() for a in names for b in names if a != b}
+        sign = 1 if definition(metric).higher_is_nearer else -1
+        last = int(family.columns["step"].argmax())
+        near = {
+            (a, b): sign * prompt_means(family.pair(a, b, names)[..., [last]])[:, 0]
+            for a in names
+            for b in names
+            if a != b
+        }
+        there = ~np.all([np.isnan(value) for value in near.values()], axis=0)  # prompts with any value
+        near = {key: value[there] for key, value in near.items()}
         gaps, parts = [], [[], []]
         for reference in names:
             others = [name for name in names if name != reference]
@@ -249,7 +257,7 @@ def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] 
     for run in runs:
         if run.config["model"] == NULL:
             names = [member.name for member in indicators(run.config)]
-            p_values = exchanged_p_values(run.table("pairs"), names)
+            p_values = exchanged_p_values(StoredSimilarities(run), names)
             table = parts_table(p_values)
             parts.append(PARTS_NOTE.format(words=len(names)))
             parts += [

@@ -9,9 +9,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from probes import parts
+from probes import parts, store
 from probes.errors import UserError
+from probes.parts import read_part
 from probes.store import Run
+from tests.analysis.synthetic_run import write_run
 
 SCHEMA = pa.schema([("name", pa.string()), ("values", pa.list_(pa.float32()))])
 ROWS = [{"name": f"row {i}", "values": np.arange(i, i + 500, dtype=np.float32)} for i in range(9)]
@@ -160,3 +162,38 @@ def test_images_in_any_order(run):
     assert list(run.samples(["sample_id", "image"])) == ["sample_id", "image"]
     with pytest.raises(UserError, match="got 'nobody'"):
         run.image("nobody")
+
+
+def test_rows_of_some_samples_read_of_other_parts_the_ids_alone(tmp_path, monkeypatch):
+    run = Run.open(write_run(tmp_path / "run", prompts=6, seeds=1, steps=2, part_triplets=2))
+    asked = []
+
+    def watched(path, columns=None):
+        asked.append((path.name, columns))
+        return read_part(path, columns)
+
+    monkeypatch.setattr(store, "read_part", watched)
+    wanted = ["t00004-s0-neutral", "t00005-s0-human"]
+    found = run.of_samples("words", wanted, ["sample_id", "word", "heat"])
+    assert set(found["sample_id"]) == set(wanted) and list(found) == ["sample_id", "word", "heat"]
+    heats = [name for name, columns in asked if "heat" in columns]
+    assert heats == ["part-00000.parquet", "part-00002.parquet"], "the first gives the columns"
+    whole = run.words(["sample_id", "word", "heat"])
+    assert len(found) == whole["sample_id"].isin(wanted).sum()
+    assert run.of_samples("objects", wanted) is None
+    assert run.of_samples("words", ["nobody"]).empty
+
+
+def test_a_table_that_no_spreadsheet_opens_is_parquet_alone(tmp_path, monkeypatch):
+    run = Run.open(write_run(tmp_path / "run", prompts=1, seeds=1, steps=2))
+    rows = pd.DataFrame({"value": [1.0, 2.0, 3.0]})
+    with run.writing("measure"):
+        run.write_table("few", rows)
+        run.write_parquet("numbers", rows)
+    assert run.written("measure") == ["tables/few.csv", "tables/few.parquet", "tables/numbers.parquet"]
+    monkeypatch.setattr(store, "CSV_ROWS", 2)
+    with run.writing("measure"):
+        run.write_table("few", rows)
+    assert run.written("measure") == ["tables/few.parquet"]
+    assert [file.name for file in (run.path / "tables").iterdir()] == ["few.parquet"]
+    pd.testing.assert_frame_equal(run.table("few"), rows)

@@ -82,7 +82,9 @@ class Drawn:
         with style():
             for _ in range(2):  # ticks follow the size of the axes, and the size of the axes their labels
                 self.figure.draw_without_rendering()
-        self.figure.set_layout_engine("none")
+            self.figure.set_layout_engine(
+                None
+            )  # "none" would draw each file twice, to lay out what is laid out
 
 
 @contextmanager

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.report.findings import COLUMNS, findings_table, read_summaries, summaries
+from analysis.report.findings import COLUMNS, read_summaries, summaries
+from analysis.report.page import report
 from analysis.report.wording_prompts import article_warning, shared_sentence
 from analysis.stats.multiplicity import adjust_p_values, gatekept
 from analysis.tables.agreement import agreement
@@ -17,6 +18,7 @@ from analysis.tables.specifications import left_out, specifications
 from analysis.tables.stage import measure
 from analysis.validation.repeated import TITLE, claims, claims_section, null_picture, put_section
 from probes.store import Run
+from tests.analysis.melted import melted
 from tests.analysis.synthetic_run import NINE, write_run
 
 CONTRAST = ("masculine", "feminine")
@@ -77,7 +79,8 @@ def test_the_primary_measure_stands_first_and_four_measures_are_not_four_finding
 
 
 def test_the_findings_stand_in_a_table(leaning):
-    table = findings_table(read_summaries(leaning))
+    report(leaning)
+    table = leaning.table("findings")
     assert tuple(table.columns) == COLUMNS
     expected = gatekept(table["p_control"], 0)
     np.testing.assert_allclose(table["p_measures"], expected, rtol=1e-12)
@@ -120,7 +123,7 @@ def test_every_word_is_left_out_once_and_two_are_always_left():
 
 def test_a_specification_is_a_run_without_that_word(leaning):
     """Leaving a word out is what a run would have said that never had it."""
-    pairs, table = leaning.table("pairs"), leaning.table("specifications")
+    pairs, table = melted(leaning), leaning.table("specifications")
     kept = {name: entry for name, entry in NINE.items() if name != "lady"}
     rows = gap(
         pairs, indicators=list(NINE), reference="neutral", contrasts=[CONTRAST],
@@ -158,10 +161,8 @@ def test_specifications_move_words_seeds_and_readout(leaning):
 
 
 def test_agreement_is_the_correlation_of_gaps_over_prompts(leaning):
-    pairs = leaning.table("pairs").query("step == -1").astype({"pair": str, "value": float})
-    table = agreement(
-        leaning.table("pairs"), indicators=list(NINE), reference="neutral", contrasts=[CONTRAST]
-    )
+    pairs = melted(leaning).query("step == -1").astype({"pair": str, "value": float})
+    table = agreement(melted(leaning), indicators=list(NINE), reference="neutral", contrasts=[CONTRAST])
 
     def gaps(site, metric):
         own = pairs[(pairs["site"] == site) & (pairs["metric"] == metric)].pivot_table(
@@ -179,7 +180,7 @@ def test_agreement_is_the_correlation_of_gaps_over_prompts(leaning):
 
 
 def test_delta_is_a_share_of_the_distance_between_the_sides(leaning):
-    pairs = leaning.table("pairs").query("step == -1").astype({"pair": str, "value": float})
+    pairs = melted(leaning).query("step == -1").astype({"pair": str, "value": float})
     rows = leaning.table("gap").query("step == -1").set_index("metric")
     for metric, distance in (("ssim", lambda s: 1 - s), ("diff_pix", lambda s: s)):
         own = pairs[(pairs["metric"] == metric) & (pairs["pair"] == "feminine-masculine")]

@@ -20,7 +20,8 @@ def loaded(tmp_path_factory):
 
 def test_the_tables_are_tidy(loaded):
     assert len(loaded.samples) == 4 * 2 * 5 and "image" not in loaded.samples
-    assert {"space", "site", "step", "metric", "triplet", "seed", "pair", "value"} <= set(loaded.pairs)
+    pairs = loaded.pairs(site="unet.mid")
+    assert {"space", "site", "step", "metric", "triplet", "seed", "pair", "value"} <= set(pairs)
     assert {"mean", "ci_low", "ci_high", "n"} <= set(loaded.disparity)
     assert {"gap", "p_adjusted", "control_gap"} <= set(loaded.gap)
     assert {"word", "heat", "peak"} <= set(loaded.words)
@@ -78,7 +79,8 @@ def test_no_run_is_named(tmp_path):
 
 
 def test_only_what_is_there_is_listed(loaded, tmp_path):
-    assert "samples, captures, words, agreement, disparity, gap, pairs, specifications)" in repr(loaded)
+    tables = "agreement, disparity, gap, image_similarities, specifications, timesteps"
+    assert f"samples, captures, words, {tables})" in repr(loaded)
     bare = analysis.load_run(write_run(tmp_path / "run", prompts=1, steps=2))
     assert repr(bare).endswith("samples, captures, words)")
 

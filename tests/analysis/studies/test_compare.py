@@ -10,6 +10,7 @@ from analysis.studies.comparison import KEYS, Quantities, compare, quantities
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.store import Run
+from tests.analysis.melted import melted
 from tests.analysis.synthetic_run import write_run
 
 SMALL = {"resamples": 200, "permutations": 500}
@@ -40,7 +41,7 @@ def test_differences_by_plain_pandas_and_scipy(runs):
     values, differences = compare(read, resamples=200, permutations=2**9)
     wide = []
     for run in runs[:2]:
-        pairs = run.table("pairs")
+        pairs = melted(run)
         rows = pairs[(pairs["site"] == "image") & (pairs["metric"] == "ssim")].astype(
             {"pair": str, "value": float}
         )
@@ -98,7 +99,7 @@ def test_quantities_that_one_run_lacks_are_left_out_and_missing_prompts_too():
 
 def test_every_site_and_step_can_be_asked_for(runs):
     every = quantities(runs[0], every=True)
-    pairs = runs[0].table("pairs")
+    pairs = melted(runs[0])
     columns = pairs[["site", "step", "metric"]].drop_duplicates()
     assert len(every.keys) == 5 * len(columns)  # four pairs with the reference and a contrast
     assert len(quantities(runs[0]).keys) == 5 * 4

@@ -13,6 +13,7 @@ from analysis.studies.sensitivity import COLUMNS, main, sensitivity, summary
 from analysis.tables.objects import DEFAULTS, looked_at, objects_of
 from analysis.tables.stage import measure
 from probes.store import Run
+from tests.analysis.melted import melted
 from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import NINE, write_run
 
@@ -69,7 +70,7 @@ def test_the_run_s_own_setting_gives_the_run_s_own_table(run, table):
 
 
 def test_a_seed_alone_is_the_mean_over_its_images(run, table):
-    pairs = run.table("pairs")
+    pairs = melted(run)
     rows = pairs[(pairs["metric"] == "ssim") & (pairs["seed"] == 1)].astype({"pair": str, "value": float})
     wide = rows.pivot_table("value", "triplet", "pair")
     gap = (wide["neutral-masculine"] - wide["neutral-feminine"]).mean()

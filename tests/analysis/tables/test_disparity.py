@@ -12,12 +12,13 @@ from skimage.metrics import structural_similarity
 from analysis.metrics.registry import definition
 from analysis.stats.crossed import crossed_mean
 from analysis.stats.word_test import word_test
-from analysis.tables.disparity import DISPARITY_COLUMNS, GAP_COLUMNS, disparity, families, gap
-from analysis.tables.similarities import COLUMNS, capture_pairs, concatenate, image_pairs, pair_name
-from analysis.tables.stage import measure, pair_table
+from analysis.tables.disparity import DISPARITY_COLUMNS, GAP_COLUMNS, disparity, gap
+from analysis.tables.similarities import pair_name
+from analysis.tables.stage import measure, picture_table
+from analysis.tables.stored_similarities import StoredSimilarities
 from hooks.architectures.addresses import space
-from probes.errors import UserError
 from probes.store import Run
+from tests.analysis.melted import melted
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, config, write_run
 
 NAMES = ["neutral", "feminine", "masculine", "individual", "human"]
@@ -42,7 +43,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pairs(run):
-    return run.table("pairs")
+    return melted(run)
 
 
 def small(values, metric="cosine", site="latent.final", names=("n-f", "n-m"), step=-1):
@@ -60,40 +61,17 @@ def gap_of(table, **options):
 
 
 def test_the_tables_are_there_with_their_columns(run, pairs):
-    assert tuple(pairs.columns) == COLUMNS
     assert tuple(run.table("disparity").columns) == DISPARITY_COLUMNS
     assert tuple(run.table("gap").columns) == GAP_COLUMNS
-    for name in ("pairs", "disparity", "gap"):
+    for name in ("disparity", "gap"):
         csv = pd.read_csv(run.path / "tables" / f"{name}.csv", keep_default_na=False, na_values=[""])
         assert len(csv) == len(run.table(name))
+        versions = {definition(metric).version for metric in set(pairs["metric"])}
+        assert set(run.table(name)["version"]) == versions
     assert set(pairs["space"]) == {"prompt", "denoising", "image"}
-    assert set(pairs["version"]) == {definition(metric).version for metric in set(pairs["metric"])}
-
-
-def test_captures_become_rows_as_they_are(run, pairs):
-    captures = run.captures()
-    for key in (
-        "unet.mid:cosine",
-        "text.final:cosine_eos",
-        "latent.final:cosine",
-        "noise_pred.guided:cosine",
-    ):
-        site, metric = key.split(":")
-        rows = pairs[(pairs["site"] == site) & (pairs["metric"] == metric)]
-        row = captures.iloc[37]
-        keys = (
-            (rows["triplet"] == row["triplet"])
-            & (rows["seed"] == row["seed"])
-            & (rows["pair"] == row["pair"])
-        )
-        np.testing.assert_array_equal(rows[keys]["value"], row[key])
-        if len(row[key]) > 1:
-            np.testing.assert_array_equal(rows[keys]["timestep"], row["timesteps"])
-            assert rows[keys]["step"].tolist() == [0, 1, 2, 3]
-        else:
-            assert rows[keys]["step"].tolist() == [-1] and rows[keys]["timestep"].isna().all()
-    in_captures = pairs[~pairs["metric"].isin(["ssim", "diff_pix"])]
-    assert len(in_captures) == sum(len(v) for key in captures.columns[6:] for v in captures[key])
+    times = run.table("timesteps")
+    assert times["step"].tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(times["timestep"], run.captures(["timesteps"])["timesteps"].iloc[-1])
 
 
 def test_ssim_of_stored_pictures_is_that_of_skimage(run, pairs):
@@ -157,7 +135,7 @@ HEADLINE = [
 @pytest.mark.parametrize(("lean", "sign"), [(0.25, 1), (-0.25, -1)])
 def test_a_planted_gap_is_found_with_its_sign(lean, sign, tmp_path):
     run = Run.open(write_run(tmp_path / "run", prompts=14, steps=3, lean=lean, seed=3))
-    table = gap(pair_table(run), **OPTIONS).set_index(["site", "metric"])
+    table = gap(StoredSimilarities(run, picture_table(run)), **OPTIONS).set_index(["site", "metric"])
     for key in HEADLINE:
         row = table.loc[[key]].iloc[0]
         assert sign * row["gap"] > 0
@@ -168,7 +146,7 @@ def test_a_planted_gap_is_found_with_its_sign(lean, sign, tmp_path):
 
 def test_no_gap_is_found_where_none_is_planted(tmp_path):
     run = Run.open(write_run(tmp_path / "run", prompts=14, steps=3, lean=0.0, seed=4))
-    table = gap(pair_table(run), **OPTIONS)
+    table = gap(StoredSimilarities(run, picture_table(run)), **OPTIONS)
     assert (table["p_adjusted"].dropna() > 0.05).all()
 
 
@@ -236,7 +214,7 @@ def test_controls_of_the_contrast_by_hand():
 
 
 def test_the_controls_of_the_reference_stand_for_those_of_the_contrast_where_it_has_none(run):
-    pairs = run.table("pairs")
+    pairs = melted(run)
     row = gap(pairs, **OPTIONS).query("site == 'image' and metric == 'ssim'").iloc[0]
     wide = pairs[(pairs["site"] == "image") & (pairs["metric"] == "ssim")]
     wide = wide.astype({"value": float, "pair": str}).pivot_table("value", "triplet", "pair")
@@ -413,32 +391,6 @@ def test_missing_values_are_left_out_pairwise():
     assert np.isnan(gone["gap"]) and gone["reason"].startswith("no value") and gone["n"] == 0
 
 
-def test_captures_with_holes():
-    captures = pd.DataFrame(
-        {
-            "triplet": [0, 1],
-            "seed": [0, 0],
-            "pair": ["n-f", "n-f"],
-            "first": "n",
-            "second": "f",
-            "timesteps": [[9.0, 5.0], [9.0, 5.0]],
-            "unet.mid:cosine": [[0.5, 0.25], None],
-        }
-    )
-    table = capture_pairs(captures)
-    assert table["value"].isna().tolist() == [False, False, True, True]
-    assert table["reason"].tolist() == ["", "", "not captured", "not captured"]
-    assert table["timestep"].tolist() == [9, 5, 9, 5]
-    with pytest.raises(ValueError, match="got 'mid'"):
-        capture_pairs(captures.rename(columns={"unet.mid:cosine": "mid"}))
-    with pytest.raises(ValueError, match="expected one value per pair, got 2"):
-        capture_pairs(captures.rename(columns={"unet.mid:cosine": "vae.post_quant:cosine"}))
-    with pytest.raises(ValueError, match="metric: expected one of"):
-        capture_pairs(captures.rename(columns={"unet.mid:cosine": "unet.mid:euclid"}))
-    with pytest.raises(ValueError, match="site: expected an address"):
-        capture_pairs(captures.rename(columns={"unet.mid:cosine": "uent.mid:cosine"}))
-
-
 def test_adjustment_is_within_one_space_metric_and_contrast(pairs):
     together = gap(pairs, **OPTIONS)
     only = gap(pairs[(pairs["space"] == "image") & (pairs["metric"] == "cosine")], **OPTIONS)
@@ -448,7 +400,7 @@ def test_adjustment_is_within_one_space_metric_and_contrast(pairs):
 
 def test_a_value_that_stands_twice_is_refused(pairs):
     with pytest.raises(ValueError, match="some twice"):
-        list(families(pd.concat([pairs.head(3), pairs.head(1)])))
+        disparity(pd.concat([pairs.head(3), pairs.head(1)]))
 
 
 def test_a_contrast_with_the_reference_is_refused(pairs):
@@ -460,7 +412,7 @@ def test_bytes_do_not_depend_on_the_parts(run, tmp_path):
     other = Run.open(write_run(tmp_path / "other", prompts=9, steps=4, part_triplets=2))
     for _ in range(2):
         measure(other)
-        for name in ("pairs.csv", "disparity.csv", "gap.csv", "gap.parquet"):
+        for name in ("image_similarities.parquet", "disparity.csv", "gap.csv", "gap.parquet"):
             assert (other.path / "tables" / name).read_bytes() == (run.path / "tables" / name).read_bytes()
 
 
@@ -479,24 +431,6 @@ def test_pictures_alone_are_enough(run, tmp_path):
     pictures = Run.open(path)
     measure(pictures)
     assert set(pictures.table("gap")["metric"]) == {"ssim", "diff_pix"}
-
-
-def test_pictures_of_different_size_are_named(run):
-    samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).head(2)
-
-    def load(ids):
-        first, second = run.images(ids)
-        return [first, second.resize((32, 32))]
-
-    with pytest.raises(
-        UserError, match="t00000-s0-neutral, t00000-s0-feminine: pictures: expected two of one size"
-    ):
-        image_pairs(samples, load, NAMES)
-
-
-def test_tables_of_pairs_go_together(pairs):
-    halves = concatenate([pairs.iloc[:100], pairs.iloc[100:]])
-    pd.testing.assert_frame_equal(halves.astype(str), pairs.astype(str))
 
 
 def test_three_contrasts_and_a_fourth_group(tmp_path):
