@@ -87,7 +87,7 @@ def test_only_what_is_there_is_listed(loaded, tmp_path):
 
 def test_tables_of_objects_that_were_not_looked_for(loaded):
     """Measuring again would not make them."""
-    with pytest.raises(UserError, match=r"found 5 others .*: no object was looked for: run --stage observe"):
+    with pytest.raises(UserError, match=r"found 6 others .*: no object was looked for: run --stage observe"):
         _ = loaded.objects
     loaded.config["observe"] = {"objects": False}
     with pytest.raises(
