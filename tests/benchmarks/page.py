@@ -37,6 +37,16 @@ number in the last column ("woman" inside "saleswoman"), where the tokens' maps 
 | shape | width | pixels | steps | draws | drawn | latents | replayed | words | largest | words | otherwise |
 |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 """
+SCALE = """
+## How the stages measure and report grow
+
+`python -m tests.benchmarks.measure_scale` writes a run of so many triplets (3 indicators, 1 seed, 60 sites with 50
+steps, 64-pixel pictures, 8 words and 13 detections an image) and times each stage in a process of its own. Wall is the
+time that passed, other work on the machine included; processor what the stage used, both in seconds; memory in MiB.
+
+| triplets | measure: wall | processor | peak memory | report: wall | processor | peak memory | tables | day |
+|---:|---:|---:|---:|---:|---:|---:|---:|---|
+"""
 NAMES = {
     "ours:words": "word maps",
     "ours:default": "default run",
@@ -66,6 +76,12 @@ def benchmarks_page(results: Path = RESULTS) -> str:
         parts.append(PARITY)
         parts += [_parity_row(data["settings"], row) for data in parity for row in data["cases"]]
         parts.append("\n" + "\n".join(dict.fromkeys(map(_parity_note, parity))) + "\n")
+    growth = [data for _, data in found if data.get("benchmark") == "measure_scale"]
+    if growth:
+        parts.append(SCALE)
+        parts += [_scale_row(case, data["date"]) for data in growth for case in data["cases"]]
+        notes = (f"{data['machine']}, {data['cores']} cores, {data['threads']} thread." for data in growth)
+        parts.append("\n" + "\n".join(dict.fromkeys(notes)) + "\n")
     return "".join(parts)
 
 
@@ -124,6 +140,15 @@ def _parity_row(settings: dict[str, Any], row: dict[str, Any]) -> str:
         f"{differences} | {row['largest_value']:.2f} | {row['words_compared']} | "
         f"{row['words_daam_matches_otherwise']} |\n"
     )
+
+
+def _scale_row(case: dict[str, Any], date: str) -> str:
+    cells = [
+        f"{case[stage][name]:,.{digits}f}"
+        for stage in ("measure", "report")
+        for name, digits in (("wall_seconds", 1), ("processor_seconds", 1), ("peak_memory_mib", 0))
+    ]
+    return f"| {case['triplets']:,} | {' | '.join(cells)} | {case['tables_mib']:.1f} | {date} |\n"
 
 
 if __name__ == "__main__":
