@@ -20,6 +20,7 @@ from probes.config_checks import prompt_id
 from probes.config_messages import message
 from probes.config_values import (
     PERSON,
+    Alters,
     AutoOrCount,
     AutoOrWorkers,
     Control,
@@ -57,7 +58,7 @@ class Indicator(_Section):
     """
 
     word: Word
-    control: Control = False
+    control: Annotated[Control, Alters("measure")] = False
 
 
 class Sampler(_Section):
@@ -97,7 +98,7 @@ class Generate(_Section):
     part_triplets: Positive = 8
     dtype: Literal["float32", "float16", "bfloat16"] = "float32"
     device: Device = "auto"
-    workers: AutoOrWorkers = "auto"
+    workers: Annotated[AutoOrWorkers, Alters("nothing")] = "auto"
 
 
 class Observe(_Section):
@@ -111,7 +112,7 @@ class Observe(_Section):
     Wu et al. 2025 state none of the three thresholds.
     """
 
-    objects: bool = True
+    objects: Annotated[bool, Alters("measure")] = True
     engine: Literal["auto", "toyworld-checker", "groundingdino", "transformers"] = "auto"
     detector: str | None = None
     segmenter: str | None = None
@@ -180,8 +181,11 @@ class Report(_Section):
 class Config(_Section):
     """All that ``triplets.yaml`` can say; see the fields of each section for the defaults."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)] = "run"
-    model: Annotated[str, Field(min_length=1)] = "toyworld"
+    name: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100), Alters("nothing")
+    ] = "run"
+    # a model is known by its content, not by its name
+    model: Annotated[str, Field(min_length=1), Alters("nothing")] = "toyworld"
     indicators: dict[
         str, Annotated[Indicator, BeforeValidator(indicator, json_schema_input_type=Word | Indicator)]
     ] = {
@@ -190,17 +194,17 @@ class Config(_Section):
         "masculine": Indicator(word="man"),
     }
     reference: str = "neutral"
-    contrasts: list[list[str]] | None = None
-    prompts: Annotated[list[Prompt], Field(min_length=1)]
-    limit: Positive | None = None
-    seeds: Seeds = [0]
+    contrasts: Annotated[list[list[str]] | None, Alters("measure")] = None
+    prompts: Annotated[list[Prompt], Field(min_length=1), Alters("part")]
+    limit: Annotated[Positive | None, Alters("part")] = None
+    seeds: Annotated[Seeds, Alters("part")] = [0]
     sampler: Sampler = Sampler()
     capture: Capture = Capture()
     generate: Generate = Generate()
-    observe: Observe = Observe()
-    measure: Measure = Measure()
-    report: Report = Report()
-    out: str | None = None
+    observe: Annotated[Observe, Alters("observe")] = Observe()
+    measure: Annotated[Measure, Alters("measure")] = Measure()
+    report: Annotated[Report, Alters("report")] = Report()
+    out: Annotated[str | None, Alters("nothing")] = None
 
     @model_validator(mode="before")
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired, Required
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -23,6 +24,16 @@ Resamples = Annotated[int, Field(ge=1, le=1_000_000)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Pixels = Annotated[int, Field(ge=8, le=8192)]
+
+
+@dataclass(frozen=True)
+class Alters:
+    """Mark of a field, or of a section: the stage whose results it alters. Without one: what is drawn.
+
+    ``nothing``: no stored byte hangs on it. ``part``: a part names its own share of it.
+    """
+
+    stage: Literal["nothing", "part", "observe", "measure", "report"]
 
 
 class SeedRange(TypedDict):

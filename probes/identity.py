@@ -1,21 +1,61 @@
 """Which field of a configuration alters what: the identity of parts, and what a later stage may change.
 
-Nothing is listed twice: every field alters the images and what is captured with them, but for those named here, so a
-field that is new to the schema belongs to the identity unless somebody decides otherwise.
+It is derived from marks in the schema (`probes.config`): a field alters the images and what is captured with them
+unless it is marked otherwise, so a field that is new belongs to the identity until somebody decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from probes.config import Config
+from probes.config_values import Alters
 from probes.parts import digest
 
-# the model is known by its content, not by its name
-_DRAWS_NOTHING = ("name", "out", "model", "contrasts", "observe", "measure", "report")
-_ALTERS_NO_BYTE = ("generate.workers",)
-_OF_A_PART = ("prompts", "limit", "seeds")  # a part names those that are its own
-_SEES_NOTHING = ("observe.objects",)
+
+@cache
+def stages() -> dict[str, str]:
+    """Return the stage that each field alters, by its address: the marks of the schema (`config_values.Alters`).
+
+    Examples
+    --------
+    >>> alters = stages()
+    >>> alters["sampler.steps"], alters["measure.theta"], alters["generate.workers"], alters["seeds"]
+    ('generate', 'measure', 'nothing', 'part')
+    """
+    found = {}
+    for name, field in Config.model_fields.items():
+        found[name], kind = _mark(field, "generate"), field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            found |= {f"{name}.{key}": _mark(entry, found[name]) for key, entry in kind.model_fields.items()}
+    return found
+
+
+def _stage(name: str) -> str:
+    """The stage that a field alters; one of a former version alters what its section does."""
+    return stages().get(name) or stages().get(name.partition(".")[0], "generate")
+
+
+def _mark(field: FieldInfo, otherwise: str) -> str:
+    return next((mark.stage for mark in field.metadata if isinstance(mark, Alters)), otherwise)
+
+
+def _fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Every field by its address, words of indicators apart from what they are controls of."""
+    fields: dict[str, Any] = {}
+    for key, value in config.items():
+        if key == "indicators":
+            fields[key] = [[name, entry["word"]] for name, entry in value.items()]
+        elif isinstance(value, Mapping):
+            fields |= {f"{key}.{name}": entry for name, entry in value.items()}
+        else:
+            fields[key] = value
+    return fields
 
 
 def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,18 +79,7 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     >>> drawn_fields({**config, "sampler": {"steps": 4, "noise": "own"}})["sampler.steps"]
     4
     """
-    fields: dict[str, Any] = {}
-    for key, value in config.items():
-        if key in _DRAWS_NOTHING:
-            continue
-        if key == "indicators":
-            fields[key] = [[name, entry["word"]] for name, entry in value.items()]
-        elif isinstance(value, Mapping):
-            fields |= {f"{key}.{name}": entry for name, entry in value.items()}
-        else:
-            fields[key] = value
-    for name in _ALTERS_NO_BYTE:
-        fields.pop(name, None)
+    fields = {name: value for name, value in _fields(config).items() if _stage(name) in ("generate", "part")}
     if "generate.device" in fields:
         fields["generate.device"] = fields["generate.device"].split(":")[0]  # any GPU of a kind
     limit, prompts = fields.get("limit"), fields.get("prompts", ())
@@ -63,24 +92,24 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def part_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Those of `drawn_fields` that all parts of a run have in common."""
-    return {name: value for name, value in drawn_fields(config).items() if name not in _OF_A_PART}
+    return {name: value for name, value in drawn_fields(config).items() if _stage(name) != "part"}
 
 
 def observed_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Every field that alters what the observe stage sees, by its address."""
-    fields = {f"observe.{name}": value for name, value in config.get("observe", {}).items()}
-    return {name: value for name, value in fields.items() if name not in _SEES_NOTHING}
+    return {name: value for name, value in _fields(config).items() if _stage(name) == "observe"}
 
 
 def measured_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Every field that alters the tables of given images, by its address."""
     controls = {name: entry.get("control") or False for name, entry in config.get("indicators", {}).items()}
+    marked = {name: value for name, value in _fields(config).items() if _stage(name) == "measure"}
     return {
-        "contrasts": config.get("contrasts"),
+        "observe.objects": True,  # of runs that do not name it
+        "contrasts": None,
         "reference": config.get("reference"),
         **{f"indicators.{name}.control": control for name, control in controls.items()},
-        "observe.objects": config.get("observe", {}).get("objects", True),
-        **{f"measure.{name}": value for name, value in config.get("measure", {}).items()},
+        **marked,
     }
 
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from safetensors.torch import load_file, save_file
 
-from probes import model_files, models, rundir
+from probes import identity, model_files, models, rundir
 from probes.config import Capture, Config, Generate, Indicator, Sampler
 from probes.errors import UserError
 from probes.identity import drawn_fields
@@ -261,3 +261,17 @@ def test_a_report_alone_is_of_the_tables_that_are_there(saved, whole, tmp_path):
         **run.config["report"],
         "gallery": 3,
     }
+
+
+def test_every_field_of_the_schema_has_a_stage_and_a_former_one_that_of_its_section():
+    config = Config(prompts=["a {person}"]).resolved()
+    known = identity.stages()
+    assert {name for name in identity._fields(config)} <= known.keys()
+    former = {
+        **config,
+        "measure": config["measure"] | {"former": 1},
+        "sampler": config["sampler"] | {"eta": 0},
+    }
+    assert "measure.former" not in identity.drawn_fields(former)
+    assert "measure.former" in identity.measured_fields(former)
+    assert identity.drawn_fields(former)["sampler.eta"] == 0
