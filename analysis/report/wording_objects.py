@@ -71,9 +71,11 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str]) -> str:
             if min(words) < WORDS
             else ("but perhaps by no more than words of one side differ among themselves")
         )
+        # the rate is that of all objects found to differ; among the hedged alone it can be higher
+        shared = rate.replace("%,", "% together with those above,") if parts else rate
         parts.append(
             f"For these words alone {len(hedged)}{' more' if parts else f' of {n}'} "
-            f"{'differs' if len(hedged) == 1 else 'differ'} {rate}, {licence}."
+            f"{'differs' if len(hedged) == 1 else 'differ'} {shared}, {licence}."
         )
         parts += _sides(hedged, pair)
     detector = claimed(claims, DETECTOR)

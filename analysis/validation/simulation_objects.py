@@ -177,7 +177,8 @@ def page_section(*, simulations: int = 200, seed: int = 0) -> str:
         "behind the detector's errors, with the rates that the checker's labels of the other prompts give, adjusted "
         "over the objects that can be significant (Benjamini–Hochberg, 5 %). *False*: mean share of claims whose "
         "sides do not differ; *any*: runs with one. A hedged sentence speaks of its words alone; where words differ "
-        "it is not false.\n",
+        "it is not false. The rate of 5 % is that of all objects found to differ, as the report says: among the hedged "
+        "alone it can be higher.\n",
         "| world | claims: false | any | real differences claimed | hedged: false | any | real, hedged |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
