@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import psutil
+
 from probes.errors import UserError
+
+
+def alive(process):
+    """Whether a helper still runs."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return "spawn_main" in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 class Stubborn(Exception):
@@ -41,6 +50,9 @@ class Marks:
             while not any(self.folder.iterdir()) and time.monotonic() < until:
                 time.sleep(0.01)
                 tick(0)
+            if "killed" in self.faults.values():  # it has work left when the helper is gone
+                while any(alive(child) for child in psutil.Process().children()) and time.monotonic() < until:
+                    time.sleep(0.01)
         else:
             (self.folder / f"{number}-{os.getpid()}").touch()
         tick(1)
