@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from probes.errors import printable
+from probes.errors import one_line
 
 COMMANDS = {
     "compare": ("analysis.studies.compare", "two runs side by side, and whether their gaps differ"),
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     name = arguments[0]
     if name not in COMMANDS:
         line = f"command line: expected one of {', '.join(COMMANDS)}, got {name!r}: python -m analysis lists them"
-        print(printable(line), file=sys.stderr)
+        print(one_line(line), file=sys.stderr)
         return 2
     return import_module(COMMANDS[name][0]).main(arguments[1:])
 

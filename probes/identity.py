@@ -113,6 +113,22 @@ def measured_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def later_fields(section: str, before: Any, after: Any) -> Any:
+    """Return a section of the configuration as it was, but for the fields that alter a later stage or nothing.
+
+    Examples
+    --------
+    >>> later_fields("generate", {"dtype": "float32", "workers": 1}, {"dtype": "float16", "workers": 2})
+    {'dtype': 'float32', 'workers': 2}
+    """
+    if not isinstance(before, Mapping):
+        return before
+    free = {
+        name: value for name, value in after.items() if _stage(f"{section}.{name}") in ("nothing", "measure")
+    }
+    return {**before, **free}
+
+
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
     """The first field that differs, in the order of `after`; None where all are the same.
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from probes.config import Config
 from probes.errors import UserError
-from probes.identity import differing, drawn_fields, measured_fields, observed_fields
+from probes.identity import differing, drawn_fields, later_fields, measured_fields, observed_fields
 from probes.parts import FORMAT, clean, disk_error, is_leftover, write_bytes
 from probes.run_record import STATUSES
 from probes.store import Run
@@ -336,10 +336,12 @@ def take_up(
         seen = "observe" not in stages and bool(run.parts("observed"))
         status = "observed" if seen else "generated"
     as_drawn = ("sampler", "capture", "generate", "out", *(() if "observe" in stages else ("observe",)))
-    resolved = {**fresh, **{section: there[section] for section in as_drawn if section in there}}
-    # whether objects that are there are measured is for the measure stage to say
-    resolved["observe"] = {**resolved["observe"], "objects": fresh["observe"]["objects"]}
-    resolved["generate"] = {**resolved["generate"], "workers": fresh["generate"]["workers"]}
+    kept = {
+        section: later_fields(section, there[section], fresh[section])
+        for section in as_drawn
+        if section in there
+    }
+    resolved = {**fresh, **kept}
     run.write_meta(
         status=status,
         name=config.name,

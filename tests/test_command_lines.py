@@ -82,7 +82,8 @@ def test_the_front_lists_and_runs_the_studies(capsys):
     assert analysis_commands.main([]) == 0
     listed = capsys.readouterr().out
     assert all(f"  {name} " in listed for name in analysis_commands.COMMANDS)
-    assert_refused(analysis_commands.main, ["comparison"], "expected one of compare, sensitivity,", capsys)
+    for name in ("comparison", "x" * 5000, "\x1b[31m"):
+        assert_refused(analysis_commands.main, [name], "expected one of compare, sensitivity,", capsys)
     assert_refused(analysis_commands.main, ["power", "--seed", "-1"], "--seed: ", capsys)
 
 

@@ -53,8 +53,6 @@ class Metric:
         Where the value stands in ``tables/disparity`` and ``tables/gap`` (``step`` is -1).
     symbol : str
         The paper's name for it.
-    higher_is_nearer : bool
-        False for a distance such as Diff. Pix.
     digits : int
         Decimal places shown.
     unit : str
@@ -67,10 +65,15 @@ class Metric:
     site: str
     metric: str
     symbol: str
-    higher_is_nearer: bool = True
     digits: int = 3
     unit: str = ""
     noun: str = "images generated from"
+
+    @property
+    def higher_is_nearer(self) -> bool:
+        """False for a distance such as Diff. Pix.; a metric that no run holds yet is taken for a similarity."""
+        known = DEFINITIONS.get(self.metric)
+        return known is None or known.higher_is_nearer
 
     @property
     def key(self) -> str:
@@ -100,7 +103,7 @@ def headline_metrics(text_readout: str = "sequence") -> list[Metric]:
         Metric("prompt", "text.final", f"cosine_{text_readout}", "t", digits=4, noun="text embeddings of"),
         Metric("denoising", "latent.final", "cosine", "z₀", noun="final latents generated from"),
         Metric("image", "image", "ssim", "SSIM"),
-        Metric("image", "image", "diff_pix", "Diff. Pix.", higher_is_nearer=False, digits=2, unit="%"),
+        Metric("image", "image", "diff_pix", "Diff. Pix.", digits=2, unit="%"),
         Metric("image", "image", "resnet50", "ResNet"),
         Metric("image", "image", "clip", "CLIP"),
         Metric("image", "image", "dino", "DINO"),

@@ -1,9 +1,8 @@
-"""How large is a paired difference, and can it be called absent? One value a prompt, many columns at once.
+"""How large is a paired difference? One value a prompt, many columns at once.
 
-Beside the mean difference and its test (`analysis.stats.intervals`) stand here: the mean of a prompt over its seeds, an
-interval from Student's t, effect sizes (the mean itself; without units Cohen's d_z, Hedges' g and the probability of
-superiority) with intervals, and tests of equivalence. Not significant is no proof of absence: *equivalent* is claimed
-only where the data rule out every difference of δ or more.
+Beside the mean difference (`analysis.stats.intervals`) stand here: the mean of a prompt over its seeds, an interval
+from Student's t, and effect sizes (the mean itself; without units Cohen's d_z, Hedges' g and the probability of
+superiority) with intervals. Whether a difference can be called absent is asked in `analysis.stats.equivalence`.
 """
 
 from __future__ import annotations

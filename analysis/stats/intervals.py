@@ -1,14 +1,15 @@
-"""How sure is a mean over prompts? Bootstrap intervals and sign-flip tests for many columns at once.
+"""How sure is a mean over prompts? Bootstrap intervals for many columns at once.
 
 The unit is the prompt: the members of a triplet share prompt and noise, and seeds share the prompt, so each
 row below is one prompt (its seeds averaged) and each column is one quantity (a site at a step). Every column
-sees the same resamples and the same flips, so columns can be compared and adjusted together.
+sees the same resamples, so columns can be compared.
 
-All sums are exact (`analysis.stats.resampling`), so a result depends on the data and the seed alone, not on blocks,
+All sums are exact (`analysis.stats.exact_sums`), so a result depends on the data and the seed alone, not on blocks,
 threads or the BLAS.
 
-SciPy has both procedures, for one column at a time and without a shared family; the tests hold this against
-it. `analysis.stats.effects` has what is built on top: effect sizes, equivalence, adjustment of p-values.
+SciPy has the percentile and BCa intervals, for one column at a time; the tests hold this against it. The test that
+belongs to it is in `analysis.stats.sign_flips`, what is built on top in `analysis.stats.effects` and
+`analysis.stats.equivalence`.
 """
 
 from __future__ import annotations
@@ -34,18 +35,6 @@ from analysis.stats.resampling import (
     undefined,
 )
 
-__all__ = [
-    *("CONSTANT", "METHODS", "NOTHING", "ONE_PROMPT", "ONE_SIDED"),
-    *(
-        "Interval",
-        "SignFlips",
-        "bca_probabilities",
-        "bootstrap_interval",
-        "on_grid",
-        "rare_ends",
-        "sign_flip_test",
-    ),
-]
 METHODS = ("percentile", "expanded", "bca", "studentized", "envelope")
 ONE_SIDED = "all resamples lie on one side of the value"
 

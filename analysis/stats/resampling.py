@@ -1,9 +1,6 @@
-"""What bootstrap and permutation tests share: exact sums, draws from a seed, blocks of columns, reasons for NaN.
+"""What bootstrap and permutation tests share: draws from a seed, blocks of columns, reasons for NaN.
 
-Sums are exact: each column is rounded to whole multiples of a power of two so small that the sum over all rows still
-fits a float64 (`on_grid`; with 24 rows the rounding is 1e-14 of the largest value, with 51,000 it is 1e-11). A
-result then depends on the data and the seed alone, to the last bit: not on blocks, threads or the BLAS. Ties in a
-permutation test are ties for the same reason.
+Sums are those of `analysis.stats.exact_sums`: no result depends on blocks, threads or the BLAS.
 """
 
 from __future__ import annotations
@@ -19,9 +16,7 @@ from analysis.stats.exact_sums import central_sums, exact_sum, on_grid, slabs
 
 BLOCK = 256  # resamples or flips drawn at a time; part of the definition: another value draws other numbers
 CHUNK_BYTES = 96 * 2**20  # working memory; no result depends on it
-CHUNK_COLUMNS = (
-    256  # of a block: with some thousand rows it stays near the processor; no result depends on it
-)
+CHUNK_COLUMNS = 256  # of a block, which so stays near the processor; no result depends on it
 BOOTSTRAP_STREAM, FLIP_STREAM, SWAP_STREAM = 1, 2, 3  # one seed gives independent draws to each
 NOTHING = "no value"
 ONE_PROMPT = "one prompt only"

@@ -1,4 +1,12 @@
-r"""Exact sign-flip p-values of sums of whole numbers, columns at a time, by their characteristic function."""
+r"""Is a mean over prompts 0? Sign-flip tests for many columns at once.
+
+`sign_flip_test` draws the same flips for every column, or takes all of them, so that columns can be adjusted together
+by max-T. `flip_p_values` has the exact distribution of sums of whole numbers (counts of images), by their
+characteristic function.
+
+Sums are exact (`analysis.stats.exact_sums`), so ties are ties. SciPy has the test for one column at a time, without a
+shared family; the tests hold this against it.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """The tables and figures of Wu et al. 2025, sections 5 to 7, as tidy tables: objects by indicator and dependency group.
 
-Everything starts from table ``objects`` (`analysis.metrics.dependency`). Objects are told apart by their lemma. Counts
-compare images of one prompt and seed, so a (prompt, seed) counts where every indicator has an image that was looked at;
-presence, amounts and intersections (Tables 11 to 13) take all images.
+Everything starts from table ``objects`` (`analysis.metrics.dependency`), counted by `analysis.metrics.cooccurrence`.
 
 Controls never enter a table of the paper: its prompt sets are those of the reference and of the other indicators.
 

@@ -1,9 +1,4 @@
-"""Do the tests reject, and the intervals cover, as often as they say? Worlds without and with a known difference.
-
-A world of objects draws presence from a normal variable that adds a part shared by the prompt, a part shared by
-prompt and indicator (so that seeds of a prompt agree with each other), a part shared by a seed's indicators (shared
-noise) and an own part; its variance is 1, so frequencies are known exactly. Under the null the indicators are alike.
-"""
+"""Do the tests reject, and the intervals cover, as often as they say? In the worlds of `analysis.stats.worlds`."""
 
 from __future__ import annotations
 
