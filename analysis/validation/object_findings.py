@@ -265,21 +265,50 @@ two indicators' own words on what the detector saw, as reports said it before. *
 | specimen | runs | claimed | of these not there | uncorrected | of these not there | marked |
 |---|---:|---:|---:|---:|---:|---:|
 """
+COVERAGE = """
+How often the 95 % intervals of an object's bias score, and of the difference of the shares of images that show it, hold
+what the checker reads in all runs of the specimen together, over {runs} runs drawn from their prompts; *as detected*
+takes the detector for perfect. Where the images of a triplet hardly differ (`toyworld-null`), an interval never gets
+narrower than what so few images can rule out, and so holds the checker's reading nearly always: too wide there, never
+too narrow.
+
+| specimen | score, corrected | as detected | difference, corrected | as detected | intervals |
+|---|---:|---:|---:|---:|---:|
+"""
 
 
-def page_section(paths: Sequence[Path]) -> str:
-    """A section of the calibration page: a row a specimen, over all its runs."""
+def page_section(paths: Sequence[Path], *, runs: int = 100) -> str:
+    """Return a section of the calibration page: claims and coverage, a row a specimen over all its runs.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    runs : int
+        Runs drawn for coverage, a specimen.
+    """
     readings = [read_run(path) for path in paths]
     table = summary([(r.specimen, r.name) for r in readings], [findings(reading) for reading in readings])
-    lines = []
+    claims, covered = [], []
     for row in table[table["run"] == "all"].to_dict("records"):
-        runs = sum(reading.specimen == row["specimen"] for reading in readings)
+        of_specimen = [reading for reading in readings if reading.specimen == row["specimen"]]
         which = f" ({row['which']})" if row["which"] else ""
-        lines.append(
-            f"| {row['specimen']} | {runs} | {row['claimed']} | {row['claimed, not there']}{which} | "
+        claims.append(
+            f"| {row['specimen']} | {len(of_specimen)} | {row['claimed']} | {row['claimed, not there']}{which} | "
             f"{row['uncorrected']} | {row['uncorrected, not there']} | {row['marked']} |\n"
         )
-    return PAGE + "".join(lines)
+        covered.append(_coverage_row(row["specimen"], coverage(of_specimen, runs=runs)))
+    return PAGE + "".join(claims) + COVERAGE.format(runs=runs) + "".join(covered)
+
+
+def _coverage_row(specimen: str, table: pd.DataFrame) -> str:
+    """A row of the page's table of coverage."""
+    share = table.set_index(["quantity", "treatment"])["covered"]
+    cells = [
+        f"{100 * share[quantity, treatment]:.1f} %"
+        for quantity in ("score", "difference")
+        for treatment in ("corrected", "as detected")
+    ]
+    return f"| {specimen} | {' | '.join(cells)} | {int(table['intervals'].max())} |\n"
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,12 +1,23 @@
 """Claims of a run held against the checker's reading of the same images."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from analysis.stats.object_counts import object_table
 from analysis.tables.object_claims import DETECTOR, HEDGED, HOLDS
-from analysis.validation.object_findings import Reading, coverage, findings, main, other_rates, summary
+from analysis.validation import object_findings
+from analysis.validation.object_findings import (
+    Reading,
+    coverage,
+    findings,
+    main,
+    other_rates,
+    page_section,
+    summary,
+)
 from probes.errors import UserError
 from tests.analysis.tables.test_object_claims import SIDES, counts_of, presence, table_of
 
@@ -76,3 +87,13 @@ def test_drawn_runs_are_covered(readings):
 def test_a_folder_that_is_no_run_is_one_line(tmp_path, capsys):
     assert main([str(tmp_path / "none")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_section_has_a_row_of_claims_and_one_of_coverage(readings, monkeypatch):
+    monkeypatch.setattr(object_findings, "read_run", lambda path: readings[int(path.name)])
+    text = page_section([Path("0"), Path("1")], runs=4)
+    claims, covered = [line.split(" | ") for line in text.splitlines() if line.startswith("| toyworld |")]
+    table = coverage(readings, runs=4).set_index(["quantity", "treatment"])
+    assert claims[1] == "2" and int(claims[2]) == sum((findings(r)["claim"] == HOLDS).sum() for r in readings)
+    assert covered[1] == f"{100 * table.loc[('score', 'corrected'), 'covered']:.1f} %"
+    assert covered[4] == f"{100 * table.loc[('difference', 'as detected'), 'covered']:.1f} %"
