@@ -221,6 +221,11 @@ def is_part(name: str) -> bool:
     return _PART.fullmatch(name) is not None
 
 
+def part_files(folder: Path) -> list[Path]:
+    """Part files in a folder, in order; none where it is not there."""
+    return sorted(file for file in folder.glob("part-*.parquet") if is_part(file.name))
+
+
 def is_leftover(name: str) -> bool:
     """Whether a file of this name is a temporary one that an interrupted :func:`write_bytes` left behind."""
     return _LEFTOVER.fullmatch(name) is not None

@@ -22,7 +22,8 @@ from analysis.observe.observer import KEY, Observer, StoredImage
 from analysis.observe.registry import observers
 from probes import execute, parts, workers
 from probes.errors import UserError
-from probes.store import Run, read_image
+from probes.store import Run
+from probes.stored_images import read_image
 from probes.team import Team, Tick
 
 Rows = tuple[Path, int, int]  # of a file of samples: the first, and the one after the last
