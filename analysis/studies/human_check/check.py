@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.stats.rates import ALL, ALWAYS, COLUMNS, detection_rates
+from analysis.stats.rates import ALL, ALWAYS, COLUMNS, NOTHING_THERE, detection_rates
 from analysis.stats.resampling import ONE_PROMPT, product, resample_counts
 from analysis.tables.detector_error import CHECK_COLUMNS
 from probes.errors import UserError
@@ -194,11 +194,13 @@ def labelled_items(
         `labels` with ``prompt`` (the triplet), ``indicator``, ``detected`` (bool) and ``asked``: ``prompt`` (a noun of
         a prompt of the triplet), ``found`` (by the detector in an image of the triplet and seed) or ``other``.
     """
-    found = objects[objects["object"] >= 0]
-    found = found.assign(ask=[ask(lemma, human) for lemma, human in zip(found["lemma"], found["human"])])
+    detections = objects[objects["object"] >= 0]
+    detections = detections.assign(
+        ask=[ask(lemma, human) for lemma, human in zip(detections["lemma"], detections["human"])]
+    )
     items = labels.merge(samples[["sample_id", "triplet", "seed", "indicator"]], on="sample_id", how="left")
-    here = set(zip(found["sample_id"], found["ask"]))
-    near = set(zip(found["triplet"], found["seed"], found["ask"]))
+    here = set(zip(detections["sample_id"], detections["ask"]))
+    near = set(zip(detections["triplet"], detections["seed"], detections["ask"]))
     said = {(t, ask(lemma, h)) for t, lemma, h in zip(nouns["triplet"], nouns["lemma"], nouns["human"])}
     items["detected"] = [key in here for key in zip(items["sample_id"], items["object"])]
     items["asked"] = [
@@ -217,7 +219,7 @@ def agreement(
     resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Recall and precision of the detector by what each annotator saw, and Cohen's kappa between annotators.
+    """Return recall and precision of the detector by what each annotator saw, and Cohen's kappa between annotators.
 
     Parameters
     ----------
@@ -231,33 +233,33 @@ def agreement(
     DataFrame
         Columns ``annotator`` (a name, ``all agree``: only what all annotators answered alike, or ``A, B`` for kappa),
         ``asked`` (``all``, or the objects of which kind), those of `detection_rates`, ``version``. Quantities are
-        recall, precision, ``seen`` (part of the questions answered yes; its ``asked`` says of which) and kappa.
+        recall, precision, ``seen`` (share of the questions answered yes; its ``asked`` says of which) and kappa.
     """
     options = {"indicators": indicators, "level": level, "resamples": resamples, "seed": seed}
     clear = items[items["present"] != "unclear"].assign(truth=lambda t: t["present"] == "yes")
     people = list(dict.fromkeys(items["annotator"]))
-    tables = [(name, clear[clear["annotator"] == name]) for name in people]
+    answers = [(name, clear[clear["annotator"] == name]) for name in people]
     if len(people) > 1:
-        tables.append((AGREED, _agreed(items, len(people))))
-    parts = []
-    for name, own in tables:
+        answers.append((AGREED, _agreed(items, len(people))))
+    tables = []
+    for name, of_name in answers:
         for asked in (ALL, "prompt", "found", "other"):
-            some = own if asked == ALL else own[own["asked"] == asked]
-            rates = detection_rates(some, contrasts=contrasts, **options)
+            chosen = of_name if asked == ALL else of_name[of_name["asked"] == asked]
+            rates = detection_rates(chosen, contrasts=contrasts, **options)
             if asked != ALL:
                 rates = rates[rates["object"] == ALL]
             # how often anything asked for was seen: recall with every question as its own denominator
             seen = detection_rates(
-                some.assign(detected=some["truth"], truth=True), contrasts=contrasts, **options
+                chosen.assign(detected=chosen["truth"], truth=True), contrasts=contrasts, **options
             )
             seen = seen[(seen["quantity"] == "recall") & (seen["object"] == ALL)].assign(quantity="seen")
-            seen["reason"] = seen["reason"].replace("nothing there to be detected", "nothing asked")
-            parts.append(pd.concat([rates, seen]).assign(annotator=name, asked=asked))
+            seen["reason"] = seen["reason"].replace(NOTHING_THERE["recall"], "nothing asked")
+            tables.append(pd.concat([rates, seen]).assign(annotator=name, asked=asked))
     for first, second in combinations(people, 2):
-        parts.append(
+        tables.append(
             _kappa(items, first, second, **options).assign(annotator=f"{first}, {second}", asked=ALL)
         )
-    table = pd.concat(parts, ignore_index=True)
+    table = pd.concat(tables, ignore_index=True)
     return table.assign(version=VERSION)[list(CHECK_COLUMNS)]
 
 
