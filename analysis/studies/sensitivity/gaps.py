@@ -9,7 +9,8 @@ import pandas as pd
 from analysis.metrics.registry import headline_metrics
 from analysis.studies.sensitivity.setting import Setting
 from analysis.study import contrasts, indicators
-from analysis.tables.disparity import gap, shares_noise
+from analysis.tables.families import shares_noise
+from analysis.tables.gap import gap
 from analysis.tables.similarities import Similarities
 from analysis.tables.specifications import AS_RUN, READOUTS, specifications
 from analysis.tables.stored_similarities import StoredSimilarities

@@ -73,7 +73,7 @@ def object_settings(
     groups = GROUPS if run.parts("words") else ()
 
     def findings(objects: pd.DataFrame, kinds: Sequence[str]) -> pd.DataFrame:
-        return presence_differences(run, images, objects, kinds)
+        return presence_findings(run, images, objects, kinds)
 
     def setting(choice: str, name: str, is_of_run: bool, objects: pd.DataFrame) -> Setting:
         tables = [findings(objects, groups), moved_groups(base, objects)]
@@ -134,7 +134,7 @@ def moved_groups(base: pd.DataFrame, objects: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame([row])
 
 
-def presence_differences(
+def presence_findings(
     run: Run, images: pd.DataFrame, objects: pd.DataFrame, kinds: Sequence[str]
 ) -> pd.DataFrame:
     """Share of the images with a group, or an object, first less second indicator of each contrast, over prompts.
