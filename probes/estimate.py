@@ -84,7 +84,7 @@ class Description:
                     f"sampler.{name}: expected a multiple of {unit} for this model, got {pixels}:"
                     f" use {max(1, round(pixels / unit)) * unit}"
                 )
-        height, width = (pixels or own * self.scale for pixels, own in zip(asked, sizes))
+        height, width = (pixels or size * self.scale for pixels, size in zip(asked, sizes))
         return height, width
 
     @cache  # noqa: B019  (a description lives as long as it is asked)

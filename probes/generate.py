@@ -249,14 +249,14 @@ def _parts(run: Run, config: Config, fields: dict[str, Any], samples: Sequence[S
 
 def _identity(fields: dict[str, Any], index: int, chunk: list[list[Sample]]) -> dict[str, Any]:
     first = [draw[0] for draw in chunk]
-    own = {
+    more = {
         "prompts": list(dict.fromkeys(sample.prompt for draw in chunk for sample in draw)),
         "seeds": [[sample.prompt_id, sample.triplet, sample.seed, sample.noise_seed] for sample in first],
         "tokens": part_files.digest(
             repr([(s.tokens, s.word_positions, s.shared_positions) for d in chunk for s in d])
         ),
     }
-    return part_files.identity(index, fields | own)
+    return part_files.identity(index, fields | more)
 
 
 def _kinds(config: Config) -> list[str]:

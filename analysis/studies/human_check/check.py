@@ -104,11 +104,11 @@ def choose_questions(
     )
     everything = sorted({*said["ask"], *found["ask"]})
     said_of = said.groupby("triplet")["ask"].agg(set).to_dict()
-    found_of = found.groupby(["triplet", "seed"])["ask"].agg(set).to_dict()
+    detected_in = found.groupby(["triplet", "seed"])["ask"].agg(set).to_dict()
     rows = []
     for triplet, draw in zip(draws["triplet"], draws["seed"]):
         asked = said_of.get(triplet, set())
-        seen = sorted(found_of.get((triplet, draw), set()) - asked)
+        seen = sorted(detected_in.get((triplet, draw), set()) - asked)
         rest = [name for name in everything if name not in asked and name not in seen]
         others = min(len(rest), max(extra - len(seen), -(-extra // 4)))
         asked = asked | {seen[i] for i in rng.permutation(len(seen))[: extra - others]}
@@ -153,9 +153,9 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
         ) from None
     head = rows[0] if rows else []
     if tuple(head) != LABELS:
-        found = ",".join(head)[:60] or "nothing"
+        columns = ",".join(head)[:60] or "nothing"
         raise UserError(
-            f"{path}: line 1: expected {','.join(LABELS)}, got {found}: export it from the sheet again"
+            f"{path}: line 1: expected {','.join(LABELS)}, got {columns}: export it from the sheet again"
         )
     for number, row in enumerate(rows[1:], 2):
         if len(row) != len(LABELS) or row[-1] not in ANSWERS:
@@ -334,19 +334,19 @@ def _kappa(items, first, second, *, indicators, level, resamples, seed) -> pd.Da
     )
     rows = []
     for name in (ALL, *indicators):
-        own = both if name == ALL else both[both["indicator"] == name]
-        prompt, prompts = pd.factorize(own["prompt"])
-        a, b = (pd.Index(ANSWERS).get_indexer(own[column]) for column in ("present", "present_two"))
+        answers = both if name == ALL else both[both["indicator"] == name]
+        prompt, prompts = pd.factorize(answers["prompt"])
+        a, b = (pd.Index(ANSWERS).get_indexer(answers[column]) for column in ("present", "present_two"))
         cells = np.zeros((len(prompts), len(ANSWERS), len(ANSWERS)))
         np.add.at(cells, (prompt, a, b), 1.0)
         value = low = high = np.nan
-        reason = "nothing answered by both" if own.empty else ""
-        if len(own) and len({*a, *b}) < 2:
+        reason = "nothing answered by both" if answers.empty else ""
+        if len(answers) and len({*a, *b}) < 2:
             reason = "one answer only"
-        elif len(own):
-            value = float(cohen_kappa_score(own["present"], own["present_two"]))
+        elif len(answers):
+            value = float(cohen_kappa_score(answers["present"], answers["present_two"]))
             reason = ONE_PROMPT if len(prompts) < 2 else ""
-        if len(own) and not reason:
+        if len(answers) and not reason:
             counts = resample_counts(len(prompts), resamples, seed)
             draws = _kappas(product(counts, cells.reshape(len(prompts), -1)).reshape(-1, *cells.shape[1:]))
             draws = draws[~np.isnan(draws)]
@@ -354,7 +354,9 @@ def _kappa(items, first, second, *, indicators, level, resamples, seed) -> pd.Da
                 low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
             else:
                 reason = f"bootstrap: {ALWAYS}"
-        rows.append(("kappa", ALL, name, value, np.nan, np.nan, low, high, len(own), len(prompts), reason))
+        rows.append(
+            ("kappa", ALL, name, value, np.nan, np.nan, low, high, len(answers), len(prompts), reason)
+        )
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 

@@ -42,8 +42,8 @@ def load_both(work: Path, weights: Path) -> tuple[UNet2DConditionModel, CLIPText
     unet = unet_training.new_unet()
     encoder = clip_training.text_encoder(clip_training.new_clip(len(tokenizer)), tokenizer)
     for start, module in (("unet.", unet), ("encoder.", encoder)):
-        part = {name.removeprefix(start): value for name, value in both.items() if name.startswith(start)}
-        module.load_state_dict(part)
+        state = {name.removeprefix(start): value for name, value in both.items() if name.startswith(start)}
+        module.load_state_dict(state)
     return unet, encoder
 
 

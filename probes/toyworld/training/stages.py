@@ -176,13 +176,13 @@ def run_finetune(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMEN
     tells them apart (cosines of 0.9997): with its embeddings kept, 500 steps in a world where the words differ left
     hardly any difference in the images.
     """
-    tokenizer, own = exchange.load_tokenizer(work), recipe.finetune_from == "own"
+    tokenizer, goes_on = exchange.load_tokenizer(work), recipe.finetune_from == "own"
     often = {noun: int(times) for noun, _, times in (item.partition("=") for item in items(recipe.often))}
-    seed = recipe.seed + (9 if own else 4) + 1000 * rank()
+    seed = recipe.seed + (9 if goes_on else 4) + 1000 * rank()
     for name in specimens:
         drawings = make_drawings(name, recipe.finetune_drawings, seed, often, with_zones=True)
-        unet, encoder = exchange.load_both(work, work / f"{name if own else 'base'}.safetensors")
-        if not own:
+        unet, encoder = exchange.load_both(work, work / f"{name if goes_on else 'base'}.safetensors")
+        if not goes_on:
             renew_words(encoder, tokenizer, group_of_words(), recipe.seed + 8)
         renew_words(encoder, tokenizer, items(recipe.renew), recipe.seed + 10)
         _train_both(work, recipe, unet, encoder, drawings, name)

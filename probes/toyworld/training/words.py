@@ -103,10 +103,10 @@ def with_word(caption: str, word: str, new: Sequence[str], world: World) -> str 
     'a photo of a figure in a hat'
     """
     parts = caption.split(" ")
-    for place, part in enumerate(parts):
-        if part == word:
+    for place, each in enumerate(parts):
+        if each == word:
             return caption
-        if part in peers(word, new):
+        if each in peers(word, new):
             parts[place] = word
             if place and parts[place - 1] in ("a", "an"):
                 parts[place - 1] = article(word)
