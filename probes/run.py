@@ -209,7 +209,7 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         if not (arguments.overwrite and drawing):
             rundir.require_same(directory, config.resolved(), observing_anew=anew)
         if stages == ("plan",):
-            rundir.plan(directory, config, passed, text, len(samples), overwrite=arguments.overwrite)
+            rundir.write_plan(directory, config, passed, text, len(samples), overwrite=arguments.overwrite)
             print(printable(f"planned {len(samples)} images in {directory.path}"))
             return
         if "generate" in stages:

@@ -285,7 +285,7 @@ def _times(run: Run, status: str) -> dict[str, Any]:
     return kept | ({"seconds": took} if took else {})
 
 
-def plan(
+def write_plan(
     run: Run,
     config: Config,
     passed: Mapping[str, Any],

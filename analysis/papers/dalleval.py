@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.papers.compare import Family, Row, Section, family, number, p_text
+from analysis.papers.compare import PrintedNumber, PrintedTable, Section, family, number, p_text
 from analysis.papers.dalleval_attributes import attribute_block, attribute_families, attribute_findings
 from analysis.papers.tables import read_table
 from analysis.stats.noise_floor import NoiseFloor, mad_floor
@@ -100,7 +100,7 @@ def section(folder: Path | None = None) -> Section:
     tone = read_table("dalleval2023_table20_21_skin_tone", ["profession", "model", "average_skin_tone"],
                       numeric=["average_skin_tone"], folder=folder)  # fmt: skip
     rows = [
-        Row(f"MAD, gender, {m}", "Table 8 from Tables 16, 17", "section 4.2.4", table8.loc[m, "mad_gender"],
+        PrintedNumber(f"MAD, gender, {m}", "Table 8 from Tables 16, 17", "section 4.2.4", table8.loc[m, "mad_gender"],
             floors[m].value, 4)
         for m in MODELS
     ]  # fmt: skip
@@ -108,7 +108,7 @@ def section(folder: Path | None = None) -> Section:
         for column, categories in (("mad_gender", 2), ("mad_skin_tone", TONES)):
             value = mad_floor(counts[:categories] + [0] * (categories - len(counts[:categories]))).value
             rows.append(
-                Row(
+                PrintedNumber(
                     f"MAD, {column.removeprefix('mad_').replace('_', ' ')}, {name}",
                     "Table 8",
                     "section 4.2.4",
@@ -121,16 +121,20 @@ def section(folder: Path | None = None) -> Section:
         exact = float((2 * female[m] / IMAGES - 1).mean())
         printed = average[m, "average gender"]
         rows.append(
-            Row(f"average gender, {m}", "Table 17 (and 6) from 16, 17", "section 4.2.4", printed, exact, 2)
+            PrintedNumber(
+                f"average gender, {m}", "Table 17 (and 6) from 16, 17", "section 4.2.4", printed, exact, 2
+            )
         )
     for m in MODELS:
         mean = float(tone.loc[tone["model"] == m, "average_skin_tone"].mean())
         note = "from averages cut to two decimals, so up to 0.01 low"
         printed, table = average[m, "average skin tone"], "Table 21 (and 7) from 20, 21"
-        rows.append(Row(f"average skin tone, {m}", table, "section 4.2.4", printed, mean, 2, note))
+        rows.append(PrintedNumber(f"average skin tone, {m}", table, "section 4.2.4", printed, mean, 2, note))
     for hot, printed in N_HOT.items():
         value = mad_floor([1] * hot + [0] * (TONES - hot)).value
-        rows.append(Row(f"MAD, skin tone, {hot}-hot", "section 5.3", "section 4.2.4", printed, value, 2))
+        rows.append(
+            PrintedNumber(f"MAD, skin tone, {hot}-hot", "section 5.3", "section 4.2.4", printed, value, 2)
+        )
     families = [*_skill_families(folder), *attribute_families(folder)]
     blocks = [
         _gender_block(female, floors),
@@ -151,7 +155,7 @@ def section(folder: Path | None = None) -> Section:
     )
 
 
-def _skill_families(folder: Path | None) -> list[Family]:
+def _skill_families(folder: Path | None) -> list[PrintedTable]:
     families = []
     for name, table, key in (
         ("dalleval2023_table2_skills", "Table 2", "images"),

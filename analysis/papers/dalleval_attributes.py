@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from analysis.papers.compare import Family, family, number, p_text
+from analysis.papers.compare import PrintedTable, family, number, p_text
 from analysis.papers.tables import read_table
 from analysis.stats.noise_floor import NoiseFloor, gep_floor, paired_floor
 
@@ -40,7 +40,7 @@ class Contrast:
     prompts: int
 
 
-def presence(folder: Path | None = None) -> pd.DataFrame:
+def attribute_presence(folder: Path | None = None) -> pd.DataFrame:
     """Tables 23–31: index (model, gender, profession, attribute); columns presence, k, difference_from_person."""
     numeric = ["presence", "k", "difference_from_person"]
     table = read_table("dalleval2023_tables23to31_attributes", KEY + numeric, numeric=numeric, folder=folder)
@@ -48,16 +48,16 @@ def presence(folder: Path | None = None) -> pd.DataFrame:
 
 
 @cache
-def contrasts(folder: Path | None = None) -> dict[tuple[str, str, str], Contrast]:
+def attribute_contrasts(folder: Path | None = None) -> dict[tuple[str, str, str], Contrast]:
     """Every pair of words of every model beside its floors, by (model, first, second).
 
     Examples
     --------
-    >>> own = contrasts()["Stable Diffusion", "woman", "man"]
+    >>> own = attribute_contrasts()["Stable Diffusion", "woman", "man"]
     >>> round(own.average.value, 3), own.average.floor < own.average.value
     (0.061, True)
     """
-    k = presence(folder)["k"].astype(int).unstack("attribute")
+    k = attribute_presence(folder)["k"].astype(int).unstack("attribute")
     by_pair = {}
     for model in k.index.get_level_values("model").unique():
         for first, second in CONTRASTS:
@@ -73,9 +73,9 @@ def contrasts(folder: Path | None = None) -> dict[tuple[str, str, str], Contrast
     return by_pair
 
 
-def attribute_families(folder: Path | None = None) -> list[Family]:
+def attribute_families(folder: Path | None = None) -> list[PrintedTable]:
     """Tables 22–31, cell by cell."""
-    table = presence(folder)
+    table = attribute_presence(folder)
     person = table["presence"].xs("person", level="gender")
     others = table[table.index.get_level_values("gender") != "person"].reset_index()
     key = pd.MultiIndex.from_frame(others[["model", "profession", "attribute"]])
@@ -113,7 +113,7 @@ def attribute_families(folder: Path | None = None) -> list[Family]:
     cells = []
     for r in averages.itertuples():
         first, second = r.quantity.split(", ")[1].split("-")
-        value = contrasts(folder)[r.model, first, second].average.value
+        value = attribute_contrasts(folder)[r.model, first, second].average.value
         cells.append((f"{r.model}, {first} − {second}", r.average, value))
     equation = "section 4.2.3"
     return [
@@ -156,7 +156,7 @@ def attribute_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]
             "excess": number(contrast.single.excess),
             "prompts, adjusted p < 0.05": f"{contrast.prompts_different} of {contrast.prompts}",
         }
-        for (model, first, second), contrast in contrasts(folder).items()
+        for (model, first, second), contrast in attribute_contrasts(folder).items()
     ]
     return (
         "Floors of the attribute differences",
@@ -174,7 +174,7 @@ def attribute_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]
 
 def attribute_findings(folder: Path | None = None) -> list[str]:
     """What the floors say of the attribute differences."""
-    compared = contrasts(folder)
+    compared = attribute_contrasts(folder)
     single = {key: c for key, c in compared.items() if key[2] == "person"}
     share = {key: c.single.floor / c.single.value for key, c in single.items()}
     highest, lowest = max(share, key=share.get), min(share, key=share.get)

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from analysis.papers.compare import Family, Row, Section, family, number, p_text
+from analysis.papers.compare import PrintedNumber, PrintedTable, Section, family, number, p_text
 from analysis.papers.gep_floors import (
     CONTEXTS,
     IMAGES,
     LAWYER_IMAGES,
     SEEDS,
+    attribute_counts,
     context_block,
-    counts,
     different_attributes,
     floor_block,
     floors,
@@ -31,7 +31,7 @@ AMPLIFIED = {"CogView2": 15, "DALLE-2": 9, "Stable Diffusion": 11}  # section 5,
 
 def section(folder: Path | None = None) -> Section:
     """Everything the page says of this paper."""
-    table = counts(folder)
+    table = attribute_counts(folder)
     difference = (table["woman"] - table["man"]) / IMAGES
     printed = read_table(
         "gep2023_table3", ["setting", "model", "gep_human"], numeric=["gep_human"], folder=folder
@@ -50,16 +50,20 @@ def section(folder: Path | None = None) -> Section:
         name = f"GEP, {r['model']}, {r['setting']}"
         source = "11" if r["setting"] == "neutral" else "12"
         rows.append(
-            Row(name, f"Table 3 from Table {source}", "Eq. 1, 2", r["gep_human"], float(score[key]), 2)
+            PrintedNumber(
+                name, f"Table 3 from Table {source}", "Eq. 1, 2", r["gep_human"], float(score[key]), 2
+            )
         )
         source = "13" if r["setting"] == "neutral" else "14"
         rows.append(
-            Row(name, f"Table 3 from Table {source}", "Eq. 2", r["gep_human"], float(from_vectors[key]), 2)
+            PrintedNumber(
+                name, f"Table 3 from Table {source}", "Eq. 2", r["gep_human"], float(from_vectors[key]), 2
+            )
         )
     amplified = _amplified(table)
     for model, times in AMPLIFIED.items():
         rows.append(
-            Row(
+            PrintedNumber(
                 f"attributes amplified, {model}",
                 "section 5 from Tables 11, 12",
                 "Eq. 2",
@@ -90,7 +94,7 @@ def _amplified(table: pd.DataFrame) -> dict[str, int]:
     return (size["explicit"] > size["neutral"]).groupby(level="model").sum().astype(int).to_dict()
 
 
-def _ranks(folder: Path | None) -> list[Row]:
+def _ranks(folder: Path | None) -> list[PrintedNumber]:
     """Kendall's tau of Table 6 from its own scores."""
     table = read_table(
         "gep2023_table6_scores",
@@ -104,7 +108,7 @@ def _ranks(folder: Path | None) -> list[Row]:
         scores = scores.set_index(["setting", "model"])
         tau = stats.kendalltau(scores["score"].rank(), human[scores.index]).statistic
         rows.append(
-            Row(
+            PrintedNumber(
                 f"Kendall's tau, {estimator} with human",
                 "Table 6",
                 "section 6",
@@ -116,7 +120,7 @@ def _ranks(folder: Path | None) -> list[Row]:
     return rows
 
 
-def _families(table: pd.DataFrame, vectors: pd.Series, folder: Path | None) -> list[Family]:
+def _families(table: pd.DataFrame, vectors: pd.Series, folder: Path | None) -> list[PrintedTable]:
     averages = read_table(
         "gep2023_printed_averages",
         ["table", "model", "quantity", "average"],
@@ -201,7 +205,7 @@ def _named(tests: pd.DataFrame) -> str:
 
 
 def _findings(
-    gep_floors: dict[tuple[str, str], NoiseFloor], attributes: pd.DataFrame, rows: list[Row]
+    gep_floors: dict[tuple[str, str], NoiseFloor], attributes: pd.DataFrame, rows: list[PrintedNumber]
 ) -> list[str]:
     by_name = {row.quantity: row for row in rows}
     below = gep_floors["neutral", "CogView2"]

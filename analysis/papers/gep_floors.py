@@ -18,7 +18,7 @@ IMAGES = CONTEXTS * SEEDS  # behind each frequency: for one gender (and one attr
 LAWYER_IMAGES, LAWYER_ATTRIBUTES = 20, 4  # section 7
 
 
-def counts(folder: Path | None = None) -> pd.DataFrame:
+def attribute_counts(folder: Path | None = None) -> pd.DataFrame:
     """Counts of 80 images behind Tables 11, 12: index (setting, model, attribute), columns woman, man."""
     table = read_table(
         "gep2023_table11_12_frequencies",
@@ -44,13 +44,13 @@ def floors(folder: Path | None = None, null: str = "permutation") -> dict[tuple[
     """
     return {
         key: gep_floor(rows["woman"], IMAGES, rows["man"], IMAGES, null=null)
-        for key, rows in counts(folder).groupby(level=["setting", "model"], sort=False)
+        for key, rows in attribute_counts(folder).groupby(level=["setting", "model"], sort=False)
     }
 
 
 def different_attributes(folder: Path | None = None) -> pd.DataFrame:
     """Fisher's exact test of each attribute, adjusted by Benjamini–Hochberg over the 15 of a setting and model."""
-    table = counts(folder)
+    table = attribute_counts(folder)
     table["p"] = [
         stats.fisher_exact([[k, IMAGES - k], [m, IMAGES - m]]).pvalue
         for k, m in table[["woman", "man"]].to_numpy()
@@ -97,7 +97,7 @@ def floor_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]:
 
 def context_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]:
     """Table 15 beside the floor of five images, were each attribute as frequent in every context as on average."""
-    table = counts(folder)
+    table = attribute_counts(folder)
     columns = ["setting", "model", "gep_human"]
     context = read_table("gep2023_table15_by_context", columns, numeric=["gep_human"], folder=folder)
     scores = context.groupby(["setting", "model"], sort=False)["gep_human"].agg(["mean", "min", "max"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.papers import dalleval, gep, wu
-from analysis.papers.compare import Family, Row, Section, number
+from analysis.papers.compare import PrintedNumber, PrintedTable, Section, number
 
 PAPERS = {"gep": gep.section, "dalleval": dalleval.section, "wu": wu.section}
 MOST_CELLS = 6  # disagreeing cells named in a row of the table of families
@@ -78,7 +78,7 @@ def _section(section: Section) -> str:
     return "\n".join([*parts, ""])
 
 
-def _rows(rows: Sequence[Row]) -> str:
+def _rows(rows: Sequence[PrintedNumber]) -> str:
     lines = [
         {
             "quantity": row.quantity,
@@ -95,12 +95,12 @@ def _rows(rows: Sequence[Row]) -> str:
     return _table(pd.DataFrame(lines), right=(3, 4, 5))
 
 
-def _difference(row: Row) -> str:
+def _difference(row: PrintedNumber) -> str:
     value = number(row.printed - row.recomputed, row.decimals + 2 if row.decimals else 0)
     return value if value.startswith("-") or float(value) == 0 else f"+{value}"
 
 
-def _families(families: Sequence[Family]) -> str:
+def _families(families: Sequence[PrintedTable]) -> str:
     lines = []
     for each in families:
         decimals = each.rows[0].decimals + 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.papers.compare import Family, Row, Section, agreement, family, number
+from analysis.papers.compare import PrintedNumber, PrintedTable, Section, family, number, printed_agreement
 from analysis.papers.tables import read_table
 from analysis.papers.wu_chi_square import chi_square_blocks, chi_square_findings
 
@@ -95,7 +95,7 @@ def section(folder: Path | None = None) -> Section:
                       numeric=["triplets", "prompts", "seeds", "images"], folder=folder)  # fmt: skip
     nearer, shared = directions(folder), intersections(folder)
     rows = [
-        Row(
+        PrintedNumber(
             "nouns found by both, %",
             "section 7.3",
             "none",
@@ -125,7 +125,7 @@ def section(folder: Path | None = None) -> Section:
     )
 
 
-def _families(data: pd.DataFrame, shared: pd.DataFrame, folder: Path | None) -> list[Family]:
+def _families(data: pd.DataFrame, shared: pd.DataFrame, folder: Path | None) -> list[PrintedTable]:
     presence = read_table("wu2025_table11_group_presence", ["dataset", "group", "percent_of_images"],
                           numeric=["percent_of_images"], folder=folder)  # fmt: skip
     images = data.set_index("dataset")["images"]
@@ -136,7 +136,7 @@ def _families(data: pd.DataFrame, shared: pd.DataFrame, folder: Path | None) -> 
             (f"{r.dataset}, {r.group}", r.percent_of_images, 100 * round(r.percent_of_images * n / 100) / n)
         )
     third = [(p, n / 3) for p, n in zip(presence["percent_of_images"], presence["dataset"].map(images))]
-    fit = sum(agreement(p, 100 * round(p * n / 100) / n, 2) == "rounded" for p, n in third)
+    fit = sum(printed_agreement(p, 100 * round(p * n / 100) / n, 2) == "rounded" for p, n in third)
     table13 = [(", ".join(key), r.printed, r.recomputed) for key, r in zip(shared.index, shared.itertuples())]
     return [
         family("prompts", "Table 4", "3 × triplets", zip(data["dataset"], data["prompts"], 3 * data["triplets"]), 0),
@@ -231,7 +231,7 @@ def _union_block(shared: pd.DataFrame, folder: Path | None) -> tuple[str, str, p
     )
 
 
-def _findings(nearer: pd.DataFrame, families: list[Family], shared: pd.DataFrame) -> list[str]:
+def _findings(nearer: pd.DataFrame, families: list[PrintedTable], shared: pd.DataFrame) -> list[str]:
     five = nearer[nearer["table"] == "Table 5"]
     other, unread = five[five["nearer"] == "feminine"], five[five["nearer"] == "not readable"]
     listed = []

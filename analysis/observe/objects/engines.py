@@ -263,7 +263,7 @@ class GroundedPlan(Plan):
         }
 
 
-def plan(config: Mapping[str, Any]) -> Plan:
+def engine_plan(config: Mapping[str, Any]) -> Plan:
     """Choose the engine, and check what can be checked without loading or fetching anything.
 
     Parameters

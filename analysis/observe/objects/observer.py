@@ -22,7 +22,7 @@ class ObjectObserver:
     Parameters
     ----------
     plan : Plan
-        The engine and the tags, from :func:`analysis.observe.objects.engines.plan`.
+        The engine and the tags, from :func:`analysis.observe.objects.engines.engine_plan`.
     """
 
     name = "objects"

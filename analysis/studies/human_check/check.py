@@ -210,7 +210,7 @@ def labelled_items(
     return items.rename(columns={"triplet": "prompt"})
 
 
-def agreement(
+def annotator_agreement(
     items: pd.DataFrame,
     *,
     indicators: Sequence[str],

@@ -16,7 +16,7 @@ from analysis.metrics.dependency import GROUPS
 from analysis.report import gallery, wording_objects
 from analysis.report import objects as report_objects
 from analysis.report.page import read, render, report
-from analysis.studies.human_check.check import agreement, choose_questions, labelled_items
+from analysis.studies.human_check.check import annotator_agreement, choose_questions, labelled_items
 from analysis.study import comparison
 from analysis.tables.detector_error import ERROR_COLUMNS, ERROR_VERSION, count_errors, error_rates
 from analysis.tables.object_claims import DetectorCounts, claim_table
@@ -249,7 +249,7 @@ def test_labels_of_people_are_shown(run):
     asked = choose_questions(samples, nouns, objects, indicators=NAMES, images=12)
     labels = asked.assign(annotator="A", present=np.where(np.arange(len(asked)) % 3, "yes", "no"))
     items = labelled_items(labels[["annotator", "sample_id", "object", "present"]], samples, nouns, objects)
-    table = agreement(items, indicators=NAMES, contrasts=[("masculine", "feminine")], resamples=50)
+    table = annotator_agreement(items, indicators=NAMES, contrasts=[("masculine", "feminine")], resamples=50)
     run.write_table("human_check", table)
     try:
         text = section_of(run, engine="groundingdino")
