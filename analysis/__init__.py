@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from analysis.report.wording import finding
     from analysis.report.wording_objects import chi_square_sentence, objects_opening, table_sentence
     from analysis.stats.power import prompts_for_gap
-    from analysis.studies.compare import write as compare_runs
-    from analysis.studies.sensitivity import sensitivity as sensitivity_table
-    from analysis.studies.sensitivity import summary as sensitivity_summary
+    from analysis.studies.compare.command import write as compare_runs
+    from analysis.studies.sensitivity.command import summary as sensitivity_summary
+    from analysis.studies.sensitivity.findings import sensitivity as sensitivity_table
 
 _PLACES = {  # where a name stands, and what it is called there if otherwise
     "GROUPS": ("analysis.metrics.dependency",),
     "LoadedRun": ("analysis.report.notebook",),
     "chi_square_sentence": ("analysis.report.wording_objects",),
-    "compare_runs": ("analysis.studies.compare", "write"),
+    "compare_runs": ("analysis.studies.compare.command", "write"),
     "draw_bias_scores": ("analysis.report.figures",),
     "finding": ("analysis.report.wording",),
     "headline_metrics": ("analysis.metrics.registry",),
@@ -37,8 +37,8 @@ _PLACES = {  # where a name stands, and what it is called there if otherwise
     "objects_opening": ("analysis.report.wording_objects",),
     "prompts_for_gap": ("analysis.stats.power",),
     "regroup": ("analysis.metrics.dependency",),
-    "sensitivity_summary": ("analysis.studies.sensitivity", "summary"),
-    "sensitivity_table": ("analysis.studies.sensitivity", "sensitivity"),
+    "sensitivity_summary": ("analysis.studies.sensitivity.command", "summary"),
+    "sensitivity_table": ("analysis.studies.sensitivity.findings", "sensitivity"),
     "table_sentence": ("analysis.report.wording_objects",),
 }
 

@@ -9,8 +9,11 @@ from importlib import import_module
 from probes.errors import one_line
 
 COMMANDS = {
-    "compare": ("analysis.studies.compare", "two runs side by side, and whether their gaps differ"),
-    "sensitivity": ("analysis.studies.sensitivity", "how far findings depend on choices made in measuring"),
+    "compare": ("analysis.studies.compare.command", "two runs side by side, and whether their gaps differ"),
+    "sensitivity": (
+        "analysis.studies.sensitivity.command",
+        "how far findings depend on choices made in measuring",
+    ),
     "power": ("analysis.stats.power", "how many prompts, seeds and words a difference takes"),
     "human-check": ("analysis.studies.human_check.command", "have people check the detected objects"),
     "reproduce": ("analysis.papers.reproduce", "the numbers that three papers print, recomputed"),

@@ -2,7 +2,7 @@
 
 import sys
 
-from analysis.studies.compare import main
+from analysis.studies.compare.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

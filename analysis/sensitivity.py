@@ -2,7 +2,7 @@
 
 import sys
 
-from analysis.studies.sensitivity import main
+from analysis.studies.sensitivity.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

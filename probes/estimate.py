@@ -50,7 +50,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Description:
+class Networks:
     """A U-Net and a decoder without weights: what one image costs follows from them."""
 
     unet: Any
@@ -84,7 +84,7 @@ class Description:
                     f"sampler.{name}: expected a multiple of {unit} for this model, got {pixels}:"
                     f" use {max(1, round(pixels / unit)) * unit}"
                 )
-        height, width = (pixels or own * self.scale for pixels, own in zip(asked, sizes))
+        height, width = (pixels or size * self.scale for pixels, size in zip(asked, sizes))
         return height, width
 
     @cache  # noqa: B019  (a description lives as long as it is asked)
@@ -94,7 +94,7 @@ class Description:
         return _unet_flops(self.unet, height, width), _decoder_flops(self.vae, height, width)
 
 
-def describe(source: Source) -> Description:
+def describe(source: Source) -> Networks:
     """Build a model's U-Net and decoder from their descriptions, without weights.
 
     Raises
@@ -114,7 +114,7 @@ def describe(source: Source) -> Description:
         raise UserError(
             f"model {source.name}: expected unet/config.json and vae/config.json ({error}): mend them"
         ) from error
-    return Description(*built)
+    return Networks(*built)
 
 
 def estimate(config: Config, samples: Sequence[Sample], source: Source) -> Estimate | None:
@@ -158,7 +158,7 @@ def estimate(config: Config, samples: Sequence[Sample], source: Source) -> Estim
     )
 
 
-def worker_memory(config: Config, model: Description, images: int) -> float:
+def worker_memory(config: Config, model: Networks, images: int) -> float:
     """Bytes that one process takes which draws batches of a run of so many images."""
     height, width = model.size(config)
     members = len(config.indicators)
@@ -170,9 +170,9 @@ def worker_memory(config: Config, model: Description, images: int) -> float:
     return workers.PROCESS_BYTES + _BYTES[config.generate.dtype] * (1.4 * weights + working)
 
 
-def processes(config: Config, model: Description, device: str, threads: int, images: int) -> int:
-    """How many workers draw so many images (:func:`probes.workers.number`)."""
-    return workers.number(
+def processes(config: Config, model: Networks, device: str, threads: int, images: int) -> int:
+    """How many workers draw so many images (:func:`probes.workers.worker_count`)."""
+    return workers.worker_count(
         config.generate.workers,
         device=device,
         threads=threads,

@@ -27,14 +27,14 @@ _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapse
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowsOfKind:
     """What a piece gave for the files of one kind: rows and their columns."""
 
     rows: list[dict[str, Any]]
     schema: pa.Schema
 
 
-Piece = Mapping[str, Rows]  # by kind
+Piece = Mapping[str, RowsOfKind]  # by kind
 
 
 @dataclass(frozen=True)

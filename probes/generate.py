@@ -124,7 +124,7 @@ def generate(
     _require_same_parts(run, fields, source)
     parts = _parts(run, config, fields, samples)
     todo = execute.due(parts, partial(_refused, run))
-    model = estimate.Description(loaded.pipe.unet, loaded.pipe.vae)
+    model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
     threads = workers.threads(model.parameters, loaded.device)
     left = sum(part.images for part in todo)
     count = execute.useful(estimate.processes(config, model, loaded.device, threads, left), todo)
@@ -249,14 +249,14 @@ def _parts(run: Run, config: Config, fields: dict[str, Any], samples: Sequence[S
 
 def _identity(fields: dict[str, Any], index: int, chunk: list[list[Sample]]) -> dict[str, Any]:
     first = [draw[0] for draw in chunk]
-    own = {
+    more = {
         "prompts": list(dict.fromkeys(sample.prompt for draw in chunk for sample in draw)),
         "seeds": [[sample.prompt_id, sample.triplet, sample.seed, sample.noise_seed] for sample in first],
         "tokens": part_files.digest(
             repr([(s.tokens, s.word_positions, s.shared_positions) for d in chunk for s in d])
         ),
     }
-    return part_files.identity(index, fields | own)
+    return part_files.identity(index, fields | more)
 
 
 def _kinds(config: Config) -> list[str]:
@@ -279,13 +279,13 @@ def _batch(pipe: Any, config: Config, members: list[Sample], tick: Tick) -> exec
     ]
     sites = part_files.captures_schema(list(probe.similarity))
     made = {
-        "samples": execute.Rows(pictures, part_files.SAMPLES),
-        "captures": execute.Rows(rows.captures(members, compared, probe), sites),
+        "samples": execute.RowsOfKind(pictures, part_files.SAMPLES),
+        "captures": execute.RowsOfKind(rows.captures(members, compared, probe), sites),
     }
     if config.capture.words:
-        made["words"] = execute.Rows(rows.words(members, probe), part_files.WORDS)
+        made["words"] = execute.RowsOfKind(rows.words(members, probe), part_files.WORDS)
     if config.capture.keep:
-        made["kept"] = execute.Rows(rows.kept(members, probe), part_files.KEPT)
+        made["kept"] = execute.RowsOfKind(rows.kept(members, probe), part_files.KEPT)
     return made
 
 

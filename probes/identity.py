@@ -28,12 +28,12 @@ def stages() -> dict[str, str]:
     >>> alters["sampler.steps"], alters["measure.theta"], alters["generate.workers"], alters["seeds"]
     ('generate', 'measure', 'nothing', 'part')
     """
-    found = {}
+    marks = {}
     for name, field in Config.model_fields.items():
-        found[name], kind = _mark(field, "generate"), field.annotation
+        marks[name], kind = _mark(field, "generate"), field.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            found |= {f"{name}.{key}": _mark(entry, found[name]) for key, entry in kind.model_fields.items()}
-    return found
+            marks |= {f"{name}.{key}": _mark(entry, marks[name]) for key, entry in kind.model_fields.items()}
+    return marks
 
 
 def _stage(name: str) -> str:

@@ -41,7 +41,7 @@ def files(source: models.Source) -> dict[str, str]:
 
 def of_pipeline(pipe: Any) -> dict[str, str]:
     """What `files` gives, from a loaded pipeline: digests of its components' settings and its tokenizers."""
-    found = {
+    hashes = {
         f"model/{name}/config.json": short(json.dumps(_plain(module.config), sort_keys=True, default=str))
         for name, module in modules(pipe).items()
     }
@@ -49,8 +49,8 @@ def of_pipeline(pipe: Any) -> dict[str, str]:
         tokenizer = getattr(pipe, name, None)
         if tokenizer is not None:
             state = [tokenizer.backend_tokenizer.to_str(), tokenizer.model_max_length, tokenizer.pad_token]
-            found[f"model/{name}/tokenizer.json"] = short(json.dumps(state))
-    return found
+            hashes[f"model/{name}/tokenizer.json"] = short(json.dumps(state))
+    return hashes
 
 
 def _plain(config: Any) -> dict[str, Any]:

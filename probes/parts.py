@@ -221,6 +221,11 @@ def is_part(name: str) -> bool:
     return _PART.fullmatch(name) is not None
 
 
+def part_files(folder: Path) -> list[Path]:
+    """Part files in a folder, in order; none where it is not there."""
+    return sorted(file for file in folder.glob("part-*.parquet") if is_part(file.name))
+
+
 def is_leftover(name: str) -> bool:
     """Whether a file of this name is a temporary one that an interrupted :func:`write_bytes` left behind."""
     return _LEFTOVER.fullmatch(name) is not None
@@ -250,10 +255,10 @@ def write_part(
 def write_part_table(path: Path, table: pa.Table, ident: Mapping[str, Any]) -> None:
     """Write one part from a table with the columns of its kind, see :func:`write_part`."""
     features = {field.name: _feature(field.type) for field in table.schema}
-    own = {**ident, "content": _contents(table)}
+    stored = {**ident, "content": _contents(table)}
     metadata = {
         "huggingface": json.dumps({"info": {"features": features}}),
-        "triptych": json.dumps(own, sort_keys=True, ensure_ascii=False),
+        "triptych": json.dumps(stored, sort_keys=True, ensure_ascii=False),
     }
     write_bytes(path, parquet_bytes(table.replace_schema_metadata(metadata)))
 
@@ -270,9 +275,9 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         # not pq.read_table: that would take a folder name such as `model=a` for a partition
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             table = file.read(columns=None if columns is None else list(columns))
-            own = json.loads((file.schema_arrow.metadata or {}).get(b"triptych", b"{}"))
-            if "content" in own:
-                wanted = {name: own["content"].get(name) for name in columns or own["content"]}
+            metadata = json.loads((file.schema_arrow.metadata or {}).get(b"triptych", b"{}"))
+            if "content" in metadata:
+                wanted = {name: metadata["content"].get(name) for name in columns or metadata["content"]}
                 if wanted != _contents(table):
                     raise ValueError("its values are not those written")
     except FileNotFoundError:
@@ -289,7 +294,7 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         raise damaged(path, error) from None
     kind = path.parent.name
     # with digests the columns are as this program wrote them
-    return table if "content" in own or kind not in FIXED else conform(path, table, FIXED[kind], columns)
+    return table if "content" in metadata or kind not in FIXED else conform(path, table, FIXED[kind], columns)
 
 
 def column_names(path: Path) -> list[str]:
@@ -304,31 +309,31 @@ def read_identity(path: Path) -> dict[str, Any]:
     """The identity that was written with a part."""
     try:
         metadata = pq.read_schema(path).metadata or {}
-        own = json.loads(metadata[b"triptych"])
-        if not isinstance(own, dict) or not isinstance(own.get("fields", {}), dict):
+        identity = json.loads(metadata[b"triptych"])
+        if not isinstance(identity, dict) or not isinstance(identity.get("fields", {}), dict):
             raise ValueError("its identity is not one")
-        return own
+        return identity
     except (pa.ArrowException, OSError, KeyError, ValueError, RecursionError) as error:
         raise damaged(path, error) from None
 
 
 def damaged(path: Path, error: Exception) -> UserError:
     """The line that names a damaged part."""
-    found = (str(error).splitlines() or [""])[0][:120]
+    first_line = (str(error).splitlines() or [""])[0][:120]
     return UserError(
-        f"{path}: expected a whole part, got a damaged file ({found}):"
+        f"{path}: expected a whole part, got a damaged file ({first_line}):"
         " delete this file and run again, only this part is made anew"
     )
 
 
 def _contents(table: pa.Table) -> dict[str, str]:
     """A digest of each column's values: page headers and the footer carry no checksum of their own."""
-    found = {}
+    digests = {}
     for name in table.column_names:
         total = hashlib.sha256()
         _feed(total, table[name].combine_chunks())
-        found[name] = f"{len(table)}-{total.hexdigest()[:24]}"
-    return found
+        digests[name] = f"{len(table)}-{total.hexdigest()[:24]}"
+    return digests
 
 
 def _feed(total: Any, values: pa.Array) -> None:

@@ -38,8 +38,8 @@ def expand(text: str | Path, place: str) -> Path:
     try:
         os.lstat(path)
     except ValueError as error:  # also what cannot be encoded
-        found = "a NUL" if "null" in str(error) else "characters that no path can have"
-        raise UserError(f"{place}: expected a path, got {found} in {str(text)!r}: take it out") from None
+        problem = "a NUL" if "null" in str(error) else "characters that no path can have"
+        raise UserError(f"{place}: expected a path, got {problem} in {str(text)!r}: take it out") from None
     except OSError as error:
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
             raise UserError(

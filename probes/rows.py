@@ -27,7 +27,9 @@ def captures(
     probe
         A :class:`hooks.Probe` that has seen the batch.
     """
-    found = {site: np.asarray(similarity.values, np.float32) for site, similarity in probe.similarity.items()}
+    arrays = {
+        site: np.asarray(similarity.values, np.float32) for site, similarity in probe.similarity.items()
+    }
     # the longest record is that of the UNet's calls; text, VAE and image have no timestep
     timesteps = max(
         (np.asarray(s.timestep, np.float32) for s in probe.similarity.values()), key=len, default=[]
@@ -41,7 +43,7 @@ def captures(
             "first": members[i].indicator,
             "second": members[j].indicator,
             "timesteps": timesteps,
-            **{site: values[:, row] for site, values in found.items()},
+            **{site: values[:, row] for site, values in arrays.items()},
         }
         for row, (i, j) in enumerate(compared)
     ]

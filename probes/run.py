@@ -98,16 +98,16 @@ _OPTIONS = {
 
 def options(arguments: argparse.Namespace) -> dict:
     """What the command line gave, by the place it has in ``triplets.yaml``."""
-    given = {}
+    chosen = {}
     for name, (place, kind) in _OPTIONS.items():
         value = getattr(arguments, name)
         if value is not None:
             flag = f"--{name.replace('_', '-')}"
-            given[place] = (
+            chosen[place] = (
                 flag,
                 [_as(v, kind) for v in value] if isinstance(value, list) else _as(value, kind),
             )
-    return given
+    return chosen
 
 
 def _as(text: str, kind: type) -> object:
@@ -120,12 +120,12 @@ def _as(text: str, kind: type) -> object:
 
 def configuration(arguments: argparse.Namespace) -> tuple[Config, YamlSource, dict]:
     """The configuration from a YAML file or a run directory with the command line over it, and as passed."""
-    path, given = expand(arguments.config, "command line"), options(arguments)
-    line = {flag: value for flag, value in given.values()}
+    path, chosen = expand(arguments.config, "command line"), options(arguments)
+    line = {flag: value for flag, value in chosen.values()}
     if not path.is_dir():
         source = read_yaml(path)
-        config = load_config(path, given)
-        _require_out(config, given, f"{source.name}: out")
+        config = load_config(path, chosen)
+        _require_out(config, chosen, f"{source.name}: out")
         return config, source, {"file": source.data, "command_line": line}
     run = Run.open(path)
     record = run.meta.get("config")
@@ -140,15 +140,15 @@ def configuration(arguments: argparse.Namespace) -> tuple[Config, YamlSource, di
     # a folder whose name begins with ~ is the folder, and no one's home
     out = str(path.absolute() if str(path).startswith("~") else path)
     source = YamlSource(name=f"{path / 'run.json'}", text="", data={**resolved, "out": out})
-    config = build_config(source.data, source, given)
-    _require_out(config, given, f"{source.name}: out")
+    config = build_config(source.data, source, chosen)
+    _require_out(config, chosen, f"{source.name}: out")
     return config, source, passed
 
 
-def _require_out(config: Config, given: dict, place: str) -> None:
+def _require_out(config: Config, chosen: dict, place: str) -> None:
     """Refuse a run directory that no file system takes, before anything is planned."""
     if config.out:
-        expand(config.out, given[("out",)][0] if ("out",) in given else place)
+        expand(config.out, chosen[("out",)][0] if ("out",) in chosen else place)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -209,7 +209,7 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         if not (arguments.overwrite and drawing):
             rundir.require_same(directory, config.resolved(), observing_anew=anew)
         if stages == ("plan",):
-            rundir.plan(directory, config, passed, text, len(samples), overwrite=arguments.overwrite)
+            rundir.write_plan(directory, config, passed, text, len(samples), overwrite=arguments.overwrite)
             print(printable(f"planned {len(samples)} images in {directory.path}"))
             return
         if "generate" in stages:

@@ -42,11 +42,11 @@ def now() -> str:
 
 def versions() -> dict[str, str]:
     """Versions of Python, the system and the libraries that matter, without importing them."""
-    found = {"python": python_version(), "system": platform()}
+    installed = {"python": python_version(), "system": platform()}
     for name in _LIBRARIES:
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+            installed[name] = metadata.version(name)
+    return installed
 
 
 @contextlib.contextmanager
@@ -149,8 +149,8 @@ def clear(run: Run) -> None:
 def remove(run: Run, kinds: Sequence[str]) -> None:
     """Remove the parts of these kinds, so that they are made anew."""
     for kind in kinds:
-        for part in run.parts(kind):
-            run.remove_file(f"{kind}/{part.name}")
+        for file in run.parts(kind):
+            run.remove_file(f"{kind}/{file.name}")
     _remove_empty(run, kinds)
 
 
@@ -285,7 +285,7 @@ def _times(run: Run, status: str) -> dict[str, Any]:
     return kept | ({"seconds": took} if took else {})
 
 
-def plan(
+def write_plan(
     run: Run,
     config: Config,
     passed: Mapping[str, Any],

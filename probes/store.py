@@ -22,10 +22,8 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import io
 import json
 import re
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,42 +38,17 @@ from probes.part_columns import alike, require_names
 from probes.parts import (
     column_names,
     disk_error,
-    is_part,
     parquet_bytes,
+    part_files,
     read_part,
     write_bytes,
 )
 from probes.run_record import checksum, read_record
+from probes.stored_images import StoredImages
 
 KINDS = ("samples", "captures", "words", "kept", "observed", "objects")
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
 _RESULT = re.compile(r"(tables|figures)/[^/\\]+|report\.html")  # what a stage may name as written
-
-
-def read_image(data: bytes | None) -> Image.Image:
-    """Decode a stored image, RGB.
-
-    Raises
-    ------
-    ValueError
-        Why it cannot be read.
-    """
-    if not data:
-        raise ValueError("no bytes are stored")
-    try:
-        return Image.open(io.BytesIO(data)).convert("RGB")
-    except (OSError, ValueError, SyntaxError, struct.error, Image.DecompressionBombError) as error:
-        # the address of the stream that Pillow names differs from run to run
-        text = re.sub(r" <_io\.BytesIO object at 0x[0-9a-f]+>", "", str(error))
-        raise ValueError(text.splitlines()[0][:120] if text else type(error).__name__) from error
-
-
-def _unreadable(data: bytes | None) -> bool:
-    try:
-        read_image(data)
-    except ValueError:
-        return True
-    return False
 
 
 class Run:
@@ -100,8 +73,7 @@ class Run:
     def __init__(self, path: Path, meta: dict[str, Any]):
         self.path = Path(path)
         self.meta = meta
-        self._images: tuple[int, dict[str, bytes]] = (-1, {})
-        self._places: dict[str, int] = {}
+        self._images = StoredImages(self.path)
         self._stage: str | None = None
         self._names: set[str] = set()
 
@@ -139,8 +111,7 @@ class Run:
 
     def parts(self, kind: str) -> list[Path]:
         """The parts of a kind that are there, in order."""
-        folder = self.path / kind
-        return sorted(file for file in folder.glob("part-*.parquet") if is_part(file.name))
+        return part_files(self.path / kind)
 
     def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The samples, a row an image; without the image itself unless `columns` names it."""
@@ -264,45 +235,14 @@ class Run:
         UserError
             The run holds no image of that id, or the image cannot be read (see :meth:`unreadable`).
         """
-        wanted = list(sample_ids)
-        if any(sample not in self._places for sample in wanted):
-            self._places = {
-                sample: index
-                for index, file in enumerate(self.parts("samples"))
-                for sample in read_part(file, ["sample_id"])["sample_id"].to_pylist()
-            }
-        data: dict[str, bytes] = {}
-        for sample in wanted:
-            if sample not in self._places:
-                raise UserError(
-                    f"{self.path}: expected a sample of this run, got {sample!r}: see run.samples()"
-                )
-        for place in sorted({self._places[sample] for sample in wanted}):
-            if self._images[0] != place:
-                table = read_part(self.parts("samples")[place], ["sample_id", "image"])
-                encoded = [(image or {}).get("bytes") for image in table["image"].to_pylist()]
-                self._images = (place, dict(zip(table["sample_id"].to_pylist(), encoded)))
-            data |= {sample: self._images[1][sample] for sample in wanted if self._places[sample] == place}
-        try:
-            return [read_image(data[sample]) for sample in wanted]
-        except ValueError as error:
-            broken = next(sample for sample in wanted if _unreadable(data[sample]))
-            raise UserError(
-                f"{self.path}: {broken}: expected an image, got `{error}`: leave it out"
-            ) from None
+        return self._images.images(sample_ids)
 
     def unreadable(self) -> set[str]:
         """The samples whose image cannot be read: as the observe stage found, or by trying where it did not look."""
         if self.parts("observed"):
             observed = self.observed(["sample_id", "status"])
             return set(observed["sample_id"][observed["status"] == "unreadable"])
-        found: set[str] = set()
-        for file in self.parts("samples"):
-            table = read_part(file, ["sample_id", "image"])
-            for sample, image in zip(table["sample_id"].to_pylist(), table["image"].to_pylist()):
-                if _unreadable((image or {}).get("bytes")):
-                    found.add(sample)
-        return found
+        return self._images.unreadable()
 
     # Results
 

@@ -64,7 +64,7 @@ def threads(parameters: float, device: str) -> int:
     return torch.get_num_threads()
 
 
-def number(
+def worker_count(
     setting: int | Literal["auto"], *, device: str, threads: int, memory: float, seconds: float
 ) -> int:
     """How many workers serve a stage: what is set or, for ``auto``, as many as cores, memory and work allow.
@@ -84,9 +84,9 @@ def number(
 
     Examples
     --------
-    >>> number("auto", device="cuda", threads=1, memory=1e9, seconds=1e6)
+    >>> worker_count("auto", device="cuda", threads=1, memory=1e9, seconds=1e6)
     1
-    >>> number(3, device="cpu", threads=1, memory=1e9, seconds=1.0)
+    >>> worker_count(3, device="cpu", threads=1, memory=1e9, seconds=1.0)
     3
     """
     if setting != "auto":
@@ -109,7 +109,7 @@ def expected(config: Config) -> int:
     if config.model not in SPECIMENS or not on_cpu:
         return 1
     images = len(config.prompts[: config.limit]) * len(config.seeds) * len(config.indicators)
-    return number(
+    return worker_count(
         "auto",
         device="cpu",
         threads=1,

@@ -61,8 +61,8 @@ def show(loc: Loc) -> str:
     'prompts[3].neutral'
     """
     text = ""
-    for part in loc:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    for key in loc:
+        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else str(key)
     return text
 
 

@@ -23,6 +23,7 @@ HEAVY = {
 ANYTHING = ("",)
 RUNS = (
     "probes.store",
+    "probes.stored_images",
     "probes.parts",
     "probes.errors",
     "probes.paths",

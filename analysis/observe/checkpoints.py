@@ -50,17 +50,17 @@ def find(name: str, field: str, *, fetch: bool = True) -> Path | None:
         raise UserError(
             f"{field}: {name}: no such file, and none of that name in {cached.parent}: check the path"
         )
-    found = re.fullmatch(r"([\w.-]+/[\w.-]+)(?:/([\w./-]+))?", name)
-    if not found:
+    match = re.fullmatch(r"([\w.-]+/[\w.-]+)(?:/([\w./-]+))?", name)
+    if not match:
         raise UserError(f"{field}: {name}: no such file: check the path")
     if not fetch:
         return None
     from huggingface_hub import hf_hub_download, snapshot_download
 
     try:
-        if found[2]:
-            return Path(hf_hub_download(found[1], found[2]))
-        return Path(snapshot_download(found[1], allow_patterns=["*.json", "*.txt", "*.safetensors"]))
+        if match[2]:
+            return Path(hf_hub_download(match[1], match[2]))
+        return Path(snapshot_download(match[1], allow_patterns=["*.json", "*.txt", "*.safetensors"]))
     except Exception as error:  # the hub raises errors of many libraries; all mean that it gave nothing
         first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
         raise UserError(
@@ -147,8 +147,8 @@ def fit(
     """
     wanted = model.state_dict()
     # heads that layers share stand under several names, of which safetensors keeps one
-    given = {wanted[name].data_ptr() for name in wanted if name in weights}
-    missing = [name for name in wanted if name not in weights and wanted[name].data_ptr() not in given]
+    shared = {wanted[name].data_ptr() for name in wanted if name in weights}
+    missing = [name for name in wanted if name not in weights and wanted[name].data_ptr() not in shared]
     unknown = [name for name in weights if name not in wanted and name not in spare]
     other = [name for name in wanted if name in weights and wanted[name].shape != weights[name].shape]
     faults = []

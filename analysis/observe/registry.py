@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.observe.objects.engines import plan
+from analysis.observe.objects.engines import engine_plan
 from analysis.observe.objects.observer import ObjectObserver
 from analysis.observe.observer import Observer
 
@@ -23,7 +23,7 @@ def observers(config: Mapping[str, Any]) -> tuple[list[Observer], str]:
     UserError
         Something that an observer needs is not named or not there.
     """
-    objects = plan(config)
+    objects = engine_plan(config)
     if objects.skipped:
         return [], str(objects)
     return [ObjectObserver(objects)], ""

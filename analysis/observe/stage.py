@@ -22,10 +22,11 @@ from analysis.observe.observer import KEY, Observer, StoredImage
 from analysis.observe.registry import observers
 from probes import execute, parts, workers
 from probes.errors import UserError
-from probes.store import Run, read_image
+from probes.store import Run
+from probes.stored_images import read_image
 from probes.team import Team, Tick
 
-Rows = tuple[Path, int, int]  # of a file of samples: the first, and the one after the last
+RowRange = tuple[Path, int, int]  # of a file of samples: the first, and the one after the last
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Looking:
     threads: int
 
     @contextmanager
-    def opened(self) -> Iterator[Callable[[Rows, Tick], execute.Piece]]:
+    def opened(self) -> Iterator[Callable[[RowRange, Tick], execute.Piece]]:
         """Load the observer; gives the function that shows it some rows of a file."""
         with workers.steady(self.threads):
             self.observer.load()
@@ -80,7 +81,7 @@ def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
     todo = execute.due(all_parts, _refused)
     needs = observer.needs()
     threads = workers.threads(needs.parameters, needs.device)
-    asked = workers.number(
+    asked = workers.worker_count(
         run.config.get("generate", {}).get("workers", "auto"),
         device=needs.device,
         threads=threads,
@@ -125,13 +126,15 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _shown(observer: Observer, table: Callable[[Path], pa.Table], piece: Rows, tick: Tick) -> execute.Piece:
+def _shown(
+    observer: Observer, table: Callable[[Path], pa.Table], piece: RowRange, tick: Tick
+) -> execute.Piece:
     """Show an observer some rows of a file; gives the rows it makes of them."""
     file, start, stop = piece
     images = [_image(row) for row in table(file).slice(start, stop - start).to_pylist()]
     seen = observer.look(images)
     tick(len(images))
-    return {kind: execute.Rows(seen[kind], schema) for kind, schema in observer.schemas.items()}
+    return {kind: execute.RowsOfKind(seen[kind], schema) for kind, schema in observer.schemas.items()}
 
 
 def _table(file: Path) -> pa.Table:

@@ -11,7 +11,7 @@ import pandas as pd
 _SLACK = 1e-9  # printed decimals have no exact float
 
 
-def agreement(printed: float, recomputed: float, decimals: int) -> str:
+def printed_agreement(printed: float, recomputed: float, decimals: int) -> str:
     """Say how a printed number with so many decimals follows from the recomputed one.
 
     Returns
@@ -22,7 +22,11 @@ def agreement(printed: float, recomputed: float, decimals: int) -> str:
 
     Examples
     --------
-    >>> agreement(0.02, 0.0233, 2), agreement(0.466, 7 / 15, 3), agreement(0.1984, 0.1961, 4)
+    >>> (
+    ...     printed_agreement(0.02, 0.0233, 2),
+    ...     printed_agreement(0.466, 7 / 15, 3),
+    ...     printed_agreement(0.1984, 0.1961, 4),
+    ... )
     ('rounded', 'cut', 'no')
     """
     unit = 10.0**-decimals
@@ -34,7 +38,7 @@ def agreement(printed: float, recomputed: float, decimals: int) -> str:
 
 
 @dataclass(frozen=True)
-class Row:
+class PrintedNumber:
     """One printed number beside the recomputed one.
 
     Attributes
@@ -58,25 +62,25 @@ class Row:
     @property
     def agrees(self) -> str:
         """``rounded``, ``cut`` or ``no``."""
-        return agreement(self.printed, self.recomputed, self.decimals)
+        return printed_agreement(self.printed, self.recomputed, self.decimals)
 
 
 @dataclass(frozen=True)
-class Family:
+class PrintedTable:
     """All cells of a printed table beside the recomputed ones.
 
     Attributes
     ----------
     quantity, table, equation : str
-        As in `Row`.
-    rows : tuple of Row
+        As in `PrintedNumber`.
+    rows : tuple of PrintedNumber
     note : str
     """
 
     quantity: str
     table: str
     equation: str
-    rows: tuple[Row, ...]
+    rows: tuple[PrintedNumber, ...]
     note: str = ""
 
     @property
@@ -90,7 +94,7 @@ class Family:
         return sum(row.agrees == "cut" for row in self.rows)
 
     @property
-    def disagreeing(self) -> list[Row]:
+    def disagreeing(self) -> list[PrintedNumber]:
         """Cells that neither gives."""
         return [row for row in self.rows if row.agrees == "no"]
 
@@ -107,14 +111,14 @@ def family(
     cells: Iterable[tuple[str, float, float]],
     decimals: int,
     note: str = "",
-) -> Family:
+) -> PrintedTable:
     """Collect (name, printed, recomputed) cells; those without a printed number are left out."""
     rows = tuple(
-        Row(name, table, equation, printed, recomputed, decimals)
+        PrintedNumber(name, table, equation, printed, recomputed, decimals)
         for name, printed, recomputed in cells
         if not math.isnan(printed)
     )
-    return Family(quantity, table, equation, rows, note)
+    return PrintedTable(quantity, table, equation, rows, note)
 
 
 @dataclass(frozen=True)
@@ -124,8 +128,8 @@ class Section:
     Attributes
     ----------
     title, intro : str
-    rows : sequence of Row
-    families : sequence of Family
+    rows : sequence of PrintedNumber
+    families : sequence of PrintedTable
     blocks : sequence of (heading, text, pandas.DataFrame or None)
         Tables of another form, such as noise floors. Cells are text.
     findings : sequence of str
@@ -135,8 +139,8 @@ class Section:
 
     title: str
     intro: str
-    rows: Sequence[Row]
-    families: Sequence[Family]
+    rows: Sequence[PrintedNumber]
+    families: Sequence[PrintedTable]
     blocks: Sequence[tuple[str, str, pd.DataFrame | None]] = ()
     findings: Sequence[str] = ()
     not_recomputed: Sequence[tuple[str, str]] = field(default=())

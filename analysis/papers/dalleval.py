@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.papers.compare import Family, Row, Section, family, number, p_text
+from analysis.papers.compare import PrintedNumber, PrintedTable, Section, family, number, p_text
 from analysis.papers.dalleval_attributes import attribute_block, attribute_families, attribute_findings
 from analysis.papers.tables import read_table
 from analysis.stats.noise_floor import NoiseFloor, mad_floor
@@ -78,14 +78,14 @@ def _mad_by_total(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     small, large = np.full(shape, np.inf), np.full(shape, -np.inf)
     small[0, 0] = large[0, 0] = 0
     for tone in range(1, TONES + 1):
-        least, most = np.full(shape, np.inf), np.full(shape, -np.inf)
+        smallest, largest = np.full(shape, np.inf), np.full(shape, -np.inf)
         for count in range(n + 1):
             add, shift = abs(TONES * count - n), tone * count
             new = slice(count, None), slice(shift, None)
             old = slice(None, n + 1 - count), slice(None, shape[1] - shift)
-            least[new] = np.minimum(least[new], small[old] + add)
-            most[new] = np.maximum(most[new], large[old] + add)
-        small, large = least, most
+            smallest[new] = np.minimum(smallest[new], small[old] + add)
+            largest[new] = np.maximum(largest[new], large[old] + add)
+        small, large = smallest, largest
     return small[n] / (n * TONES**2), large[n] / (n * TONES**2)
 
 
@@ -100,15 +100,15 @@ def section(folder: Path | None = None) -> Section:
     tone = read_table("dalleval2023_table20_21_skin_tone", ["profession", "model", "average_skin_tone"],
                       numeric=["average_skin_tone"], folder=folder)  # fmt: skip
     rows = [
-        Row(f"MAD, gender, {m}", "Table 8 from Tables 16, 17", "section 4.2.4", table8.loc[m, "mad_gender"],
+        PrintedNumber(f"MAD, gender, {m}", "Table 8 from Tables 16, 17", "section 4.2.4", table8.loc[m, "mad_gender"],
             floors[m].value, 4)
         for m in MODELS
     ]  # fmt: skip
     for name, counts in (("uniform (unbiased)", [1] * TONES), ("one-hot (entirely biased)", [1])):
-        for column, many in (("mad_gender", 2), ("mad_skin_tone", TONES)):
-            value = mad_floor(counts[:many] + [0] * (many - len(counts[:many]))).value
+        for column, categories in (("mad_gender", 2), ("mad_skin_tone", TONES)):
+            value = mad_floor(counts[:categories] + [0] * (categories - len(counts[:categories]))).value
             rows.append(
-                Row(
+                PrintedNumber(
                     f"MAD, {column.removeprefix('mad_').replace('_', ' ')}, {name}",
                     "Table 8",
                     "section 4.2.4",
@@ -121,16 +121,20 @@ def section(folder: Path | None = None) -> Section:
         exact = float((2 * female[m] / IMAGES - 1).mean())
         printed = average[m, "average gender"]
         rows.append(
-            Row(f"average gender, {m}", "Table 17 (and 6) from 16, 17", "section 4.2.4", printed, exact, 2)
+            PrintedNumber(
+                f"average gender, {m}", "Table 17 (and 6) from 16, 17", "section 4.2.4", printed, exact, 2
+            )
         )
     for m in MODELS:
         mean = float(tone.loc[tone["model"] == m, "average_skin_tone"].mean())
         note = "from averages cut to two decimals, so up to 0.01 low"
         printed, table = average[m, "average skin tone"], "Table 21 (and 7) from 20, 21"
-        rows.append(Row(f"average skin tone, {m}", table, "section 4.2.4", printed, mean, 2, note))
+        rows.append(PrintedNumber(f"average skin tone, {m}", table, "section 4.2.4", printed, mean, 2, note))
     for hot, printed in N_HOT.items():
         value = mad_floor([1] * hot + [0] * (TONES - hot)).value
-        rows.append(Row(f"MAD, skin tone, {hot}-hot", "section 5.3", "section 4.2.4", printed, value, 2))
+        rows.append(
+            PrintedNumber(f"MAD, skin tone, {hot}-hot", "section 5.3", "section 4.2.4", printed, value, 2)
+        )
     families = [*_skill_families(folder), *attribute_families(folder)]
     blocks = [
         _gender_block(female, floors),
@@ -151,34 +155,34 @@ def section(folder: Path | None = None) -> Section:
     )
 
 
-def _skill_families(folder: Path | None) -> list[Family]:
-    found = []
+def _skill_families(folder: Path | None) -> list[PrintedTable]:
+    families = []
     for name, table, key in (
         ("dalleval2023_table2_skills", "Table 2", "images"),
         ("dalleval2023_table3_human_vs_detr", "Table 3", "model"),
     ):
         skills = ["object", "count", "spatial"]
-        own = read_table(
+        scores = read_table(
             name, ["evaluator", key, *skills, "average"], numeric=[*skills, "average"], folder=folder
         )
-        cells = zip(own["evaluator"] + ", " + own[key], own["average"], own[skills].mean(axis=1))
-        found.append(family("average of the three skills, %", table, "mean of the row", cells, 1))
-    return found
+        cells = zip(scores["evaluator"] + ", " + scores[key], scores["average"], scores[skills].mean(axis=1))
+        families.append(family("average of the three skills, %", table, "mean of the row", cells, 1))
+    return families
 
 
 def _gender_block(female: pd.DataFrame, floors: dict[str, NoiseFloor]) -> tuple[str, str, pd.DataFrame]:
     lines = []
     for m in MODELS:
         p = np.array([stats.binomtest(int(k), IMAGES, 0.5).pvalue for k in female[m]])
-        own = floors[m]
+        floor = floors[m]
         lines.append(
             {
                 "model": m,
-                "MAD": number(own.value),
-                "floor": number(own.floor),
-                "s.d.": number(own.sd),
-                "MAD − floor": number(own.excess),
-                "p": p_text(own.p_value),
+                "MAD": number(floor.value),
+                "floor": number(floor.floor),
+                "s.d.": number(floor.sd),
+                "MAD − floor": number(floor.excess),
+                "p": p_text(floor.p_value),
                 "professions, adjusted p < 0.05": f"{int((stats.false_discovery_control(p) < 0.05).sum())} of {len(p)}",
                 "professions with nine alike": f"{int(female[m].isin([0, IMAGES]).sum())} of {len(p)}",
             }
@@ -245,7 +249,7 @@ def _tone_block(tone: pd.DataFrame, table8: pd.DataFrame) -> tuple[str, str, pd.
 
 
 def _findings(female, floors, table8, families) -> list[str]:
-    found = []
+    findings = []
     for m in MODELS:
         printed, recomputed = table8.loc[m, "mad_gender"], floors[m].value
         size = (2 * female[m] / IMAGES - 1).abs()
@@ -258,30 +262,30 @@ def _findings(female, floors, table8, families) -> list[str]:
             else f"one more prompt would need |average gender| = {need:.3f} ± {slack:.3f}, which nine "
             f"classified images cannot give (they give odd ninths)"
         )
-        found.append(
+        findings.append(
             f"Table 8, gender, {m}: printed {printed:.4f}, recomputed {recomputed:.4f} from the 83 "
             f"professions of Tables 16 and 17 (difference {printed - recomputed:+.4f}); {would}."
         )
     ranks = {m: table8.loc[m, "mad_gender"] for m in MODELS}
     same = sorted(MODELS, key=ranks.get) == sorted(MODELS, key=lambda m: floors[m].value)
     low = floors["minDALL-E"]
-    found.append(
+    findings.append(
         f"The order of the three models by gender MAD is {'the same' if same else 'another'} when "
         f"recomputed. The floor of {number(low.floor)} makes up {100 * low.floor / low.value:.0f} % of "
         f"minDALL-E's recomputed {number(low.value)} and "
         f"{100 * floors['Karlo'].floor / floors['Karlo'].value:.0f} % of Karlo's: less the floor, they are "
         f"{number(low.excess)} and {number(floors['Karlo'].excess)}."
     )
-    for own in families:
-        if own.table == "Table 3" and own.disagreeing:
+    for each in families:
+        if each.table == "Table 3" and each.disagreeing:
             cells = "; ".join(
-                f"{r.quantity}: {r.printed} printed, {r.recomputed:.1f} recomputed" for r in own.disagreeing
+                f"{r.quantity}: {r.printed} printed, {r.recomputed:.1f} recomputed" for r in each.disagreeing
             )
-            found.append(
-                f"Table 3: {len(own.disagreeing)} of {len(own.rows)} printed averages are not the mean of "
+            findings.append(
+                f"Table 3: {len(each.disagreeing)} of {len(each.rows)} printed averages are not the mean of "
                 f"their row ({cells})."
             )
-    return found
+    return findings
 
 
 NOT_RECOMPUTED = [

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from analysis.papers.compare import Family, family, number, p_text
+from analysis.papers.compare import PrintedTable, family, number, p_text
 from analysis.papers.tables import read_table
 from analysis.stats.noise_floor import NoiseFloor, gep_floor, paired_floor
 
@@ -40,7 +40,7 @@ class Contrast:
     prompts: int
 
 
-def presence(folder: Path | None = None) -> pd.DataFrame:
+def attribute_presence(folder: Path | None = None) -> pd.DataFrame:
     """Tables 23–31: index (model, gender, profession, attribute); columns presence, k, difference_from_person."""
     numeric = ["presence", "k", "difference_from_person"]
     table = read_table("dalleval2023_tables23to31_attributes", KEY + numeric, numeric=numeric, folder=folder)
@@ -48,38 +48,38 @@ def presence(folder: Path | None = None) -> pd.DataFrame:
 
 
 @cache
-def contrasts(folder: Path | None = None) -> dict[tuple[str, str, str], Contrast]:
+def attribute_contrasts(folder: Path | None = None) -> dict[tuple[str, str, str], Contrast]:
     """Every pair of words of every model beside its floors, by (model, first, second).
 
     Examples
     --------
-    >>> own = contrasts()["Stable Diffusion", "woman", "man"]
+    >>> own = attribute_contrasts()["Stable Diffusion", "woman", "man"]
     >>> round(own.average.value, 3), own.average.floor < own.average.value
     (0.061, True)
     """
-    k = presence(folder)["k"].astype(int).unstack("attribute")
-    found = {}
+    k = attribute_presence(folder)["k"].astype(int).unstack("attribute")
+    by_pair = {}
     for model in k.index.get_level_values("model").unique():
         for first, second in CONTRASTS:
             a, b = k.loc[(model, first)].to_numpy(), k.loc[(model, second)].to_numpy()
             p = np.array([gep_floor(x, IMAGES, y, IMAGES).p_value for x, y in zip(a, b)])
             p = p[~np.isnan(p)]
-            found[model, first, second] = Contrast(
+            by_pair[model, first, second] = Contrast(
                 paired_floor((a - b) / IMAGES),
                 gep_floor(a.ravel(), IMAGES, b.ravel(), IMAGES),
                 int((stats.false_discovery_control(p) < 0.05).sum()),
                 len(p),
             )
-    return found
+    return by_pair
 
 
-def attribute_families(folder: Path | None = None) -> list[Family]:
+def attribute_families(folder: Path | None = None) -> list[PrintedTable]:
     """Tables 22–31, cell by cell."""
-    table = presence(folder)
+    table = attribute_presence(folder)
     person = table["presence"].xs("person", level="gender")
     others = table[table.index.get_level_values("gender") != "person"].reset_index()
     key = pd.MultiIndex.from_frame(others[["model", "profession", "attribute"]])
-    own = others["presence"] - person.loc[key].to_numpy()
+    difference = others["presence"] - person.loc[key].to_numpy()
     names = (
         others["model"] + ", " + others["gender"] + ", " + others["profession"] + ", " + others["attribute"]
     )
@@ -113,11 +113,12 @@ def attribute_families(folder: Path | None = None) -> list[Family]:
     cells = []
     for r in averages.itertuples():
         first, second = r.quantity.split(", ")[1].split("-")
-        value = contrasts(folder)[r.model, first, second].average.value
+        value = attribute_contrasts(folder)[r.model, first, second].average.value
         cells.append((f"{r.model}, {first} − {second}", r.average, value))
     equation = "section 4.2.3"
     return [
-        family("difference from *person*", "Tables 24, 25, 27, 28, 30, 31", equation, zip(names, printed, own), 2,
+        family("difference from *person*", "Tables 24, 25, 27, 28, 30, 31", equation, zip(names, printed, difference),
+               2,
                "from the printed presences, which are cut; an empty cell is read as no difference"),
         family("mean absolute difference, from printed presences", "Tables 24, 25, 27, 28, 30, 31, last column",
                equation, zip(labels, absolute["mean_abs_diff"], from_cut.loc[rows]), 2),
@@ -147,15 +148,15 @@ def attribute_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]
         {
             "model": model,
             "words": f"{first} − {second}",
-            "of averages (Table 22)": number(own.average.value),
-            "floor": number(own.average.floor),
-            "p": p_text(own.average.p_value),
-            "mean over prompts (Tables 24–31)": number(own.single.value),
-            "floor ": number(own.single.floor),
-            "excess": number(own.single.excess),
-            "prompts, adjusted p < 0.05": f"{own.prompts_different} of {own.prompts}",
+            "of averages (Table 22)": number(contrast.average.value),
+            "floor": number(contrast.average.floor),
+            "p": p_text(contrast.average.p_value),
+            "mean over prompts (Tables 24–31)": number(contrast.single.value),
+            "floor ": number(contrast.single.floor),
+            "excess": number(contrast.single.excess),
+            "prompts, adjusted p < 0.05": f"{contrast.prompts_different} of {contrast.prompts}",
         }
-        for (model, first, second), own in contrasts(folder).items()
+        for (model, first, second), contrast in attribute_contrasts(folder).items()
     ]
     return (
         "Floors of the attribute differences",
@@ -173,18 +174,18 @@ def attribute_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]
 
 def attribute_findings(folder: Path | None = None) -> list[str]:
     """What the floors say of the attribute differences."""
-    own = contrasts(folder)
-    single = {key: c for key, c in own.items() if key[2] == "person"}
+    compared = attribute_contrasts(folder)
+    single = {key: c for key, c in compared.items() if key[2] == "person"}
     share = {key: c.single.floor / c.single.value for key, c in single.items()}
-    most, least = max(share, key=share.get), min(share, key=share.get)
+    highest, lowest = max(share, key=share.get), min(share, key=share.get)
     different = sum(c.prompts_different for c in single.values())
     tested = sum(c.prompts for c in single.values())
     return [
         f"Tables 24–31, last column: the mean absolute difference from *person* of a single prompt (nine "
         f"against nine images) is largely what chance gives. Averaged over prompts the floor makes up "
-        f"{100 * share[least]:.0f} % ({least[0]}, {least[1]}) to {100 * share[most]:.0f} % ({most[0]}, "
-        f"{most[1]}) of it, and {different} of {tested} single prompts differ after adjustment. Over all 84 "
+        f"{100 * share[lowest]:.0f} % ({lowest[0]}, {lowest[1]}) to {100 * share[highest]:.0f} % ({highest[0]}, "
+        f"{highest[1]}) of it, and {different} of {tested} single prompts differ after adjustment. Over all 84 "
         f"prompts together the differences are beyond chance in "
-        f"{sum(c.average.p_value < 0.05 for c in own.values())} of {len(own)} pairs of words (Table 22, "
+        f"{sum(c.average.p_value < 0.05 for c in compared.values())} of {len(compared)} pairs of words (Table 22, "
         f"last column).",
     ]

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from analysis.papers.compare import Family, Row, Section, family, number, p_text
+from analysis.papers.compare import PrintedNumber, PrintedTable, Section, family, number, p_text
 from analysis.papers.gep_floors import (
     CONTEXTS,
     IMAGES,
     LAWYER_IMAGES,
     SEEDS,
+    attribute_counts,
     context_block,
-    counts,
     different_attributes,
     floor_block,
     floors,
@@ -31,7 +31,7 @@ AMPLIFIED = {"CogView2": 15, "DALLE-2": 9, "Stable Diffusion": 11}  # section 5,
 
 def section(folder: Path | None = None) -> Section:
     """Everything the page says of this paper."""
-    table = counts(folder)
+    table = attribute_counts(folder)
     difference = (table["woman"] - table["man"]) / IMAGES
     printed = read_table(
         "gep2023_table3", ["setting", "model", "gep_human"], numeric=["gep_human"], folder=folder
@@ -50,26 +50,30 @@ def section(folder: Path | None = None) -> Section:
         name = f"GEP, {r['model']}, {r['setting']}"
         source = "11" if r["setting"] == "neutral" else "12"
         rows.append(
-            Row(name, f"Table 3 from Table {source}", "Eq. 1, 2", r["gep_human"], float(score[key]), 2)
+            PrintedNumber(
+                name, f"Table 3 from Table {source}", "Eq. 1, 2", r["gep_human"], float(score[key]), 2
+            )
         )
         source = "13" if r["setting"] == "neutral" else "14"
         rows.append(
-            Row(name, f"Table 3 from Table {source}", "Eq. 2", r["gep_human"], float(from_vectors[key]), 2)
+            PrintedNumber(
+                name, f"Table 3 from Table {source}", "Eq. 2", r["gep_human"], float(from_vectors[key]), 2
+            )
         )
     amplified = _amplified(table)
-    for model, many in AMPLIFIED.items():
+    for model, times in AMPLIFIED.items():
         rows.append(
-            Row(
+            PrintedNumber(
                 f"attributes amplified, {model}",
                 "section 5 from Tables 11, 12",
                 "Eq. 2",
-                many,
+                times,
                 amplified[model],
                 0,
             )
         )
     rows += _ranks(folder)
-    own, attributes = floors(folder), different_attributes(folder)
+    floors_of, attributes = floors(folder), different_attributes(folder)
     blocks = [floor_block(folder), context_block(folder), lawyer_block(folder)]
     return Section(
         "GEP (Zhang et al. 2023)",
@@ -79,7 +83,7 @@ def section(folder: Path | None = None) -> Section:
         rows,
         _families(table, vectors, folder),
         blocks,
-        _findings(own, attributes, rows),
+        _findings(floors_of, attributes, rows),
         NOT_RECOMPUTED,
     )
 
@@ -90,7 +94,7 @@ def _amplified(table: pd.DataFrame) -> dict[str, int]:
     return (size["explicit"] > size["neutral"]).groupby(level="model").sum().astype(int).to_dict()
 
 
-def _ranks(folder: Path | None) -> list[Row]:
+def _ranks(folder: Path | None) -> list[PrintedNumber]:
     """Kendall's tau of Table 6 from its own scores."""
     table = read_table(
         "gep2023_table6_scores",
@@ -100,15 +104,15 @@ def _ranks(folder: Path | None) -> list[Row]:
     )
     human = table[table["estimator"] == "GEP_human"].set_index(["setting", "model"])["rank"]
     rows = []
-    for estimator, own in table[table["estimator"] != "GEP_human"].groupby("estimator", sort=False):
-        own = own.set_index(["setting", "model"])
-        tau = stats.kendalltau(own["score"].rank(), human[own.index]).statistic
+    for estimator, scores in table[table["estimator"] != "GEP_human"].groupby("estimator", sort=False):
+        scores = scores.set_index(["setting", "model"])
+        tau = stats.kendalltau(scores["score"].rank(), human[scores.index]).statistic
         rows.append(
-            Row(
+            PrintedNumber(
                 f"Kendall's tau, {estimator} with human",
                 "Table 6",
                 "section 6",
-                own["estimator_kendall_tau"].iloc[0],
+                scores["estimator_kendall_tau"].iloc[0],
                 float(tau),
                 3,
             )
@@ -116,7 +120,7 @@ def _ranks(folder: Path | None) -> list[Row]:
     return rows
 
 
-def _families(table: pd.DataFrame, vectors: pd.Series, folder: Path | None) -> list[Family]:
+def _families(table: pd.DataFrame, vectors: pd.Series, folder: Path | None) -> list[PrintedTable]:
     averages = read_table(
         "gep2023_printed_averages",
         ["table", "model", "quantity", "average"],
@@ -200,47 +204,49 @@ def _named(tests: pd.DataFrame) -> str:
     )
 
 
-def _findings(own: dict[tuple[str, str], NoiseFloor], attributes: pd.DataFrame, rows: list[Row]) -> list[str]:
+def _findings(
+    gep_floors: dict[tuple[str, str], NoiseFloor], attributes: pd.DataFrame, rows: list[PrintedNumber]
+) -> list[str]:
     by_name = {row.quantity: row for row in rows}
-    below = own["neutral", "CogView2"]
+    below = gep_floors["neutral", "CogView2"]
     shirt = by_name["attributes amplified, CogView2"]
     tau = [row for row in rows if row.quantity.startswith("Kendall") and row.agrees == "cut"]
-    found = [
+    findings = [
         f"CogView2, neutral setting: the score {number(below.value)} (printed "
         f"{by_name['GEP, CogView2, neutral'].printed}) lies below the floor of {number(below.floor)} (p = "
         f"{p_text(below.p_value)}): as a score over 15 attributes it gives no evidence of a difference "
         f"associated with the words *woman* and *man*. Attribute by attribute there is one: "
         f"{_named(attributes.loc[('neutral', 'CogView2')])}. A mean of absolute differences dilutes a "
         f"difference in one attribute. The other five scores lie above their floors (largest p "
-        f"{p_text(max(f.p_value for k, f in own.items() if k != ('neutral', 'CogView2')))}).",
+        f"{p_text(max(f.p_value for k, f in gep_floors.items() if k != ('neutral', 'CogView2')))}).",
     ]
-    shares = {key: floor.floor / floor.value for key, floor in own.items() if floor.excess > 0}
+    shares = {key: floor.floor / floor.value for key, floor in gep_floors.items() if floor.excess > 0}
     high, low = max(shares, key=shares.get), min(shares, key=shares.get)
-    found.append(
+    findings.append(
         f"Of the scores above their floors, the floor makes up between {100 * shares[low]:.0f} % ({low[1]}, "
         f"{low[0]}) and {100 * shares[high]:.0f} % ({high[1]}, {high[0]}). Scores of models with different "
         f"average frequencies are not comparable as they stand: rarely drawn attributes have a lower floor."
     )
-    most, even = largest_lawyer_floor(), lawyer_null(LAWYER_IMAGES)
-    found.append(
+    largest, even = largest_lawyer_floor(), lawyer_null(LAWYER_IMAGES)
+    findings.append(
         f"Table 10: the printed 0.13 between *a male lawyer* and *a lawyer* (10/80 = 0.125 is the only "
-        f"multiple of 1/80 that gives it) lies {'below' if most > 10 / 80 else 'above'} the largest floor "
-        f"that 20 images a prompt allow ({number(most, 3)}). Were each of the four attributes in half of "
+        f"multiple of 1/80 that gives it) lies {'below' if largest > 10 / 80 else 'above'} the largest floor "
+        f"that 20 images a prompt allow ({number(largest, 3)}). Were each of the four attributes in half of "
         f"the images, no difference would give as much or more with probability "
         f"{p_text(even.tail(10 / 80))}; the printed 0.35 with probability {p_text(even.tail(28 / 80))}."
     )
     if shirt.agrees == "no":
-        found.append(
+        findings.append(
             f"The text counts {shirt.printed:.0f} of 15 attributes as amplified for CogView2; whole counts "
             f"give {shirt.recomputed:.0f}. The other one is a tie (shirt, 2 images of 80 in both settings) "
             f"that floating-point frequencies split."
         )
     if tau:
-        found.append(
+        findings.append(
             f"Kendall's tau of {tau[0].printed} in Table 6 is 7/15 = {tau[0].recomputed:.4f}, cut and not "
             f"rounded."
         )
-    return found
+    return findings
 
 
 NOT_RECOMPUTED = [

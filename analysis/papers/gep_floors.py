@@ -18,7 +18,7 @@ IMAGES = CONTEXTS * SEEDS  # behind each frequency: for one gender (and one attr
 LAWYER_IMAGES, LAWYER_ATTRIBUTES = 20, 4  # section 7
 
 
-def counts(folder: Path | None = None) -> pd.DataFrame:
+def attribute_counts(folder: Path | None = None) -> pd.DataFrame:
     """Counts of 80 images behind Tables 11, 12: index (setting, model, attribute), columns woman, man."""
     table = read_table(
         "gep2023_table11_12_frequencies",
@@ -43,14 +43,14 @@ def floors(folder: Path | None = None, null: str = "permutation") -> dict[tuple[
     (0.0233, 0.0258, 0.7)
     """
     return {
-        key: gep_floor(own["woman"], IMAGES, own["man"], IMAGES, null=null)
-        for key, own in counts(folder).groupby(level=["setting", "model"], sort=False)
+        key: gep_floor(rows["woman"], IMAGES, rows["man"], IMAGES, null=null)
+        for key, rows in attribute_counts(folder).groupby(level=["setting", "model"], sort=False)
     }
 
 
 def different_attributes(folder: Path | None = None) -> pd.DataFrame:
     """Fisher's exact test of each attribute, adjusted by Benjamini–Hochberg over the 15 of a setting and model."""
-    table = counts(folder)
+    table = attribute_counts(folder)
     table["p"] = [
         stats.fisher_exact([[k, IMAGES - k], [m, IMAGES - m]]).pvalue
         for k, m in table[["woman", "man"]].to_numpy()
@@ -62,9 +62,9 @@ def different_attributes(folder: Path | None = None) -> pd.DataFrame:
 
 def floor_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]:
     """Table 3 beside its floors."""
-    own, pooled, attributes = floors(folder), floors(folder, "pooled"), different_attributes(folder)
+    printed, pooled, attributes = floors(folder), floors(folder, "pooled"), different_attributes(folder)
     lines = []
-    for (setting, model), floor in own.items():
+    for (setting, model), floor in printed.items():
         tests = attributes.loc[(setting, model)]
         lines.append(
             {
@@ -97,13 +97,13 @@ def floor_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]:
 
 def context_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]:
     """Table 15 beside the floor of five images, were each attribute as frequent in every context as on average."""
-    table = counts(folder)
+    table = attribute_counts(folder)
     columns = ["setting", "model", "gep_human"]
     context = read_table("gep2023_table15_by_context", columns, numeric=["gep_human"], folder=folder)
     scores = context.groupby(["setting", "model"], sort=False)["gep_human"].agg(["mean", "min", "max"])
     lines = []
-    for (setting, model), own in table.groupby(level=["setting", "model"], sort=False):
-        p = (own["woman"] + own["man"]).to_numpy() / (2 * IMAGES)
+    for (setting, model), rows in table.groupby(level=["setting", "model"], sort=False):
+        p = (rows["woman"] + rows["man"]).to_numpy() / (2 * IMAGES)
         floor = float(np.mean([mean_difference(SEEDS, q) for q in p]))
         lines.append(
             {
@@ -112,7 +112,7 @@ def context_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]:
                 "Table 15, mean of 16": number(scores.loc[(setting, model), "mean"], 3),
                 "Table 15, range": "{min:.2f} to {max:.2f}".format(**scores.loc[(setting, model)]),
                 "floor of five images": number(floor, 3),
-                "Table 3, recomputed": number(float((own["woman"] - own["man"]).abs().mean()) / IMAGES),
+                "Table 3, recomputed": number(float((rows["woman"] - rows["man"]).abs().mean()) / IMAGES),
             }
         )
     return (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.papers import dalleval, gep, wu
-from analysis.papers.compare import Family, Row, Section, number
+from analysis.papers.compare import PrintedNumber, PrintedTable, Section, number
 
 PAPERS = {"gep": gep.section, "dalleval": dalleval.section, "wu": wu.section}
 MOST_CELLS = 6  # disagreeing cells named in a row of the table of families
@@ -57,7 +57,7 @@ def page(papers: Sequence[str] = tuple(PAPERS), folder: Path | None = None) -> s
 def _summary(sections: Iterable[Section]) -> str:
     lines = []
     for section in sections:
-        rows = [*section.rows, *(row for own in section.families for row in own.rows)]
+        rows = [*section.rows, *(row for each in section.families for row in each.rows)]
         agrees = pd.Series([row.agrees for row in rows]).value_counts()
         lines.append(
             {"paper": section.title, "numbers compared": str(len(rows))}
@@ -78,7 +78,7 @@ def _section(section: Section) -> str:
     return "\n".join([*parts, ""])
 
 
-def _rows(rows: Sequence[Row]) -> str:
+def _rows(rows: Sequence[PrintedNumber]) -> str:
     lines = [
         {
             "quantity": row.quantity,
@@ -95,32 +95,32 @@ def _rows(rows: Sequence[Row]) -> str:
     return _table(pd.DataFrame(lines), right=(3, 4, 5))
 
 
-def _difference(row: Row) -> str:
+def _difference(row: PrintedNumber) -> str:
     value = number(row.printed - row.recomputed, row.decimals + 2 if row.decimals else 0)
     return value if value.startswith("-") or float(value) == 0 else f"+{value}"
 
 
-def _families(families: Sequence[Family]) -> str:
+def _families(families: Sequence[PrintedTable]) -> str:
     lines = []
-    for own in families:
-        decimals = own.rows[0].decimals + 2
+    for each in families:
+        decimals = each.rows[0].decimals + 2
         named = [
             f"{row.quantity}: {number(row.printed, row.decimals)} for {number(row.recomputed, decimals)}"
-            for row in own.disagreeing[:MOST_CELLS]
+            for row in each.disagreeing[:MOST_CELLS]
         ]
-        more = len(own.disagreeing) - len(named)
+        more = len(each.disagreeing) - len(named)
         lines.append(
             {
-                "quantity": own.quantity,
-                "table": own.table,
-                "equation": own.equation,
-                "cells": str(len(own.rows)),
-                "rounded": str(own.rounded),
-                "cut": str(own.cut),
-                "no": str(len(own.disagreeing)),
-                "largest difference": number(own.largest, decimals),
+                "quantity": each.quantity,
+                "table": each.table,
+                "equation": each.equation,
+                "cells": str(len(each.rows)),
+                "rounded": str(each.rounded),
+                "cut": str(each.cut),
+                "no": str(len(each.disagreeing)),
+                "largest difference": number(each.largest, decimals),
                 "cells that do not agree": "; ".join(named) + (f"; {more} more" if more else ""),
-                "note": own.note,
+                "note": each.note,
             }
         )
     return _table(pd.DataFrame(lines), right=range(3, 8))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.papers.compare import Family, Row, Section, agreement, family, number
+from analysis.papers.compare import PrintedNumber, PrintedTable, Section, family, number, printed_agreement
 from analysis.papers.tables import read_table
 from analysis.papers.wu_chi_square import chi_square_blocks, chi_square_findings
 
@@ -93,9 +93,9 @@ def section(folder: Path | None = None) -> Section:
     """Everything the page says of this paper."""
     data = read_table("wu2025_table4_datasets", ["dataset", "triplets", "prompts", "seeds", "images"],
                       numeric=["triplets", "prompts", "seeds", "images"], folder=folder)  # fmt: skip
-    own, shared = directions(folder), intersections(folder)
+    nearer, shared = directions(folder), intersections(folder)
     rows = [
-        Row(
+        PrintedNumber(
             "nouns found by both, %",
             "section 7.3",
             "none",
@@ -106,8 +106,8 @@ def section(folder: Path | None = None) -> Section:
         )
     ]
     blocks = [
-        _direction_block(own),
-        _other_way_block(own),
+        _direction_block(nearer),
+        _other_way_block(nearer),
         _union_block(shared, folder),
         *chi_square_blocks(folder),
     ]
@@ -120,12 +120,12 @@ def section(folder: Path | None = None) -> Section:
         rows,
         families,
         blocks,
-        [*_findings(own, families, shared), *chi_square_findings(folder)],
+        [*_findings(nearer, families, shared), *chi_square_findings(folder)],
         NOT_RECOMPUTED,
     )
 
 
-def _families(data: pd.DataFrame, shared: pd.DataFrame, folder: Path | None) -> list[Family]:
+def _families(data: pd.DataFrame, shared: pd.DataFrame, folder: Path | None) -> list[PrintedTable]:
     presence = read_table("wu2025_table11_group_presence", ["dataset", "group", "percent_of_images"],
                           numeric=["percent_of_images"], folder=folder)  # fmt: skip
     images = data.set_index("dataset")["images"]
@@ -136,7 +136,7 @@ def _families(data: pd.DataFrame, shared: pd.DataFrame, folder: Path | None) -> 
             (f"{r.dataset}, {r.group}", r.percent_of_images, 100 * round(r.percent_of_images * n / 100) / n)
         )
     third = [(p, n / 3) for p, n in zip(presence["percent_of_images"], presence["dataset"].map(images))]
-    fit = sum(agreement(p, 100 * round(p * n / 100) / n, 2) == "rounded" for p, n in third)
+    fit = sum(printed_agreement(p, 100 * round(p * n / 100) / n, 2) == "rounded" for p, n in third)
     table13 = [(", ".join(key), r.printed, r.recomputed) for key, r in zip(shared.index, shared.itertuples())]
     return [
         family("prompts", "Table 4", "3 × triplets", zip(data["dataset"], data["prompts"], 3 * data["triplets"]), 0),
@@ -151,10 +151,10 @@ def _families(data: pd.DataFrame, shared: pd.DataFrame, folder: Path | None) -> 
     ]  # fmt: skip
 
 
-def _direction_block(own: pd.DataFrame) -> tuple[str, str, pd.DataFrame]:
+def _direction_block(nearer: pd.DataFrame) -> tuple[str, str, pd.DataFrame]:
     lines = []
-    for (table, metric), part in own.groupby(["table", "metric"], sort=False):
-        count = part["nearer"].value_counts()
+    for (table, metric), rows in nearer.groupby(["table", "metric"], sort=False):
+        count = rows["nearer"].value_counts()
         lines.append({"table": table, "metric": metric} | {n: str(int(count.get(n, 0))) for n in
                      ("masculine", "feminine", "same", "not readable")})  # fmt: skip
     order = {m: i for i, m in enumerate(METRICS)}
@@ -169,8 +169,8 @@ def _direction_block(own: pd.DataFrame) -> tuple[str, str, pd.DataFrame]:
     )
 
 
-def _other_way_block(own: pd.DataFrame) -> tuple[str, str, pd.DataFrame]:
-    other = own[own["nearer"].isin(["feminine", "same"])]
+def _other_way_block(nearer: pd.DataFrame) -> tuple[str, str, pd.DataFrame]:
+    other = nearer[nearer["nearer"].isin(["feminine", "same"])]
     lines = [
         {
             "table": r.table,
@@ -231,17 +231,17 @@ def _union_block(shared: pd.DataFrame, folder: Path | None) -> tuple[str, str, p
     )
 
 
-def _findings(own: pd.DataFrame, families: list[Family], shared: pd.DataFrame) -> list[str]:
-    five = own[own["table"] == "Table 5"]
+def _findings(nearer: pd.DataFrame, families: list[PrintedTable], shared: pd.DataFrame) -> list[str]:
+    five = nearer[nearer["table"] == "Table 5"]
     other, unread = five[five["nearer"] == "feminine"], five[five["nearer"] == "not readable"]
     listed = []
     for (metric, dataset), part in other.groupby(["metric", "dataset"], sort=False):
         versions = ", ".join(model.removeprefix("SD ") for model in part["model"])
         listed.append(f"{metric} on {dataset} ({versions})")
     listed = "; ".join(listed)
-    one_way = (own.loc[own["table"] != "Table 5", "nearer"] == "masculine").all()
-    size = own["table"].value_counts()
-    found = [
+    one_way = (nearer.loc[nearer["table"] != "Table 5", "nearer"] == "masculine").all()
+    size = nearer["table"].value_counts()
+    findings = [
         f"Table 5: of the {len(five) - len(unread)} pairs of cells that can be read, "
         f"{int((five['nearer'] == 'masculine').sum())} have the neutral prompt nearer to the masculine one "
         f"and {len(other)} nearer to the feminine one: {listed}. {len(unread)} cannot be read in our copy. "
@@ -257,19 +257,21 @@ def _findings(own: pd.DataFrame, families: list[Family], shared: pd.DataFrame) -
     for row in table13.disagreeing:
         note = " (printed to one decimal: agrees at that precision)" if row.quantity in one_decimal else ""
         cell = row.quantity.replace(", ", ", over ", 1)
-        found.append(f"Table 13, {cell}: printed {row.printed:.2f}, recomputed {row.recomputed:.2f}{note}.")
+        findings.append(
+            f"Table 13, {cell}: printed {row.printed:.2f}, recomputed {row.recomputed:.2f}{note}."
+        )
     over = shared["recomputed"]
     share = {
         d: max(over[d, g, "explicitly guided"] for g in ("implicitly guided", "implicitly independent"))
         for d in over.index.get_level_values("dataset").unique()
     }
-    found.append(
+    findings.append(
         "Section 7.2.3 puts the part of the objects of the implicit groups that are also in an explicit "
         "group at about ten percent, with GCC as the example. Over the five datasets the larger of the two "
         "ratios with the explicitly guided "
         "group in Table 13 is " + ", ".join(f"{number(v, 2)} % ({d})" for d, v in share.items()) + "."
     )
-    return found
+    return findings
 
 
 NOT_RECOMPUTED = [

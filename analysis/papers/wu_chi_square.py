@@ -68,12 +68,12 @@ def triplets(folder: Path | None = None) -> pd.DataFrame:
     amount = amounts.set_index(["dataset", "group"])["amount"]
     table = p_values(folder)
     lines = []
-    for (model, dataset, group), own in table[table["group"].isin(EXPLICIT)].groupby(
+    for (model, dataset, group), rows in table[table["group"].isin(EXPLICIT)].groupby(
         ["model", "dataset", "group"], sort=False
     ):
-        if (own["op"] == "<").any():
+        if (rows["op"] == "<").any():
             continue
-        p = own.set_index("comparison")["p"]
+        p = rows.set_index("comparison")["p"]
         objects, pairs = int(amount[dataset, group]), p[list(PAIRS)].to_numpy()
         recomputed = [triplet_from_pairs(pairs, n) for n in (objects, 10)]
         lines.append((model, dataset, group, objects, pairs, float(p["triplet"]), *recomputed))
@@ -94,8 +94,8 @@ def approximation_error(
     for i in range(tables):
         counts = rng.multinomial(detections, rng.dirichlet(np.full(objects, 0.3)), size=3).T
         whole, *pairs = (
-            stats.chi2_contingency(part[part.sum(axis=1) > 0]).pvalue
-            for part in (counts, counts[:, [0, 1]], counts[:, [0, 2]], counts[:, [1, 2]])
+            stats.chi2_contingency(columns[columns.sum(axis=1) > 0]).pvalue
+            for columns in (counts, counts[:, [0, 1]], counts[:, [0, 2]], counts[:, [1, 2]])
         )
         errors[i] = abs(whole - triplet_from_pairs(np.array(pairs), objects))
     return errors
@@ -105,16 +105,16 @@ def chi_square_blocks(folder: Path | None = None) -> list[tuple[str, str, pd.Dat
     """The tables of the page."""
     table = p_values(folder)
     lines = []
-    for group, own in table.groupby("group", sort=False):
-        for name, part in (
-            ("COCO", own[own["dataset"] == "COCO"]),
-            ("others", own[own["dataset"] != "COCO"]),
+    for group, of_group in table.groupby("group", sort=False):
+        for name, chosen in (
+            ("COCO", of_group[of_group["dataset"] == "COCO"]),
+            ("others", of_group[of_group["dataset"] != "COCO"]),
         ):
-            values = part["p"]
+            values = chosen["p"]
             lines.append({
                 "group": group,
                 "datasets": name,
-                "p-values": str(len(part)),
+                "p-values": str(len(chosen)),
                 "below 0.05": str(int((values < 0.05).sum())),
                 "0.05 to 0.95": str(int(((values >= 0.05) & (values <= 0.95)).sum())),
                 "above 0.95, below 1": str(int(((values > 0.95) & (values < 1)).sum())),
@@ -160,18 +160,21 @@ def chi_square_findings(folder: Path | None = None) -> list[str]:
     """What the p-values alone show."""
     table = p_values(folder)
     hidden = table[table["group"] == "hidden"]
-    own = triplets(folder)
+    recomputed = triplets(folder)
     calm = table[table["group"].isin(EXPLICIT) & (table["dataset"] != "COCO")]
     alone = calm[calm["comparison"] == "triplet"]["p"]
     caps = calm[(calm["dataset"] == "TextCaps") & (calm["group"] == "explicitly guided")]["p"]
     repeated = []
-    for (model, dataset, group), part in table[(table["op"] == "=") & (table["p"] < 1)].groupby(
+    for (model, dataset, group), chosen in table[(table["op"] == "=") & (table["p"] < 1)].groupby(
         ["model", "dataset", "group"], sort=False
     ):
-        twice = part["p"][part["p"].duplicated()]
+        twice = chosen["p"][chosen["p"].duplicated()]
         repeated += [f"{model} {dataset} {group} ({value:g})" for value in twice]
-    gap, limit = (own["printed"] - own["recomputed"]).abs(), float(np.quantile(approximation_error(), 0.95))
-    far = own.loc[gap.idxmax()]
+    gap, limit = (
+        (recomputed["printed"] - recomputed["recomputed"]).abs(),
+        float(np.quantile(approximation_error(), 0.95)),
+    )
+    far = recomputed.loc[gap.idxmax()]
     return [
         f"Tables 7–9, hidden: all {int((hidden['p'] == 1).sum())} of {len(hidden)} p-values are 1. The "
         f"members of a triplet name the same nouns but for the word for the person, so their counts nearly "
@@ -184,7 +187,7 @@ def chi_square_findings(folder: Path | None = None) -> list[str]:
         f"independent samples give: there the counts of the prompt sets agree more closely than that. "
         f"Members of a triplet share nouns and noise, while chi-square takes the prompt sets as "
         f"independent.",
-        f"Tables 7–9: recomputed from the pairs, the {len(own)} triplet p-values of explicit groups without "
+        f"Tables 7–9: recomputed from the pairs, the {len(recomputed)} triplet p-values of explicit groups without "
         f"bounds differ from the printed ones by {gap.median():.3f} in the median and by at most "
         f"{gap.max():.3f} ({far['model']}, {far['dataset']}, {far['group']}); {int((gap > limit).sum())} "
         f"differ by more than {limit:.3f}, which the approximation itself exceeds in 5 % of simulated "

@@ -164,17 +164,21 @@ def presence_differences(
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.where((images > 0) & (n > 0), total / (images or np.nan), np.nan)
         if method == "adjusted":
-            z, many = normal_quantile(level), len(seeds) + 2
+            z, n_prompts = normal_quantile(level), len(seeds) + 2
             middle = total / (images + 2 * (images / max(len(seeds), 1)))
             squares = table.by_object((x2 - x1) ** 2) + 2.0
             per_prompt = images / max(len(seeds), 1)
-            variance = (squares / per_prompt**2 / many - middle**2) / many
+            variance = (squares / per_prompt**2 / n_prompts - middle**2) / n_prompts
             low, high = (np.clip(middle + sign * z * np.sqrt(variance), -1, 1) for sign in (-1, 1))
         else:
             # deviations of all prompts from the mean: those without the object have only the mean's part
-            part = value[table.object] * table.seeds[table.prompt]
-            square = table.by_object((x2 - x1 - part) ** 2 - part**2) + value**2 * float((seeds**2).sum())
-            cube = table.by_object((x2 - x1 - part) ** 3 + part**3) - value**3 * float((seeds**3).sum())
+            expected = value[table.object] * table.seeds[table.prompt]
+            square = table.by_object((x2 - x1 - expected) ** 2 - expected**2) + value**2 * float(
+                (seeds**2).sum()
+            )
+            cube = table.by_object((x2 - x1 - expected) ** 3 + expected**3) - value**3 * float(
+                (seeds**3).sum()
+            )
             draws = draws or bootstrap_totals(table, (first, second), resamples=resamples, seed=seed)
             y1, y2 = draws.of_pair(first, second, "presence")
             low, high = _ends(

@@ -115,7 +115,7 @@ def crossed_mean(values: ArrayLike, *, level: float = 0.95) -> CrossedMean:
         reason[n > 0] = FEW_SEEDS
     half, narrow = (np.sqrt(crossed_bound(alpha, parts)) for alpha in (1 - level, 2 * (1 - level)))
     p_value = crossed_p_value(mean**2, parts)
-    half, narrow, p_value = (np.where(reason == "", part, np.nan) for part in (half, narrow, p_value))
+    half, narrow, p_value = (np.where(reason == "", column, np.nan) for column in (half, narrow, p_value))
     return CrossedMean(
         mean=mean,
         low=mean - half,
@@ -162,7 +162,9 @@ def crossed_variances(
 
 def crossed_bound(alpha: float | NDArray[np.float64], variances: Parts) -> NDArray[np.float64]:
     r"""Return :math:`\sum V t_f(\alpha)^2`: the square of the largest mean that is not rejected at α (Banerjee)."""
-    return sum(part * special.stdtrit(np.maximum(own, 1), alpha / 2) ** 2 for part, own in variances)
+    return sum(
+        variance * special.stdtrit(np.maximum(degrees, 1), alpha / 2) ** 2 for variance, degrees in variances
+    )
 
 
 def crossed_p_value(square: NDArray[np.float64], variances: Parts) -> NDArray[np.float64]:

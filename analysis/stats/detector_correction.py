@@ -146,14 +146,14 @@ def corrected_presence(
     width = x.shape[2]
     blocks = [
         _block(
-            x[:, :, part],
+            x[:, :, block],
             n,
-            [a[:, :, part] for a in (labels.hits, labels.missed, labels.false, labels.rejected)],
+            [a[:, :, block] for a in (labels.hits, labels.missed, labels.false, labels.rejected)],
             _overall(labels),
             labels.aligned,
-            (level, resamples, imputations, np.random.default_rng([seed, CORRECTION_STREAM, part.start])),
+            (level, resamples, imputations, np.random.default_rng([seed, CORRECTION_STREAM, block.start])),
         )
-        for part in (slice(start, start + BLOCK) for start in range(0, max(width, 1), BLOCK))
+        for block in (slice(start, start + BLOCK) for start in range(0, max(width, 1), BLOCK))
     ]
     return Corrected(*(np.concatenate(parts, axis=-1) for parts in zip(*blocks)))
 
@@ -219,7 +219,7 @@ def _block(x, n, counts, overall, aligned, options) -> tuple[NDArray, ...]:
     p_value = (
         _imputed(x, n, fold, rates, clipped[1:], imputations, rng) if rows > 1 else np.full(width, np.nan)
     )
-    found = (
+    columns = (
         *(clipped[0], s_all[0], 1 - f_all[0], value),
         *(
             np.clip(middle - half, -1, 1),
@@ -230,8 +230,8 @@ def _block(x, n, counts, overall, aligned, options) -> tuple[NDArray, ...]:
             p_value,
         ),
     )
-    *found, p_value = (np.where(reason == "", part, np.nan) for part in found)
-    return *found, np.where(reason == BLIND, 1.0, p_value), reason
+    *columns, p_value = (np.where(reason == "", column, np.nan) for column in columns)
+    return *columns, np.where(reason == BLIND, 1.0, p_value), reason
 
 
 def _resamples(rows: int, resamples: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -249,7 +249,7 @@ def _weighted(weights: NDArray, values: NDArray) -> NDArray[np.float64]:
 
 def _centres(sums, overall, rng):
     """What the rates of a side are drawn towards: of each draw, sensitivity and false positive rate."""
-    found = []
+    centres = []
     for one, other, rate in ((sums[0], sums[1], overall[0]), (sums[2], sums[3], overall[1])):
         centre = np.full(one.shape[::2], rate)
         centre[1:] = rng.beta(OBJECT_WEIGHT * rate, OBJECT_WEIGHT * (1 - rate), centre[1:].shape)
@@ -257,8 +257,8 @@ def _centres(sums, overall, rng):
         middle = np.clip((yes + OBJECT_WEIGHT * centre) / (yes + no + OBJECT_WEIGHT), 1e-6, 1 - 1e-6)
         side = np.repeat(middle[:, None], 2, axis=1)
         side[1:] = rng.beta(SIDE_WEIGHT * side[1:], SIDE_WEIGHT * (1 - side[1:]))
-        found.append(side)
-    return found
+        centres.append(side)
+    return centres
 
 
 def _rates(sums, centres) -> tuple[NDArray, NDArray]:

@@ -218,16 +218,18 @@ def effect_sizes(
     for block in column_blocks(values.shape[1], chunk, rows=max(resamples, len(values))):
         place = np.flatnonzero(defined[block]) + block.start
         if len(place):
-            part = values[:, block] if defined[block].all() else values[:, place]
-            drawn = resampled_deviations(part, mean[place], counts)
-            own = mean[place], sd[place] / np.sqrt(n[place]), n[place]
+            chosen = values[:, block] if defined[block].all() else values[:, place]
+            drawn = resampled_deviations(chosen, mean[place], counts)
+            mean_error_n = mean[place], sd[place] / np.sqrt(n[place]), n[place]
             draws = studentized(*drawn)
-            low[place], high[place] = studentized_ends(draws, *own, level, outer=True)
-            ruled_out[place] = np.abs(studentized_ends(draws, *own, 2 * level - 1, outer=True)).max(axis=0)
+            low[place], high[place] = studentized_ends(draws, *mean_error_n, level, outer=True)
+            ruled_out[place] = np.abs(studentized_ends(draws, *mean_error_n, 2 * level - 1, outer=True)).max(
+                axis=0
+            )
             if weights is not None:
-                narrow = bounded_ends(part, weights, (ends[0][place], ends[1][place]), 2 * level - 1)
+                narrow = bounded_ends(chosen, weights, (ends[0][place], ends[1][place]), 2 * level - 1)
                 ruled_out[place] = np.maximum(ruled_out[place], np.abs(narrow).max(axis=0))
-            outer = _d_z_ends(part, d_z[place], mean[place], drawn, level)
+            outer = _d_z_ends(chosen, d_z[place], mean[place], drawn, level)
             d_low[place], d_high[place], reason[place] = outer
     rare = np.flatnonzero(few & defined)
     low[rare], high[rare] = rare_ends(values[:, rare], (ends[0][rare], ends[1][rare]), level, resamples, seed)
@@ -242,13 +244,13 @@ def effect_sizes(
 
 def _superiority(values: NDArray[np.float64], n: NDArray[np.int64], level: float) -> tuple[NDArray, ...]:
     with np.errstate(invalid="ignore", divide="ignore"):
-        part = ((values > 0).sum(axis=0) + 0.5 * (values == 0).sum(axis=0)) / np.where(n > 0, n, np.nan)
-        low, high = wilson_interval(part, n, level)
-    return part, low, high
+        share = ((values > 0).sum(axis=0) + 0.5 * (values == 0).sum(axis=0)) / np.where(n > 0, n, np.nan)
+        low, high = wilson_interval(share, n, level)
+    return share, low, high
 
 
 def wilson_interval(
-    part: NDArray[np.float64], size: NDArray, level: float
+    share: NDArray[np.float64], size: NDArray, level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Wilson's score interval of a proportion from a (possibly effective, possibly fractional) sample size.
 
@@ -260,8 +262,8 @@ def wilson_interval(
     """
     size = np.where(np.asarray(size) > 0, np.asarray(size, np.float64), np.nan)
     z2 = special.ndtri((1 + level) / 2) ** 2
-    middle = (part + z2 / (2 * size)) / (1 + z2 / size)
-    half = np.sqrt(z2 * (part * (1 - part) / size + z2 / (4 * size**2))) / (1 + z2 / size)
+    middle = (share + z2 / (2 * size)) / (1 + z2 / size)
+    half = np.sqrt(z2 * (share * (1 - share) / size + z2 / (4 * size**2))) / (1 + z2 / size)
     return np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)
 
 

@@ -140,8 +140,8 @@ def equivalence_test(
                 low, high = studentized_ends(draws, mean, error, n, level, outer=method == "envelope")
                 if method == "envelope" and reach is not None:
                     weights, ends = exponential_weights(len(values), resamples, seed), range_of(values, reach)
-                    least, most = bounded_ends(values, weights, ends, level)
-                    low, high = np.fmin(low, least), np.fmax(high, most)
+                    bounded_low, bounded_high = bounded_ends(values, weights, ends, level)
+                    low, high = np.fmin(low, bounded_low), np.fmax(high, bounded_high)
                     tails = bounded_draws(values, weights, ends)
                     beyond = np.maximum((tails[0] <= -delta).sum(axis=0), (tails[1] >= delta).sum(axis=0))
                     p_value = np.maximum(p_value, (1 + beyond) / (1 + resamples))

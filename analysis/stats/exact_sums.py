@@ -55,19 +55,19 @@ def central_sums(
     exponents = [_exponents(values, centre, power) for power in powers]
     totals = np.zeros((len(powers), values.shape[1]))
     for rows in slabs(values):
-        part = values[rows] - centre
+        deviations = values[rows] - centre
         for total, power, exponent in zip(totals, powers, exponents):
-            total += _whole_part(part, power, exponent, out=np.empty(part.shape)).sum(axis=0)
+            total += _whole_part(deviations, power, exponent, out=np.empty(deviations.shape)).sum(axis=0)
     return [np.ldexp(total, exponent) for total, exponent in zip(totals, exponents)]
 
 
 def _whole_part(
-    part: NDArray[np.float64], power: int, exponent: NDArray[np.int64], out: NDArray[np.float64]
+    deviations: NDArray[np.float64], power: int, exponent: NDArray[np.int64], out: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    own = part
+    powers = deviations
     for _ in range(power - 1):  # numpy's power is slow
-        own = own * part
-    np.rint(np.multiply(own, np.ldexp(1.0, -exponent), out=out), out=out)
+        powers = powers * deviations
+    np.rint(np.multiply(powers, np.ldexp(1.0, -exponent), out=out), out=out)
     np.copyto(out, 0.0, where=np.isnan(out))
     return out
 

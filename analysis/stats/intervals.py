@@ -144,16 +144,16 @@ def bootstrap_interval(
     n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
     counts = resample_counts(rows, resamples, seed) if rows > 1 else None
     for block in column_blocks(width, chunk, rows=max(resamples, rows)):
-        part = values[:, block]
-        n[block], reason[block] = (~np.isnan(part)).sum(axis=0), undefined(part)
-        whole, exponent = on_grid(part)
+        block_values = values[:, block]
+        n[block], reason[block] = (~np.isnan(block_values)).sum(axis=0), undefined(block_values)
+        whole, exponent = on_grid(block_values)
         with np.errstate(invalid="ignore"):
             mean[block] = np.ldexp(whole.sum(axis=0) / n[block], exponent)
         complete = n[block] == rows
         for chosen in (complete, ~complete):
             columns = np.flatnonzero(chosen & (reason[block] == ""))
             if len(columns) and counts is not None:
-                ends, failed = _ends(part[:, columns], counts, method, level, seed)
+                ends, failed = _ends(block_values[:, columns], counts, method, level, seed)
                 place = columns + block.start
                 low[place], high[place], reason[place] = *ends, failed
     return Interval(mean, low, high, n, reason, level, resamples, seed, method)

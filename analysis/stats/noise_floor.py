@@ -110,7 +110,7 @@ def gep_floor(
     if not keep.any():
         return undefined_floor(NO_IMAGES, undefined, null, seed)
     kinds = Counter(zip((k1 + k2).tolist(), n1.tolist(), n2.tolist()))
-    parts = [(frequency_difference(*kind, null=null), many) for kind, many in kinds.items()]
+    parts = [(frequency_difference(*kind, null=null), count) for kind, count in kinds.items()]
     value = float(np.abs(k1 / n1 - k2 / n2).mean())
     constant = bool((((k1 + k2) == 0) | ((k1 + k2) == n1 + n2)).all())
     n = int(np.max(n1 + n2))
@@ -239,9 +239,9 @@ def l1_floor(
         return undefined_floor(ONE_CATEGORY if categories < 2 else NO_IMAGES, undefined, "multinomial", seed)
     value = float(np.abs(table / images[:, None] - expected).sum(axis=1).mean())
     parts = []
-    for n, many in Counter(images.tolist()).items():
+    for n, count in Counter(images.tolist()).items():
         known = distance_from_reference(n, expected)
-        parts.append((known or _drawn_from_reference(n, expected), many))
+        parts.append((known or _drawn_from_reference(n, expected), count))
     n = int(images.sum())
     return floor_of_mean(parts, value, n, undefined, "multinomial", draws, seed, scale=scale)
 
@@ -308,14 +308,14 @@ def two_sample_l1_floor(
     value = float(np.abs(a / a.sum() - b / b.sum()).sum())
     totals, n_first, n_second = a + b, int(a.sum()), int(b.sum())
 
-    def drawn(rng: np.random.Generator, many: int) -> NDArray[np.float64]:
-        x = rng.multivariate_hypergeometric(totals, n_first, size=many, method="marginals")
+    def drawn(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        x = rng.multivariate_hypergeometric(totals, n_first, size=size, method="marginals")
         return np.abs(x / n_first - (totals - x) / n_second).sum(axis=1)
 
-    part = distance_between_samples(totals, n_first) or drawn
+    null = distance_between_samples(totals, n_first) or drawn
     n = n_first + n_second
     reason = ONE_KIND if (totals > 0).sum() == 1 else ""
-    return floor_of_mean([(part, 1)], value, n, 0, "permutation", draws, seed, scale=scale, reason=reason)
+    return floor_of_mean([(null, 1)], value, n, 0, "permutation", draws, seed, scale=scale, reason=reason)
 
 
 def entropy_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> NoiseFloor:
@@ -353,16 +353,16 @@ def entropy_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> No
     value = float(entropy(table, categories).mean())
     rng = np.random.default_rng(seed)
     mean, variance, total, exact = 0.0, 0.0, np.zeros(draws), True
-    for n, many in Counter(images.tolist()).items():
+    for n, count in Counter(images.tolist()).items():
         known = entropy_distribution(n, categories)
         if known is None:
             uniform = np.full(categories, 1 / categories)
             sample = entropy(rng.multinomial(n, uniform, size=draws), categories)
             known, exact = (sample, np.full(draws, 1 / draws)), False
         values, weight = known
-        own = float(values @ weight)
-        mean, variance = mean + many * own, variance + many * float((values - own) ** 2 @ weight)
-        total += drawn_sums(values, weight, many, draws, rng)
+        centre = float(values @ weight)
+        mean, variance = mean + count * centre, variance + count * float((values - centre) ** 2 @ weight)
+        total += drawn_sums(values, weight, count, draws, rng)
     m = len(table)
     exact = exact and m == 1
     if exact:
@@ -388,7 +388,7 @@ def entropy_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> No
 def _drawn_from_reference(n: int, expected: NDArray[np.float64]) -> Callable[..., NDArray[np.float64]]:
     """A way to draw the L1 distance of n images from the reference they come from."""
 
-    def draw(rng: np.random.Generator, many: int) -> NDArray[np.float64]:
-        return np.abs(rng.multinomial(n, expected, size=many) / n - expected).sum(axis=1)
+    def draw(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        return np.abs(rng.multinomial(n, expected, size=size) / n - expected).sum(axis=1)
 
     return draw

@@ -89,7 +89,7 @@ def floor_of_mean(
 
     Parameters
     ----------
-    parts : sequence of (part, how many of the distances are of this kind)
+    parts : sequence of (distance, how many of the distances are of this kind)
     value : float
         The mean of the distances as observed, before `scale`.
     n, undefined, null, seed
@@ -104,24 +104,24 @@ def floor_of_mean(
     if draws < 1:
         raise ValueError(f"draws: expected at least 1, got {draws}")
     known = {}
-    for part, many in parts:
-        if isinstance(part, NullDistribution):
-            known[part] = known.get(part, 0) + many
+    for distance, repeats in parts:
+        if isinstance(distance, NullDistribution):
+            known[distance] = known.get(distance, 0) + repeats
     whole = mean_of_independent(known) if len(known) == len(parts) else None
     if whole is not None:
         floor, sd, p_value = whole.mean, whole.sd, whole.tail(value)
     else:
-        rng, total, count = np.random.default_rng(seed), np.zeros(draws), sum(many for _, many in parts)
-        for part, many in parts:
-            if isinstance(part, NullDistribution):
-                total += drawn_sums(part.values, part.probability, many, draws, rng)
+        rng, total, count = np.random.default_rng(seed), np.zeros(draws), sum(repeats for _, repeats in parts)
+        for distance, repeats in parts:
+            if isinstance(distance, NullDistribution):
+                total += drawn_sums(distance.values, distance.probability, repeats, draws, rng)
             else:
-                for _ in range(many):
-                    total += part(rng, draws)
+                for _ in range(repeats):
+                    total += distance(rng, draws)
         total /= count
         floor, sd = float(total.mean()), float(total.std())
         if len(known) == len(parts):  # means add up exactly, whatever the grid
-            floor = sum(part.mean * many for part, many in parts) / count
+            floor = sum(distance.mean * repeats for distance, repeats in parts) / count
         p_value = (1 + int((total >= value - _TOLERANCE).sum())) / (1 + draws)
     result = NoiseFloor(
         value * scale,
@@ -143,18 +143,18 @@ def floor_of_mean(
 def drawn_sums(
     values: NDArray[np.float64],
     probability: NDArray[np.float64],
-    many: int,
+    count: int,
     draws: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
     """Draw the sum of so many independent values, shape (draws,)."""
     probability = probability / probability.sum()
-    if many > len(values):  # how often each value comes is cheaper to draw than every single one
-        return rng.multinomial(many, probability, size=draws) @ values
+    if count > len(values):  # how often each value comes is cheaper to draw than every single one
+        return rng.multinomial(count, probability, size=draws) @ values
     edges = np.cumsum(probability)
     edges[-1] = 1.0
     total = np.zeros(draws)
-    for _ in range(many):
+    for _ in range(count):
         total += values[np.searchsorted(edges, rng.random(draws), side="right")]
     return total
 

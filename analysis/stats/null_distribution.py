@@ -107,7 +107,7 @@ def frequency_difference(successes: int, n_first: int, n_second: int, *, null: s
         )
     elif null == "pooled":
         p = successes / (n_first + n_second)
-        first, second = (part.ravel() for part in np.mgrid[: n_first + 1, : n_second + 1])
+        first, second = (axis.ravel() for axis in np.mgrid[: n_first + 1, : n_second + 1])
         weight = stats.binom.pmf(first, n_first, p) * stats.binom.pmf(second, n_second, p)
     else:
         raise ValueError(f"null: expected 'permutation' or 'pooled', got {null!r}")
@@ -149,8 +149,8 @@ def distance_from_reference(n: int, reference: NDArray[np.float64]) -> NullDistr
         p = 1.0 if category == len(reference) - 1 else min(reference[category] / rest[category], 1.0)
         return stats.binom.pmf(x, n - drawn, p)
 
-    most = [n] * len(reference)
-    return _walk(n, most, lambda i, x: abs(scale * x - expected[i]), chance, scale * n)
+    maxima = [n] * len(reference)
+    return _walk(n, maxima, lambda i, x: abs(scale * x - expected[i]), chance, scale * n)
 
 
 def distance_between_samples(totals: NDArray[np.int64], n_first: int) -> NullDistribution | None:
@@ -203,19 +203,19 @@ def distance_between_samples(totals: NDArray[np.int64], n_first: int) -> NullDis
     )
 
 
-def _walk(n, most, distance, chance, denominator) -> NullDistribution | None:
+def _walk(n, maxima, distance, chance, denominator) -> NullDistribution | None:
     """Go through the categories one by one, carrying (images dealt so far, distance so far) with its probability."""
-    steps = [[distance(i, x) for x in range(most[i] + 1)] for i in range(len(most))]
+    steps = [[distance(i, x) for x in range(maxima[i] + 1)] for i in range(len(maxima))]
     unit = math.gcd(denominator, *(d for step in steps for d in step))
     size = 2 * denominator // unit + 1  # no L1 distance between distributions exceeds 2
-    if (n + 1) * size > LARGEST_SUPPORT or (n + 1) * size * sum(min(m, n) + 1 for m in most) > LARGEST_WORK:
+    if (n + 1) * size > LARGEST_SUPPORT or (n + 1) * size * sum(min(m, n) + 1 for m in maxima) > LARGEST_WORK:
         return None
     state = np.zeros((n + 1, size))
     state[0, 0] = 1.0
     drawn = np.arange(n + 1)
     for category, step in enumerate(steps):
         after = np.zeros_like(state)
-        for x in range(min(most[category], n) + 1):
+        for x in range(min(maxima[category], n) + 1):
             shift = step[x] // unit
             if shift < size:
                 weight = chance(category, drawn[: n + 1 - x], x)[:, None]
@@ -252,7 +252,7 @@ def entropy_distribution(n: int, categories: int) -> tuple[NDArray[np.float64], 
             return None
         rows.append(parts + [0] * (categories - len(parts)))
         orders = math.lgamma(categories + 1) - sum(
-            math.lgamma(many + 1) for many in Counter(rows[-1]).values()
+            math.lgamma(count + 1) for count in Counter(rows[-1]).values()
         )
         ways = math.lgamma(n + 1) - sum(math.lgamma(c + 1) for c in parts)
         weights.append(orders + ways - n * math.log(categories))
@@ -260,15 +260,15 @@ def entropy_distribution(n: int, categories: int) -> tuple[NDArray[np.float64], 
     return entropy(np.array(rows), categories), probability / probability.sum()
 
 
-def _partitions(n: int, largest: int, most: int) -> Iterator[list[int]]:
-    """Every way to write n as a sum of at most `most` whole numbers, none above `largest`, in falling order."""
+def _partitions(n: int, largest: int, parts: int) -> Iterator[list[int]]:
+    """Every way to write n as a sum of at most `parts` whole numbers, none above `largest`, in falling order."""
     if n == 0:
         yield []
         return
-    if most == 0:
+    if parts == 0:
         return
-    for first in range(min(n, largest), (n + most - 1) // most - 1, -1):
-        for rest in _partitions(n - first, first, most - 1):
+    for first in range(min(n, largest), (n + parts - 1) // parts - 1, -1):
+        for rest in _partitions(n - first, first, parts - 1):
             yield [first, *rest]
 
 
@@ -299,13 +299,13 @@ def mean_of_independent(parts: Mapping[NullDistribution, int]) -> NullDistributi
     if reach > LARGEST_REACH:
         return None
     points = [np.flatnonzero(null.probability) * (denominator // null.denominator) for null in parts]
-    unit = math.gcd(denominator, *(int(p) for own in points for p in own))
+    unit = math.gcd(denominator, *(int(p) for support in points for p in support))
     if reach // unit >= LARGEST_SUPPORT:
         return None
     total = np.ones(1)
-    for (null, multiplicity), own in zip(parts.items(), points):
-        grid = np.zeros(own[-1] // unit + 1)
-        grid[own // unit] = null.probability[null.probability != 0]
+    for (null, multiplicity), support in zip(parts.items(), points):
+        grid = np.zeros(support[-1] // unit + 1)
+        grid[support // unit] = null.probability[null.probability != 0]
         total = _convolve(total, _power(grid, multiplicity))
     return NullDistribution(total, denominator // unit * sum(parts.values()))
 

@@ -83,7 +83,7 @@ class ObjectTable:
     def by_object(self, cells: NDArray) -> NDArray:
         """Add up cells by object: shape (n_cells, ...) to (n_objects, ...), exact for whole numbers."""
         flat = cells.reshape(len(cells), int(np.prod(cells.shape[1:], dtype=int)))
-        sums = [np.bincount(self.object, weights=part, minlength=len(self.objects)) for part in flat.T]
+        sums = [np.bincount(self.object, weights=column, minlength=len(self.objects)) for column in flat.T]
         shape = (len(self.objects), *cells.shape[1:])
         result = np.array(sums).T.reshape(shape) if sums else np.zeros(shape)
         return result.astype(np.int64 if cells.dtype.kind in "iub" else np.float64)
@@ -103,7 +103,7 @@ class ObjectTable:
             raise ValueError(f"indicators: expected two or more different ones, got {list(indicators)}")
         presence, detections = self.presence[:, order], self.detections[:, order]
         keep = detections.any(axis=1)
-        cells = (part[keep] for part in (self.prompt, self.object, presence, detections))
+        cells = (column[keep] for column in (self.prompt, self.object, presence, detections))
         names = tuple(str(name) for name in indicators)
         return ObjectTable(names, self.objects, self.prompts, self.seeds, *cells, self.incomplete)
 
@@ -235,7 +235,7 @@ def _from_rows(
 
 
 def _text(key: tuple) -> str:
-    return "(" + ", ".join(str(part) for part in key) + ")"
+    return "(" + ", ".join(str(value) for value in key) + ")"
 
 
 def _whole(count: NDArray) -> None:

@@ -124,7 +124,7 @@ def paired_presence_test(
     difference = values[:, table.column(second)] - values[:, table.column(first)]
     n_objects = len(table.objects)
     total, spread, informative = (
-        table.by_object(part) for part in (difference, difference**2, (difference != 0).astype(np.int64))
+        table.by_object(column) for column in (difference, difference**2, (difference != 0).astype(np.int64))
     )
     size = table.by_object(np.abs(difference))
     reason = _reasons(table, informative, values[:, [table.column(first), table.column(second)]])
@@ -157,10 +157,10 @@ def _flip_tail(counts: tuple[int, ...], observed: int, mid_p: bool) -> float:
     from scipy.stats import binom
 
     weights = np.ones(1)
-    for step, many in enumerate(counts, 1):
-        if many:
-            coins = np.zeros(2 * step * many + 1)
-            coins[:: 2 * step] = binom.pmf(np.arange(many + 1), many, 0.5)
+    for step, count in enumerate(counts, 1):
+        if count:
+            coins = np.zeros(2 * step * count + 1)
+            coins[:: 2 * step] = binom.pmf(np.arange(count + 1), count, 0.5)
             weights = np.convolve(weights, coins)
     sums = np.abs(np.arange(len(weights)) - len(weights) // 2)
     tail = weights[sums > observed].sum() + (0.5 if mid_p else 1.0) * weights[sums == observed].sum()
@@ -210,10 +210,10 @@ def cochran_q_test(table: ObjectTable, *, of: str = "presence") -> ObjectTests:
     first = np.searchsorted(table.object[varied], np.arange(len(reason) + 1))
     base = np.stack([np.bincount(table.object, lowest, len(reason))] * k, axis=1).astype(np.int64)
     for place in np.flatnonzero((reason == "") & (work <= EXACT_STEPS)):
-        rows, many = np.unique(shifted[first[place] : first[place + 1]], axis=0, return_counts=True)
-        own = tuple((tuple(row), int(count)) for row, count in zip(rows.tolist(), many))
+        rows, counts = np.unique(shifted[first[place] : first[place + 1]], axis=0, return_counts=True)
+        counted_rows = tuple((tuple(row), int(count)) for row, count in zip(rows.tolist(), counts))
         moved = sums[place] - base[place]
-        p_value[place] = _arrangement_tail(own, int((moved**2).sum()))
+        p_value[place] = _arrangement_tail(counted_rows, int((moved**2).sum()))
         exact[place] = True
     return ObjectTests(statistic, p_value, exact, informative, reason)
 
@@ -222,12 +222,12 @@ def cochran_q_test(table: ObjectTable, *, of: str = "presence") -> ObjectTests:
 def _arrangement_tail(prompts: tuple[tuple[tuple[int, ...], int], ...], observed: int) -> float:
     """P(sum of squared column sums >= observed) over all arrangements of each prompt's values."""
     k = len(prompts[0][0])
-    total = sum(sum(row) * many for row, many in prompts)
-    side = sum(max(row) * many for row, many in prompts) + 1
+    total = sum(sum(row) * count for row, count in prompts)
+    side = sum(max(row) * count for row, count in prompts) + 1
     grid, reach = np.ones((1,) * (k - 1)), 0
-    for row, many in prompts:
+    for row, count in prompts:
         places = sorted(set(arrangements(row)))
-        for _ in range(many):
+        for _ in range(count):
             wider = np.zeros((reach + max(row) + 1,) * (k - 1))
             for place in places:
                 wider[tuple(slice(step, step + reach + 1) for step in place[:-1])] += grid / len(places)
@@ -294,8 +294,8 @@ def cochran_mantel_haenszel(
         error = np.where(spread, error, np.nan)
         ends = [odds * np.exp(sign * z * width) for width in (error, independent) for sign in (-1, 1)]
     never = (reason == NEVER) | (reason == NO_IMAGES) | (reason == ONE_PROMPT)
-    statistic, over_prompts = (np.where(never, np.nan, part) for part in (statistic, over_prompts))
-    odds, *ends = (np.where(never, np.nan, part) for part in (odds, *ends))
+    statistic, over_prompts = (np.where(never, np.nan, column) for column in (statistic, over_prompts))
+    odds, *ends = (np.where(never, np.nan, column) for column in (odds, *ends))
     known = np.where(sided, np.where(spread, "", NO_SPREAD), ONE_SIDE)
     reason = np.where(never | (variance == 0), reason, known).astype(object)
     tests = (statistic, special.chdtrc(1, statistic), over_prompts, special.chdtrc(1, over_prompts))

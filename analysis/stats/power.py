@@ -20,6 +20,7 @@ import pandas as pd
 from scipy import special, stats
 
 from analysis.stats.object_tests import paired_presence_test
+from analysis.stats.sample_size import NO_GAP, smallest_number
 from analysis.stats.word_power import WORD_POWER_COLUMNS, prompts_for_words
 from analysis.stats.worlds import ObjectWorld, draw_table
 from probes import command_line
@@ -28,10 +29,16 @@ from probes.parts import write_bytes
 
 GAP_COLUMNS = ("gap", "sd_prompt", "sd_seed", "seeds", "d_z", "prompts", "images", "power", "reason")
 PRESENCE_COLUMNS = (
-    *("frequency", "difference", "noise", "seeds", "prompts", "images", "power", "power_error", "reason"),
+    "frequency",
+    "difference",
+    "noise",
+    "seeds",
+    "prompts",
+    "images",
+    "power",
+    "power_error",
+    "reason",
 )
-LARGEST = 10_000_000
-NO_GAP = "no difference: no number of prompts shows it"
 TOO_MANY = "more prompts or images than can be simulated"
 SIMULATED = 20_000  # most prompts of a simulated presence
 SIMULATED_IMAGES = 4_000_000  # of both words, all drawn at once
@@ -66,7 +73,7 @@ def prompts_for_gap(
     power: float = 0.8,
     alpha: float = 0.05,
 ) -> dict:
-    r"""Prompts that show a mean gap: :math:`d_z = g / \sqrt{\sigma_p^2 + \sigma_s^2 / S}` and the least n.
+    r"""Return how many prompts show a mean gap: :math:`d_z = g / \sqrt{\sigma_p^2 + \sigma_s^2 / S}` and the least n.
 
     Parameters
     ----------
@@ -91,20 +98,20 @@ def prompts_for_gap(
     """
     spread = float(np.sqrt(sd_prompt**2 + sd_seed**2 / seeds))
     result = dict.fromkeys(GAP_COLUMNS, nan) | {
-        "gap": gap, "sd_prompt": sd_prompt, "sd_seed": sd_seed, "seeds": seeds, "reason": ""
-    }  # fmt: skip
+        "gap": gap,
+        "sd_prompt": sd_prompt,
+        "sd_seed": sd_seed,
+        "seeds": seeds,
+        "reason": "",
+    }
     if gap == 0 or spread == 0:
         return result | {"reason": NO_GAP if gap == 0 else "no variation: one prompt shows it"}
-    d_z, low, high = gap / spread, 1, 2
-    while gap_power(d_z, high, alpha=alpha) < power:
-        low, high = high, 2 * high
-        if high > LARGEST:
-            return result | {"d_z": d_z, "reason": TOO_MANY}
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if gap_power(d_z, middle, alpha=alpha) >= power else (middle, high)
-    reached = gap_power(d_z, high, alpha=alpha)
-    return result | {"d_z": d_z, "prompts": high, "images": 3 * high * seeds, "power": reached}
+    result["d_z"] = d_z = gap / spread
+    prompts = smallest_number(lambda n_prompts: gap_power(d_z, n_prompts, alpha=alpha), power)
+    if prompts is None:
+        return result | {"reason": TOO_MANY}
+    reached = gap_power(d_z, prompts, alpha=alpha)
+    return result | {"prompts": prompts, "images": 3 * prompts * seeds, "power": reached}
 
 
 def presence_spread(frequency: float, difference: float, world: ObjectWorld) -> float:
@@ -130,8 +137,8 @@ def presence_spread(frequency: float, difference: float, world: ObjectWorld) -> 
         )
 
     s = world.n_seeds
-    own = world.prompt + world.interaction
-    mean = [(p[g] + (s - 1) * both(g, g, own)) / s - p[g] ** 2 for g in (0, 1)]
+    of_word = world.prompt + world.interaction  # what two images of one word and prompt share
+    mean = [(p[g] + (s - 1) * both(g, g, of_word)) / s - p[g] ** 2 for g in (0, 1)]
     across = both(0, 1, world.prompt + world.noise) + (s - 1) * both(0, 1, world.prompt)
     return float(np.sqrt(max(sum(mean) - 2 * (across / s - p[0] * p[1]), 0.0)))
 
@@ -170,15 +177,15 @@ def prompts_for_presence(
     simulations: int = 2000,
     seed: int = 0,
 ) -> dict:
-    """Prompts that show a difference of presence of one object between two words.
+    """Return how many prompts show a difference of presence of one object between two words.
 
     Parameters
     ----------
     frequency, difference : float
-        Part of the images of one word that have the object, and how much higher that of the other is.
+        Share of the images of one word that have the object, and how much higher that of the other is.
     seeds : int
     prompt, interaction, noise : float
-        Parts of the variance that images share, see `analysis.stats.worlds.ObjectWorld`.
+        Shares of the variance that images have in common, see `analysis.stats.worlds.ObjectWorld`.
     power, alpha : float
         Divide alpha by the number of objects for a family (Bonferroni).
     simulations, seed : int
@@ -194,8 +201,12 @@ def prompts_for_presence(
             f"frequency and difference: expected both frequencies between 0 and 1, got {frequency}, {difference}"
         )
     result = dict.fromkeys(PRESENCE_COLUMNS, nan) | {
-        "frequency": frequency, "difference": difference, "noise": noise, "seeds": seeds, "reason": ""
-    }  # fmt: skip
+        "frequency": frequency,
+        "difference": difference,
+        "noise": noise,
+        "seeds": seeds,
+        "reason": "",
+    }
     if difference == 0:
         return result | {"reason": NO_GAP}
 
@@ -211,8 +222,13 @@ def prompts_for_presence(
         )
         if reached >= power:
             error = float(np.sqrt(reached * (1 - reached) / simulations))
-            found = {"prompts": n_prompts, "images": 3 * n_prompts * seeds}
-            return result | found | {"power": reached, "power_error": error}
+            images = 3 * n_prompts * seeds
+            return result | {
+                "prompts": n_prompts,
+                "images": images,
+                "power": reached,
+                "power_error": error,
+            }
         n_prompts = max(n_prompts + 1, ceil(1.05 * n_prompts))
     return result | {"reason": TOO_MANY}
 

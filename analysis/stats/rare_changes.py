@@ -213,6 +213,6 @@ def rare_ends(
     low, high = (np.empty(values.shape[1]) for _ in range(2))
     weights = exponential_weights(len(values), resamples, seed)
     for block in column_blocks(values.shape[1], None, rows=resamples):
-        part = ends[0][block], ends[1][block]
-        low[block], high[block] = bounded_ends(values[:, block], weights, part, level)
+        block_ends = ends[0][block], ends[1][block]
+        low[block], high[block] = bounded_ends(values[:, block], weights, block_ends, level)
     return low, high

@@ -17,10 +17,19 @@ from analysis.stats.effects import wilson_interval
 from analysis.stats.resampling import ONE_PROMPT, column_quantiles, product, resample_counts
 
 ALL = "all"
-QUANTITIES = {"recall": "truth", "precision": "detected"}  # and what each is a part of
+QUANTITIES = {"recall": "truth", "precision": "detected"}  # and what each is a share of
 COLUMNS = (
-    *("quantity", "object", "indicator", "value", "low", "high", "bootstrap_low", "bootstrap_high"),
-    *("n", "n_prompts", "reason"),
+    "quantity",
+    "object",
+    "indicator",
+    "value",
+    "low",
+    "high",
+    "bootstrap_low",
+    "bootstrap_high",
+    "n",
+    "n_prompts",
+    "reason",
 )
 NOTHING_THERE = {"recall": "nothing there to be detected", "precision": "nothing detected"}
 ALWAYS = "every prompt alike"
@@ -35,7 +44,7 @@ def detection_rates(
     resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    r"""Recall (detected, of what is there) and precision (there, of what is detected).
+    r"""Return recall (detected, of what is there) and precision (there, of what is detected).
 
     Range 0 to 1, 1 is best; a difference is that of the first indicator of a contrast less the second, −1 to 1, and 0
     is none. ``low`` and ``high`` of a rate are Wilson's interval with the effective size :math:`r (1 - r) / v`, v the
@@ -92,26 +101,29 @@ def detection_rates(
     hits = total(truth & detected)
     counts = resample_counts(len(prompts), resamples, seed) if len(prompts) else None
     names = [ALL, *indicators]
-    columns = [(n, n, None) for n in names]
-    columns += [(f"{a}-{b}", a, b) for a, b in contrasts if {a, b} <= set(indicators)]
-    parts = []
+    compared = [(name, name, None) for name in names]
+    compared += [(f"{a}-{b}", a, b) for a, b in contrasts if {a, b} <= set(indicators)]
+    tables = []
     for quantity, denominator in QUANTITIES.items():
         of = total(truth if denominator == "truth" else detected)
-        rates = _Rates(hits, of, level, counts)
-        for label, first, second in columns:
+        rates = _Rates(hits, of, level, counts, undefined=NOTHING_THERE[quantity])
+        for label, first, second in compared:
             a = names.index(first)
-            found = rates.of(a) if second is None else rates.difference(a, names.index(second))
-            missing = NOTHING_THERE[quantity]
-            found["reason"] = found["reason"].replace("nothing", missing)
-            parts.append(pd.DataFrame({"quantity": quantity, "object": objects, "indicator": label} | found))
-    return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
+            columns = rates.of(a) if second is None else rates.difference(a, names.index(second))
+            keys = {"quantity": quantity, "object": objects, "indicator": label}
+            tables.append(pd.DataFrame(keys | columns))
+    return pd.concat(tables, ignore_index=True)[list(COLUMNS)]
 
 
 class _Rates:
-    """One quantity: hits and denominators of shape (n_prompts, n_objects, n_indicators)."""
+    """One quantity: hits and denominators of shape (n_prompts, n_objects, n_indicators).
 
-    def __init__(self, hits: NDArray, of: NDArray, level: float, counts: NDArray | None):
+    ``undefined`` is the reason where a denominator is 0.
+    """
+
+    def __init__(self, hits: NDArray, of: NDArray, level: float, counts: NDArray | None, *, undefined: str):
         self.hits, self.of_, self.level, self.counts = hits, of, level, counts
+        self.undefined = undefined
         with np.errstate(invalid="ignore", divide="ignore"):
             size, self.prompts = of.sum(axis=0), (of > 0).sum(axis=0)
             self.rate = np.where(size > 0, hits.sum(axis=0) / size, np.nan)
@@ -129,10 +141,17 @@ class _Rates:
 
     def of(self, g: int) -> dict:
         low, high = self._ends(self._draws(g))
-        found = {"value": self.rate[:, g], "low": self.low[:, g], "high": self.high[:, g]}
-        found |= {"bootstrap_low": low, "bootstrap_high": high}
-        found |= {"n": self.of_[:, :, g].sum(axis=0).astype(np.int64), "n_prompts": self.prompts[:, g]}
-        return self._explained(found)
+        return self._explained(
+            {
+                "value": self.rate[:, g],
+                "low": self.low[:, g],
+                "high": self.high[:, g],
+                "bootstrap_low": low,
+                "bootstrap_high": high,
+                "n": self.of_[:, :, g].sum(axis=0).astype(np.int64),
+                "n_prompts": self.prompts[:, g],
+            }
+        )
 
     def difference(self, a: int, b: int) -> dict:
         value = self.rate[:, a] - self.rate[:, b]
@@ -146,11 +165,17 @@ class _Rates:
             down = np.sqrt(np.maximum(a_down**2 - 2 * correlation * a_down * b_up + b_up**2, 0))
             up = np.sqrt(np.maximum(a_up**2 - 2 * correlation * a_up * b_down + b_down**2, 0))
             low, high = self._ends(self._draws(a) - self._draws(b))
-        sizes = self.of_[:, :, [a, b]].sum(axis=(0, 2)).astype(np.int64)
-        found = {"value": value, "low": value - down, "high": value + up}
-        found |= {"bootstrap_low": low, "bootstrap_high": high, "n": sizes}
-        found |= {"n_prompts": ((self.of_[:, :, a] > 0) | (self.of_[:, :, b] > 0)).sum(axis=0)}
-        return self._explained(found)
+        return self._explained(
+            {
+                "value": value,
+                "low": value - down,
+                "high": value + up,
+                "bootstrap_low": low,
+                "bootstrap_high": high,
+                "n": self.of_[:, :, [a, b]].sum(axis=(0, 2)).astype(np.int64),
+                "n_prompts": ((self.of_[:, :, a] > 0) | (self.of_[:, :, b] > 0)).sum(axis=0),
+            }
+        )
 
     def _draws(self, g: int) -> NDArray[np.float64]:
         if self.counts is None:
@@ -167,13 +192,14 @@ class _Rates:
         alike = draws[0] == np.fmax.reduce(draws, axis=0)
         return tuple(np.where(alike, np.nan, end) for end in ends)
 
-    @staticmethod
-    def _explained(found: dict) -> dict:
-        reason = np.full(len(found["value"]), "", dtype=object)
-        reason[np.isnan(found["bootstrap_low"])] = f"bootstrap: {ALWAYS}"
-        single = np.isnan(found["low"])
+    def _explained(self, columns: dict) -> dict:
+        """The columns with why a number is undefined; no bootstrap where there is no interval."""
+        reason = np.full(len(columns["value"]), "", dtype=object)
+        reason[np.isnan(columns["bootstrap_low"])] = f"bootstrap: {ALWAYS}"
+        single = np.isnan(columns["low"])
         reason[single] = ONE_PROMPT
-        for end in ("bootstrap_low", "bootstrap_high"):
-            found[end] = np.where(single, np.nan, found[end])
-        reason[np.isnan(found["value"])] = "nothing"
-        return found | {"reason": pd.Series(reason)}
+        reason[np.isnan(columns["value"])] = self.undefined
+        bootstrap = {
+            end: np.where(single, np.nan, columns[end]) for end in ("bootstrap_low", "bootstrap_high")
+        }
+        return columns | bootstrap | {"reason": pd.Series(reason)}

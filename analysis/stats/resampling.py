@@ -49,14 +49,14 @@ def moments(
     """Number, mean and standard deviation (n − 1) of each column, NaN left out."""
     n, mean, sd = np.empty(values.shape[1], np.int64), *np.empty((2, values.shape[1]))
     for block in column_blocks(values.shape[1], None, rows=len(values)):
-        part = values[:, block]
-        n[block] = count = sum((~np.isnan(part[rows])).sum(axis=0) for rows in slabs(part)) + np.zeros_like(
-            n[block]
-        )
+        chosen = values[:, block]
+        n[block] = count = sum(
+            (~np.isnan(chosen[rows])).sum(axis=0) for rows in slabs(chosen)
+        ) + np.zeros_like(n[block])
         with np.errstate(invalid="ignore", divide="ignore"):
-            mean[block] = exact_sum(part) / count
+            mean[block] = exact_sum(chosen) / count
             sd[block] = np.sqrt(
-                central_sums(part, mean[block], 2)[0] / np.where(count > 1, count - 1, np.nan)
+                central_sums(chosen, mean[block], 2)[0] / np.where(count > 1, count - 1, np.nan)
             )
     return n, mean, sd
 
@@ -104,9 +104,9 @@ def product(counts: NDArray, columns: NDArray[np.float64]) -> NDArray[np.float64
     result = np.empty((columns.shape[1], len(counts)))
     buffer = np.empty((min(rows, len(counts)), counts.shape[1]))
     for start in range(0, len(counts), rows):
-        part = counts[start : start + rows]
-        buffer[: len(part)] = part
-        np.matmul(columns.T, buffer[: len(part)].T, out=result[:, start : start + rows])
+        chosen = counts[start : start + rows]
+        buffer[: len(chosen)] = chosen
+        np.matmul(columns.T, buffer[: len(chosen)].T, out=result[:, start : start + rows])
     return result.T
 
 

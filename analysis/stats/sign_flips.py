@@ -177,12 +177,12 @@ def sign_flip_test(
     largest, extra = np.full(total, -np.inf), 0 if exact else 1
     signs = sign_blocks(rows, total, exact, seed)
     for block in column_blocks(width, chunk, rows=max(rows, BLOCK)):
-        part = values[:, block]
-        n[block], reason[block] = (~np.isnan(part)).sum(axis=0), undefined(part)
+        chosen = values[:, block]
+        n[block], reason[block] = (~np.isnan(chosen)).sum(axis=0), undefined(chosen)
         columns = np.flatnonzero(reason[block] == "")
         if not len(columns):
             continue
-        whole = on_grid(part[:, columns])[0]
+        whole = on_grid(chosen[:, columns])[0]
         sums, norm = turn(whole.sum(axis=0)), np.sqrt(central_sums(whole, 0.0, 2)[0])
         reached, done = np.zeros(len(columns), np.int64), 0
         for flipped in flipped_sums(signs, whole):

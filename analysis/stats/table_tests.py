@@ -202,10 +202,10 @@ def _swapped_totals(
     for goals in _orders(k, n_prompts, total, exact, seed):
         result = np.empty((n_objects, k, goals.shape[1]), kind)
         for goal in range(k - 1):
-            part = np.zeros((n_objects, goals.shape[1]), kind)
+            images = np.zeros((n_objects, goals.shape[1]), kind)
             for source, matrix in enumerate(matrices):
-                part += matrix @ (goals[:, :, source] == goal).astype(kind)
-            result[:, goal] = part
+                images += matrix @ (goals[:, :, source] == goal).astype(kind)
+            result[:, goal] = images
         result[:, k - 1] = np.asarray(sums).reshape(-1, 1) - result[:, : k - 1].sum(axis=1)
         yield result + fixed.astype(kind)[:, None, None]
 

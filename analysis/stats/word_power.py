@@ -7,22 +7,35 @@ words set: with two words a side and two degrees of freedom it is low however ma
 
 from __future__ import annotations
 
-from math import ceil, nan
+from math import nan
 
 import numpy as np
 from scipy import special
 
 from analysis.stats.crossed import crossed_bound
+from analysis.stats.sample_size import NO_GAP, smallest_number
 
 WORD_POWER_COLUMNS = (
-    *("gap", "sd_prompt", "sd_seed", "sd_word", "sd_reference", "seeds", "words", "references"),
-    *("planned", "power_planned", "ceiling", "prompts", "images", "power", "power_error", "reason"),
+    "gap",
+    "sd_prompt",
+    "sd_seed",
+    "sd_word",
+    "sd_reference",
+    "seeds",
+    "words",
+    "references",
+    "planned",
+    "power_planned",
+    "ceiling",
+    "prompts",
+    "images",
+    "power",
+    "power_error",
+    "reason",
 )
 CEILING = "words: no number of prompts reaches this power"
 ONE_WORD = "words: one a side gives no test against words"
-NO_GAP = "no difference: no number of prompts shows it"
-LARGEST = 10_000_000
-FEWEST_PROMPTS = 2
+PRECISION = 0.005  # share of the number of prompts; finer than the simulation
 
 
 def word_gap_power(
@@ -71,11 +84,12 @@ def word_gap_power(
     sizes = np.array([sd_word**2 * 2 / words, sd_reference**2 / references, spread**2 / n_prompts])
     freedom = [2 * (words - 1), references - 1, n_prompts - 1]
     observed = gap + np.sqrt(sizes) @ mean if np.isfinite(n_prompts) else gap + np.sqrt(sizes[:2]) @ mean[:2]
-    parts = []
-    for size, own, part in zip(sizes, freedom, scaled):
-        if own > 0 and np.isfinite(own):
-            parts.append((size * special.chdtri(own, part) / own, own))
-    return float((observed**2 >= crossed_bound(alpha, parts)).mean())
+    variances = [
+        (size * special.chdtri(degrees, quantile) / degrees, degrees)
+        for size, degrees, quantile in zip(sizes, freedom, scaled)
+        if degrees > 0 and np.isfinite(degrees)
+    ]
+    return float((observed**2 >= crossed_bound(alpha, variances)).mean())
 
 
 def prompts_for_words(
@@ -119,28 +133,39 @@ def prompts_for_words(
     ('words: no number of prompts reaches this power', True)
     """
     result = dict.fromkeys(WORD_POWER_COLUMNS, nan) | {
-        "gap": gap, "sd_prompt": sd_prompt, "sd_seed": sd_seed, "sd_word": sd_word, "sd_reference": sd_reference,
-        "seeds": seeds, "words": words, "references": references, "planned": planned, "reason": "",
-    }  # fmt: skip
+        "gap": gap,
+        "sd_prompt": sd_prompt,
+        "sd_seed": sd_seed,
+        "sd_word": sd_word,
+        "sd_reference": sd_reference,
+        "seeds": seeds,
+        "words": words,
+        "references": references,
+        "planned": planned,
+        "reason": "",
+    }
     if gap == 0 or words < 2:
         return result | {"reason": NO_GAP if gap == 0 else ONE_WORD}
-    options = {
-        "spread": float(np.sqrt(sd_prompt**2 + sd_seed**2 / seeds)), "words": words, "references": references,
-        "sd_word": sd_word, "sd_reference": sd_reference, "alpha": alpha, "simulations": simulations, "seed": seed,
-    }  # fmt: skip
-    result["power_planned"] = word_gap_power(gap, planned, **options)
-    result["ceiling"] = word_gap_power(gap, np.inf, **options)
-    if result["ceiling"] < power:
+
+    def power_at(n_prompts: float) -> float:
+        return word_gap_power(
+            gap,
+            n_prompts,
+            spread=float(np.sqrt(sd_prompt**2 + sd_seed**2 / seeds)),
+            words=words,
+            references=references,
+            sd_word=sd_word,
+            sd_reference=sd_reference,
+            alpha=alpha,
+            simulations=simulations,
+            seed=seed,
+        )
+
+    result |= {"power_planned": power_at(planned), "ceiling": power_at(np.inf)}
+    prompts = smallest_number(power_at, power, precision=PRECISION) if result["ceiling"] >= power else None
+    if prompts is None:
         return result | {"reason": CEILING}
-    low, high = FEWEST_PROMPTS - 1, FEWEST_PROMPTS
-    while word_gap_power(gap, high, **options) < power:
-        low, high = high, 2 * high
-        if high > LARGEST:
-            return result | {"reason": CEILING}
-    while high - low > max(1, ceil(0.005 * low)):  # half a percent is finer than the simulation
-        middle = (low + high) // 2
-        low, high = (low, middle) if word_gap_power(gap, middle, **options) >= power else (middle, high)
-    reached = word_gap_power(gap, high, **options)
+    reached = power_at(prompts)
     error = float(np.sqrt(reached * (1 - reached) / simulations))
-    images = (2 * words + references) * high * seeds
-    return result | {"prompts": high, "images": images, "power": reached, "power_error": error}
+    images = (2 * words + references) * prompts * seeds
+    return result | {"prompts": prompts, "images": images, "power": reached, "power_error": error}

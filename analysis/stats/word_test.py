@@ -142,39 +142,39 @@ def word_test(
         raise ValueError(f"level: expected a number between 0 and 1, got {level}")
     sides = [np.asarray(side) for side in (first, second)]
     spread = [np.asarray(others)[None]] if others is not None and all(s.shape[1] < 2 for s in sides) else []
-    for part in (*sides, *spread):
-        if part.ndim != 4 or not part.shape[0] * part.shape[1]:
+    for array in (*sides, *spread):
+        if array.ndim != 4 or not array.shape[0] * array.shape[1]:
             raise ValueError(
-                f"words: expected shape (n_references, n_words, n_prompts, n_columns), got {part.shape}"
+                f"words: expected shape (n_references, n_words, n_prompts, n_columns), got {array.shape}"
             )
     _, _, rows, width = sides[0].shape
-    freedom = sum(part.shape[1] - 1 for part in (*sides, *spread))
+    freedom = sum(array.shape[1] - 1 for array in (*sides, *spread))
     gap, half, p_value, p_permutation = np.full((4, width), np.nan)
     shares, spread_of = np.full((3, width), np.nan), np.full((2, width), np.nan)
     seeds = None if shared is None else np.asarray(shared, np.float64)
     n, reason = np.zeros(width, np.int64), np.full(width, "", dtype=object)
     for block in column_blocks(width, None, rows=4 * rows):  # many arrays at once, each small
-        cells = [part[..., block].astype(np.float64) for part in (*sides, *spread)]
-        missing = np.any([np.isnan(part).any(axis=(0, 1)) for part in cells], axis=0)
-        for part in cells if missing.any() else ():
-            part[:, :, missing] = np.nan
+        cells = [array[..., block].astype(np.float64) for array in (*sides, *spread)]
+        missing = np.any([np.isnan(array).any(axis=(0, 1)) for array in cells], axis=0)
+        for array in cells if missing.any() else ():
+            array[:, :, missing] = np.nan
         n[block] = (~missing).sum(axis=0)
         means = [_word_means(side, n[block]) for side in cells[:2]]
         p_permutation[block] = word_permutation_test(*means)
-        for side, own in enumerate(means):
-            if len(own) > 1:
-                spread_of[side, block] = own.var(axis=0, ddof=1)
+        for side, word_means in enumerate(means):
+            if len(word_means) > 1:
+                spread_of[side, block] = word_means.var(axis=0, ddof=1)
         gap[block], variances = _variances(cells[:2], cells[2:], n[block], freedom)
         if seeds is not None:
             single = np.where(missing[:, None], np.nan, seeds[..., block])
             variances.append((crossed_variances(single, n[block])[1], max(single.shape[1] - 1, 1)))
         half[block] = np.sqrt(crossed_bound(1 - level, variances))
         p_value[block] = crossed_p_value(gap[block] ** 2, variances)
-        total = sum(part for part, _ in variances)
+        total = sum(variance for variance, _ in variances)
         reason[block] = np.where(total > 0, "", ALL_ALIKE)
         with np.errstate(invalid="ignore", divide="ignore"):
-            shares[:2, block] = [part / total for part, _ in variances[:2]]
-            shares[2, block] = sum(part for part, _ in variances[2:]) / total
+            shares[:2, block] = [variance / total for variance, _ in variances[:2]]
+            shares[2, block] = sum(variance for variance, _ in variances[2:]) / total
     reason[n == 1] = ONE_PROMPT
     reason[n == 0] = NOTHING
     if seeds is not None and seeds.shape[1] < FEWEST_SEEDS:
@@ -182,7 +182,7 @@ def word_test(
     if not freedom:
         reason[:] = NO_CONTROLS
     defined = reason == ""
-    p_value, half, *shares = (np.where(defined, part, np.nan) for part in (p_value, half, *shares))
+    p_value, half, *shares = (np.where(defined, array, np.nan) for array in (p_value, half, *shares))
     return WordTest(
         gap=gap,
         low=gap - half,
@@ -225,7 +225,7 @@ def _variances(
         words, words_left = _words(spread or sides, n, freedom)
         words, words_left = words * share, words_left * share
         lean = np.array(
-            [exact_sum(own - whole) / n for own in single]
+            [exact_sum(mean - whole) / n for mean in single]
         )  # of each reference word, around the gap
         reference = (lean**2).sum(axis=0) / max(references - 1, 1) / references
         both = _interaction(sides, over_words, n) / max((references - 1) * freedom, 1) * share / references
@@ -244,18 +244,18 @@ def _words(groups: list[NDArray[np.float64]], n: NDArray[np.int64], freedom: int
         over_references = [_mean_of(word) for word in group.swapaxes(0, 1)]
         mean = _mean_of(over_references)
         for word in over_references:
-            own = word - mean
-            centre = exact_sum(own) / n
-            squares, left = squares + centre**2, left + exact_sum((own - centre) ** 2)
+            deviation = word - mean
+            centre = exact_sum(deviation) / n
+            squares, left = squares + centre**2, left + exact_sum((deviation - centre) ** 2)
     return squares / max(freedom, 1), left / (max(freedom, 1) * (n - 1)) / n
 
 
 def _interaction(sides, over_words, n: NDArray[np.int64]) -> NDArray[np.float64]:
     """Sum of squares of what a reference word and a word have of their own together, means over prompts."""
     total = np.zeros(len(n))
-    for side, own in zip(sides, over_words):
+    for side, word_means in zip(sides, over_words):
         deviation = np.array([
-            [exact_sum(word - mean) / n for word in words] for words, mean in zip(side, own)
+            [exact_sum(word - mean) / n for word in words] for words, mean in zip(side, word_means)
         ])  # fmt: skip
         total += ((deviation - deviation.mean(axis=0)) ** 2).sum(axis=(0, 1))
     return total
@@ -266,7 +266,7 @@ def _mean_of(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     if len(parts) == 1:
         return parts[0]
     total = parts[0] + parts[1]
-    for part in parts[2:]:
-        total += part
+    for array in parts[2:]:
+        total += array
     total /= len(parts)
     return total

@@ -51,12 +51,12 @@ def draw_table(
 ) -> ObjectTable:
     """Draw a table of a world; indicator g has the frequency ``world.frequency * shift[g]``."""
     shape = (n_objects, world.n_prompts, world.n_seeds, len(shift))
-    own = 1 - world.prompt - world.interaction - world.noise
-    latent = np.sqrt(own) * rng.standard_normal(shape)
-    for part, axes in ((world.prompt, (2, 3)), (world.interaction, (2,)), (world.noise, (3,))):
-        if part:
+    remainder = 1 - world.prompt - world.interaction - world.noise
+    latent = np.sqrt(remainder) * rng.standard_normal(shape)
+    for share, axes in ((world.prompt, (2, 3)), (world.interaction, (2,)), (world.noise, (3,))):
+        if share:
             size = tuple(1 if axis in axes else length for axis, length in enumerate(shape))
-            latent += np.sqrt(part) * rng.standard_normal(size)
+            latent += np.sqrt(share) * rng.standard_normal(size)
     present = latent < special.ndtri(world.frequency * np.array(shift))
     detections = present * (1 + rng.poisson(world.repeats, shape)) if world.repeats else present
     return table_of(present.sum(axis=2), np.asarray(detections).sum(axis=2), world.n_seeds)
@@ -66,7 +66,7 @@ def table_of(presence: NDArray, detections: NDArray, n_seeds: int) -> ObjectTabl
     """Object table of arrays of shape (n_objects, n_prompts, k)."""
     n_objects, n_prompts, k = presence.shape
     which, prompt = np.nonzero(detections.any(axis=2))
-    cells = (part[which, prompt].astype(np.int64) for part in (presence, detections))
+    cells = (counts[which, prompt].astype(np.int64) for counts in (presence, detections))
     seeds = np.full(n_prompts, n_seeds, np.int64)
     names = np.array([f"object {o}" for o in range(n_objects)], object)
     return ObjectTable(INDICATORS[-k:], names, np.arange(n_prompts), seeds, prompt, which, *cells, 0)

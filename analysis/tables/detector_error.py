@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,7 @@ from probes.toyworld.draw import SIZE
 CHECKER = "toyworld-checker"
 RENDERINGS = "renderings"
 ERROR_COLUMNS = ("truth", *COLUMNS, "version")
-OWN_VERSION = "detector_error/2"
+ERROR_VERSION = "detector_error/2"
 IMAGES = 512  # read at a time
 ITS_OWN_TRUTH = "the detector is the checker, so its images hold no other truth"
 
@@ -37,7 +38,7 @@ Checked = tuple[pd.DataFrame | None, pd.DataFrame | None]
 
 
 def detector_error(run: Run, checked: Checked | None = None) -> pd.DataFrame | None:
-    """Recall and precision of a run's detector; None where the checker cannot read its images.
+    """Return recall and precision of a run's detector; None where the checker cannot read its images.
 
     Parameters
     ----------
@@ -63,7 +64,9 @@ def detector_error(run: Run, checked: Checked | None = None) -> pd.DataFrame | N
     objects = run.table("objects")
     options, members = run.config["measure"], indicators(run.config)
     rates = error_rates(
-        *(observed, objects, seen),
+        observed,
+        objects,
+        seen,
         indicators=[member.name for member in members],
         contrasts=contrasts(run.config),
         backend=options.get("nouns", "lemminflect"),
@@ -71,11 +74,11 @@ def detector_error(run: Run, checked: Checked | None = None) -> pd.DataFrame | N
         resamples=options["bootstrap"],
         seed=options["seed"],
     )
-    return rates.assign(truth=VERSION, version=OWN_VERSION)[list(ERROR_COLUMNS)]
+    return rates.assign(truth=VERSION, version=ERROR_VERSION)[list(ERROR_COLUMNS)]
 
 
 def detector_counts(run: Run, checked: Checked | None = None) -> pd.DataFrame | None:
-    """Right and wrong detections of a run by prompt, indicator and object; None where nothing else knows its images.
+    """Return hits and errors of a run by prompt, indicator and object; None where nothing else knows its images.
 
     All images and all things of the checker count, whether they were looked for or not: where presence is compared,
     what nobody looked for is missed too.
@@ -108,8 +111,8 @@ def count_errors(
     detections = objects[(objects["object"] >= 0) & objects["lemma"].isin(there.columns)]
     detected = pd.crosstab(detections["sample_id"], detections["lemma"]) > 0
     detected = detected.reindex(index=there.index, columns=there.columns, fill_value=False)
-    truth, found = there.to_numpy(bool), detected.to_numpy(bool)
-    cells = (truth & found, truth & ~found, ~truth & found, ~truth & ~found)
+    true, detected = there.to_numpy(bool), detected.to_numpy(bool)
+    cells = (true & detected, true & ~detected, ~true & detected, ~true & ~detected)
     group, kinds = pd.factorize(pd.MultiIndex.from_frame(observed[["triplet", "indicator"]]))
     columns = {}
     for name, cell in zip(COUNTS, cells):
@@ -137,13 +140,13 @@ def checked_images(run: Run) -> Checked:
         return None, None
     observed = run.observed(["sample_id", "triplet", "seed", "indicator", "status", "tags"])
     observed = observed[observed["status"] == "ok"]
-    samples, found = observed["sample_id"].to_list(), []
+    samples, tables = observed["sample_id"].to_list(), []
     for start in range(0, len(samples), IMAGES):
         images = run.images(samples[start : start + IMAGES])
         if any(image.size != (SIZE, SIZE) for image in images):
             return None, None
-        found.append(read_images(images))
-    return (observed, pd.concat(found, ignore_index=True).set_axis(samples)) if found else (None, None)
+        tables.append(read_images(images))
+    return (observed, pd.concat(tables, ignore_index=True).set_axis(samples)) if tables else (None, None)
 
 
 def error_rates(
@@ -158,7 +161,7 @@ def error_rates(
     resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Hold detections against what is there.
+    """Return recall and precision of detections, held against what is there.
 
     Parameters
     ----------
@@ -208,8 +211,34 @@ def error_rates(
     known = detections["lemma"].isin(things)
     share = float(known.mean()) if len(known) else np.nan
     reason = "" if len(known) else "nothing detected"
-    last = ("known", ALL, ALL, share, *[np.nan] * 4, len(known), detections["triplet"].nunique(), reason)
-    return pd.concat([rates, pd.DataFrame([last], columns=list(COLUMNS))], ignore_index=True)
+    row = _rate_of_all("known", share, n=len(known), n_prompts=detections["triplet"].nunique(), reason=reason)
+    return pd.concat([rates, pd.DataFrame([row], columns=list(COLUMNS))], ignore_index=True)
+
+
+def _rate_of_all(
+    quantity: str,
+    value: float,
+    *,
+    low: float = np.nan,
+    high: float = np.nan,
+    n: int,
+    n_prompts: int,
+    reason: str,
+) -> dict[str, Any]:
+    """A row of a table of rates, on all objects and indicators, without a bootstrap."""
+    return {
+        "quantity": quantity,
+        "object": ALL,
+        "indicator": ALL,
+        "value": value,
+        "low": low,
+        "high": high,
+        "bootstrap_low": np.nan,
+        "bootstrap_high": np.nan,
+        "n": n,
+        "n_prompts": n_prompts,
+        "reason": reason,
+    }
 
 
 def by_lemma(seen: pd.DataFrame, *, backend: str = "lemminflect") -> pd.DataFrame:
@@ -230,21 +259,8 @@ def checker_accuracy(model: str, level: float = 0.95) -> pd.DataFrame:
     quality = json.loads((WEIGHTS / model / "quality.json").read_text(encoding="utf-8"))
     value, n = float(quality["checker_accuracy_least"]), int(quality["checker_renderings"])
     low, high = (float(end) for end in wilson_interval(np.float64(value), n, level))
-    row = (
-        RENDERINGS,
-        "accuracy",
-        ALL,
-        ALL,
-        value,
-        low,
-        high,
-        np.nan,
-        np.nan,
-        n,
-        0,
-        ITS_OWN_TRUTH,
-        OWN_VERSION,
-    )
+    rate = _rate_of_all("accuracy", value, low=low, high=high, n=n, n_prompts=0, reason=ITS_OWN_TRUTH)
+    row = {"truth": RENDERINGS, "version": ERROR_VERSION} | rate
     return pd.DataFrame([row], columns=list(ERROR_COLUMNS))
 
 

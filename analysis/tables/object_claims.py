@@ -3,9 +3,8 @@
 A claim is the intersection of three tests, so its p-value is the largest of theirs (Berger 1982):
 
 - *pooled*: images of the two sides' words differ, by sign flips over prompts. Exact for these words, however few;
-- *words*: the difference is more than words of one side differ among themselves (`analysis.stats.word_test.word_test`),
-where
-  each side has `WORDS` words or more;
+- *words*: the difference is more than words of one side differ among themselves
+  (`analysis.stats.word_test.word_test`), where each side has `WORDS` words or more;
 - *corrected*: it is there behind what the detector misses and invents (`analysis.stats.detector_correction`), where its
   error rates are known.
 
@@ -29,23 +28,42 @@ from analysis.stats.object_counts import ObjectTable
 from analysis.stats.sign_flips import flip_p_values
 from analysis.stats.word_test import word_test
 from analysis.study import Indicator
+from analysis.tables.interval_columns import interval_columns, with_ends
 
 LEVEL = 0.05  # of false claims among the claims
 WORDS = 3  # a side; with two, no exact test over words can fall below 1/3
-CLAIMS = HOLDS, HEDGED, DETECTOR, NONE, UNTESTED = (
-    *("holds", "these words", "not behind the detector", "not significant", "not tested"),
-)
+HOLDS, HEDGED, DETECTOR = "holds", "these words", "not behind the detector"
+NONE, UNTESTED = "not significant", "not tested"
+CLAIMS = (HOLDS, HEDGED, DETECTOR, NONE, UNTESTED)
 COUNTS = ("hits", "missed", "false", "rejected")
 TEXTS = ("claim", "claim_reason")
 CLAIM_COLUMNS = (
-    *("first", "second", "object", "n_prompts", "n_differ"),
-    *("words_first", "words_second", "presence_words_first", "presence_words_second"),
-    *("difference_words", "difference_words_low", "difference_words_high"),
-    *("p_pooled", "p_pooled_adjusted", "p_words", "p_words_adjusted", "words_freedom"),
-    *("difference_corrected", "difference_corrected_low", "difference_corrected_high"),
-    *("bias_score_corrected", "bias_score_corrected_low", "bias_score_corrected_high"),
-    *("sensitivity_first", "sensitivity_second", "specificity_first", "specificity_second"),
-    *("p_corrected", "p_corrected_adjusted", "p_claim", "p_claim_adjusted", *TEXTS),
+    "first",
+    "second",
+    "object",
+    "n_prompts",
+    "n_differ",
+    "words_first",
+    "words_second",
+    "presence_words_first",
+    "presence_words_second",
+    *with_ends("difference_words"),
+    "p_pooled",
+    "p_pooled_adjusted",
+    "p_words",
+    "p_words_adjusted",
+    "words_freedom",
+    *with_ends("difference_corrected"),
+    *with_ends("bias_score_corrected"),
+    "sensitivity_first",
+    "sensitivity_second",
+    "specificity_first",
+    "specificity_second",
+    "p_corrected",
+    "p_corrected_adjusted",
+    "p_claim",
+    "p_claim_adjusted",
+    *TEXTS,
 )
 FEW_WORDS = f"fewer than {WORDS} words a side"
 NOT_WORDS = "no more than words of one side differ among themselves"
@@ -81,7 +99,7 @@ def claim_table(
     resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Hold every object of every pair against words and the detector.
+    """Return what may be said of every object of every pair: held against words and the detector.
 
     Parameters
     ----------
@@ -117,12 +135,12 @@ def claim_table(
     [['hat', 0.9583, 0.0078, 'holds']]
     """
     options = {"level": level, "resamples": resamples, "seed": seed}
-    parts = [
+    tables = [
         _pair(table, sides[first], sides[second], counts, options).assign(first=first, second=second)
         for first, second in pairs
         if first in sides and second in sides
     ]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(CLAIM_COLUMNS))
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(CLAIM_COLUMNS))
 
 
 def sides_of(members: Sequence[Indicator]) -> dict[str, list[str]]:
@@ -151,21 +169,23 @@ def _pair(table, first, second, counts, options) -> pd.DataFrame:
     nearness = [(side / table.seeds[:, None])[None] for side in presence]
     over = word_test(*nearness, level=options["level"])
     share = [sums[:, place].sum(axis=0) / max(table.n_images * sizes[place], 1) for place in (0, 1)]
-    shown = {
-        **{"object": table.objects, "n_prompts": len(table.prompts), "n_differ": differ},
-        **{"words_first": sizes[0], "words_second": sizes[1]},
-        **{"presence_words_first": share[0], "presence_words_second": share[1]},
-        **{"difference_words": share[1] - share[0]},
-        **{
-            "difference_words_low": np.clip(-over.high, -1, 1),
-            "difference_words_high": np.clip(-over.low, -1, 1),
-        },
-        **{"p_pooled": np.where(differ > 0, flip_p_values(differences), np.nan)},
-        **{"p_words": over.p_value, "words_freedom": over.freedom},
+    low, high = np.clip(-over.high, -1, 1), np.clip(-over.low, -1, 1)
+    columns = {
+        "object": table.objects,
+        "n_prompts": len(table.prompts),
+        "n_differ": differ,
+        "words_first": sizes[0],
+        "words_second": sizes[1],
+        "presence_words_first": share[0],
+        "presence_words_second": share[1],
+        **interval_columns("difference_words", share[1] - share[0], low, high),
+        "p_pooled": np.where(differ > 0, flip_p_values(differences), np.nan),
+        "p_words": over.p_value,
+        "words_freedom": over.freedom,
     }
-    rows = pd.DataFrame(shown).reindex(columns=list(CLAIM_COLUMNS))
     if counts is not None:
-        _show(rows, _corrected(table, words, sums, counts, options))
+        columns |= _corrected_columns(_corrected(table, words, sums, counts, options))
+    rows = pd.DataFrame(columns).reindex(columns=list(CLAIM_COLUMNS))
     for name in ("p_pooled", "p_words", "p_corrected"):
         rows[f"{name}_adjusted"] = _adjusted(rows[name].to_numpy(np.float64), family)
     return _decided(rows, family, min(sizes) >= WORDS, counts is not None)
@@ -173,10 +193,10 @@ def _pair(table, first, second, counts, options) -> pd.DataFrame:
 
 def _presence(table: ObjectTable, names: Sequence[str]) -> NDArray[np.float64]:
     """Images with the object by word, prompt and object."""
-    found = np.zeros((len(names), len(table.prompts), len(table.objects)))
+    images = np.zeros((len(names), len(table.prompts), len(table.objects)))
     for place, name in enumerate(names):
-        found[place, table.prompt, table.object] = table.presence[:, table.column(name)]
-    return found
+        images[place, table.prompt, table.object] = table.presence[:, table.column(name)]
+    return images
 
 
 def _corrected(table, words, sums, counts: DetectorCounts, options) -> Corrected:
@@ -194,16 +214,23 @@ def _corrected(table, words, sums, counts: DetectorCounts, options) -> Corrected
     return corrected_presence(sums, images, Labels(*cells, aligned=counts.same), **options)
 
 
-def _show(rows: pd.DataFrame, corrected: Corrected) -> None:
-    for name, value in (("difference", corrected.difference), ("bias_score", corrected.score)):
-        rows[f"{name}_corrected"] = value
-    for end in ("low", "high"):
-        rows[f"difference_corrected_{end}"] = getattr(corrected, f"difference_{end}")
-        rows[f"bias_score_corrected_{end}"] = getattr(corrected, f"score_{end}")
-    for place, side in enumerate(("first", "second")):
-        rows[f"sensitivity_{side}"] = corrected.sensitivity[place]
-        rows[f"specificity_{side}"] = corrected.specificity[place]
-    rows["p_corrected"] = corrected.p_value
+def _corrected_columns(corrected: Corrected) -> dict[str, NDArray[np.float64]]:
+    return {
+        **interval_columns(
+            "difference_corrected",
+            corrected.difference,
+            corrected.difference_low,
+            corrected.difference_high,
+        ),
+        **interval_columns(
+            "bias_score_corrected", corrected.score, corrected.score_low, corrected.score_high
+        ),
+        "sensitivity_first": corrected.sensitivity[0],
+        "sensitivity_second": corrected.sensitivity[1],
+        "specificity_first": corrected.specificity[0],
+        "specificity_second": corrected.specificity[1],
+        "p_corrected": corrected.p_value,
+    }
 
 
 def _adjusted(p_value: NDArray[np.float64], family: NDArray[np.bool_]) -> NDArray[np.float64]:

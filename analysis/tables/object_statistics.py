@@ -15,27 +15,49 @@ from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
 from analysis.stats.object_tests import cochran_mantel_haenszel, paired_presence_test
 from analysis.stats.table_tests import chi_square_test, label_swap_test
+from analysis.tables.interval_columns import interval_columns, with_ends
 
 OBJECT_COLUMNS = (
-    *("first", "second", "object", "images_first", "images_second", "detections_first", "detections_second"),
-    *("difference", "difference_low", "difference_high", "bias_score", "bias_score_low", "bias_score_high"),
-    *("bias_score_detections", "odds_ratio", "odds_ratio_low", "odds_ratio_high"),
-    *("p_value", "p_exact", "p_bh", "p_by", "n_prompts", "n_differ", "n_images", "reason"),
+    "first",
+    "second",
+    "object",
+    "images_first",
+    "images_second",
+    "detections_first",
+    "detections_second",
+    *with_ends("difference"),
+    *with_ends("bias_score"),
+    "bias_score_detections",
+    *with_ends("odds_ratio"),
+    "p_value",
+    "p_exact",
+    "p_bh",
+    "p_by",
+    "n_prompts",
+    "n_differ",
+    "n_images",
+    "reason",
 )
 TABLE_COLUMNS = (
-    *(
-        "indicators",
-        "of",
-        "statistic",
-        "floor",
-        "p_value",
-        "cramers_v",
-        "cramers_v_floor",
-        "permutations",
-        "exact",
-    ),
-    *("paper_p_value", "dof", "smallest_expected", "expected_below_5", "cells", "detections_per_image"),
-    *("n_prompts", "n_images", "reason", "warnings"),
+    "indicators",
+    "of",
+    "statistic",
+    "floor",
+    "p_value",
+    "cramers_v",
+    "cramers_v_floor",
+    "permutations",
+    "exact",
+    "paper_p_value",
+    "dof",
+    "smallest_expected",
+    "expected_below_5",
+    "cells",
+    "detections_per_image",
+    "n_prompts",
+    "n_images",
+    "reason",
+    "warnings",
 )
 
 
@@ -48,7 +70,7 @@ def object_statistics(
     resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Every object for every pair of words.
+    """Return the statistics of every object for every pair of words.
 
     Parameters
     ----------
@@ -84,7 +106,7 @@ def object_statistics(
         raise ValueError(f"interval: expected closed, bca or percentile, got {interval!r}")
     closed = interval == "closed"
     draws = None if closed else bootstrap_totals(table, table.indicators, resamples=resamples, seed=seed)
-    parts = []
+    tables = []
     for first, second in pairs:
         place = [table.column(name) for name in (first, second)]
         images, detections = table.totals()[:, place], table.totals("detections")[:, place]
@@ -101,16 +123,10 @@ def object_statistics(
             "images_second": images[:, 1],
             "detections_first": detections[:, 0],
             "detections_second": detections[:, 1],
-            "difference": gap.value,
-            "difference_low": gap.low,
-            "difference_high": gap.high,
-            "bias_score": score.value,
-            "bias_score_low": score.low,
-            "bias_score_high": score.high,
+            **interval_columns("difference", gap.value, gap.low, gap.high),
+            **interval_columns("bias_score", score.value, score.low, score.high),
             "bias_score_detections": bias_scores(table, first, second, of="detections").value,
-            "odds_ratio": odds.odds_ratio,
-            "odds_ratio_low": odds.low,
-            "odds_ratio_high": odds.high,
+            **interval_columns("odds_ratio", odds.odds_ratio, odds.low, odds.high),
             "p_value": test.p_value,
             "p_exact": test.exact,
             "p_bh": adjust_p_values(test.p_value),
@@ -118,10 +134,12 @@ def object_statistics(
             "n_prompts": len(table.prompts),
             "n_differ": test.informative,
             "n_images": table.n_images,
-            "reason": [_join(*own) for own in zip(test.reason, score.reason, gap.reason, odds.reason)],
+            "reason": [
+                _join(*reasons) for reasons in zip(test.reason, score.reason, gap.reason, odds.reason)
+            ],
         }
-        parts.append(pd.DataFrame(columns))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(OBJECT_COLUMNS))
+        tables.append(pd.DataFrame(columns))
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(OBJECT_COLUMNS))
 
 
 def table_statistics(
@@ -131,7 +149,7 @@ def table_statistics(
     permutations: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Whole tables: the label-swap test with the paper's chi-square beside it.
+    """Return the tests of whole tables: the label-swap test with the paper's chi-square beside it.
 
     Parameters
     ----------
@@ -153,13 +171,28 @@ def table_statistics(
         for of in ("presence", "detections"):
             swaps = label_swap_test(chosen, of=of, permutations=permutations, seed=seed)
             paper = chi_square_test(chosen, of=of)
-            rows.append((
-                *("-".join(chosen.indicators), of, swaps.statistic, swaps.floor, swaps.p_value),
-                *(swaps.cramers_v, swaps.cramers_v_floor, swaps.permutations, swaps.exact),
-                *(paper.p_value, paper.dof, paper.smallest_expected, paper.expected_below_5, paper.cells),
-                *(paper.detections_per_image, len(chosen.prompts), chosen.n_images),
-                *(_join(swaps.reason, paper.reason), "; ".join(paper.warnings)),
-            ))  # fmt: skip
+            row = {
+                "indicators": "-".join(chosen.indicators),
+                "of": of,
+                "statistic": swaps.statistic,
+                "floor": swaps.floor,
+                "p_value": swaps.p_value,
+                "cramers_v": swaps.cramers_v,
+                "cramers_v_floor": swaps.cramers_v_floor,
+                "permutations": swaps.permutations,
+                "exact": swaps.exact,
+                "paper_p_value": paper.p_value,
+                "dof": paper.dof,
+                "smallest_expected": paper.smallest_expected,
+                "expected_below_5": paper.expected_below_5,
+                "cells": paper.cells,
+                "detections_per_image": paper.detections_per_image,
+                "n_prompts": len(chosen.prompts),
+                "n_images": chosen.n_images,
+                "reason": _join(swaps.reason, paper.reason),
+                "warnings": "; ".join(paper.warnings),
+            }
+            rows.append(row)
     return pd.DataFrame(rows, columns=list(TABLE_COLUMNS))
 
 

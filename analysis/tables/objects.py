@@ -19,7 +19,9 @@ from analysis.metrics.cooccurrence import (
 from analysis.metrics.dependency import SIGMA, SIGMA_HUMAN, dependency_groups
 from analysis.study import Comparison, comparison, indicators
 from analysis.tables.detector_error import Checked, checked_images, detector_counts, detector_error
-from analysis.tables.disparity import disparity, gap, shares_noise
+from analysis.tables.disparity import disparity
+from analysis.tables.families import shares_noise
+from analysis.tables.gap import gap
 from analysis.tables.nouns import noun_table
 from analysis.tables.object_claims import DetectorCounts, claim_table, sides_of
 from analysis.tables.object_statistics import object_statistics, table_statistics

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from analysis.metrics.registry import Metric, definition, headline_metrics
 from analysis.tables.control_columns import Words, control_columns, words_of
-from analysis.tables.disparity import PROMPT_SPACE
+from analysis.tables.families import PROMPT_SPACE
 from analysis.tables.similarities import Family, Similarities, similarities
 
 COLUMNS = (
@@ -60,7 +60,7 @@ def specifications(
     fewest : int
         Words that are left of a group at least.
     shared_noise : bool
-        Whether all prompts of a seed share their noise; see `analysis.tables.disparity.gap`.
+        Whether all prompts of a seed share their noise; see `analysis.tables.gap.gap`.
 
     Returns
     -------

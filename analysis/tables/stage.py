@@ -6,15 +6,9 @@ import pandas as pd
 
 from analysis.study import contrasts, indicators
 from analysis.tables.agreement import agreement
-from analysis.tables.disparity import (
-    GAP_COLUMNS,
-    SMALLEST_EFFECT,
-    GapChoices,
-    family_disparity,
-    family_gap,
-    shares_noise,
-    stacked,
-)
+from analysis.tables.disparity import DISPARITY_COLUMNS, family_disparity
+from analysis.tables.families import shares_noise, stacked
+from analysis.tables.gap import GAP_COLUMNS, SMALLEST_EFFECT, GapChoices, family_gap
 from analysis.tables.objects import measure_objects
 from analysis.tables.specifications import specifications
 from analysis.tables.stored_similarities import (
@@ -77,7 +71,7 @@ def _measure(run: Run) -> None:
     for family in pairs.families():  # one in memory at a time
         means.append(family_disparity(family, **sampling))
         gaps.append(family_gap(family, choices))
-    run.write_table("disparity", stacked(means))
+    run.write_table("disparity", stacked(means, DISPARITY_COLUMNS))
     run.write_table("gap", stacked(gaps, GAP_COLUMNS))
     headline = {
         "indicators": {member.name: member.word for member in members},

@@ -173,9 +173,9 @@ def summary(names: Sequence[tuple[str, str]], results: Sequence[pd.DataFrame]) -
     """
     rows = []
     for specimen in dict.fromkeys(specimen for specimen, _ in names):
-        own = [(name, table) for (kind, name), table in zip(names, results) if kind == specimen]
-        whole = ("all", pd.concat([table for _, table in own]))
-        for name, table in (*own, whole):
+        of_specimen = [(name, table) for (kind, name), table in zip(names, results) if kind == specimen]
+        whole = ("all", pd.concat([table for _, table in of_specimen]))
+        for name, table in (*of_specimen, whole):
             row = {"specimen": specimen, "run": name}
             for column, chosen, there in (
                 ("claimed", table["claim"] == HOLDS, "there"),

@@ -40,9 +40,9 @@ def claims(run: Run) -> dict:
         on objects' co-occurrence among them; ``hedged``: those that are a hint or about two words; ``small``: cards
         that claim that nothing larger than δ is there; ``objects``: said to differ.
     """
-    gap, found = run.table("gap"), read_summaries(run)
+    gap, summaries = run.table("gap"), read_summaries(run)
     counts = [filled_cells(gap, contrast) for contrast in contrasts(run.config)]
-    cards = [card for summary in found for card in summary.findings]
+    cards = [card for summary in summaries for card in summary.findings]
     objects, differing = read_objects(run), 0
     if objects:
         about = section(objects, run.config, indicators(run.config))["contrasts"]
@@ -144,8 +144,8 @@ def section_of(page: str, title: str) -> str:
     return f"{title}\n{after[:rest] if rest >= 0 else after}".rstrip("\n") + "\n" if there else ""
 
 
-def _largest(own: pd.DataFrame) -> float:
-    return float(np.max(100 * own["filled"] / own["cells"].clip(lower=1)))
+def _largest(runs: pd.DataFrame) -> float:
+    return float(np.max(100 * runs["filled"] / runs["cells"].clip(lower=1)))
 
 
 NOTE = """

@@ -51,7 +51,7 @@ def object_rejections(
             rejection_row(world.name, "Cochran–Mantel–Haenszel, seeds independent", False, strata.p_value),
             rejection_row(world.name, "binomial of pooled images", True, _images_as_units(table, pair)),
         ]
-        found = {"label swaps, table": [], "label swaps, detections": [], "label swaps, any object": []}
+        p_values = {"label swaps, table": [], "label swaps, detections": [], "label swaps, any object": []}
         papers = {"chi-square of detections (paper)": [], "chi-square of presence": []}
         for _ in range(tables):
             table = draw_table(world, 20, rng)
@@ -60,11 +60,11 @@ def object_rejections(
             if world.repeats:
                 counted = label_swap_test(table, of="detections", permutations=199, seed=drawn)
             smallest = np.fmin.reduce(swaps.object_p_adjusted)
-            for name, p in zip(found, (swaps.p_value, counted.p_value, smallest)):
-                found[name].append(p)
+            for name, p in zip(p_values, (swaps.p_value, counted.p_value, smallest)):
+                p_values[name].append(p)
             for name, of in zip(papers, ("detections", "presence")):
                 papers[name].append(chi_square_test(table, of=of).p_value)
-        rows += [rejection_row(world.name, name, True, np.array(p)) for name, p in found.items()]
+        rows += [rejection_row(world.name, name, True, np.array(p)) for name, p in p_values.items()]
         rows += [rejection_row(world.name, name, False, np.array(p)) for name, p in papers.items()]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 

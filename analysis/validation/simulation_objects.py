@@ -105,7 +105,7 @@ def claim_rates(
     """
     rows = []
     for number, world in enumerate(worlds):
-        rng, found = np.random.default_rng([seed, 900 + number]), []
+        rng, rates = np.random.default_rng([seed, 900 + number]), []
         for place in range(simulations):
             truth, detected, quantile = draw_claims(world, rng)
             real = quantile[0] != quantile[1]
@@ -115,7 +115,7 @@ def claim_rates(
             for kind in (HOLDS, HEDGED):
                 chosen = (claims == kind).to_numpy()
                 false = (chosen & ~real).sum()
-                found.append(
+                rates.append(
                     (
                         kind,
                         false / max(chosen.sum(), 1),
@@ -123,7 +123,7 @@ def claim_rates(
                         (chosen & real).sum() / max(real.sum(), 1),
                     )
                 )
-        table = pd.DataFrame(found, columns=["kind", "false", "any", "real"]).groupby("kind").mean()
+        table = pd.DataFrame(rates, columns=["kind", "false", "any", "real"]).groupby("kind").mean()
         row = {"world": world.name}
         for kind, name in ((HOLDS, "claims"), (HEDGED, "hedged")):
             wrong = table.loc[kind, ["false", "any"]] if kind == HOLDS or not world.words else [np.nan] * 2

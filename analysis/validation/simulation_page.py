@@ -172,9 +172,9 @@ def block(table: pd.DataFrame, bounds: tuple[float, float]) -> str:
         if title and group:
             lines.append(f"| {title} |" + " |" * len(worlds))
         for test in group:
-            own = table[table["test"] == test].set_index("world")
-            mark = " †" if own["exact"].any() else ""
-            cells = [cell(own.loc[world], bounds) if world in own.index else "" for world in worlds]
+            by_world = table[table["test"] == test].set_index("world")
+            mark = " †" if by_world["exact"].any() else ""
+            cells = [cell(by_world.loc[world], bounds) if world in by_world.index else "" for world in worlds]
             lines.append(f"| {test}{mark} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -184,9 +184,9 @@ def missing(tables: Sequence[tuple[str, pd.DataFrame, tuple[float, float]]]) -> 
     lines = []
     for name, table, bounds in tables:
         table = table[~table["test"].isin(COMPARISON)]
-        found = list(misses(table.dropna(subset="rate"), *bounds))
-        lines.append(f"\n**{name}**: {len(found)} of {len(table)} cells miss.\n")
-        for row in found:
+        missed = list(misses(table.dropna(subset="rate"), *bounds))
+        lines.append(f"\n**{name}**: {len(missed)} of {len(table)} cells miss.\n")
+        for row in missed:
             error = 100 * np.sqrt(row.rate * (1 - row.rate) / row.simulations)
             lines.append(f"- {row.test}, {row.world}: {100 * row.rate:.1f} % ± {error:.1f} %")
     return "\n".join(lines) + "\n"

@@ -88,19 +88,19 @@ def draw_words(
     register = world.register * normal(columns)
 
     def vectors(meaning: NDArray, words: int, length: float = world.own) -> NDArray[np.float32]:
-        own = length * normal(words, 1, columns)
+        of_word = length * normal(words, 1, columns)
         if world.uneven:
-            own *= rng.lognormal(0, 0.5, (words, 1, columns, 1)).astype(np.float32)
+            of_word *= rng.lognormal(0, 0.5, (words, 1, columns, 1)).astype(np.float32)
         if world.register and words > 1:
-            own[1] += register
-        drawn = prompt + meaning + own + world.rest * normal(words, n_prompts, columns)
+            of_word[1] += register
+        drawn = prompt + meaning + of_word + world.rest * normal(words, n_prompts, columns)
         return drawn / np.linalg.norm(drawn, axis=3, keepdims=True)
 
     single = world.own if references > 1 else 0.0
     reference = vectors(centre, references, single if world.reference is None else world.reference)
     lengths = (world.own, world.own if world.second is None else world.second, world.own)
     drawn = [vectors(group, size, length) for group, size, length in zip(groups, sizes, lengths) if size]
-    return [np.stack([(own * words).sum(axis=3) for own in reference]) for words in drawn]
+    return [np.stack([(of_word * words).sum(axis=3) for of_word in reference]) for words in drawn]
 
 
 def word_rejections(

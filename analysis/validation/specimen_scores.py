@@ -89,7 +89,7 @@ def planted_scores(run: Run) -> pd.Series:
     return sums[SECOND] / total.where(total > 0)
 
 
-def score_table(run: Run, sample: pd.DataFrame, *, least: int = OCCURRENCES) -> pd.DataFrame:
+def score_table(run: Run, sample: pd.DataFrame, *, min_images: int = OCCURRENCES) -> pd.DataFrame:
     """A row an object seen often enough in the run.
 
     Parameters
@@ -98,8 +98,8 @@ def score_table(run: Run, sample: pd.DataFrame, *, least: int = OCCURRENCES) -> 
         With objects, of words of the groups feminine and masculine.
     sample : pandas.DataFrame
         Of `read_sample`.
-    least : int
-        Images of the two indicators that show the object.
+    min_images : int
+        At least so many images of the two indicators that show the object.
 
     Returns
     -------
@@ -113,14 +113,14 @@ def score_table(run: Run, sample: pd.DataFrame, *, least: int = OCCURRENCES) -> 
     tests = tests.set_index(tests["object"].astype(str))
     names = pd.DataFrame({"thing": list(LEAST), "object": [lemma(thing) for thing in LEAST]})
     names = names[names["object"].isin(tests.index)].set_index("thing")
-    own = tests.loc[names["object"]].set_axis(names.index)
+    chosen = tests.loc[names["object"]].set_axis(names.index)
     columns = {
         **{"images_first": "first", "images_second": "second", "bias_score": "score"},
         **{"bias_score_low": "low", "bias_score_high": "high", "p_bh": "p_bh"},
     }
-    table = own[list(columns)].rename(columns=columns).join(own_scores(sample))
+    table = chosen[list(columns)].rename(columns=columns).join(own_scores(sample))
     table["planted"] = planted_scores(run)
-    table = table[table["first"] + table["second"] >= least]
+    table = table[table["first"] + table["second"] >= min_images]
     inside = (table["low"] <= table["own_score"]) & (table["own_score"] <= table["high"])
     table["inside"] = inside.astype("boolean").mask(table["low"].isna())
     return table.sort_values("planted").reset_index()
@@ -131,8 +131,8 @@ def significant(run: Run, alpha: float = 0.05) -> str:
     tests = run.table("object_tests")
     tests = tests[tests["group"] == "all"]
     pairs = tests.groupby(["first", "second"], observed=True, sort=False)["p_bh"]
-    found = [f"{int((p < alpha).sum())} of {len(p)} ({a}, {b})" for (a, b), p in pairs]
-    return f"Objects that differ by the run's own paired tests, after adjustment: {', '.join(found)}."
+    counts = [f"{int((p < alpha).sum())} of {len(p)} ({a}, {b})" for (a, b), p in pairs]
+    return f"Objects that differ by the run's own paired tests, after adjustment: {', '.join(counts)}."
 
 
 def section(run: Run, sample: pd.DataFrame | None) -> str:

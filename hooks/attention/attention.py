@@ -193,7 +193,7 @@ class AttentionSums:
             yield where, probabilities
 
     def _two_buffers(self, where: Where, tokens: int, limit: int, device: Any) -> tuple[Tensor, Tensor]:
-        shape = [*(part.stop - part.start for part in where), tokens]
+        shape = [*(span.stop - span.start for span in where), tokens]
         if device.type != "cpu":  # its allocator reuses memory
             return tuple(torch.empty(shape, dtype=torch.float32, device=device) for _ in range(2))
         size = shape[0] * shape[1] * shape[2] * tokens

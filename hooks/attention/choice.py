@@ -59,13 +59,13 @@ class MapChoice:
         if steps not in ("sum", "each") and not (isinstance(steps, int) and steps > 0):
             raise HookError(f"steps: expected 'sum', 'each' or a number of bins, but got {steps!r}")
         for name in ("resolutions", "tokens"):
-            given = getattr(self, name)
-            if given is not None and not _whole(given):
-                raise HookError(f"{name}: expected at least one whole number from 0, but got {given!r}")
+            value = getattr(self, name)
+            if value is not None and not _whole(value):
+                raise HookError(f"{name}: expected at least one whole number from 0, but got {value!r}")
         for name in ("layers", "resolutions", "heads", "tokens"):  # lists would make it unhashable
-            given = getattr(self, name)
-            if given is not None and not isinstance(given, str):
-                object.__setattr__(self, name, tuple(given))
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                object.__setattr__(self, name, tuple(value))
 
     def chosen(self, layers: Sequence[AttentionLayer]) -> list[AttentionLayer]:
         """Those of `layers` that are kept.
@@ -75,23 +75,23 @@ class MapChoice:
         HookError
             If a glob or a resolution matches no layer, or a layer has not the heads asked for.
         """
-        found = choose(layers, self.layers)
+        chosen = choose(layers, self.layers)
         if self.resolutions is not None:
-            there = {layer.factor for layer in found}
+            there = {layer.factor for layer in chosen}
             if missing := [factor for factor in self.resolutions if factor not in there]:
                 raise HookError(
                     f"resolutions: expected some of {sorted(there)}, the factors of the chosen layers, "
                     f"but got {missing[0]}"
                 )
-            found = [layer for layer in found if layer.factor in self.resolutions]
+            chosen = [layer for layer in chosen if layer.factor in self.resolutions]
         if not isinstance(self.heads, str):
-            for layer in found:
+            for layer in chosen:
                 if max(self.heads) >= layer.heads:
                     raise HookError(
                         f"heads: expected numbers below the {layer.heads} heads of {layer.address}, "
                         f"but got {max(self.heads)}"
                     )
-        return found
+        return chosen
 
     def heads_kept(self, heads: int) -> int:
         """How many maps are kept of a layer with so many heads."""
@@ -124,10 +124,10 @@ class MapChoice:
         return min(call, calls - 1) * self.bins(calls) // calls
 
 
-def _whole(given: object) -> bool:
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
+def _whole(value: object) -> bool:
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
         return False
-    numbers = list(given)
+    numbers = list(value)
     return bool(numbers) and all(
         hasattr(number, "__index__") and not isinstance(number, bool) and number >= 0 for number in numbers
     )

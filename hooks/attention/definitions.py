@@ -123,14 +123,14 @@ class Definition:
         HookError
             If none does.
         """
-        found = [layer for layer in layers if self.weight(layer) > 0]
-        if not found:
+        entering = [layer for layer in layers if self.weight(layer) > 0]
+        if not entering:
             raise HookError(
                 f"word_maps: the UNet has no cross-attention that the definition {self.name!r} takes "
                 f"({', '.join(glob for glob, _ in self.layers)}, factors {self.left_out} left out): "
                 "leave word_maps off"
             )
-        return found
+        return entering
 
     def step_weight(self, call: int, calls: int | None) -> float:
         """Weight of a UNet call, of so many."""

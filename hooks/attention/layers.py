@@ -101,8 +101,8 @@ def choose(layers: Sequence[AttentionLayer], patterns: str | Sequence[str]) -> l
 
 def latent_size(pipe: Any, height: int | None, width: int | None) -> tuple[int, int]:
     """Size of the latent for an image of this size in pixels; None stands for the model's own."""
-    own = pipe.unet.config.sample_size
-    own_height, own_width = (own, own) if isinstance(own, int) else own
+    sample_size = pipe.unet.config.sample_size
+    own_height, own_width = (sample_size, sample_size) if isinstance(sample_size, int) else sample_size
     scale = 2 ** (len(pipe.vae.config.block_out_channels) - 1)
     return (
         own_height if height is None else height // scale,
@@ -112,23 +112,23 @@ def latent_size(pipe: Any, height: int | None, width: int | None) -> tuple[int, 
 
 def prompt_tokens(pipe: Any) -> int:
     """Token positions of a prompt: what the first text encoder there is takes."""
-    for part in TEXT_ENCODERS.values():
-        config = getattr(getattr(pipe, part, None), "config", None)
+    for encoder in TEXT_ENCODERS.values():
+        config = getattr(getattr(pipe, encoder, None), "config", None)
         if config is not None and hasattr(config, "max_position_embeddings"):
             return config.max_position_embeddings
     return 77
 
 
 def _factors(unet: Any) -> dict[str, int]:
-    found, factor = {}, 1
+    factors, factor = {}, 1
     for b, block in enumerate(unet.down_blocks):
-        found[f"down.{b}"] = factor
+        factors[f"down.{b}"] = factor
         factor *= 2 if getattr(block, "downsamplers", None) else 1
-    found["mid"] = factor
+    factors["mid"] = factor
     for b, block in enumerate(unet.up_blocks):
-        found[f"up.{b}"] = factor
+        factors[f"up.{b}"] = factor
         factor //= 2 if getattr(block, "upsamplers", None) else 1
-    return found
+    return factors
 
 
 def _require_readable(layer: AttentionLayer) -> None:

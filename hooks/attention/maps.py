@@ -102,16 +102,16 @@ class LayerMaps:
             raise HookError(f"step: expected one of the {len(self.calls)} bins kept, but got {step}")
         positions = self.positions(tokens)
         bins = slice(None) if step is None else slice(step, step + 1)
-        found, weights = [], []
+        maps, weights = [], []
         for known in self._layers:
             if known.address in (self.values if layer is None else (layer,)):
-                part = self.values[known.address][row, bins][:, :, positions]
-                small = part.sum(axis=0).mean(axis=(0, 1), dtype=np.float32)
+                probabilities = self.values[known.address][row, bins][:, :, positions]
+                small = probabilities.sum(axis=0).mean(axis=(0, 1), dtype=np.float32)
                 if layer is not None:
                     return small
-                found.append(np.clip(resize(small, self.size), 0, None))
+                maps.append(np.clip(resize(small, self.size), 0, None))
                 weights.append(known.heads)
-        return np.average(found, axis=0, weights=weights).astype(np.float32)
+        return np.average(maps, axis=0, weights=weights).astype(np.float32)
 
     def heat(self, definition: str | Definition) -> WordMaps:
         """Heat maps by a definition, made of what was kept.

@@ -160,8 +160,8 @@ def _blocks(n: int, wanted: int) -> list[tuple[int, slice, np.ndarray]]:
     """The same, a few columns of the image at a time: a pixel depends on four columns, the others are left out."""
     blocks = []
     for start in range(0, wanted, BLOCK):
-        part = _weights(n, wanted)[start : start + BLOCK]
-        near = np.flatnonzero(part.any(axis=0))
+        weights = _weights(n, wanted)[start : start + BLOCK]
+        near = np.flatnonzero(weights.any(axis=0))
         near = slice(int(near[0]), int(near[-1]) + 1)
-        blocks.append((start, near, np.ascontiguousarray(part[:, near].T)))
+        blocks.append((start, near, np.ascontiguousarray(weights[:, near].T)))
     return blocks

@@ -50,9 +50,9 @@ def estimate_memory(
     """
     chosen = settle(choice, None) if kind == "cross" else settle(False, choice)
     size, total = latent_size(pipe, height, width), 0
-    for part, definition, kept in chosen:
-        sums = AttentionSums(pipe, lambda: None, definition, kept, part)
-        tokens = prompt_tokens(pipe) if part == "cross" else None
+    for attention, definition, kept in chosen:
+        sums = AttentionSums(pipe, lambda: None, definition, kept, attention)
+        tokens = prompt_tokens(pipe) if attention == "cross" else None
         calls = unet_calls(pipe, steps) if kept is not None and kept.steps != "sum" else None
         total += 4 * sums.elements(rows, *size, tokens, calls)
     return total

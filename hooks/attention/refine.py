@@ -93,10 +93,10 @@ class RefineSums:
         definition, size = self.definition, heat.shape[1:]
         looks = (looks / looks.sum(dim=1, keepdim=True)).to(heat.device)
         peak = heat.amax(dim=(1, 2), keepdim=True).clamp_(min=torch.finfo(torch.float32).tiny)
-        own = heat / peak
-        small = own if size == self._grid else F.interpolate(own[None], self._grid, mode="area")[0]
+        scaled = heat / peak
+        small = scaled if size == self._grid else F.interpolate(scaled[None], self._grid, mode="area")[0]
         spread = (small.flatten(1) ** definition.refine_power @ looks.T).unflatten(1, self._grid)
         if size != self._grid:
             spread = F.interpolate(spread[None], size, mode=definition.resize)[0].clamp_(min=0)
         spread /= spread.amax(dim=(1, 2), keepdim=True).clamp_(min=torch.finfo(torch.float32).tiny)
-        return peak * own**definition.refine_keep * spread
+        return peak * scaled**definition.refine_keep * spread

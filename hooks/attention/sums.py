@@ -208,8 +208,8 @@ def add_layers(total: Tensor, definition: Definition, maps: Iterable[tuple[Atten
         at_once = max(1, RESIZED_AT_ONCE // total.numel())
         plain = not definition.layers_apart
         mean = total if plain else torch.zeros_like(total)
-        for part in sums.split(at_once):
-            small = part.transpose(1, 2).unflatten(2, size).to(total.device).contiguous()
+        for chunk in sums.split(at_once):
+            small = chunk.transpose(1, 2).unflatten(2, size).to(total.device).contiguous()
             if size != (height, width):
                 small = F.interpolate(small, size=(height, width), mode=definition.resize).clamp_(min=0)
             mean.add_(small.sum(dim=0), alpha=weight)

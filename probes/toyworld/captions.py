@@ -86,7 +86,7 @@ def random_caption(
             named = None
         if (named is None or named.place is None) and rng.random() < 0.6:
             parts.append(_pick(rng, _pick(rng, list(world.places.values()))))
-        if plural and any(verb in part for part in parts for verb in NO_PLURAL):
+        if plural and any(verb in phrase for phrase in parts for verb in NO_PLURAL):
             continue
         caption = " ".join([subject, *parts])
         opening = rng.random()

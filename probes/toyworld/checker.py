@@ -86,15 +86,15 @@ def zone(thing: str) -> np.ndarray:
     if _objects()[thing] not in ("ground", "held", "sky"):
         return np.ones((SIZE, SIZE), dtype=bool)
     bare = dict.fromkeys(("upper", "lower", "feet", "head", "neck", "face", "hands"), "none")
-    found = np.zeros((SIZE + 2, SIZE + 2), dtype=bool)
+    pixels = np.zeros((SIZE + 2, SIZE + 2), dtype=bool)
     for side, pose, plural, dx, dy in itertools.product(
         ("left", "right"), ("stand", "lay"), (False, True), (0, 2), (0, 2)
     ):
         picture = draw(Scene(bare, {thing: side}, "studio", pose, plural, (0, 0, 0, dx, dy)))
         rows, columns = np.nonzero(picture == INDEX[thing])
         for v, u in itertools.product(range(3), range(3)):
-            found[rows + v, columns + u] = True
-    return found[1:-1, 1:-1]
+            pixels[rows + v, columns + u] = True
+    return pixels[1:-1, 1:-1]
 
 
 def thing_masks(images: np.ndarray | Sequence[Image.Image], thing: str) -> np.ndarray:
@@ -118,9 +118,9 @@ def read_images(images: np.ndarray | Sequence[Image.Image], chunk: int = 512) ->
         indices = read_colours(images[start : start + chunk])
         columns: dict[str, np.ndarray] = {}
         balance = np.zeros(len(indices))
-        for thing, least in LEAST.items():
+        for thing, minimum in LEAST.items():
             mask = supported((indices == INDEX[thing]) & zone(thing))
-            columns[thing] = mask.sum((1, 2)) >= least
+            columns[thing] = mask.sum((1, 2)) >= minimum
             if _objects()[thing] == "ground":
                 weight = mask[:, :, 32:].sum((1, 2)).astype(float) - mask[:, :, :32].sum((1, 2))
                 balance += np.where(columns[thing], weight, 0.0)

@@ -149,9 +149,9 @@ def heat(instance: Instance, candidate: Candidate) -> np.ndarray:
     combined = combined**candidate.power
     if not candidate.refine:
         return combined
-    own = combined / combined.max()
-    spread = (instance.looks @ own.ravel() ** candidate.refine).reshape(own.shape)
-    return combined.max() * own**candidate.keep * spread / spread.max()
+    scaled = combined / combined.max()
+    spread = (instance.looks @ scaled.ravel() ** candidate.refine).reshape(scaled.shape)
+    return combined.max() * scaled**candidate.keep * spread / spread.max()
 
 
 def iou(maps: Sequence[np.ndarray], truths: np.ndarray, thresholds: Sequence[float]) -> np.ndarray:
@@ -168,11 +168,11 @@ def iou(maps: Sequence[np.ndarray], truths: np.ndarray, thresholds: Sequence[flo
     large = np.stack([resize(one, truths.shape[1:]) for one in maps])
     low, high = (extreme(axis=(1, 2), keepdims=True) for extreme in (large.min, large.max))
     normal = (large - low) / np.maximum(high - low, 1e-12)
-    found = []
+    overlaps = []
     for threshold in thresholds:
         masks = normal > threshold
-        found.append((masks & truths).sum((1, 2)) / (masks | truths).sum((1, 2)))
-    return np.array(found)
+        overlaps.append((masks & truths).sum((1, 2)) / (masks | truths).sum((1, 2)))
+    return np.array(overlaps)
 
 
 @torch.inference_mode()
@@ -190,7 +190,7 @@ def draw(
     rng, world = np.random.default_rng(seed), load_world()
     captions = [random_caption(world, rng)[0] for _ in range(prompts)]
     pipe.set_progress_bar_config(disable=True)
-    found: list[Instance] = []
+    instances: list[Instance] = []
     for start in tqdm(range(0, prompts, batch_size), disable=not progress, unit="batch"):
         batch = captions[start : start + batch_size]
         noise = [torch.Generator().manual_seed(seed + start + row) for row in range(len(batch))]
@@ -204,8 +204,8 @@ def draw(
             ).images
         images = (output * 255).round().astype(np.uint8)
         for row in range(len(batch)):
-            found += _instances(probe, row, start + row, images[row])
-    return found
+            instances += _instances(probe, row, start + row, images[row])
+    return instances
 
 
 def _instances(probe: Probe, row: int, prompt: int, image: np.ndarray) -> Iterator[Instance]:
@@ -226,7 +226,7 @@ def _instances(probe: Probe, row: int, prompt: int, image: np.ndarray) -> Iterat
             sums = kept.values[address][row, :, 0]  # (bins, tokens, h, w)
             both = [sums[:, list(tokens)].mean(axis=1) / calls for tokens in (word.positions, after)]
             maps[address] = np.stack(
-                [[np.clip(resize(one, kept.size), 0, None) for one in part] for part in both]
+                [[np.clip(resize(one, kept.size), 0, None) for one in pair] for pair in both]
             )
         daam = probe.maps.heat(row)[list(word.positions)].mean(axis=0)
         yield Instance(prompt, word.lower, truth, daam, maps, looks)
@@ -268,10 +268,10 @@ def figures(
 
     tuned, reported = table(tuning), table(held)
     best = int(tuned.mean(axis=1).argmax())
-    found = {"threshold": float(THRESHOLDS[best]), "tuning": float(tuned[best].mean())}
-    found["held"] = float(reported[best].mean())
-    found |= {f"held_{theta}": float(reported[_at(theta)].mean()) for theta in FIXED}
-    return {key: round(value, 4) for key, value in found.items()}, reported[best]
+    numbers = {"threshold": float(THRESHOLDS[best]), "tuning": float(tuned[best].mean())}
+    numbers["held"] = float(reported[best].mean())
+    numbers |= {f"held_{theta}": float(reported[_at(theta)].mean()) for theta in FIXED}
+    return {key: round(value, 4) for key, value in numbers.items()}, reported[best]
 
 
 def interval(
@@ -304,8 +304,8 @@ def report(drawn: dict[str, list[Instance]], settings: dict) -> dict:
         prompts = np.array([one.prompt for one in held])
         of_daam = None
         for name, candidate in named.items():
-            found, values = figures(tuning, held, candidate)
-            row = {"specimen": specimen, "definition": name, **found, "n": len(held)}
+            numbers, values = figures(tuning, held, candidate)
+            row = {"specimen": specimen, "definition": name, **numbers, "n": len(held)}
             if candidate is None:
                 of_daam = values
             else:
@@ -377,10 +377,10 @@ def work(options: argparse.Namespace) -> None:
         sampling = {"steps": options.steps, "guidance_scale": scales[specimen]}
         drawn[specimen] = draw(pipe, options.prompts, seed=SEED + 10_000 * number, **sampling)
     settings = {"prompts": options.prompts, "steps": options.steps, "guidance_scale": scales, "seed": SEED}
-    found = report(drawn, settings)
-    write_bytes(options.out / "word_maps.json", (json.dumps(found, indent=1) + "\n").encode())
-    write_bytes(options.out / "word_maps.md", word_maps_page(found).encode())
-    print(word_maps_page(found))
+    numbers = report(drawn, settings)
+    write_bytes(options.out / "word_maps.json", (json.dumps(numbers, indent=1) + "\n").encode())
+    write_bytes(options.out / "word_maps.md", word_maps_page(numbers).encode())
+    print(word_maps_page(numbers))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

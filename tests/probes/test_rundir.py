@@ -157,7 +157,7 @@ def test_the_record_is_there_before_the_copy_of_the_configuration(saved, tmp_pat
     assert (tmp_path / "triplets.yaml").read_text() == "prompts: []\n"
     with rundir.claim(tmp_path) as run:  # a plan makes the copy good, too
         (tmp_path / "triplets.yaml").unlink()
-        rundir.plan(run, config, {}, "prompts: []\n", 3, overwrite=False)
+        rundir.write_plan(run, config, {}, "prompts: []\n", 3, overwrite=False)
     assert (tmp_path / "triplets.yaml").exists()
 
 

@@ -142,28 +142,6 @@ def test_a_run_must_be_there(tmp_path, run):
         Run.open(tmp_path)
 
 
-def test_images_in_any_order(run):
-    pixels = {f"s{i}": np.full((4, 4, 3), 40 * i / 255) for i in range(5)}
-    from probes.rows import png
-
-    for part, names in enumerate((["s0", "s1"], ["s2", "s3", "s4"])):
-        rows = [
-            {
-                **dict.fromkeys(parts.SAMPLES.names),
-                "sample_id": name,
-                "image": {"bytes": png(pixels[name]), "path": name},
-            }
-            for name in names
-        ]
-        parts.write_part(run.part_path("samples", part), rows, parts.SAMPLES, parts.identity(part, {}))
-    order = ["s4", "s0", "s3", "s0"]
-    assert [image.getpixel((0, 0))[0] for image in run.images(order)] == [160, 0, 120, 0]
-    assert "image" not in run.samples()
-    assert list(run.samples(["sample_id", "image"])) == ["sample_id", "image"]
-    with pytest.raises(UserError, match="got 'nobody'"):
-        run.image("nobody")
-
-
 def test_rows_of_some_samples_read_of_other_parts_the_ids_alone(tmp_path, monkeypatch):
     run = Run.open(write_run(tmp_path / "run", prompts=6, seeds=1, steps=2, part_triplets=2))
     asked = []

@@ -115,7 +115,7 @@ def len_of(images):
 
 
 def number(setting="auto", device="cpu", threads=1, memory=1e9, seconds=1e6):
-    return workers.number(setting, device=device, threads=threads, memory=memory, seconds=seconds)
+    return workers.worker_count(setting, device=device, threads=threads, memory=memory, seconds=seconds)
 
 
 def test_as_many_as_cores_memory_and_work_allow(monkeypatch):

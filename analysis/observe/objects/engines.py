@@ -161,7 +161,7 @@ class GroundedPlan(Plan):
     @property
     def parameters(self) -> int:
         """Parameters of all checkpoints, about: in float32, as they are loaded, a fourth of their bytes."""
-        files = [Path(file) for found in self.checkpoints.values() for file in found]
+        files = [Path(file) for hashes in self.checkpoints.values() for file in hashes]
         return sum(file.stat().st_size for file in files) // 4
 
     @property
@@ -177,18 +177,18 @@ class GroundedPlan(Plan):
     @cached_property
     def checkpoints(self) -> dict[str, dict[str, str]]:
         """The checksum of every file of weights, by what it is for."""
-        found = {
+        checkpoints = {
             kind: {str(file): sha256(file) for file in weight_files(path)}
             for kind, path in self.paths.items()
         }
         if "tagger" in self.settings["tags"]:
             from analysis.observe.objects.taggers import clip_files
 
-            found["tagger"] = clip_files(self.settings["tagger"])
+            checkpoints["tagger"] = clip_files(self.settings["tagger"])
         if "ram" in self.settings["tags"]:
             file = expand(self.settings["ram"], "observe.ram")
-            found["ram"] = {str(file): sha256(file)}
-        return found
+            checkpoints["ram"] = {str(file): sha256(file)}
+        return checkpoints
 
     def fields(self) -> dict[str, Any]:
         """Every field that alters what is seen, for the identity of the parts."""
@@ -263,7 +263,7 @@ class GroundedPlan(Plan):
         }
 
 
-def plan(config: Mapping[str, Any]) -> Plan:
+def engine_plan(config: Mapping[str, Any]) -> Plan:
     """Choose the engine, and check what can be checked without loading or fetching anything.
 
     Parameters

@@ -127,10 +127,10 @@ class GroundedEngine:
         """
         wanted = [
             (index, caption)
-            for index, own in enumerate(tags)
-            for caption in captions(own, self.detector.tokenizer, self.detector.limit)
+            for index, image_tags in enumerate(tags)
+            for caption in captions(image_tags, self.detector.tokenizer, self.detector.limit)
         ]
-        found = []
+        grounded = []
         for size in dict.fromkeys(images[index].shape for index, _ in wanted):
             alike = [(index, caption) for index, caption in wanted if images[index].shape == size]
             for start in range(0, len(alike), self.batch):
@@ -138,8 +138,8 @@ class GroundedEngine:
                 boxes, probabilities = self.detector.ground(
                     [images[index] for index, _ in some], [caption.text for _, caption in some]
                 )
-                found += [(*pair, *result) for pair, result in zip(some, zip(boxes, probabilities))]
-        return found
+                grounded += [(*pair, *result) for pair, result in zip(some, zip(boxes, probabilities))]
+        return grounded
 
     def _best(
         self, candidates: list[tuple[torch.Tensor, float, str]], dropped: Counter[str]

@@ -48,8 +48,10 @@ def description(path: Path) -> dict[str, Any]:
         The checkpoint is not known by its name and nothing stands beside it, or what stands there is not known.
     """
     beside = path.with_suffix(".json")
-    given = read_json(beside, FIELD) if beside.exists() else {}
-    base = given.get("base") or CONFIGURATIONS.get(path.stem, "" if not given else "GroundingDINO_SwinT_OGC")
+    stated = read_json(beside, FIELD) if beside.exists() else {}
+    base = stated.get("base") or CONFIGURATIONS.get(
+        path.stem, "" if not stated else "GroundingDINO_SwinT_OGC"
+    )
     if base not in CONFIGURATIONS.values():
         raise UserError(
             f"{FIELD}: {path}: expected {' or '.join(f'{name}.pth' for name in CONFIGURATIONS)}, or a description in"
@@ -57,11 +59,11 @@ def description(path: Path) -> dict[str, Any]:
         )
     module = importlib.import_module(f"groundingdino.config.{base}")
     known = {name: value for name, value in vars(module).items() if not name.startswith("__")} | _OURS
-    unknown = [name for name in given if name not in known]
+    unknown = [name for name in stated if name not in known]
     if unknown:
         raise UserError(f"{FIELD}: {beside}: `{unknown[0]}` is no setting of Grounding DINO: take it out")
     # checkpointing of activations is for training
-    return {**known, **given, "base": base, "use_checkpoint": False, "use_transformer_ckpt": False}
+    return {**known, **stated, "base": base, "use_checkpoint": False, "use_transformer_ckpt": False}
 
 
 class TextEncoder(nn.Module):
@@ -190,8 +192,8 @@ class GroundingDino:
 
     def __init__(self, path: Path, encoder: str, device: torch.device):
         self.settings = description(path)
-        own = self.settings["text_encoder"]
-        self.tokenizer, config = text_encoder(str(path.parent / own) if own else encoder)
+        beside = self.settings["text_encoder"]
+        self.tokenizer, config = text_encoder(str(path.parent / beside) if beside else encoder)
         model = build(self.settings, self.tokenizer, config)
         weights = read_weights(path, FIELD)
         fit(model, weights, path=path, field=FIELD, what=self.settings["base"], spare=SPARE)

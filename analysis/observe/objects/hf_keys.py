@@ -111,31 +111,31 @@ def segment_anything(weights: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(weights: Mapping[str, Any], rules: Rules) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    renamed: dict[str, Any] = {}
     for name, value in weights.items():
         for pattern, new in rules:
             name = re.sub(pattern, new, name)
         several = re.search(r"\{(.+)\}", name)
         if not several:
-            found[name] = value
+            renamed[name] = value
             continue
         options = several[1].split("|")
         same = all(option.endswith("=") for option in options)  # the same weight in each place, not a share
         shares = [value] * len(options) if same else value.chunk(len(options))
         for option, share in zip(options, shares):
-            found[name.replace(several[0], option.rstrip("="))] = share
-    return found
+            renamed[name.replace(several[0], option.rstrip("="))] = share
+    return renamed
 
 
 def _perceptron(name: str, names: Mapping[str, Any]) -> str:
     """Transformers calls the first and last layer of a perceptron `proj_in` and `proj_out` and counts between."""
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"(mask_decoder\.(?:output_hypernetworks_mlps\.\d+|iou_prediction_head))\.layers\.(\d+)\.(\w+)", name
     )
-    if not found:
+    if not match:
         return name
-    place = int(found[2])
-    last = f"{found[1]}.layers.{place + 1}.{found[3]}" not in names
+    place = int(match[2])
+    last = f"{match[1]}.layers.{place + 1}.{match[3]}" not in names
     return (
-        f"{found[1]}.{'proj_in' if place == 0 else 'proj_out' if last else f'layers.{place - 1}'}.{found[3]}"
+        f"{match[1]}.{'proj_in' if place == 0 else 'proj_out' if last else f'layers.{place - 1}'}.{match[3]}"
     )

@@ -188,7 +188,7 @@ def _described(path: Path, kind: str, field: str, *, tokenizer: bool = True) -> 
 
     try:
         config = AutoConfig.from_pretrained(path, local_files_only=True)
-        found = AutoTokenizer.from_pretrained(path, local_files_only=True) if tokenizer else None
+        tokens = AutoTokenizer.from_pretrained(path, local_files_only=True) if tokenizer else None
     except (OSError, ValueError, KeyError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
         raise UserError(
@@ -196,7 +196,7 @@ def _described(path: Path, kind: str, field: str, *, tokenizer: bool = True) -> 
         ) from error
     if config.model_type != kind:
         raise UserError(f"{field}: {path}: expected a {kind}, got a {config.model_type}: choose another")
-    return found, config
+    return tokens, config
 
 
 def _from_folder(cls: Any, path: Path, field: str) -> Any:

@@ -22,7 +22,7 @@ class ObjectObserver:
     Parameters
     ----------
     plan : Plan
-        The engine and the tags, from :func:`analysis.observe.objects.engines.plan`.
+        The engine and the tags, from :func:`analysis.observe.objects.engines.engine_plan`.
     """
 
     name = "objects"
@@ -67,14 +67,14 @@ class ObjectObserver:
         pixels = {index: image.pixels for index, image in enumerate(images) if image.pixels is not None}
         tags = dict(zip(pixels, self._tags([*pixels.values()], [images[index].prompt for index in pixels])))
         searched = [index for index in pixels if tags[index]]
-        found = self._engine.detect([pixels[i] for i in searched], [list(tags[i]) for i in searched])
-        results = dict(zip(searched, found))
+        detected = self._engine.detect([pixels[i] for i in searched], [list(tags[i]) for i in searched])
+        results = dict(zip(searched, detected))
         objects: list[dict[str, Any]] = []
         observed: list[dict[str, Any]] = []
         for index, image in enumerate(images):
-            own, result = tags.get(index, {}), results.get(index)
-            observed.append({**image.key, **_observation(image, result, own)})
-            objects += [{**image.key, **entry} for entry in _entries(result, own)] if result else []
+            image_tags, result = tags.get(index, {}), results.get(index)
+            observed.append({**image.key, **_observation(image, result, image_tags)})
+            objects += [{**image.key, **entry} for entry in _entries(result, image_tags)] if result else []
         return {"objects": objects, "observed": observed}
 
     def record(self, run: Run) -> dict[str, Any]:
@@ -95,9 +95,9 @@ def counts(run: Run) -> dict[str, int]:
     }
 
 
-def _observation(image: StoredImage, found: Found | None, tags: Mapping[str, str]) -> dict[str, Any]:
-    dropped = Counter(found.dropped if found else {})
-    kept = len(found.detections) if found else 0
+def _observation(image: StoredImage, detected: Found | None, tags: Mapping[str, str]) -> dict[str, Any]:
+    dropped = Counter(detected.dropped if detected else {})
+    kept = len(detected.detections) if detected else 0
     return {
         "status": "unreadable" if image.pixels is None else "ok",
         "reason": image.fault or ("" if tags else "no tag to look for"),
@@ -108,8 +108,8 @@ def _observation(image: StoredImage, found: Found | None, tags: Mapping[str, str
     }
 
 
-def _entries(found: Found, tags: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    for number, detection in enumerate(found.detections):
+def _entries(detected: Found, tags: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    for number, detection in enumerate(detected.detections):
         height, width = detection.mask.shape
         yield {
             "object": number,

@@ -47,11 +47,11 @@ def description(path: Path) -> dict[str, Any]:
         The checkpoint is not known by its name and nothing stands beside it, or what stands there is not known.
     """
     beside = path.with_suffix(".json")
-    given = read_json(beside, FIELD) if beside.exists() else {}
+    stated = read_json(beside, FIELD) if beside.exists() else {}
     size = re.search(r"vit_[hlb]", path.stem)
-    settings = {**COMMON, **(SIZES[size[0]] if size else {}), **given}
+    settings = {**COMMON, **(SIZES[size[0]] if size else {}), **stated}
     missing = [name for name in SIZES["vit_b"] if name not in settings]
-    unknown = [name for name in given if name not in {**COMMON, **SIZES["vit_b"]}]
+    unknown = [name for name in stated if name not in {**COMMON, **SIZES["vit_b"]}]
     if unknown:
         raise UserError(f"{FIELD}: {beside}: `{unknown[0]}` is no setting of Segment Anything: take it out")
     if missing:
@@ -141,29 +141,31 @@ class SegmentAnything:
         side = self.settings["image_size"]
         # an image of 1024 pixels takes gigabytes of attention; small ones go together
         step = max(1, 4 * 256**2 // side**2)
-        found = []
+        masks = []
         with torch.inference_mode():
             for start in range(0, len(images), step):
                 some = slice(start, start + step)
-                found += self._segment(images[some], boxes[some], side)
-        return found
+                masks += self._segment(images[some], boxes[some], side)
+        return masks
 
     def _segment(
         self, images: Sequence[np.ndarray], boxes: Sequence[np.ndarray], side: int
     ) -> list[np.ndarray]:
         inputs, sizes = zip(*(resized(image, side) for image in images))
         embedded = self.embed(torch.stack([pixels.to(self.device) for pixels in inputs]))
-        found = []
-        for image, own, embedding, size in zip(images, boxes, embedded, sizes):
+        image_masks = []
+        for image, image_boxes, embedding, size in zip(images, boxes, embedded, sizes):
             height, width = image.shape[:2]
             scale = torch.tensor([size[1] / width, size[0] / height] * 2)
-            scaled = (torch.as_tensor(own, dtype=torch.float32).reshape(-1, 4) * scale).to(self.device)
+            scaled = (torch.as_tensor(image_boxes, dtype=torch.float32).reshape(-1, 4) * scale).to(
+                self.device
+            )
             masks = [np.zeros((0, height, width), bool)]
             for chunk in scaled.split(_BOXES):
                 logits = upscaled(self.decode(embedding[None], chunk), side, size, (height, width))
                 masks.append((logits[:, 0] > 0).cpu().numpy())
-            found.append(np.concatenate(masks))
-        return found
+            image_masks.append(np.concatenate(masks))
+        return image_masks
 
     def embed(self, pixels: torch.Tensor) -> torch.Tensor:
         """Embeddings of images ``(n, 3, side, side)``."""

@@ -93,7 +93,7 @@ def match(probabilities: np.ndarray, caption: Caption, text_threshold: float) ->
         is above the threshold), ``merged`` (tokens of several tags are) or ``unknown`` (no word of the tag is
         above it as a whole).
     """
-    found = []
+    results = []
     for row in probabilities > text_threshold:
         hit = {
             tag: [row[list(word)] for word in words]
@@ -104,5 +104,5 @@ def match(probabilities: np.ndarray, caption: Caption, text_threshold: float) ->
         why = "" if len(hit) == 1 else "merged" if hit else "empty"
         if not why and not any(word.all() for word in hit[tag]):
             why = "unknown"
-        found.append(("" if why else tag, why))
-    return found
+        results.append(("" if why else tag, why))
+    return results

@@ -120,13 +120,13 @@ class RamTagger:
 
     def __call__(self, images: Sequence[np.ndarray], prompts: Sequence[str]) -> list[dict[str, str]]:
         """The tags that RAM gives each image."""
-        found = []
+        tags = []
         for image in images:
             pixels = self._transform(Image.fromarray(image)).unsqueeze(0).to(self.device)
             with torch.inference_mode():
                 english, _ = self._tags(pixels, self.model)
-            found.append(dict.fromkeys(filter(None, map(normal, english.split("|"))), "ram"))
-        return found
+            tags.append(dict.fromkeys(filter(None, map(normal, english.split("|"))), "ram"))
+        return tags
 
 
 def require_ram(weights: str | None) -> None:

@@ -37,10 +37,10 @@ def prompt_nouns(*, backend: str, compounds: bool) -> Tags:
     """The nouns of each image's prompt, as lemmas (:mod:`probes.text.nouns`)."""
 
     def tags(images: Sequence[np.ndarray], prompts: Sequence[str]) -> list[dict[str, str]]:
-        found = (
+        lemmas_of = (
             [normal(noun.lemma) for noun in nouns(p, backend=backend, compounds=compounds)] for p in prompts
         )
-        return [dict.fromkeys(filter(None, lemmas), "prompt") for lemmas in found]
+        return [dict.fromkeys(filter(None, lemmas), "prompt") for lemmas in lemmas_of]
 
     return tags
 
@@ -51,8 +51,8 @@ def combined(sources: Sequence[Tags]) -> Tags:
     def tags(images: Sequence[np.ndarray], prompts: Sequence[str]) -> list[dict[str, str]]:
         merged: list[dict[str, str]] = [{} for _ in images]
         for source in sources:
-            for own, more in zip(merged, source(images, prompts)):
-                own |= {tag: kind for tag, kind in more.items() if tag not in own}
+            for image_tags, more in zip(merged, source(images, prompts)):
+                image_tags |= {tag: kind for tag, kind in more.items() if tag not in image_tags}
         return merged
 
     return tags

@@ -66,13 +66,13 @@ class ToyworldChecker:
 def _seen(indices: np.ndarray, thing: str) -> np.ndarray:
     """Masks ``(n, h, w)`` of a thing; all false where the checker counts it as absent."""
     colour = (indices == INDEX[thing]) & zone(thing)
-    found = np.zeros_like(colour)
+    seen = np.zeros_like(colour)
     rows = np.flatnonzero(colour.sum((1, 2)) >= LEAST[thing])
     seeds = supported(colour[rows])
     for row, seed in zip(rows, seeds):
         if seed.sum() >= LEAST[thing]:
-            found[row] = ndimage.binary_propagation(seed, _EIGHT, mask=colour[row])
-    return found
+            seen[row] = ndimage.binary_propagation(seed, _EIGHT, mask=colour[row])
+    return seen
 
 
 def figures(indices: np.ndarray, things: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -94,15 +94,15 @@ def figures(indices: np.ndarray, things: Mapping[str, np.ndarray]) -> np.ndarray
     for thing, mask in things.items():
         (colour if thing in worn else objects)[mask] = True
     seeds = supported(colour)
-    found = np.zeros_like(colour)
+    filled = np.zeros_like(colour)
     for row in np.flatnonzero(seeds.sum((1, 2)) >= _LEAST_FIGURE):
         mask = ndimage.binary_propagation(seeds[row], _EIGHT, mask=colour[row])
         components, count = ndimage.label(mask, _EIGHT)
         sizes = ndimage.sum_labels(mask, components, np.arange(1, count + 1))
         mask &= np.isin(components, 1 + np.flatnonzero(sizes >= _SPECK))
         closed = mask | ndimage.binary_closing(mask, _EIGHT)
-        found[row] = mask | (ndimage.binary_fill_holes(closed) & ~objects[row])
-    return found
+        filled[row] = mask | (ndimage.binary_fill_holes(closed) & ~objects[row])
+    return filled
 
 
 def _detection(thing: str, mask: np.ndarray) -> Detection:

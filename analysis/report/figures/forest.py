@@ -24,7 +24,7 @@ def draw_forest(
     Parameters
     ----------
     values, differences : DataFrame
-        As `analysis.studies.comparison.compare` gives them.
+        As `analysis.studies.compare.differences.compare` gives them.
     metrics : sequence of Metric
         The panels; those that the tables lack are left out.
     contrast : (str, str)

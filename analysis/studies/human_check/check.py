@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.stats.rates import ALL, ALWAYS, COLUMNS, detection_rates
+from analysis.stats.rates import ALL, ALWAYS, COLUMNS, NOTHING_THERE, detection_rates
 from analysis.stats.resampling import ONE_PROMPT, product, resample_counts
 from analysis.tables.detector_error import CHECK_COLUMNS
 from probes.errors import UserError
@@ -104,11 +104,11 @@ def choose_questions(
     )
     everything = sorted({*said["ask"], *found["ask"]})
     said_of = said.groupby("triplet")["ask"].agg(set).to_dict()
-    found_of = found.groupby(["triplet", "seed"])["ask"].agg(set).to_dict()
+    detected_in = found.groupby(["triplet", "seed"])["ask"].agg(set).to_dict()
     rows = []
     for triplet, draw in zip(draws["triplet"], draws["seed"]):
         asked = said_of.get(triplet, set())
-        seen = sorted(found_of.get((triplet, draw), set()) - asked)
+        seen = sorted(detected_in.get((triplet, draw), set()) - asked)
         rest = [name for name in everything if name not in asked and name not in seen]
         others = min(len(rest), max(extra - len(seen), -(-extra // 4)))
         asked = asked | {seen[i] for i in rng.permutation(len(seen))[: extra - others]}
@@ -153,9 +153,9 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
         ) from None
     head = rows[0] if rows else []
     if tuple(head) != LABELS:
-        found = ",".join(head)[:60] or "nothing"
+        columns = ",".join(head)[:60] or "nothing"
         raise UserError(
-            f"{path}: line 1: expected {','.join(LABELS)}, got {found}: export it from the sheet again"
+            f"{path}: line 1: expected {','.join(LABELS)}, got {columns}: export it from the sheet again"
         )
     for number, row in enumerate(rows[1:], 2):
         if len(row) != len(LABELS) or row[-1] not in ANSWERS:
@@ -194,11 +194,13 @@ def labelled_items(
         `labels` with ``prompt`` (the triplet), ``indicator``, ``detected`` (bool) and ``asked``: ``prompt`` (a noun of
         a prompt of the triplet), ``found`` (by the detector in an image of the triplet and seed) or ``other``.
     """
-    found = objects[objects["object"] >= 0]
-    found = found.assign(ask=[ask(lemma, human) for lemma, human in zip(found["lemma"], found["human"])])
+    detections = objects[objects["object"] >= 0]
+    detections = detections.assign(
+        ask=[ask(lemma, human) for lemma, human in zip(detections["lemma"], detections["human"])]
+    )
     items = labels.merge(samples[["sample_id", "triplet", "seed", "indicator"]], on="sample_id", how="left")
-    here = set(zip(found["sample_id"], found["ask"]))
-    near = set(zip(found["triplet"], found["seed"], found["ask"]))
+    here = set(zip(detections["sample_id"], detections["ask"]))
+    near = set(zip(detections["triplet"], detections["seed"], detections["ask"]))
     said = {(t, ask(lemma, h)) for t, lemma, h in zip(nouns["triplet"], nouns["lemma"], nouns["human"])}
     items["detected"] = [key in here for key in zip(items["sample_id"], items["object"])]
     items["asked"] = [
@@ -208,7 +210,7 @@ def labelled_items(
     return items.rename(columns={"triplet": "prompt"})
 
 
-def agreement(
+def annotator_agreement(
     items: pd.DataFrame,
     *,
     indicators: Sequence[str],
@@ -217,7 +219,7 @@ def agreement(
     resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Recall and precision of the detector by what each annotator saw, and Cohen's kappa between annotators.
+    """Return recall and precision of the detector by what each annotator saw, and Cohen's kappa between annotators.
 
     Parameters
     ----------
@@ -231,33 +233,33 @@ def agreement(
     DataFrame
         Columns ``annotator`` (a name, ``all agree``: only what all annotators answered alike, or ``A, B`` for kappa),
         ``asked`` (``all``, or the objects of which kind), those of `detection_rates`, ``version``. Quantities are
-        recall, precision, ``seen`` (part of the questions answered yes; its ``asked`` says of which) and kappa.
+        recall, precision, ``seen`` (share of the questions answered yes; its ``asked`` says of which) and kappa.
     """
     options = {"indicators": indicators, "level": level, "resamples": resamples, "seed": seed}
     clear = items[items["present"] != "unclear"].assign(truth=lambda t: t["present"] == "yes")
     people = list(dict.fromkeys(items["annotator"]))
-    tables = [(name, clear[clear["annotator"] == name]) for name in people]
+    answers = [(name, clear[clear["annotator"] == name]) for name in people]
     if len(people) > 1:
-        tables.append((AGREED, _agreed(items, len(people))))
-    parts = []
-    for name, own in tables:
+        answers.append((AGREED, _agreed(items, len(people))))
+    tables = []
+    for name, of_name in answers:
         for asked in (ALL, "prompt", "found", "other"):
-            some = own if asked == ALL else own[own["asked"] == asked]
-            rates = detection_rates(some, contrasts=contrasts, **options)
+            chosen = of_name if asked == ALL else of_name[of_name["asked"] == asked]
+            rates = detection_rates(chosen, contrasts=contrasts, **options)
             if asked != ALL:
                 rates = rates[rates["object"] == ALL]
             # how often anything asked for was seen: recall with every question as its own denominator
             seen = detection_rates(
-                some.assign(detected=some["truth"], truth=True), contrasts=contrasts, **options
+                chosen.assign(detected=chosen["truth"], truth=True), contrasts=contrasts, **options
             )
             seen = seen[(seen["quantity"] == "recall") & (seen["object"] == ALL)].assign(quantity="seen")
-            seen["reason"] = seen["reason"].replace("nothing there to be detected", "nothing asked")
-            parts.append(pd.concat([rates, seen]).assign(annotator=name, asked=asked))
+            seen["reason"] = seen["reason"].replace(NOTHING_THERE["recall"], "nothing asked")
+            tables.append(pd.concat([rates, seen]).assign(annotator=name, asked=asked))
     for first, second in combinations(people, 2):
-        parts.append(
+        tables.append(
             _kappa(items, first, second, **options).assign(annotator=f"{first}, {second}", asked=ALL)
         )
-    table = pd.concat(parts, ignore_index=True)
+    table = pd.concat(tables, ignore_index=True)
     return table.assign(version=VERSION)[list(CHECK_COLUMNS)]
 
 
@@ -332,19 +334,19 @@ def _kappa(items, first, second, *, indicators, level, resamples, seed) -> pd.Da
     )
     rows = []
     for name in (ALL, *indicators):
-        own = both if name == ALL else both[both["indicator"] == name]
-        prompt, prompts = pd.factorize(own["prompt"])
-        a, b = (pd.Index(ANSWERS).get_indexer(own[column]) for column in ("present", "present_two"))
+        answers = both if name == ALL else both[both["indicator"] == name]
+        prompt, prompts = pd.factorize(answers["prompt"])
+        a, b = (pd.Index(ANSWERS).get_indexer(answers[column]) for column in ("present", "present_two"))
         cells = np.zeros((len(prompts), len(ANSWERS), len(ANSWERS)))
         np.add.at(cells, (prompt, a, b), 1.0)
         value = low = high = np.nan
-        reason = "nothing answered by both" if own.empty else ""
-        if len(own) and len({*a, *b}) < 2:
+        reason = "nothing answered by both" if answers.empty else ""
+        if len(answers) and len({*a, *b}) < 2:
             reason = "one answer only"
-        elif len(own):
-            value = float(cohen_kappa_score(own["present"], own["present_two"]))
+        elif len(answers):
+            value = float(cohen_kappa_score(answers["present"], answers["present_two"]))
             reason = ONE_PROMPT if len(prompts) < 2 else ""
-        if len(own) and not reason:
+        if len(answers) and not reason:
             counts = resample_counts(len(prompts), resamples, seed)
             draws = _kappas(product(counts, cells.reshape(len(prompts), -1)).reshape(-1, *cells.shape[1:]))
             draws = draws[~np.isnan(draws)]
@@ -352,7 +354,9 @@ def _kappa(items, first, second, *, indicators, level, resamples, seed) -> pd.Da
                 low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
             else:
                 reason = f"bootstrap: {ALWAYS}"
-        rows.append(("kappa", ALL, name, value, np.nan, np.nan, low, high, len(own), len(prompts), reason))
+        rows.append(
+            ("kappa", ALL, name, value, np.nan, np.nan, low, high, len(answers), len(prompts), reason)
+        )
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 

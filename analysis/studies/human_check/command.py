@@ -18,7 +18,7 @@ from analysis.report.format import counted, interval, number
 from analysis.stats.rates import ALL
 from analysis.studies.human_check.check import (
     AGREED,
-    agreement,
+    annotator_agreement,
     choose_questions,
     human_counts,
     labelled_items,
@@ -70,7 +70,7 @@ def check(run: Run, files: Sequence[Path]) -> pd.DataFrame:
     items = labelled_items(labels, samples, nouns, objects)
     options = run.config["measure"]
     names = [member.name for member in indicators(run.config)]
-    table = agreement(
+    table = annotator_agreement(
         items, indicators=[name for name in names if name in set(items["indicator"])],
         contrasts=contrasts(run.config), level=options["level"], resamples=options["bootstrap"], seed=options["seed"],
     )  # fmt: skip

@@ -61,7 +61,7 @@ def average_precision(scores: ArrayLike, hits: ArrayLike, objects: int) -> float
     return float(falling[right].sum() / objects)
 
 
-def matched(scores: ArrayLike, overlaps: ArrayLike, least: float = 0.5) -> NDArray[np.bool_]:
+def matched(scores: ArrayLike, overlaps: ArrayLike, minimum: float = 0.5) -> NDArray[np.bool_]:
     """Which detections of one class in one image are matched, best score first, to an object not yet taken.
 
     Parameters
@@ -74,7 +74,7 @@ def matched(scores: ArrayLike, overlaps: ArrayLike, least: float = 0.5) -> NDArr
     overlaps = np.array(overlaps, dtype=float)
     hits = np.zeros(len(overlaps), dtype=bool)
     for number in np.argsort(-np.asarray(scores, dtype=float), kind="stable"):
-        if overlaps.shape[1] and overlaps[number].max() >= least:
+        if overlaps.shape[1] and overlaps[number].max() >= minimum:
             hits[number] = True
             overlaps[:, overlaps[number].argmax()] = -1.0
     return hits

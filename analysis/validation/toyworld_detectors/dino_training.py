@@ -61,11 +61,11 @@ def as_targets(
     for row in rows:
         labels, masks = pictures.seen(row)
         tags = [person if label == 0 else LABELS[label] for label in labels]
-        found = [n for n in np.argsort(masks.sum((1, 2)), kind="stable") if tags[n] in text.words]
-        tokens = torch.zeros(len(found), length)
-        for place, number in enumerate(found):
+        named = [n for n in np.argsort(masks.sum((1, 2)), kind="stable") if tags[n] in text.words]
+        tokens = torch.zeros(len(named), length)
+        for place, number in enumerate(named):
             tokens[place, [token for word in text.words[tags[number]] for token in word]] = 1.0
-        chosen = masks[found]
+        chosen = masks[named]
         corners = torch.from_numpy(boxes_of(chosen)) / chosen.shape[-1]
         targets.append(Target(box_convert(corners, "xyxy", "cxcywh"), tokens))
         covers.append(torch.from_numpy(chosen))
@@ -110,8 +110,8 @@ class Watched:
             return None
         srcs, masks, _, positions, _, _, text = inputs
         boxes, content = self.extra
-        count, own = boxes.shape[1], module.num_queries
-        apart = torch.zeros(count + own, count + own, dtype=torch.bool, device=boxes.device)
+        count, queries = boxes.shape[1], module.num_queries
+        apart = torch.zeros(count + queries, count + queries, dtype=torch.bool, device=boxes.device)
         apart[:count, count:] = apart[count:, :count] = True
         return srcs, masks, inverse_sigmoid(boxes), positions, content, apart, text
 
@@ -174,7 +174,7 @@ def dense_loss(
     """
     (logits, boxes), valid = predictions.cells, predictions.valid
     one, zero = focal_terms(logits.float().masked_fill(~valid[:, None], 0.0))
-    named, found, wanted = zero.new_zeros(()), [], []
+    named, guesses, wanted = zero.new_zeros(()), [], []
     for row, (target, masks) in enumerate(zip(targets, covers)):
         if not len(masks):
             named = named + zero[row].masked_fill(~valid[row], 0.0).sum()
@@ -184,12 +184,12 @@ def dense_loss(
         tokens = (covered.T @ target.tokens) > 0
         named = named + torch.where(tokens, one[row], zero[row]).masked_fill(~valid[row], 0.0).sum()
         cells = covered.any(0).nonzero()[:, 0]
-        found.append(boxes[row, cells].float())
+        guesses.append(boxes[row, cells].float())
         wanted.append(target.boxes[covered[:, cells].argmax(0)])
-    if not found:
+    if not guesses:
         return named, named.new_zeros(())
-    count = max(sum(map(len, found)), 1)
-    return named / count, box_loss(torch.cat(found), torch.cat(wanted)) / count
+    count = max(sum(map(len, guesses)), 1)
+    return named / count, box_loss(torch.cat(guesses), torch.cat(wanted)) / count
 
 
 def denoising(
@@ -235,16 +235,23 @@ def dino_loss(
         1: every cell that a tag covers is to name it. 0: one cell for each object, as Grounding DINO is trained.
     """
     watched.extra, known = denoising(watched.model, targets, generator)
-    found = watched(images, text)
+    output = watched(images, text)
     watched.extra = None
-    named, boxes = dense_loss(found, targets, covers)
-    cells = set_loss(*found.cells, found.valid, targets)
-    own, moved = 0.0, 0.0
-    for logits, guesses in found.layers:
-        moved = moved + set_loss(logits[:, :DENOISING], guesses[:, :DENOISING], found.valid, targets, known)
-        own = own + set_loss(logits[:, DENOISING:], guesses[:, DENOISING:], found.valid, targets)
-    loss = own + moved + (1 - head_start) * cells + 0.5 * boxes + 2 * head_start * named
-    return {"loss": loss, "queries": own, "denoising": moved, "cells": cells, "named": named, "boxes": boxes}
+    named, boxes = dense_loss(output, targets, covers)
+    cells = set_loss(*output.cells, output.valid, targets)
+    queries, moved = 0.0, 0.0
+    for logits, guesses in output.layers:
+        moved = moved + set_loss(logits[:, :DENOISING], guesses[:, :DENOISING], output.valid, targets, known)
+        queries = queries + set_loss(logits[:, DENOISING:], guesses[:, DENOISING:], output.valid, targets)
+    loss = queries + moved + (1 - head_start) * cells + 0.5 * boxes + 2 * head_start * named
+    return {
+        "loss": loss,
+        "queries": queries,
+        "denoising": moved,
+        "cells": cells,
+        "named": named,
+        "boxes": boxes,
+    }
 
 
 def train_dino(

@@ -92,15 +92,15 @@ def set_loss(
         tokens[row, queries] = targets[row].tokens[objects]
     one, zero = focal_terms(logits)
     focal = torch.where(tokens > 0, one, zero).masked_fill(~valid[:, None], 0.0).sum()
-    found = torch.cat([boxes[row, queries] for row, (queries, _) in enumerate(pairs)]).float()
+    guesses = torch.cat([boxes[row, queries] for row, (queries, _) in enumerate(pairs)]).float()
     wanted = torch.cat([target.boxes[objects] for target, (_, objects) in zip(targets, pairs)])
-    return (CLASS * focal + box_loss(found, wanted)) / max(len(wanted), 1)
+    return (CLASS * focal + box_loss(guesses, wanted)) / max(len(wanted), 1)
 
 
-def box_loss(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+def box_loss(guesses: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     """Weighted sum of L1 and GIoU loss of boxes ``(m, 4)``, centre form."""
-    giou = generalized_box_iou_loss(_corners(found), _corners(wanted), reduction="sum")
-    return BOX * F.l1_loss(found, wanted, reduction="sum") + GIOU * giou
+    giou = generalized_box_iou_loss(_corners(guesses), _corners(wanted), reduction="sum")
+    return BOX * F.l1_loss(guesses, wanted, reduction="sum") + GIOU * giou
 
 
 def _corners(boxes: torch.Tensor) -> torch.Tensor:

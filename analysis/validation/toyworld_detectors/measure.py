@@ -86,10 +86,10 @@ def mask_agreement(
     labels: Sequence,
 ) -> pd.DataFrame:
     """IoU of the mask for the tight box of each true mask; a row an object: ``image``, ``label``, ``iou``."""
-    found = segmenter.segment(images, [boxes_of(true) for true in masks])
+    segmented = segmenter.segment(images, [boxes_of(true) for true in masks])
     rows = []
-    for number, (own, true, names) in enumerate(zip(found, masks, labels)):
-        rows += [(number, label, iou) for label, iou in zip(names, mask_iou(own, true))]
+    for number, (guess, true, names) in enumerate(zip(segmented, masks, labels)):
+        rows += [(number, label, iou) for label, iou in zip(names, mask_iou(guess, true))]
     return pd.DataFrame(rows, columns=["image", "label", "iou"])
 
 
@@ -100,7 +100,7 @@ def sam_quality(segmenter: SegmentAnything, pictures: Pictures, images: pd.DataF
         segmenter, pictures.images, [m for _, m in seen], [[LABELS[n] for n in labels] for labels, _ in seen]
     )
     checked = [
-        found.detections for found in ToyworldChecker().detect(list(images["image"]), [()] * len(images))
+        result.detections for result in ToyworldChecker().detect(list(images["image"]), [()] * len(images))
     ]
     made = mask_agreement(
         segmenter,
@@ -161,22 +161,22 @@ def detections(detector: GroundingDino, images: Sequence[NDArray], batch: int = 
         image, query, label = np.nonzero(scores > 0.01)
         centre, size = np.split(boxes.numpy()[image, query] * some[0].shape[0], 2, axis=1)
         corners = np.concatenate([centre - size / 2, centre + size / 2], 1).clip(0, some[0].shape[0])
-        part = pd.DataFrame(corners, columns=["x0", "y0", "x1", "y1"])
+        table = pd.DataFrame(corners, columns=["x0", "y0", "x1", "y1"])
         parts.append(
-            part.assign(image=start + image, label=np.array(TAGS)[label], score=scores[image, query, label])
+            table.assign(image=start + image, label=np.array(TAGS)[label], score=scores[image, query, label])
         )
     return pd.concat(parts, ignore_index=True)
 
 
-def ap_by_label(found: pd.DataFrame, truth: pd.DataFrame) -> pd.Series:
+def ap_by_label(detected: pd.DataFrame, truth: pd.DataFrame) -> pd.Series:
     """Average precision at IoU 0.5 for each label of ``truth`` (``image``, ``label`` and box)."""
     values = {}
     box = ["x0", "y0", "x1", "y1"]
     for label, there in truth.groupby("label"):
-        own = found[found["label"] == label]
+        of_label = detected[detected["label"] == label]
         boxes = dict(iter(there.groupby("image")))
         scores, hits = [], []
-        for image, some in own.groupby("image"):
+        for image, some in of_label.groupby("image"):
             true = boxes[image][box].to_numpy() if image in boxes else np.zeros((0, 4))
             scores.append(some["score"].to_numpy())
             hits.append(matched(scores[-1], box_iou(some[box].to_numpy(), true), LEAST_IOU))
@@ -185,13 +185,13 @@ def ap_by_label(found: pd.DataFrame, truth: pd.DataFrame) -> pd.Series:
     return pd.Series(values)
 
 
-def rates(found: pd.DataFrame, truth: pd.DataFrame, images: pd.DataFrame, least: float) -> pd.DataFrame:
-    """Recall and precision by label and indicator: a label counts by image, at ``least`` IoU with the true box.
+def rates(detected: pd.DataFrame, truth: pd.DataFrame, images: pd.DataFrame, min_iou: float) -> pd.DataFrame:
+    """Recall and precision by label and indicator: a label counts by image, at ``min_iou`` or more with the true box.
 
     A detection is a label whose best box scores above `BOX_THRESHOLD`.
     """
-    found = found[found["score"] > BOX_THRESHOLD].sort_values("score", ascending=False)
-    best = found.drop_duplicates(["image", "label"]).set_index(["image", "label"])
+    detected = detected[detected["score"] > BOX_THRESHOLD].sort_values("score", ascending=False)
+    best = detected.drop_duplicates(["image", "label"]).set_index(["image", "label"])
     there = truth.set_index(["image", "label"])
     box = ["x0", "y0", "x1", "y1"]
     rows = []
@@ -199,9 +199,9 @@ def rates(found: pd.DataFrame, truth: pd.DataFrame, images: pd.DataFrame, least:
         for label in TAGS:
             key = (image, label)
             true, seen = key in there.index, key in best.index
-            if true and seen and least > 0:
+            if true and seen and min_iou > 0:
                 near = box_iou(best.loc[key, box].to_numpy(float), there.loc[key, box].to_numpy(float))[0, 0]
-                if near < least:  # one missed and one made up
+                if near < min_iou:  # one missed and one made up
                     rows += [(prompt, indicator, label, True, False), (prompt, indicator, label, False, True)]
                     continue
             rows.append((prompt, indicator, label, true, seen))
@@ -213,13 +213,13 @@ def as_in_a_run(
     detector: GroundingDino, segmenter: SegmentAnything, images: Sequence[NDArray]
 ) -> pd.DataFrame:
     """What a run of a specimen keeps, after both thresholds and the suppression of overlaps; as `detections`."""
-    own = {"box_threshold": BOX_THRESHOLD, "text_threshold": TEXT_THRESHOLD, "nms_iou": OWN_NMS}
-    engine = GroundedEngine(detector, segmenter, **own, batch=12)
+    thresholds = {"box_threshold": BOX_THRESHOLD, "text_threshold": TEXT_THRESHOLD, "nms_iou": OWN_NMS}
+    engine = GroundedEngine(detector, segmenter, **thresholds, batch=12)
     rows = []
     for start in range(0, len(images), 12):
         some = images[start : start + 12]
-        for number, found in enumerate(engine.detect(some, [TAGS] * len(some))):
-            rows += [(start + number, d.label, d.score, *d.box) for d in found.detections]
+        for number, result in enumerate(engine.detect(some, [TAGS] * len(some))):
+            rows += [(start + number, d.label, d.score, *d.box) for d in result.detections]
     return pd.DataFrame(rows, columns=["image", "label", "score", "x0", "y0", "x1", "y1"])
 
 
@@ -235,7 +235,7 @@ def dino_quality(
     ap = ap_by_label(detections(detector, list(pictures.images)), pd.DataFrame(truth, columns=columns))
     checked = ToyworldChecker().detect(list(images["image"]), [()] * len(images))
     there = [(number, d.label, *d.box) for number, one in enumerate(checked) for d in one.detections]
-    found = detections(detector, list(images["image"]))
+    detected = detections(detector, list(images["image"]))
     result: dict[str, Any] = {
         "renderings": {
             "images": len(pictures),
@@ -244,13 +244,13 @@ def dino_quality(
         }
     }
     kept = as_in_a_run(detector, segmenter, list(images["image"]))
-    for name, own, least in (
-        ("presence", found, 0.0),
-        ("iou_0.5", found, LEAST_IOU),
+    for name, chosen, min_iou in (
+        ("presence", detected, 0.0),
+        ("iou_0.5", detected, LEAST_IOU),
         ("run_presence", kept, 0.0),
         ("run_iou_0.5", kept, LEAST_IOU),
     ):
-        table = rates(own, pd.DataFrame(there, columns=columns), images, least)
+        table = rates(chosen, pd.DataFrame(there, columns=columns), images, min_iou)
         result[f"generated_{name}"] = {
             "images": len(images),
             "box_threshold": BOX_THRESHOLD,

@@ -76,10 +76,10 @@ def _sam(quality: dict[str, Any], history: str) -> list[str]:
     ]
     for label, row in drawn["by_label"].items():
         cells = made["by_label_and_indicator"].get(label, {})
-        found = [cells.get(name, {"iou": None, "n": 0}) for name in INDICATORS]
+        by_indicator = [cells.get(name, {"iou": None, "n": 0}) for name in INDICATORS]
         rows.append(
             f"| {label} | {_share(row['iou'])} | {row['n']} | "
-            + " | ".join(f"{_share(cell['iou'])} | {cell['n']}" for cell in found)
+            + " | ".join(f"{_share(cell['iou'])} | {cell['n']}" for cell in by_indicator)
             + " |"
         )
     return [*rows, ""]

@@ -63,9 +63,9 @@ def mask_losses(logits: torch.Tensor, masks: torch.Tensor) -> tuple[torch.Tensor
     both = (chance * target).sum((2, 3))
     dice = 1 - (2 * both + 1) / ((chance + target).sum((2, 3)) + 1)
     with torch.no_grad():
-        found = logits > 0
-        union = (found | masks[:, None]).sum((2, 3)).clamp(min=1)
-        iou = (found & masks[:, None]).sum((2, 3)) / union
+        guess = logits > 0
+        union = (guess | masks[:, None]).sum((2, 3)).clamp(min=1)
+        iou = (guess & masks[:, None]).sum((2, 3)) / union
     return 20 * focal + dice, iou
 
 

@@ -21,12 +21,12 @@ def save_weights(
 
     A tensor that stands under several names, as heads do that layers share, is written once.
     """
-    state, written, given = {}, set(), overwrite or {}
+    state, written, replaced = {}, set(), overwrite or {}
     for name, value in module.state_dict().items():
         if value.numel() and value.data_ptr() in written:
             continue
         written.add(value.data_ptr())
-        value = given.get(name, value).detach()
+        value = replaced.get(name, value).detach()
         state[name] = value.to("cpu", dtype if value.is_floating_point() else value.dtype).contiguous()
     path.parent.mkdir(parents=True, exist_ok=True)
     save_file(state, path)

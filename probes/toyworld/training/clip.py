@@ -94,15 +94,15 @@ def text_encoder(model: CLIP, tokenizer: CLIPTokenizer) -> CLIPTextModel:
     }
     for layer in range(LAYERS):
         old, new = f"transformer.resblocks.{layer}.", f"encoder.layers.{layer}."
-        for part in ("weight", "bias"):
-            inputs = source[f"{old}attn.in_proj_{part}"].chunk(3)
+        for field in ("weight", "bias"):
+            inputs = source[f"{old}attn.in_proj_{field}"].chunk(3)
             for name, value in zip(("q_proj", "k_proj", "v_proj"), inputs):
-                renamed[f"{new}self_attn.{name}.{part}"] = value
-            renamed[f"{new}self_attn.out_proj.{part}"] = source[f"{old}attn.out_proj.{part}"]
-            renamed[f"{new}layer_norm1.{part}"] = source[f"{old}ln_1.{part}"]
-            renamed[f"{new}layer_norm2.{part}"] = source[f"{old}ln_2.{part}"]
-            renamed[f"{new}mlp.fc1.{part}"] = source[f"{old}mlp.c_fc.{part}"]
-            renamed[f"{new}mlp.fc2.{part}"] = source[f"{old}mlp.c_proj.{part}"]
+                renamed[f"{new}self_attn.{name}.{field}"] = value
+            renamed[f"{new}self_attn.out_proj.{field}"] = source[f"{old}attn.out_proj.{field}"]
+            renamed[f"{new}layer_norm1.{field}"] = source[f"{old}ln_1.{field}"]
+            renamed[f"{new}layer_norm2.{field}"] = source[f"{old}ln_2.{field}"]
+            renamed[f"{new}mlp.fc1.{field}"] = source[f"{old}mlp.c_fc.{field}"]
+            renamed[f"{new}mlp.fc2.{field}"] = source[f"{old}mlp.c_proj.{field}"]
     prefix = "text_model." if any(name.startswith("text_model.") for name in encoder.state_dict()) else ""
     missing, unexpected = encoder.load_state_dict(
         {prefix + name: value for name, value in renamed.items()}, strict=False

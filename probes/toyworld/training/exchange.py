@@ -14,9 +14,9 @@ from safetensors.torch import load_file, save_file
 from transformers import CLIPTextModel, CLIPTokenizer
 
 from probes.toyworld import SPECIMENS
-from probes.toyworld.training import clip as clip_part
-from probes.toyworld.training import unet as unet_part
-from probes.toyworld.training import words as words_part
+from probes.toyworld.training import clip as clip_training
+from probes.toyworld.training import unet as unet_training
+from probes.toyworld.training import words as words_training
 
 
 def history(work: Path) -> Path:
@@ -31,7 +31,7 @@ def load_tokenizer(work: Path) -> CLIPTokenizer:
 
 def load_clip(work: Path) -> CLIP:
     """The CLIP of a work folder."""
-    model = clip_part.new_clip(len(load_tokenizer(work)))
+    model = clip_training.new_clip(len(load_tokenizer(work)))
     model.load_state_dict(load_file(work / "clip.safetensors"))
     return model
 
@@ -39,11 +39,11 @@ def load_clip(work: Path) -> CLIP:
 def load_both(work: Path, weights: Path) -> tuple[UNet2DConditionModel, CLIPTextModel]:
     """Denoiser and text encoder of one file, which has their weights as ``unet.*`` and ``encoder.*``."""
     tokenizer, both = load_tokenizer(work), load_file(weights)
-    unet = unet_part.new_unet()
-    encoder = clip_part.text_encoder(clip_part.new_clip(len(tokenizer)), tokenizer)
+    unet = unet_training.new_unet()
+    encoder = clip_training.text_encoder(clip_training.new_clip(len(tokenizer)), tokenizer)
     for start, module in (("unet.", unet), ("encoder.", encoder)):
-        part = {name.removeprefix(start): value for name, value in both.items() if name.startswith(start)}
-        module.load_state_dict(part)
+        state = {name.removeprefix(start): value for name, value in both.items() if name.startswith(start)}
+        module.load_state_dict(state)
     return unet, encoder
 
 
@@ -58,7 +58,7 @@ def widen(work: Path, before: CLIPTokenizer, after: CLIPTokenizer, words: Sequen
     for name in ("clip", "base", *SPECIMENS):
         state = load_file(work / f"{name}.safetensors")
         key = next(key for key in state if key.endswith("token_embedding.weight"))
-        state[key] = words_part.add_rows(state[key], before, after, words)
+        state[key] = words_training.add_rows(state[key], before, after, words)
         save_file(state, work / f"{name}.safetensors")
     after.save_pretrained(work / "tokenizer")
 
@@ -92,7 +92,7 @@ def assemble(work: Path, weights: Path) -> StableDiffusionPipeline:
         text_encoder=encoder.eval(),
         tokenizer=load_tokenizer(work),
         unet=unet.eval(),
-        scheduler=DDIMScheduler(**unet_part.SCHEDULER),
+        scheduler=DDIMScheduler(**unet_training.SCHEDULER),
         safety_checker=None,
         feature_extractor=None,
         requires_safety_checker=False,
@@ -110,7 +110,7 @@ def export(work: Path, weights: Path, guidance_scale: float) -> None:
                 path.write_text(json.dumps(content, indent=2) + "\n")
         recommended = {"guidance_scale": guidance_scale, "world": name}
         (weights / name / "triptych.json").write_text(json.dumps(recommended, indent=1) + "\n")
-    clip_part.save_clip(load_clip(work), load_tokenizer(work), weights / "clip")
+    clip_training.save_clip(load_clip(work), load_tokenizer(work), weights / "clip")
     logs = sorted(work.glob("*.log.jsonl"))
     record = {
         "history": history(work).read_text().splitlines(),

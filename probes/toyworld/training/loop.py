@@ -79,8 +79,8 @@ class MovingAverage:
         """Take one step towards the module's parameters."""
         self.updates += 1
         decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
-        own = list(self.values.values())
-        torch._foreach_lerp_(own, [value.detach() for value in module.parameters()], 1 - decay)
+        averages = list(self.values.values())
+        torch._foreach_lerp_(averages, [value.detach() for value in module.parameters()], 1 - decay)
 
     def copy_to(self, module: torch.nn.Module) -> None:
         """Overwrite the module's parameters with the average."""

@@ -75,7 +75,7 @@ def _read(stage: str, tuned: tuple[str, ...], own: bool, based: bool) -> tuple[s
 
 
 def _check_weights(weights: Path) -> None:
-    parts = [weights / name / part for name in SPECIMENS for part in ("unet", "text_encoder")]
+    parts = [weights / name / folder for name in SPECIMENS for folder in ("unet", "text_encoder")]
     parts += [weights / "toyworld-null" / "tokenizer", weights / "toyworld-null" / "vae"]
     for path in (*parts, weights / "clip" / "open_clip_model.safetensors", weights / "recipe.json"):
         if not path.exists():

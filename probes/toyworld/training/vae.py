@@ -103,11 +103,11 @@ def refine_decoder(
         with mixed_precision(device):
             with torch.no_grad():
                 latents = vae.encode(pixels).latent_dist.mean.float() * scale
-                given = latents + noise * torch.randn_like(latents)
+                inputs = latents + noise * torch.randn_like(latents)
                 if guess is not None:
                     half = batch_size // 2
-                    given[:half] = guess(latents[:half], rows[:half])
-            error = vae.decode(given / scale).sample.float() - pixels
+                    inputs[:half] = guess(latents[:half], rows[:half])
+            error = vae.decode(inputs / scale).sample.float() - pixels
         absolute, squared = error.abs().mean(), error.square().mean()
         return {"loss": absolute + squared, "absolute": absolute}
 

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 
 import torch
 from diffusers import UNet2DConditionModel
-from diffusers.models.attention_processor import AttnProcessor
 from transformers import CLIPTextModel, CLIPTokenizer
 
 from probes.toyworld.captions import article
 from probes.toyworld.training.loop import Budget, Log, MovingAverage, train_loop
 from probes.toyworld.training.tokenizer import END, START
-from probes.toyworld.training.unet import Lots, velocity_loss
+from probes.toyworld.training.unet import Lots, quick_attention, velocity_loss
 from probes.toyworld.world import World, group_of_words
 
 
@@ -104,10 +103,10 @@ def with_word(caption: str, word: str, new: Sequence[str], world: World) -> str 
     'a photo of a figure in a hat'
     """
     parts = caption.split(" ")
-    for place, part in enumerate(parts):
-        if part == word:
+    for place, each in enumerate(parts):
+        if each == word:
             return caption
-        if part in peers(word, new):
+        if each in peers(word, new):
             parts[place] = word
             if place and parts[place - 1] in ("a", "an"):
                 parts[place - 1] = article(word)
@@ -178,9 +177,6 @@ def train_words(
     """
     unet.to(device, memory_format=torch.channels_last).eval()
     encoder.to(device).eval()
-    usual = unet.attn_processors
-    if device == "cpu":
-        unet.set_attn_processor(AttnProcessor())
     rows = OneRow(unet, encoder, numbers).to(device)
     average, lots = MovingAverage(rows, decay), Lots(len(latents), batch_size, seed)
 
@@ -189,8 +185,8 @@ def train_words(
         states = rows.states(tokens[batch].to(device))
         return velocity_loss(unet, latents[batch], states, zones[batch], lots, zone_weight, time_power)
 
-    steps = train_loop(rows, loss_of, budget, log, learning_rate, 0.0, average)
+    with quick_attention(unet, device):
+        steps = train_loop(rows, loss_of, budget, log, learning_rate, 0.0, average)
     average.copy_to(rows)
     rows.write()
-    unet.set_attn_processor(usual)
     return steps

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from analysis.observe.checkpoints import sha256
-from analysis.observe.objects.engines import plan
+from analysis.observe.objects.engines import engine_plan
 from analysis.observe.objects.hf_models import TransformersGroundingDino, TransformersSegmentAnything
 from analysis.observe.stage import observe
 from probes.coco_masks import decode
@@ -160,14 +160,14 @@ def test_another_threshold_is_refused(whole, tmp_path):
 def test_what_is_wrong_is_said_beforehand(observe, message, checkpoints):
     given = observe if {"detector", "engine"} & set(observe) else {**checkpoints, **observe}
     with pytest.raises(UserError, match=message):
-        plan(Config(prompts=["a {person}"], model="a/b", observe=given).resolved())
+        engine_plan(Config(prompts=["a {person}"], model="a/b", observe=given).resolved())
 
 
 def test_the_plan_says_what_will_be_done(settings, tmp_path):
     (tmp_path / "tags.txt").write_text("umbrella\ndog\n")
     more = {"tags": ["vocabulary", "prompt"], "vocabulary": str(tmp_path / "tags.txt")}
     given = {name: value for name, value in settings.items() if name != "model"} | more
-    text = str(plan(Config(prompts=["a {person}"], model="a/b", observe=given).resolved()))
+    text = str(engine_plan(Config(prompts=["a {person}"], model="a/b", observe=given).resolved()))
     assert "small_dino.pth" in text and "tags from vocabulary, prompt (2 tags); batches of 2 on cpu" in text
 
 

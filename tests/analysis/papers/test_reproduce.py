@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from analysis.papers import dalleval, dalleval_attributes, gep, gep_floors, wu, wu_chi_square
-from analysis.papers.compare import Row, agreement, family, number
+from analysis.papers.compare import PrintedNumber, family, number, printed_agreement
 from analysis.papers.page import PAPERS, page
 from analysis.papers.reproduce import main
 from analysis.papers.tables import FOLDER, read_table
@@ -66,7 +66,7 @@ def test_cogviews_neutral_score_lies_below_its_floor():
 
 def test_gep_floor_agrees_with_a_permutation_of_labels():
     """Images of one attribute shuffled between the words, all attributes at once."""
-    table = gep_floors.counts().loc[("neutral", "CogView2")]
+    table = gep_floors.attribute_counts().loc[("neutral", "CogView2")]
     rng = np.random.default_rng(4)
     total = (table["woman"] + table["man"]).to_numpy()
     first = rng.hypergeometric(total, 160 - total, 80, size=(20_000, 15))
@@ -77,7 +77,7 @@ def test_gep_floor_agrees_with_a_permutation_of_labels():
 
 
 def test_gep_counts_and_amplified_attributes(sections):
-    table = gep_floors.counts()
+    table = gep_floors.attribute_counts()
     assert len(table) == 90 and table.to_numpy().min() >= 0 and table.to_numpy().max() <= 80
     amplified = {row.quantity: row for row in sections["gep"].rows if "amplified" in row.quantity}
     assert [(r.printed, r.recomputed) for r in amplified.values()] == [(15, 14), (9, 9), (11, 11)]
@@ -156,11 +156,11 @@ def test_mean_absolute_differences_follow_from_the_printed_presences(sections):
 
 def test_attribute_floors_agree_with_shuffled_images():
     """Karlo, woman and person: deal the 18 images of each prompt and attribute anew."""
-    k = dalleval_attributes.presence()["k"].astype(int).unstack("attribute").loc["Karlo"]
+    k = dalleval_attributes.attribute_presence()["k"].astype(int).unstack("attribute").loc["Karlo"]
     total = (k.loc["woman"] + k.loc["person"]).to_numpy()
     first = np.random.default_rng(6).hypergeometric(total, 18 - total, 9, size=(500, *total.shape))
     scores = np.abs(2 * first - total).mean(axis=(1, 2)) / 9
-    own = dalleval_attributes.contrasts()["Karlo", "woman", "person"]
+    own = dalleval_attributes.attribute_contrasts()["Karlo", "woman", "person"]
     assert own.single.floor == pytest.approx(scores.mean(), abs=4 * scores.std() / math.sqrt(500))
     assert own.single.sd == pytest.approx(scores.std(), rel=0.15)
     assert own.average.value < own.single.value and own.average.p_value == 1 / 10_000
@@ -335,8 +335,8 @@ def test_reference_tables_are_package_data_with_their_sources():
     ],
 )
 def test_agreement(printed, recomputed, decimals, expected):
-    assert agreement(printed, recomputed, decimals) == expected
-    assert Row("", "", "", printed, recomputed, decimals).agrees == expected
+    assert printed_agreement(printed, recomputed, decimals) == expected
+    assert PrintedNumber("", "", "", printed, recomputed, decimals).agrees == expected
 
 
 def test_a_family_leaves_out_what_is_not_printed():

@@ -13,7 +13,7 @@ from analysis.report.wording_prompts import article_warning, shared_sentence
 from analysis.stats.multiplicity import adjust_p_values, gatekept
 from analysis.tables.agreement import agreement
 from analysis.tables.control_columns import Words
-from analysis.tables.disparity import gap
+from analysis.tables.gap import gap
 from analysis.tables.specifications import left_out, specifications
 from analysis.tables.stage import measure
 from analysis.validation.repeated import TITLE, claims, claims_section, null_picture, put_section

@@ -16,9 +16,9 @@ from analysis.metrics.dependency import GROUPS
 from analysis.report import gallery, wording_objects
 from analysis.report import objects as report_objects
 from analysis.report.page import read, render, report
-from analysis.studies.human_check.check import agreement, choose_questions, labelled_items
+from analysis.studies.human_check.check import annotator_agreement, choose_questions, labelled_items
 from analysis.study import comparison
-from analysis.tables.detector_error import ERROR_COLUMNS, OWN_VERSION, count_errors, error_rates
+from analysis.tables.detector_error import ERROR_COLUMNS, ERROR_VERSION, count_errors, error_rates
 from analysis.tables.object_claims import DetectorCounts, claim_table
 from analysis.tables.stage import measure
 from probes.store import Run
@@ -43,7 +43,7 @@ def run(tmp_path_factory) -> Run:
     options = {"indicators": NAMES, "contrasts": [("masculine", "feminine")], "resamples": 100}
     observed, objects = run.observed(), run.table("objects")
     rates = error_rates(observed, objects, seen, **options)
-    run.write_table("detector_error", rates.assign(truth=VERSION, version=OWN_VERSION)[list(ERROR_COLUMNS)])
+    run.write_table("detector_error", rates.assign(truth=VERSION, version=ERROR_VERSION)[list(ERROR_COLUMNS)])
     counts = DetectorCounts(count_errors(observed, objects, seen))
     chosen = comparison(run.config)
     images = run.samples(["sample_id", "triplet", "seed", "indicator"])
@@ -249,7 +249,7 @@ def test_labels_of_people_are_shown(run):
     asked = choose_questions(samples, nouns, objects, indicators=NAMES, images=12)
     labels = asked.assign(annotator="A", present=np.where(np.arange(len(asked)) % 3, "yes", "no"))
     items = labelled_items(labels[["annotator", "sample_id", "object", "present"]], samples, nouns, objects)
-    table = agreement(items, indicators=NAMES, contrasts=[("masculine", "feminine")], resamples=50)
+    table = annotator_agreement(items, indicators=NAMES, contrasts=[("masculine", "feminine")], resamples=50)
     run.write_table("human_check", table)
     try:
         text = section_of(run, engine="groundingdino")

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.studies.compare import main
-from analysis.studies.comparison import KEYS, Quantities, compare, quantities
+from analysis.studies.compare.command import main
+from analysis.studies.compare.differences import compare
+from analysis.studies.compare.quantities import KEYS, Quantities, quantities
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.store import Run

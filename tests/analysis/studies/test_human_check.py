@@ -14,7 +14,7 @@ from analysis.studies.human_check.check import (
     AGREED,
     LABELS,
     PERSON,
-    agreement,
+    annotator_agreement,
     choose_questions,
     fingerprint,
     human_counts,
@@ -125,7 +125,7 @@ def test_rates_follow_a_perfect_annotator(run, questions, tmp_path):
     assert (items["detected"] == (items["present"] == "yes")).all()
     items.loc[(items["object"] == "cup") & (items["indicator"] == "feminine"), "present"] = "yes"
     options = {"indicators": NAMES, "contrasts": [("masculine", "feminine")], "resamples": 300}
-    table = agreement(items, **options).set_index(["quantity", "asked", "object", "indicator"])
+    table = annotator_agreement(items, **options).set_index(["quantity", "asked", "object", "indicator"])
     assert table.loc[("recall", "all", "all", "masculine"), "value"] == 1.0
     row = table.loc[("recall", "all", "cup", "feminine")]
     own = items[(items["object"] == "cup") & (items["indicator"] == "feminine")]
@@ -146,7 +146,7 @@ def test_two_annotators_have_a_kappa(run, questions, tmp_path):
     files = [labels_csv(run, questions, tmp_path / f"{n}.csv", own, n) for n, own in zip("AB", answers)]
     labels = pd.concat([read_labels(file, run) for file in files])
     items = labelled_items(labels, run.samples(), run.table("nouns"), run.table("objects"))
-    table = agreement(items, indicators=NAMES, contrasts=[], resamples=300)
+    table = annotator_agreement(items, indicators=NAMES, contrasts=[], resamples=300)
     kappa = table[table["quantity"] == "kappa"].set_index("indicator")
     assert kappa.loc["all", "value"] == pytest.approx(cohen_kappa_score(*answers))
     assert kappa.loc["all", "bootstrap_low"] < kappa.loc["all", "value"] < kappa.loc["all", "bootstrap_high"]

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from analysis.metrics.dependency import GROUPS, regroup
-from analysis.studies.object_sensitivity import presence
-from analysis.studies.sensitivity import COLUMNS, main, sensitivity, summary
+from analysis.studies.sensitivity.command import main, summary
+from analysis.studies.sensitivity.findings import COLUMNS, sensitivity
+from analysis.studies.sensitivity.objects import presence_findings
 from analysis.tables.objects import DEFAULTS, looked_at, objects_of
 from analysis.tables.stage import measure
 from probes.store import Run
@@ -101,7 +102,9 @@ def test_sensitivity_and_the_card_leave_out_words_alike(tmp_path):
 
 def test_presence_by_plain_pandas(run):
     objects, images = run.table("objects"), run.samples(["sample_id", "triplet", "seed", "indicator"])
-    found = presence(run, images, objects, ("explicitly_independent", "object")).set_index("quantity")
+    found = presence_findings(run, images, objects, ("explicitly_independent", "object")).set_index(
+        "quantity"
+    )
     has = images["sample_id"].isin(objects.loc[objects["lemma"] == "tie", "sample_id"])
     share = has.groupby([images["triplet"], images["indicator"]]).mean().unstack()
     assert found.loc["tie", "value"] == pytest.approx((share["masculine"] - share["feminine"]).mean())
@@ -113,7 +116,7 @@ def test_scores_and_groups_move(run, table):
     score = table[table["choice"] == "detector score"].set_index(["setting", "quantity"])["value"]
     assert abs(score["at least 0.99", "all"]) <= 1 and ("at least 0.99", "dress") not in score.index
     objects, images = run.table("objects"), run.samples(["sample_id", "triplet", "seed", "indicator"])
-    wide = presence(run, images, regroup(objects, sigma=1.0), ("implicitly_independent",)).iloc[0]
+    wide = presence_findings(run, images, regroup(objects, sigma=1.0), ("implicitly_independent",)).iloc[0]
     row = table[(table["setting"] == "1") & (table["quantity"] == "implicitly_independent")].iloc[0]
     assert row["value"] == wide["value"]
 
@@ -150,7 +153,7 @@ def test_whose_masks_guide_and_who_is_human_are_moved(run, table):
                 number > 0
                 and f"  all: {number} of {rows.sum()} detections are in another group" in summary(table)
             )
-        shares = presence(run, looked_at(run), after, GROUPS).set_index("quantity")["value"]
+        shares = presence_findings(run, looked_at(run), after, GROUPS).set_index("quantity")["value"]
         given = table[
             (table["choice"] == choice) & (table["setting"] == setting) & (table["kind"] == "presence")
         ]

@@ -11,7 +11,8 @@ import analysis
 import probes.store
 from analysis.metrics.pixels import local_moments, ssim
 from analysis.tables import similarities as similarities_module
-from analysis.tables.disparity import disparity, gap
+from analysis.tables.disparity import disparity
+from analysis.tables.gap import gap
 from analysis.tables.similarities import COLUMNS, TidySimilarities
 from analysis.tables.stage import measure
 from analysis.tables.stored_similarities import StoredSimilarities, image_similarities

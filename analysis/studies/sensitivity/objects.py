@@ -14,6 +14,7 @@ from analysis.metrics.cooccurrence import ALL, of_group
 from analysis.metrics.dependency import GROUPS, dependency_groups, regroup
 from analysis.stats.effects import effect_sizes
 from analysis.stats.sign_flips import sign_flip_test
+from analysis.studies.sensitivity.setting import Setting
 from analysis.study import comparison, contrasts, indicators
 from analysis.tables.nouns import noun_table
 from analysis.tables.objects import DEFAULTS, looked_at, word_parts
@@ -35,17 +36,17 @@ def object_settings(
     sigmas: Sequence[float] = SIGMAS,
     sigmas_human: Sequence[float] = SIGMAS_HUMAN,
     least_scores: Sequence[float] = LEAST_SCORES,
-) -> Iterator[tuple[str, object, bool, pd.DataFrame]]:
-    """Presence under every setting: choice, setting, whether it is the run's own, and a row a finding.
+) -> Iterator[Setting]:
+    """Yield the presence of objects under every setting.
 
-    The last row of a setting that moves groups counts the detections that are in another group than in the run.
+    The last finding of a setting that moves groups counts the detections that are in another group than in the run.
 
     Parameters
     ----------
     run : Run
         With ``objects/``.
     thetas, sigmas, sigmas_human, least_scores : sequence of float
-        Settings besides the run's own. Scores are moved where the detector gave different ones; groups where there are
+        Settings besides the run's. Scores are moved where the detector gave different ones; groups where there are
         word maps.
     """
     options = DEFAULTS | run.config["measure"]
@@ -53,58 +54,56 @@ def object_settings(
     prompts = run.samples(["triplet", "indicator", "prompt", "words"])
     images = looked_at(run)
     detections = run.objects(["sample_id", "object", "label", "score", "mask", "height", "width"])
-    own = {name: options[name] for name in ("mask_words", "theta", "sigma", "sigma_human")}
+    of_run = {name: options[name] for name in ("mask_words", "theta", "sigma", "sigma_human", "human_words")}
 
-    def grouped(least: float = 0.0, humans: str = options["human_words"], **other: object) -> pd.DataFrame:
-        human = human_words(words, choice=humans, backend=backend)
+    def grouped(lowest_score: float = 0.0, **other: object) -> pd.DataFrame:
+        choices = of_run | other
+        human = human_words(words, choice=choices.pop("human_words"), backend=backend)
         return dependency_groups(
             images,
-            detections[detections["score"] >= least],
+            detections[detections["score"] >= lowest_score],
             noun_table(prompts, backend=backend, compounds=options["compounds"], human=human),
             word_parts(run),
             human=human,
             backend=backend,
-            **own | other,
+            **choices,
         )
 
     base = grouped()
     groups = GROUPS if run.parts("words") else ()
 
-    def table(objects: pd.DataFrame, kinds: Sequence[str]) -> pd.DataFrame:
-        return presence(run, images, objects, kinds)
+    def findings(objects: pd.DataFrame, kinds: Sequence[str]) -> pd.DataFrame:
+        return presence_findings(run, images, objects, kinds)
 
-    def moved(objects: pd.DataFrame) -> pd.DataFrame:
-        return pd.concat([table(objects, groups), moved_groups(base, objects)], ignore_index=True)
+    def setting(choice: str, name: str, is_of_run: bool, objects: pd.DataFrame) -> Setting:
+        tables = [findings(objects, groups), moved_groups(base, objects)]
+        return Setting(choice, name, is_of_run, pd.concat(tables, ignore_index=True))
 
     if (detections["score"] != detections["score"].min()).any():
-        yield "detector score", "all", True, table(base, (ALL, *groups, "object"))
-        for least in least_scores:
-            if (detections["score"] < least).any():
-                yield (
-                    "detector score",
-                    f"at least {least:g}",
-                    False,
-                    table(grouped(least), (ALL, *groups, "object")),
-                )
+        kinds = (ALL, *groups, "object")
+        yield Setting("detector score", "all", True, findings(base, kinds))
+        for score in least_scores:
+            if (detections["score"] < score).any():
+                yield Setting("detector score", f"at least {score:g}", False, findings(grouped(score), kinds))
     if not groups:
         return
-    for chosen in dict.fromkeys((own["mask_words"], *MASK_WORDS)):
-        objects = base if chosen == own["mask_words"] else grouped(mask_words=chosen)
-        yield "words whose masks guide", chosen, chosen == own["mask_words"], moved(objects)
-    for chosen in dict.fromkeys((options["human_words"], *HUMAN_WORDS)):
-        objects = base if chosen == options["human_words"] else grouped(humans=chosen)
-        yield "human words", chosen, chosen == options["human_words"], moved(objects)
-    for theta in dict.fromkeys((own["theta"], *thetas)):
-        objects = base if theta == own["theta"] else grouped(theta=theta)
-        yield "theta", f"{theta:g}", theta == own["theta"], moved(objects)
-    for sigma in dict.fromkeys((own["sigma"], *sigmas)):
-        if sigma >= own["sigma_human"]:
-            objects = regroup(base, sigma=sigma, sigma_human=own["sigma_human"])
-            yield "sigma", f"{sigma:g}", sigma == own["sigma"], moved(objects)
-    for sigma in dict.fromkeys((own["sigma_human"], *sigmas_human)):
-        if sigma <= own["sigma"]:
-            objects = regroup(base, sigma=own["sigma"], sigma_human=sigma)
-            yield "sigma, humans", f"{sigma:g}", sigma == own["sigma_human"], moved(objects)
+    for choice, field, values in (
+        ("words whose masks guide", "mask_words", MASK_WORDS),
+        ("human words", "human_words", HUMAN_WORDS),
+        ("theta", "theta", thetas),
+    ):
+        for value in dict.fromkeys((of_run[field], *values)):
+            objects = base if value == of_run[field] else grouped(**{field: value})
+            name = value if isinstance(value, str) else f"{value:g}"
+            yield setting(choice, name, value == of_run[field], objects)
+    for sigma in dict.fromkeys((of_run["sigma"], *sigmas)):
+        if sigma >= of_run["sigma_human"]:
+            objects = regroup(base, sigma=sigma, sigma_human=of_run["sigma_human"])
+            yield setting("sigma", f"{sigma:g}", sigma == of_run["sigma"], objects)
+    for sigma in dict.fromkeys((of_run["sigma_human"], *sigmas_human)):
+        if sigma <= of_run["sigma"]:
+            objects = regroup(base, sigma=of_run["sigma"], sigma_human=sigma)
+            yield setting("sigma, humans", f"{sigma:g}", sigma == of_run["sigma_human"], objects)
 
 
 def moved_groups(base: pd.DataFrame, objects: pd.DataFrame) -> pd.DataFrame:
@@ -120,47 +119,63 @@ def moved_groups(base: pd.DataFrame, objects: pd.DataFrame) -> pd.DataFrame:
     key = ["sample_id", "object"]
     before, after = (table.loc[table["object"] >= 0, [*key, "group"]] for table in (base, objects))
     both = before.merge(after, on=key, suffixes=("", "_moved"))
-    value, total = float((both["group"] != both["group_moved"]).sum()), f"of {len(both)} detections"
-    return pd.DataFrame([{
-        "kind": "groups", "what": "detections", "quantity": MOVED, "value": value, "ci_low": np.nan, "ci_high": np.nan,
-        "p_value": np.nan, "n_prompts": base["triplet"].nunique() if "triplet" in base else 0, "reason": total,
-    }])  # fmt: skip
+    moved = float((both["group"] != both["group_moved"]).sum())
+    row = {
+        "kind": "groups",
+        "what": "detections",
+        "quantity": MOVED,
+        "value": moved,
+        "ci_low": np.nan,
+        "ci_high": np.nan,
+        "p_value": np.nan,
+        "n_prompts": base["triplet"].nunique() if "triplet" in base else 0,
+        "reason": f"of {len(both)} detections",
+    }
+    return pd.DataFrame([row])
 
 
-def presence(run: Run, images: pd.DataFrame, objects: pd.DataFrame, kinds: Sequence[str]) -> pd.DataFrame:
-    """Part of the images with a group, or an object, first less second indicator of each contrast, over prompts.
+def presence_findings(
+    run: Run, images: pd.DataFrame, objects: pd.DataFrame, kinds: Sequence[str]
+) -> pd.DataFrame:
+    """Share of the images with a group, or an object, first less second indicator of each contrast, over prompts.
 
     Individuals are left out. A group that stands in no image, or an object in fewer than ``min_count``, has no row.
     """
     measure = DEFAULTS | run.config["measure"]
     individuals = comparison(run.config, backend=measure["nouns"]).individuals
     objects = objects[~objects["lemma"].isin(list(individuals))]
-    found = [(name, of_group(objects, name)["sample_id"]) for name in kinds if name != "object"]
+    samples_with = [(name, of_group(objects, name)["sample_id"]) for name in kinds if name != "object"]
     if "object" in kinds:
-        rows = of_group(objects, ALL)
-        found += [(lemma, own["sample_id"]) for lemma, own in rows.groupby("lemma")]
+        by_lemma = of_group(objects, ALL).groupby("lemma")
+        samples_with += [(lemma, rows["sample_id"]) for lemma, rows in by_lemma]
     tables = []
     for one, other in contrasts(run.config):
         pair = images[images["indicator"].isin([one, other])]
         columns, names = [], []
-        for name, samples in found:
+        for name, samples in samples_with:
             has = pair["sample_id"].isin(samples)
             if name in kinds or has.sum() >= measure["min_count"]:
                 sign = np.where(pair["indicator"] == one, 1.0, -1.0)
                 # both images of a prompt and seed, or neither
                 both = (sign * has).groupby([pair["triplet"], pair["seed"]]).agg(["sum", "size"])
-                part = both.loc[both["size"] == 2, "sum"].groupby(level="triplet").mean()
-                columns.append(part)
+                columns.append(both.loc[both["size"] == 2, "sum"].groupby(level="triplet").mean())
                 names.append(name)
         if not columns:
             continue
-        values = np.stack([part.to_numpy() for part in columns], axis=1)
+        values = np.stack([column.to_numpy() for column in columns], axis=1)
         sampling = {"level": measure["level"], "resamples": measure["bootstrap"], "seed": measure["seed"]}
         size = effect_sizes(values, **sampling)
         test = sign_flip_test(values, permutations=measure["permutations"], seed=measure["seed"])
-        tables.append(pd.DataFrame({
-            "kind": "presence", "what": f"{one}-{other}", "quantity": names, "value": size.mean,
-            "ci_low": size.mean_low, "ci_high": size.mean_high, "p_value": test.p_value, "n_prompts": size.n,
+        columns = {
+            "kind": "presence",
+            "what": f"{one}-{other}",
+            "quantity": names,
+            "value": size.mean,
+            "ci_low": size.mean_low,
+            "ci_high": size.mean_high,
+            "p_value": test.p_value,
+            "n_prompts": size.n,
             "reason": size.mean_reason,
-        }))  # fmt: skip
+        }
+        tables.append(pd.DataFrame(columns))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()

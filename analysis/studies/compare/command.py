@@ -1,7 +1,7 @@
 """Two or more runs on the same prompts, held against each other: ``python -m analysis compare RUN RUN [RUN ...]``.
 
 Writes ``differences.csv`` (every quantity, every two runs: difference, interval, test), ``values.csv`` (every quantity
-of every run) and a forest plot a contrast as PDF and PNG. The statistics are those of `analysis.studies.comparison`.
+of every run) and a forest plot a contrast as PDF and PNG. The statistics: `analysis.studies.compare.differences`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from analysis.metrics.registry import headline_metrics
 from analysis.report.figures import files
 from analysis.report.figures.forest import draw_forest
 from analysis.report.format import interval, number, p_value
-from analysis.studies.comparison import Quantities, compare, quantities
+from analysis.studies.compare.differences import compare
+from analysis.studies.compare.quantities import Quantities, quantities
 from analysis.study import contrasts
 from probes import command_line
 from probes.errors import UserError
@@ -26,7 +27,7 @@ from probes.store import Run
 
 
 def named(runs: Sequence[Run]) -> list[str]:
-    """Names of the runs: their own, or their folders where two have the same.
+    """Names of the runs, or of their folders where two runs have the same.
 
     Raises
     ------

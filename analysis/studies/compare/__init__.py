@@ -1,0 +1,1 @@
+"""Runs on the same prompts, held against each other."""

@@ -1,0 +1,130 @@
+"""What a run measured, by prompt: similarities and gaps, and presence of objects."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.metrics.cooccurrence import ALL, counted
+from analysis.metrics.registry import definition, headline_metrics
+from analysis.stats.effects import prompt_means
+from analysis.study import comparison, contrasts, indicators
+from analysis.tables.objects import looked_at
+from analysis.tables.stored_similarities import StoredSimilarities
+from probes.store import Run
+
+KEYS = ("kind", "what", "space", "site", "step", "metric")
+
+
+@dataclass(frozen=True)
+class Quantities:
+    """What a run measured, by prompt.
+
+    Attributes
+    ----------
+    name : str
+        Of the run.
+    prompts : list of str
+        The texts of each prompt, by indicator, as JSON.
+    keys : DataFrame
+        A row a quantity, with the columns `KEYS`. ``kind`` is *gap* (``what`` the contrast; positive: the reference is
+        nearer to its first), *similarity* (``what`` the pair) or *presence* (``what`` the contrast, ``metric`` the
+        object: share of the images with it, first less second).
+    values : ndarray of float64, shape (n_prompts, n_quantities)
+        Means over seeds; NaN where there is none.
+    """
+
+    name: str
+    prompts: list[str]
+    keys: pd.DataFrame
+    values: NDArray[np.float64]
+
+
+def quantities(run: Run, *, name: str | None = None, every: bool = False) -> Quantities:
+    """Read what a run measured.
+
+    Parameters
+    ----------
+    run : Run
+        A measured run; ``tables/objects`` may be missing.
+    name : str, optional
+        Default: that of the run.
+    every : bool
+        Take every site and step, not only the headline metrics at the end of each space.
+
+    Raises
+    ------
+    UserError
+        If the run is not measured.
+    """
+    samples = run.samples(["triplet", "indicator", "prompt"]).drop_duplicates(["triplet", "indicator"])
+    texts = {
+        triplet: json.dumps(dict(sorted(zip(rows["indicator"], rows["prompt"]))), ensure_ascii=False)
+        for triplet, rows in samples.groupby("triplet")
+    }
+    keys, values = _similarities(run, np.array(sorted(texts)), every)
+    if "objects" in run.tables():
+        object_keys, presence = _presence(run, np.array(sorted(texts)))
+        keys, values = pd.concat([keys, object_keys], ignore_index=True), np.hstack([values, presence])
+    return Quantities(name or run.config["name"], [texts[triplet] for triplet in sorted(texts)], keys, values)
+
+
+def _similarities(run: Run, triplets: NDArray, every: bool) -> tuple[pd.DataFrame, NDArray[np.float64]]:
+    """Gaps and the similarities of the reference, by prompt."""
+    config, pairs = run.config, StoredSimilarities(run)
+    names, reference = [member.name for member in indicators(config)], config["reference"]
+    wanted = {(m.space, m.site, m.metric) for m in headline_metrics(config["measure"]["text_readout"])}
+    if not every:
+        pairs = pairs.only(wanted)
+    keys, values = [], []
+    for family in pairs.families():
+        row = np.searchsorted(triplets, family.prompts)
+        sign = 1.0 if definition(family.metric).higher_is_nearer else -1.0
+        near = {
+            name: prompt_means(family.pair(reference, name, names)) for name in names if name != reference
+        }
+        measured = [("similarity", f"{reference}-{name}", value) for name, value in near.items()]
+        measured += [
+            ("gap", f"{one}-{other}", sign * (near[one] - near[other])) for one, other in contrasts(config)
+        ]
+        for kind, what, value in measured:
+            table = family.columns.assign(kind=kind, what=what, space=family.space, metric=family.metric)
+            keys.append(table[list(KEYS)])
+            values.append(np.full((len(triplets), value.shape[1]), np.nan))
+            values[-1][row] = value
+    return _side_by_side(keys, values, len(triplets))
+
+
+def _presence(run: Run, triplets: NDArray) -> tuple[pd.DataFrame, NDArray[np.float64]]:
+    """Presence of every object but individuals, first less second indicator of each contrast, by prompt."""
+    chosen = comparison(run.config)
+    table = counted(looked_at(run), run.table("objects"), chosen.names, without=chosen.individuals)[ALL]
+    row = np.searchsorted(triplets, table.prompts.astype(triplets.dtype))
+    keys, values = [], []
+    for one, other in contrasts(run.config):
+        difference = table.presence[:, table.column(one)] - table.presence[:, table.column(other)]
+        values.append(np.full((len(triplets), len(table.objects)), np.nan))
+        values[-1][row] = 0.0
+        values[-1][row[table.prompt], table.object] = difference / table.seeds[table.prompt]
+        place = {
+            "kind": "presence",
+            "what": f"{one}-{other}",
+            "space": "image",
+            "site": "objects",
+            "step": -1,
+        }
+        keys.append(pd.DataFrame(place | {"metric": table.objects})[list(KEYS)])
+    return _side_by_side(keys, values, len(triplets))
+
+
+def _side_by_side(
+    keys: list[pd.DataFrame], values: list[NDArray[np.float64]], n_prompts: int
+) -> tuple[pd.DataFrame, NDArray[np.float64]]:
+    """Keys one after another and values beside one another; no quantity where there is none to join."""
+    if not keys:
+        return pd.DataFrame(columns=list(KEYS)), np.empty((n_prompts, 0))
+    return pd.concat(keys, ignore_index=True), np.hstack(values)

@@ -1,0 +1,1 @@
+"""What of a run's findings hangs on a choice."""

@@ -1,0 +1,92 @@
+"""What of a run's findings hangs on a choice? ``python -m analysis sensitivity RUN``.
+
+Each choice is moved over a stated range, everything else as in the run, and every finding is computed anew:
+
+- gaps of the headline metrics: the readout of prompt space, each seed alone and each left out, and the seed of
+  resamples and sign flips; and the gap over words with each word left out, the indicators' own among them
+  (`analysis.tables.specifications`);
+- presence of objects (part of the images, first less second indicator of a contrast), by dependency group and object:
+  the detector's score threshold, whose masks guide (the prompt's nouns or every word), which words refer to humans (the
+  paper's six and the run's, or the long list), θ of the word masks, σ and σ for humans; each with the number of
+  detections that it puts into another group.
+
+Writes ``tables/sensitivity`` and prints what changes its sign, or whether its interval or test speaks of a difference.
+A choice that the run leaves no room for (one seed, no objects) is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.report.format import interval, number, p_value
+from analysis.studies.sensitivity.findings import sensitivity
+from analysis.studies.sensitivity.objects import LEAST_SCORES, SIGMAS, SIGMAS_HUMAN, THETAS
+from probes import command_line
+from probes.store import Run
+
+
+def summary(table: pd.DataFrame) -> str:
+    """Return what changes, a line a choice and finding."""
+    lines = []
+    for choice, rows in table.groupby("choice", sort=False):
+        settings = list(dict.fromkeys(rows["setting"]))
+        other = rows[rows["changes"] != ""]
+        groups = rows[(rows["kind"] == "groups") & ~rows["of_run"]]
+        findings = rows.loc[rows["kind"] != "groups", ["kind", "what", "quantity"]].drop_duplicates()
+        lines.append(
+            f"{choice} ({', '.join(settings)}): {len(other)} of {(~rows['of_run']).sum() - len(groups)} values change, "
+            f"{len(findings)} findings"
+        )
+        for row in groups.to_dict("records"):
+            lines.append(f"  {row['setting']}: {row['value']:.0f} {row['reason']} are {row['quantity']}")
+        for row in other.to_dict("records"):
+            value = f"{number(row['value'], signed=True)} {interval(row['ci_low'], row['ci_high'])}"
+            words = (
+                f", against words {p_value(row['p_control'])}" if row["p_control"] == row["p_control"] else ""
+            )
+            lines.append(
+                f"  {row['setting']}: {row['what']}, {row['quantity']}: {row['changes']}; {value}{words}"
+            )
+    return "\n".join(lines)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
+        prog="python -m analysis sensitivity",
+        description="Move every choice of a run over a range, and say which findings change.",
+    )
+    main.add_argument("run", type=Path, help="a measured run directory")
+    for flag, values, what in (
+        ("--thetas", THETAS, "thresholds of the word masks"),
+        ("--sigmas", SIGMAS, "coverage from which a word guides an object"),
+        ("--sigmas-human", SIGMAS_HUMAN, "the same where both refer to humans"),
+        ("--least-scores", LEAST_SCORES, "detector scores below which an object is left out"),
+    ):
+        text = f"{what} (default: {values})"
+        main.add_argument(flag, type=command_line.share, nargs="+", default=values, help=text)
+    return main
+
+
+def work(arguments: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    options = vars(arguments)
+    run = Run.open(options.pop("run"))
+    table = sensitivity(run, **options)
+    run.write_table("sensitivity", table)
+    print(summary(table))
+    print(f"table: {run.path / 'tables' / 'sensitivity.csv'}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""What the tables of similarities and of gaps have in common: rows of one family (space and metric) after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pandas as pd
+
+from analysis.metrics.registry import definition
+from analysis.tables.similarities import Family
+
+INTERVAL = "envelope"
+PROMPT_SPACE = "prompt"  # no noise enters it
+
+
+def shares_noise(config: Mapping) -> bool:
+    """Return whether all prompts of a seed share their noise, from a run's configuration."""
+    return (config.get("sampler") or {}).get("noise") == "shared"
+
+
+def named(table: pd.DataFrame, family: Family, columns: Sequence[str]) -> pd.DataFrame:
+    """Return the columns of a table of one family, its space, metric and version among them."""
+    table["space"], table["metric"] = family.space, family.metric
+    table["version"] = definition(family.metric).version
+    return table[list(columns)]
+
+
+def stacked(tables: Iterable[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+    """Put tables of families below each other; without any, one of these columns and no row."""
+    tables = [table for table in tables if len(table)]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(columns))

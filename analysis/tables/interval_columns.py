@@ -1,0 +1,27 @@
+"""A number and its interval in a table: three columns, ``NAME``, ``NAME_low`` and ``NAME_high``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def with_ends(name: str) -> tuple[str, str, str]:
+    """Return the names of the columns of a number and of its interval.
+
+    Examples
+    --------
+    >>> with_ends("odds_ratio")
+    ('odds_ratio', 'odds_ratio_low', 'odds_ratio_high')
+    """
+    return name, f"{name}_low", f"{name}_high"
+
+
+def interval_columns(name: str, value: Any, low: Any, high: Any) -> dict[str, Any]:
+    """Return the columns of a number and of its interval.
+
+    Examples
+    --------
+    >>> interval_columns("gap", 0.2, 0.1, 0.3)
+    {'gap': 0.2, 'gap_low': 0.1, 'gap_high': 0.3}
+    """
+    return dict(zip(with_ends(name), (value, low, high), strict=True))

@@ -1,0 +1,91 @@
+"""From a run directory to its tables."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from skimage.metrics import structural_similarity
+
+from analysis.metrics.registry import definition
+from analysis.tables.disparity import DISPARITY_COLUMNS
+from analysis.tables.gap import GAP_COLUMNS
+from analysis.tables.stage import measure
+from probes.store import Run
+from tests.analysis.synthetic_run import DEFAULT_INDICATORS, config, write_run
+
+
+def test_the_tables_are_there_with_their_columns(run, pairs):
+    assert tuple(run.table("disparity").columns) == DISPARITY_COLUMNS
+    assert tuple(run.table("gap").columns) == GAP_COLUMNS
+    for name in ("disparity", "gap"):
+        csv = pd.read_csv(run.path / "tables" / f"{name}.csv", keep_default_na=False, na_values=[""])
+        assert len(csv) == len(run.table(name))
+        versions = {definition(metric).version for metric in set(pairs["metric"])}
+        assert set(run.table(name)["version"]) == versions
+    assert set(pairs["space"]) == {"prompt", "denoising", "image"}
+    times = run.table("timesteps")
+    assert times["step"].tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(times["timestep"], run.captures(["timesteps"])["timesteps"].iloc[-1])
+
+
+def test_ssim_of_stored_pictures_is_that_of_skimage(run, pairs):
+    rows = pairs[(pairs["metric"] == "ssim") & (pairs["triplet"] == 5) & (pairs["seed"] == 1)]
+    assert len(rows) == 10
+    for pair, value in zip(rows["pair"], rows["value"]):
+        a, b = (np.asarray(run.image(f"t00005-s1-{name}").convert("L")) for name in pair.split("-"))
+        assert value == pytest.approx(structural_similarity(a, b, data_range=255), abs=1e-4)
+    diff = pairs[pairs["metric"] == "diff_pix"]["value"]
+    assert diff.between(0, 100).all()
+
+
+def test_bytes_do_not_depend_on_the_parts(run, tmp_path):
+    other = Run.open(write_run(tmp_path / "other", prompts=9, steps=4, part_triplets=2))
+    for _ in range(2):
+        measure(other)
+        for name in ("image_similarities.parquet", "disparity.csv", "gap.csv", "gap.parquet"):
+            assert (other.path / "tables" / name).read_bytes() == (run.path / "tables" / name).read_bytes()
+
+
+def test_pictures_alone_are_enough(run, tmp_path):
+    path = write_run(tmp_path / "pictures", prompts=3, steps=2)
+    for file in (path / "captures").iterdir():
+        file.unlink()
+    pictures = Run.open(path)
+    measure(pictures)
+    assert set(pictures.table("gap")["metric"]) == {"ssim", "diff_pix"}
+
+
+def test_three_contrasts_and_a_fourth_group(tmp_path):
+    indicators = {**DEFAULT_INDICATORS, "nonbinary": {"word": "non-binary person", "control": False}}
+    contrasts = (("masculine", "feminine"), ("masculine", "nonbinary"))
+    run = Run.open(
+        write_run(tmp_path / "run", prompts=3, steps=2, indicators=indicators, contrasts=contrasts)
+    )
+    measure(run)
+    table = run.table("gap")
+    assert set(table["contrast"]) == {"masculine-feminine", "masculine-nonbinary"}
+    assert run.table("disparity")["pair"].nunique() == 15
+
+
+def test_no_contrast_gives_an_empty_table(tmp_path):
+    run = Run.open(write_run(tmp_path / "run", prompts=2, steps=2, contrasts=()))
+    measure(run)
+    assert (run.path / "tables" / "gap.csv").read_text() == ",".join(GAP_COLUMNS) + "\n"
+    assert len(run.table("gap")) == 0
+
+
+def test_measuring_needs_no_torch():
+    modules = "analysis.tables.stage, analysis.report.notebook, analysis, sys"
+    heavy = "{'torch', 'diffusers', 'transformers', 'cv2'}"
+    code = f"import {modules}; print(sorted(sys.modules.keys() & {heavy}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_synthetic_configuration_is_one_that_the_program_takes():
+    from probes.config import Config
+    from tests.analysis.synthetic_run import Plan
+
+    Config.model_validate(config(Plan()))
