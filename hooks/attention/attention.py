@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hooks.architectures.unet_batch import Call
+from hooks.architectures.batch import Call
 from hooks.attention.choice import MapChoice
 from hooks.attention.definitions import Definition
 from hooks.attention.layers import AttentionLayer, attention_layers
