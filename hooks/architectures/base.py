@@ -36,6 +36,8 @@ class Site:
     read : {"output", "input", "pipeline"}
         Which end of the module is read; "pipeline": it is made of what the pipeline passes to the denoiser and
         the decoder, and of what they return.
+    element : int
+        Number of the tensor, where the module is given or returns several.
     part : (int, int) or None
         Number of a slice and number of slices of the last dimension, where projections are fused.
     heads : int or None
@@ -49,6 +51,7 @@ class Site:
     place: Place
     default: bool = True
     read: str = "output"
+    element: int = 0
     part: tuple[int, int] | None = None
     heads: int | None = None
     read_only: str | None = None
@@ -81,7 +84,7 @@ class Site:
         Tensor
             A view, of all rows of the batch: what is written into it is written into `whole`.
         """
-        return self._view(first_tensor(whole))
+        return self._view(tensor_of(whole, self.element))
 
     def give(self, whole: Any, values: Tensor) -> Any:
         """What the module was given or gave, with `values` here; `whole` itself stays as it is.
@@ -92,7 +95,7 @@ class Site:
         Parameters
         ----------
         whole
-            A tensor, a tuple, or an output object that begins with the tensor.
+            A tensor, a tuple or an output object.
         values : Tensor
             Of the shape that `take` returns, of any dtype and device.
 
@@ -102,7 +105,7 @@ class Site:
             If the site cannot be written, or the shape is another.
         """
         self.require_writable()
-        tensor = first_tensor(whole)
+        tensor = tensor_of(whole, self.element)
         written = tensor.clone()  # as strided as before, so that no kernel downstream computes otherwise
         view = self._view(written)
         if values.shape != view.shape:
@@ -126,9 +129,9 @@ class Site:
         return tensor
 
 
-def first_tensor(whole: Any) -> Tensor:
-    """The tensor of a module's output: the output itself, or what a tuple or output object begins with."""
-    return whole[0] if isinstance(whole, tuple | list | Mapping) else whole
+def tensor_of(whole: Any, element: int = 0) -> Tensor:
+    """The tensor of a module's output: the output itself, or this element of a tuple or output object."""
+    return whole[element] if isinstance(whole, tuple | list | Mapping) else whole
 
 
 def _replaced(whole: Any, old: Tensor, new: Tensor) -> Any:

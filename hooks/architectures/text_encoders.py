@@ -13,7 +13,9 @@ _PASSED_BY = (
     "it is read before a layer norm, and the residual stream passes by that norm: write at the layer, or at its "
     "attn or mlp"
 )
-_PASSED_ON = "the pipeline passes it to the denoiser: write at a layer of the text encoder, or pass prompt_embeds"
+_PASSED_ON = (
+    "the pipeline passes it to the denoiser: write at a layer of the text encoder, or pass prompt_embeds"
+)
 
 
 def text_core(pipe: Any, part: str) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hooks.architectures import decoder, unet_size
-from hooks.architectures.base import Site, children, first_tensor, module_at
+from hooks.architectures.base import Site, children, module_at, tensor_of
 from hooks.architectures.batch import Inputs
 from hooks.architectures.places import DENOISING, GROUPS, Place, shared_place, within_block
 from hooks.architectures.text_encoders import TEXT_ENCODERS, text_sites
@@ -109,7 +109,7 @@ class UNet:
         """The noise prediction by branch, guided, and the image latent that it points to."""
         from hooks.architectures.unet_prediction import guided_prediction, predict_x0, signal_level
 
-        output, batch = first_tensor(output), inputs.batch
+        output, batch = tensor_of(output), inputs.batch
         branches = {name: batch.branch(name, output, "noise_pred") for name in batch.branches}
         for name, values in branches.items():
             yield f"noise_pred.{name}", values

@@ -65,7 +65,7 @@ class AttentionSums:
         wanted = {address for sums in self._sums for address in sums.layers}
         self.layers = [layer for layer in layers if layer.address in wanted]
         if not self.layers:
-            raise HookError(f"attention: the UNet has no {kind}-attention: leave these maps off")
+            raise HookError(f"attention: the denoiser has no {kind}-attention: leave these maps off")
         self.all_layers = layers
         self.planned: int | None = None
         self._queries: dict[str, Tensor] = {}

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hooks.architectures.base import Site, first_tensor, module_at
+from hooks.architectures.base import Site, module_at, tensor_of
 from hooks.architectures.text_encoders import text_core
 from hooks.attach import attach_reader
 from hooks.errors import HookError
@@ -113,11 +113,11 @@ class TextReader:
     def _on_embeddings(self, module: Any, args: Any, kwargs: dict[str, Any], output: Any) -> None:
         if self._current is not None:
             self._current.ids = args[0] if args else kwargs.get("input_ids")
-            self._current.states.append(first_tensor(output))
+            self._current.states.append(tensor_of(output))
 
     def _on_layer(self, module: Any, args: Any, output: Any) -> None:
         if self._current is not None:
-            self._current.states.append(first_tensor(output))
+            self._current.states.append(tensor_of(output))
 
     def _on_inside(self, site: Site) -> Callable[[Tensor], None]:
         def keep(values: Tensor) -> None:
