@@ -36,8 +36,8 @@ from torch import distributed
 from transformers import CLIPTextModel, CLIPTokenizer
 
 from probes import command_line
+from probes.devices import pick_device
 from probes.errors import UserError
-from probes.models import pick_device
 from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.training import clip as clip_part
 from probes.toyworld.training import exchange
