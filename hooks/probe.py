@@ -27,8 +27,9 @@ import torch
 from torch import Tensor
 
 from hooks import sites as site_table
-from hooks.architectures.unet_batch import Call, batch_of
-from hooks.architectures.unet_prediction import guided_prediction, predict_x0, signal_level
+from hooks.architectures.batch import Call, Inputs
+from hooks.architectures.registry import architecture_of
+from hooks.attach import attach_reader
 from hooks.attention import maps
 from hooks.attention.attention import AttentionSums
 from hooks.attention.choice import MapChoice
@@ -41,8 +42,8 @@ from hooks.prompt.promptwords import PromptWords
 from hooks.prompt.text import TextReader, conditional_states, select_runs
 from hooks.prompt.wordlist import Word
 from hooks.prompt.wordmap import WordMap
-from hooks.recorder import Recorder, once_after_denoising
-from hooks.records import Kept, Similarity, attach, first_tensor
+from hooks.recorder import Recorder
+from hooks.records import Kept, Similarity
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
 
 
@@ -140,7 +141,10 @@ class Probe:
 
     def _prepare(self) -> None:
         pipe = self._pipe
-        compared = self._resolve(self._patterns)  # also without pairs, so that a wrong address is told
+        self._architecture = architecture_of(pipe)
+        compared = site_table.resolve(
+            pipe, self._patterns
+        )  # also without pairs, so that a wrong address is told
         compared = compared if self._pairs else []
         kept = site_table.resolve(pipe, self._keep_patterns) if self._keep_patterns else []
         wanted = {site.address for site in (*compared, *kept)}
@@ -148,7 +152,7 @@ class Probe:
         self._check_vae()
         self._recorder = Recorder(compared, kept, self._pairs, self._shared_positions, self._text_layer_norm)
         self._call: Call | None = None
-        self._input: Tensor | None = None
+        self._inputs: Inputs | None = None
         self._rows: int | None = None
         self._attention: dict[str, AttentionSums] = {}
         for kind, definition, kept_sums in settle(self._word_maps, self._self_attention):
@@ -160,17 +164,13 @@ class Probe:
         ]
         self._words = PromptWords(pipe, self._prompts)
 
-    def _resolve(self, patterns: str | Iterable[str]) -> list[Site]:
-        if patterns is DEFAULT_SITES:  # all there are, so a missing x0_pred is no error here
-            return [site for site in site_table.available(self._pipe) if site.default]
-        return site_table.resolve(self._pipe, patterns)
-
     def _inside_text(self, name: str) -> list[Site]:
-        found = [site for site in self._sites.values() if site.address.startswith(f"{name}.layers.")]
-        return [site for site in found if not site.default]
+        """Sites within the layers of one encoder."""
+        layers = [site for site in self._sites.values() if site.address.startswith(f"{name}.layers.")]
+        return [site for site in layers if not site.layer_norm]
 
     def _check_vae(self) -> None:
-        after = once_after_denoising(self._sites)
+        after = [site.address for site in self._sites.values() if site.decoded]
         if after and getattr(self._pipe.vae, "use_tiling", False):
             raise HookError(
                 f"{after[0]}: the VAE decodes in tiles, which no site can read whole: "
@@ -178,75 +178,60 @@ class Probe:
             )
 
     def _attach(self, stack: contextlib.ExitStack) -> None:
-        """Order matters on the UNet only: its batch is known before, and forgotten after, its modules run."""
-        unet = self._pipe.unet
-        stack.callback(unet.register_forward_pre_hook(self._before_unet, with_kwargs=True).remove)
+        """Order matters on the denoiser only: its batch is known before, and forgotten after, its modules run."""
+        denoiser = self._architecture.denoiser(self._pipe)
+        stack.callback(denoiser.register_forward_pre_hook(self._before_denoiser, with_kwargs=True).remove)
         for reader in self._readers:
             reader.attach(stack)
         for sums in self._attention.values():
             sums.attach(stack)
         for site in self._sites.values():
             module = module_at(self._pipe, site.module)
-            if site.kind == "unet":
-                stack.callback(attach(module, site, self._on_unet_module(site.address)).remove)
-            elif site.address == "latent.final":
+            if site.address == "latent.final":
                 stack.callback(module.register_forward_pre_hook(self._before_decoding).remove)
-            elif site.kind in ("vae", "image"):
+            elif site.decoded:
                 receive = functools.partial(self._recorder.gather, site.address)
-                stack.callback(attach(module, site, receive).remove)
-        stack.callback(unet.register_forward_hook(self._after_unet).remove)
+                stack.callback(attach_reader(module, site, receive).remove)
+            elif site.per_step and site.read != "pipeline":
+                stack.callback(attach_reader(module, site, self._in_denoiser(site.address)).remove)
+        stack.callback(denoiser.register_forward_hook(self._after_denoiser).remove)
 
     # What the hooks do
 
     @torch.no_grad()
-    def _before_unet(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        names = ("sample", "timestep", "encoder_hidden_states")
-        given = {name: args[i] if i < len(args) else kwargs.get(name) for i, name in enumerate(names)}
-        sample, states = given["sample"], given["encoder_hidden_states"]
+    def _before_denoiser(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._refuse_second_call()
-        batch = batch_of(self._pipe, sample)
-        if self._rows not in (None, batch.rows):
-            raise HookError(f"UNet: expected {self._rows} rows as in the first call, but got {batch.rows}")
-        if self._attention and any(
-            kwargs.get(name) is not None for name in ("encoder_attention_mask", "attention_mask")
-        ):
+        inputs = self._architecture.inputs(self._pipe, args, kwargs)
+        rows = inputs.batch.rows
+        if self._rows not in (None, rows):
+            raise HookError(f"denoiser: expected {self._rows} rows as in the first call, but got {rows}")
+        if self._attention and inputs.masked:
             raise HookError("word_maps: the pipeline masks tokens in attention: leave attention maps off")
         planned = getattr(self._pipe, "num_timesteps", None)
-        self._call = Call(batch, len(self._recorder.timesteps), planned)
-        self._input = batch.conditional(sample, "latent")[:, : self._pipe.vae.config.latent_channels]
+        self._call = Call(inputs.batch, len(self._recorder.timesteps), planned)
+        self._inputs = inputs
         if self._rows is None:
-            self._recorder.begin(batch.rows)
-            self._rows = batch.rows
-            final = batch.conditional(states, "text.final")
-            runs = select_runs(self._readers, final)
-            self._words.begin(runs, batch.rows)
-            for site in conditional_states(runs, final, self._sites):
-                self._recorder.record_text(site)
+            self._recorder.begin(rows)
+            self._rows = rows
+            runs = select_runs(self._readers, inputs.text)
+            self._words.begin(runs, rows)
+            for states in conditional_states(runs, inputs.text, self._sites):
+                self._recorder.record_text(states)
         for reader in self._readers:
             reader.runs.clear()
-        self._recorder.next_call(given["timestep"])
-        self._recorder.record("latent", self._input)
+        self._recorder.next_call(inputs.timestep)
+        self._recorder.record("latent", inputs.latent)
 
     @torch.no_grad()
-    def _after_unet(self, module: Any, args: Any, output: Any) -> None:
+    def _after_denoiser(self, module: Any, args: Any, output: Any) -> None:
         call, self._call = self._call, None
         if call is None:
             return
-        output, record = first_tensor(output), self._recorder.record
-        parts = {name: call.batch.branch(name, output, "noise_pred") for name in call.batch.branches}
-        for name, values in parts.items():
-            record(f"noise_pred.{name}", values)
-        if "noise_pred.guided" in self._sites or "x0_pred" in self._sites:
-            guided = guided_prediction(self._pipe, parts)
-            record("noise_pred.guided", guided)
-            if "x0_pred" in self._sites:
-                scheduler = self._pipe.scheduler
-                level = signal_level(scheduler, self._recorder.timesteps[-1], guided.device)
-                kind = getattr(scheduler.config, "prediction_type", "epsilon")
-                record("x0_pred", predict_x0(self._input, guided, level, kind))
-        self._input = None
+        inputs, self._inputs = self._inputs, None
+        for address, values in self._architecture.predictions(self._pipe, inputs, output, self._sites):
+            self._recorder.record(address, values)
 
-    def _on_unet_module(self, address: str) -> Callable[[Tensor], None]:
+    def _in_denoiser(self, address: str) -> Callable[[Tensor], None]:
         def receive(values: Tensor) -> None:
             if self._call is not None:
                 self._recorder.record(address, self._call.batch.conditional(values, address))
@@ -255,15 +240,7 @@ class Probe:
 
     @torch.no_grad()
     def _before_decoding(self, module: Any, args: tuple[Any, ...]) -> None:
-        config = self._pipe.vae.config
-        mean, std = getattr(config, "latents_mean", None), getattr(config, "latents_std", None)
-        latent = args[0]
-        if "XL" in type(self._pipe).__name__ and mean is not None and std is not None:
-            mean, std = (latent.new_tensor(v).view(1, -1, 1, 1) for v in (mean, std))
-            latent = (latent - mean) * config.scaling_factor / std
-        else:
-            latent = latent * config.scaling_factor
-        self._recorder.gather("latent.final", latent)
+        self._recorder.gather("latent.final", self._architecture.final_latent(self._pipe, args[0]))
 
     def _refuse_second_call(self) -> None:
         calls = len(self._recorder.timesteps)
@@ -289,7 +266,7 @@ class Probe:
             sums.require_complete(calls)
         if cross is not None:
             self._maps, self._layer_maps = maps.word_maps(cross, self_sums), maps.layer_maps(cross)
-            scale = self._pipe.vae_scale_factor
+            scale = self._architecture.latent_scale(self._pipe)
             self._size = tuple(side * scale for side in cross.latent[1:])
         if self_sums is not None:
             self._self_maps = maps.layer_maps(self_sums)

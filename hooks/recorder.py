@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from hooks.architectures.unet import Site
+from hooks.architectures.base import Site
 from hooks.errors import HookError
 from hooks.prompt.text import TextStates
 from hooks.records import METRICS_OF_TEXT, Kept, Records, Similarity, timesteps_to_array
 from hooks.similarity import SharedPositions, cosine, cosine_at, gram, group_size, products
-
-ONCE_AFTER_DENOISING = ("latent.final", "vae.", "image")
 
 
 class Recorder:
@@ -54,8 +52,8 @@ class Recorder:
         keys = [f"{site.address}:{metric}" for site in compared for metric in self._metrics(site)]
         self._numbers = Records(keys, {key for key in keys if key.rpartition(":")[0] in per_step})
         self._tensors = Records([site.address for site in kept], per_step)
-        addresses = [site.address for site in (*compared, *kept)]
-        self._once = [key for key in (*keys, *addresses) if key.startswith(ONCE_AFTER_DENOISING)]
+        self._decoded = [site.address for site in kept if site.decoded]
+        self._decoded += [f"{site.address}:cosine" for site in compared if site.decoded]
         self._parts: dict[str, list[Tensor]] = {}
         self._pair_devices: dict[torch.device, tuple[Tensor, Tensor]] = {}
         self.rows: int | None = None
@@ -63,7 +61,7 @@ class Recorder:
         self.timesteps: list[Any] = []
 
     def _metrics(self, site: Site) -> Sequence[str]:
-        if site.kind != "text":
+        if site.space != "prompt":
             return ("cosine",)
         return METRICS_OF_TEXT if self._shared is not None else METRICS_OF_TEXT[:2]
 
@@ -84,14 +82,14 @@ class Recorder:
         self._group = group_size(self._pairs, rows)
 
     def next_call(self, timestep: Any) -> None:
-        """A UNet call begins; what was decoded before it does not count."""
+        """A call of the denoiser begins; what was decoded before it does not count."""
         self.timesteps.append(timestep)
-        self._numbers.clear(self._once)
-        self._tensors.clear(self._once)
+        self._numbers.clear(self._decoded)
+        self._tensors.clear(self._decoded)
         self._parts.clear()
 
     def record(self, address: str, values: Tensor) -> None:
-        """Record a site of the UNet call under way."""
+        """Record a site of the denoiser's call under way."""
         self._add(address, len(self.timesteps) - 1, values)
 
     def gather(self, address: str, values: Tensor) -> None:
@@ -110,22 +108,23 @@ class Recorder:
         self._tensors.clear([address])
         self._add(address, 0, whole)
 
-    def record_text(self, site: TextStates) -> None:
+    def record_text(self, states: TextStates) -> None:
         """Record a text site."""
-        if f"{site.address}:cosine_sequence" in self._numbers:
-            compared = (site.normed if self._text_layer_norm else site.raw).flatten(2)
-            left, right = (rows // site.repeats for rows in self._rows_on(compared.device))
+        address = states.site.address
+        if f"{address}:cosine_sequence" in self._numbers:
+            compared = (states.normed if self._text_layer_norm else states.raw).flatten(2)
+            left, right = (rows // states.repeats for rows in self._rows_on(compared.device))
             found = {"cosine_sequence": cosine(compared, left, right)}
-            if site.ends is None:  # prompt_embeds came from elsewhere: where their text ends is not known
+            if states.ends is None:  # prompt_embeds came from elsewhere: where their text ends is not known
                 found["cosine_eos"] = torch.full_like(found["cosine_sequence"], torch.nan)
             else:
-                found["cosine_eos"] = cosine_at(compared, left, right, site.ends.to(compared.device))
+                found["cosine_eos"] = cosine_at(compared, left, right, states.ends.to(compared.device))
             if self._shared is not None:
                 found["cosine_words"] = self._shared.cosine(compared, left, right)
             for metric, values in found.items():
-                self._numbers.add(f"{site.address}:{metric}", 0, values)
-        if site.address in self._tensors:
-            self._tensors.add(site.address, 0, _keep(site.raw))
+                self._numbers.add(f"{address}:{metric}", 0, values)
+        if address in self._tensors:
+            self._tensors.add(address, 0, _keep(states.raw))
 
     def results(self) -> tuple[dict[str, Similarity], dict[str, Kept]]:
         """Similarities and kept tensors, moved off the device."""
@@ -150,11 +149,6 @@ class Recorder:
         if device not in self._pair_devices:
             self._pair_devices[device] = (self._left.to(device), self._right.to(device))
         return self._pair_devices[device]
-
-
-def once_after_denoising(addresses: Iterable[str]) -> list[str]:
-    """Those of the addresses that are read when the image is decoded."""
-    return [address for address in addresses if address.startswith(ONCE_AFTER_DENOISING)]
 
 
 def _pair_rows(pairs: Sequence[tuple[int, int]]) -> tuple[Tensor, Tensor]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-
-from hooks.architectures.unet import Site
 
 METRICS_OF_TEXT = ("cosine_sequence", "cosine_eos", "cosine_words")
 
@@ -137,24 +135,3 @@ def timesteps_to_array(timesteps: list[Any]) -> np.ndarray:
     """Timesteps as the pipeline passed them (numbers or tensors) as float64, in one transfer."""
     tensors = [torch.as_tensor(t).detach().flatten()[:1].double() for t in timesteps]
     return np.array([float(t) for t in to_cpu(tensors)], dtype=np.float64)
-
-
-def attach(module: Any, site: Site, receive: Callable[[Tensor], None]) -> Any:
-    """Hand what a site gives of its module, at every run of it, to `receive`; returns the hook's handle."""
-
-    @torch.no_grad()
-    def before(module: Any, args: tuple[Any, ...]) -> None:
-        receive(site.values(args[0]))
-
-    @torch.no_grad()
-    def after(module: Any, args: Any, output: Any) -> None:
-        receive(site.values(first_tensor(output)))
-
-    if site.read == "input":
-        return module.register_forward_pre_hook(before)
-    return module.register_forward_hook(after)
-
-
-def first_tensor(output: Any) -> Tensor:
-    """The tensor of a module's output: the output itself, or what a tuple or output object begins with."""
-    return output if isinstance(output, Tensor) else output[0]

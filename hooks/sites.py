@@ -49,18 +49,9 @@ import fnmatch
 from collections.abc import Iterable
 from typing import Any
 
-from hooks.architectures.unet import (
-    SUPPORTED_PIPELINES,
-    TEXT_ENCODERS,
-    Site,
-    attention_sites,
-    available,
-    cross_attentions,
-    module_at,
-    require_supported,
-    text_core,
-    x0_unavailable,
-)
+from hooks.architectures.base import Site, module_at
+from hooks.architectures.registry import architecture_of, supported_pipelines
+from hooks.architectures.text_encoders import TEXT_ENCODERS, text_core
 from hooks.errors import HookError
 
 __all__ = [
@@ -76,10 +67,43 @@ __all__ = [
     "resolve",
     "table",
     "text_core",
-    "x0_unavailable",
 ]
 
-DEFAULT_SITES = ("text*", "unet.*", "latent*", "noise_pred.*", "x0_pred", "vae.*", "image")
+DEFAULT_SITES = "*"  # a pattern chooses among the default sites
+SUPPORTED_PIPELINES = supported_pipelines()
+
+
+def require_supported(pipe: Any) -> None:
+    """Raise a HookError that names the pipeline unless `pipe` is one whose batches and modules are known."""
+    architecture_of(pipe).require_readable(pipe)
+
+
+def available(pipe: Any) -> list[Site]:
+    """All sites of a pipeline, in the order in which they run.
+
+    Raises
+    ------
+    HookError
+        If the pipeline is of a kind that is not supported; the message names it.
+    """
+    require_supported(pipe)
+    return list(architecture_of(pipe).sites(pipe))
+
+
+def attention_sites(pipe: Any, kind: str) -> list[Site]:
+    """The sites of the denoiser's cross-attentions or self-attentions, in the order in which they run.
+
+    Parameters
+    ----------
+    kind : {"cross", "self"}
+    """
+    require_supported(pipe)
+    return [site for site, _ in architecture_of(pipe).attentions(pipe, kind)]
+
+
+def cross_attentions(pipe: Any) -> list[tuple[str, str]]:
+    """Address and module path of each cross-attention, in the order in which they run."""
+    return [(site.address, site.module) for site in attention_sites(pipe, "cross")]
 
 
 def resolve(pipe: Any, patterns: str | Iterable[str]) -> list[Site]:
@@ -131,8 +155,9 @@ def table(pipe: Any, height: int | None = None, width: int | None = None) -> str
 
 
 def _nothing_matches(pattern: str, sites: list[Site], pipe: Any) -> str:
-    if pattern == "x0_pred":
-        return f"sites: 'x0_pred' cannot be computed, {x0_unavailable(pipe.scheduler)}: leave it out"
+    reason = architecture_of(pipe).unavailable(pipe, pattern)
+    if reason is not None:
+        return f"sites: {pattern!r} cannot be computed, {reason}: leave it out"
     addresses = [site.address for site in sites]
     near = difflib.get_close_matches(pattern, addresses, n=4, cutoff=0.4)
     if not near:

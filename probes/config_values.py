@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from hooks.attention import definitions
+from probes import devices
 
 PERSON = "{person}"
 HINT = "\0"  # in a message: where a note on what YAML made of a bare word goes; no value shown holds one
@@ -188,9 +189,9 @@ def _definition(value: Any) -> Any:
 
 
 def _device(value: str) -> str:
-    if re.fullmatch(r"auto|cpu|mps|cuda(:\d{1,3})?", value):
+    if devices.is_name(value):
         return value
-    raise fail(f"expected auto, cpu, cuda, cuda:1 or mps, got {shown(value)}: choose one of them")
+    raise fail(f"expected {devices.EXPECTED}, got {shown(value)}: choose one of them")
 
 
 Control = Annotated[bool | str, BeforeValidator(_control)]

@@ -18,12 +18,17 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from hooks.architectures.decoder import latent_scale
+from hooks.architectures.unet_blank import blank_call
+from hooks.architectures.unet_size import latent_size
 from probes import workers
 from probes.config import Config
+from probes.devices import pick_device
 from probes.errors import UserError
 from probes.guidance import guided
-from probes.models import Source, pick_device
+from probes.models import Source
 from probes.prompts.plan import Sample
+from probes.sizes import image_size
 
 # Share of its speed in one large matrix product that a device reaches in a UNet with the probe around it.
 # Measured with the bundled model on one CPU core: 0.5 to 0.6; a GPU is assumed to be like it.
@@ -61,37 +66,11 @@ class Networks:
         """Parameters of the U-Net."""
         return sum(parameter.numel() for parameter in self.unet.parameters())
 
-    @property
-    def scale(self) -> int:
-        """Pixels to one side of a latent."""
-        return 2 ** (len(self.vae.config.block_out_channels) - 1)
-
-    def size(self, config: Config) -> tuple[int, int]:
-        """Height and width of the images in pixels.
-
-        Raises
-        ------
-        UserError
-            The U-Net, which halves its input once a level but the last, cannot halve the size that is asked for.
-        """
-        unit = self.scale * 2 ** (len(self.unet.config.block_out_channels) - 1)
-        side = self.unet.config.sample_size
-        sizes = (side, side) if isinstance(side, int) else side
-        asked = config.sampler.height, config.sampler.width
-        for name, pixels in zip(("height", "width"), asked):
-            if pixels is not None and pixels % unit:
-                raise UserError(
-                    f"sampler.{name}: expected a multiple of {unit} for this model, got {pixels}:"
-                    f" use {max(1, round(pixels / unit)) * unit}"
-                )
-        height, width = (pixels or size * self.scale for pixels, size in zip(asked, sizes))
-        return height, width
-
     @cache  # noqa: B019  (a description lives as long as it is asked)
     def flops(self, height: int, width: int) -> tuple[float, float]:
         """Floating-point operations of one U-Net call and of decoding one image."""
-        height, width = height // self.scale, width // self.scale
-        return _unet_flops(self.unet, height, width), _decoder_flops(self.vae, height, width)
+        size = latent_size(self, height, width)
+        return _unet_flops(self.unet, size), _decoder_flops(self.vae, size)
 
 
 def describe(source: Source) -> Networks:
@@ -129,7 +108,7 @@ def estimate(config: Config, samples: Sequence[Sample], source: Source) -> Estim
         return None
     device = pick_device(config.generate.device)
     model = describe(source)
-    height, width = model.size(config)
+    height, width = image_size(model, config)
     try:
         per_call, decoding = model.flops(height, width)
     except RuntimeError as error:
@@ -144,7 +123,7 @@ def estimate(config: Config, samples: Sequence[Sample], source: Source) -> Estim
     with workers.steady(threads):
         speed = _speed(device, getattr(torch, config.generate.dtype)) * _SHARE
     pixels = height * width
-    heat = pixels // model.scale**2 * 4 if config.capture.words else 0
+    heat = pixels // latent_scale(model.vae) ** 2 * 4 if config.capture.words else 0
     disk = len(samples) * pixels * _PNG_PER_PIXEL + sum(len(sample.words) for sample in samples) * heat
     return Estimate(
         images=len(samples),
@@ -160,7 +139,7 @@ def estimate(config: Config, samples: Sequence[Sample], source: Source) -> Estim
 
 def worker_memory(config: Config, model: Networks, images: int) -> float:
     """Bytes that one process takes which draws batches of a run of so many images."""
-    height, width = model.size(config)
+    height, width = image_size(model, config)
     members = len(config.indicators)
     # the widest activations of the decoder: a few full-size maps of its narrowest level per image
     draws = 1 if config.generate.batch_triplets == "auto" else config.generate.batch_triplets
@@ -185,28 +164,16 @@ def _several(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count > 1 else ''}"
 
 
-def _unet_flops(unet: Any, height: int, width: int) -> float:
-    config = unet.config
-    cross = config.cross_attention_dim
-    cross = cross if isinstance(cross, int) else cross[0]
-    added = {}
-    if config.addition_embed_type == "text_time":
-        pooled = config.projection_class_embeddings_input_dim - 6 * config.addition_time_embed_dim
-        added = {
-            "text_embeds": torch.zeros(1, pooled, device="meta"),
-            "time_ids": torch.zeros(1, 6, device="meta"),
-        }
-    latents = torch.zeros(1, config.in_channels, height, width, device="meta")
-    text = torch.zeros(1, 77, cross, device="meta")
-    time = torch.zeros(1, device="meta")
+def _unet_flops(unet: Any, size: tuple[int, int]) -> float:
+    call = blank_call(unet, size, tokens=77)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
-        unet(latents, time, text, added_cond_kwargs=added or None)
+        unet(**call)
     return float(counter.get_total_flops())
 
 
-def _decoder_flops(vae: Any, height: int, width: int) -> float:
+def _decoder_flops(vae: Any, size: tuple[int, int]) -> float:
     with FlopCounterMode(display=False) as counter, torch.no_grad():
-        vae.decode(torch.zeros(1, vae.config.latent_channels, height, width, device="meta"))
+        vae.decode(torch.zeros(1, vae.config.latent_channels, *size, device="meta"))
     return float(counter.get_total_flops())
 
 

@@ -11,6 +11,7 @@ from hooks.errors import HookError
 from probes import models
 from probes.config import Config
 from probes.errors import UserError
+from probes.sizes import image_size
 
 _UNGUIDED = "noise_pred.unconditional"  # the one site that is not there without guidance
 
@@ -40,7 +41,7 @@ def check_pipeline(pipe: Any, config: Config, default_guidance: float) -> None:
     default_guidance
         The guidance scale where the configuration leaves it to the model.
     """
-    _check_size(pipe, config)
+    image_size(pipe, config)  # raises
     scale = config.sampler.guidance_scale
     guided = (
         default_guidance if scale is None else scale
@@ -49,17 +50,6 @@ def check_pipeline(pipe: Any, config: Config, default_guidance: float) -> None:
     for field, patterns in (("sites", capture.sites), ("keep", capture.keep)):
         if patterns and patterns != "default":
             _check_sites(pipe, f"capture.{field}", patterns, guided)
-
-
-def _check_size(pipe: Any, config: Config) -> None:
-    # the UNet halves its input once a level but the last; odd sizes would be cropped on the way up
-    unit = pipe.vae_scale_factor * 2 ** (len(pipe.unet.config.block_out_channels) - 1)
-    for name, pixels in (("height", config.sampler.height), ("width", config.sampler.width)):
-        if pixels is not None and pixels % unit:
-            raise UserError(
-                f"sampler.{name}: expected a multiple of {unit} for this model, got {pixels}:"
-                f" use {max(1, round(pixels / unit)) * unit}"
-            )
 
 
 def _check_sites(pipe: Any, field: str, patterns: Sequence[str], guided: bool) -> None:

@@ -23,11 +23,13 @@ import numpy as np
 import torch
 
 from hooks import Probe
+from hooks.architectures.unet_size import latent_size
 from probes import estimate, execute, feasible, identity, model_files, models, rows, rundir, workers
 from probes import parts as part_files
 from probes.config import Config
 from probes.errors import UserError
 from probes.prompts.plan import Sample, pairs
+from probes.sizes import image_size
 from probes.store import Run
 from probes.team import Team, Tick
 
@@ -202,22 +204,13 @@ def auto_batch(loaded: models.Loaded, members: int, config: Config) -> int:
     On a CPU the batch is about as large as one image of 64x64 latents; on a GPU half of the free memory is
     used.
     """
-    height, width = image_size(loaded.pipe, config)
-    scale = loaded.pipe.vae_scale_factor
-    share = (height // scale) * (width // scale) / _REFERENCE_AREA
+    height, width = latent_size(loaded.pipe, *image_size(loaded.pipe, config))
+    share = height * width / _REFERENCE_AREA
     images = _CPU_IMAGES / share
     if loaded.device.startswith("cuda"):
         free, _ = torch.cuda.mem_get_info(torch.device(loaded.device))
         images = 0.5 * free / (_GPU_BYTES_PER_IMAGE * share)
     return max(1, min(math.floor(images / members), config.generate.part_triplets))
-
-
-def image_size(pipe: Any, config: Config) -> tuple[int, int]:
-    """Height and width of the images in pixels."""
-    size = pipe.unet.config.sample_size
-    height, width = (size, size) if isinstance(size, int) else size
-    scale = pipe.vae_scale_factor
-    return config.sampler.height or height * scale, config.sampler.width or width * scale
 
 
 def _fields(config: Config, loaded: models.Loaded, source: models.Source) -> dict[str, Any]:

@@ -11,8 +11,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+from hooks.architectures import unet_size
 from probes.errors import UserError
 
 PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
@@ -273,9 +275,8 @@ def _rehearse(source: Source, index: Mapping[str, Any], built: Mapping[str, Any]
             output = built[name](torch.zeros(1, length, dtype=torch.long), output_hidden_states=xl)
             states.append(output.hidden_states[-2] if xl else output[0])
             pooled = output[0]
-    unet, vae = built["unet"], built["vae"]
-    size = unet.config.sample_size
-    height, width = (size, size) if isinstance(size, int) else size
+    model = SimpleNamespace(**built)
+    unet, vae = model.unet, model.vae
     widths = " + ".join(str(state.shape[-1]) for state in states)
     expected = f"a U-Net that runs with the text encoder's width of {widths}"
     remedy = "mend it, or give the text encoder that belongs to it"
@@ -283,17 +284,17 @@ def _rehearse(source: Source, index: Mapping[str, Any], built: Mapping[str, Any]
     with readable(source, "unet/config.json", expected, remedy):
         if unet.config.time_cond_proj_dim is not None:  # distilled models are told the guidance scale
             more["timestep_cond"] = torch.zeros(1, unet.config.time_cond_proj_dim)
-        latents = torch.zeros(1, unet.config.in_channels, height, width)
+        latents = torch.zeros(1, unet.config.in_channels, *unet_size.latent_size(model))
         drawn = unet(latents, torch.zeros(1), torch.cat(states, dim=-1), **more).sample
     if drawn.shape != latents.shape:
         shapes = f"{tuple(drawn.shape)} from {tuple(latents.shape)}"
         raise fault(source, "unet/config.json", "a prediction of the latents' shape", shapes, "mend it")
     with readable(source, "vae/config.json", "a decoder that runs"):
         image = vae.decode(drawn).sample
-    scale = 2 ** (len(vae.config.block_out_channels) - 1)
-    if image.shape != (1, 3, height * scale, width * scale):
-        got, wanted = tuple(image.shape[1:]), (3, height * scale, width * scale)
-        raise fault(source, "vae/config.json", f"images of shape {wanted}", f"{got}", "mend it")
+    wanted = (3, *unet_size.image_size(model))
+    if image.shape != (1, *wanted):
+        got = f"{tuple(image.shape[1:])}"
+        raise fault(source, "vae/config.json", f"images of shape {wanted}", got, "mend it")
 
 
 def check_weights(source: Source, description: Description) -> None:

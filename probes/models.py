@@ -20,6 +20,7 @@ from typing import Any
 
 from probes import model_description as description
 from probes.components import modules, weight_hash
+from probes.devices import pick_device
 from probes.errors import UserError
 from probes.model_description import INDEX, PIPELINES, SUPPORTED, Source, first_line, readable
 from probes.model_weights import quiet, read_pipeline, require_finite
@@ -331,26 +332,6 @@ def load(
         device=str(place),
         tokenizers=[t for t in (pipe.tokenizer, getattr(pipe, "tokenizer_2", None)) if t is not None],
     )
-
-
-def pick_device(name: str) -> Any:
-    """A torch device by name; ``auto`` takes a GPU where there is one."""
-    import torch
-
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise UserError(
-            f"--device {name}: expected auto, cpu, cuda, cuda:1 or mps: choose one of them"
-        ) from None
-    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
-    if (device.index or 0) >= there.get(device.type, 0):
-        raise UserError(
-            f"--device {name}: expected a device of this machine, found none such: use --device cpu"
-        )
-    return device
 
 
 @contextlib.contextmanager

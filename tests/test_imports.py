@@ -29,7 +29,7 @@ RUNS = (
     "probes.paths",
     "probes.command_line",
 )  # what was stored
-LOOP = ("probes.execute", "probes.team", "probes.workers")  # what runs the parts of a stage
+LOOP = ("probes.execute", "probes.team", "probes.workers", "probes.devices")  # what runs the parts of a stage
 WORDS = ("probes.text", "hooks.architectures.addresses", "hooks.attention.masks", "probes.coco_masks")
 SPECIMENS = ("probes.toyworld",)
 BELOW = {  # of the rooms of analysis, what each may import beside itself

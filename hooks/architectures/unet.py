@@ -1,15 +1,22 @@
-"""Which sites a pipeline has, and the module behind each. Imports no torch."""
+"""Stable Diffusion 1, 2 and XL: denoisers of the class UNet2DConditionModel. Imports no torch."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from hooks.architectures import decoder, unet_size
+from hooks.architectures.base import Site, children, module_at, tensor_of
+from hooks.architectures.batch import Inputs
+from hooks.architectures.places import DENOISING, GROUPS, Place, shared_place, within_block
+from hooks.architectures.text_encoders import TEXT_ENCODERS, text_sites
+from hooks.architectures.unet_batch import batch_of, three_way
 from hooks.errors import HookError
 
-TEXT_ENCODERS = {"text": "text_encoder", "text_2": "text_encoder_2"}
+if TYPE_CHECKING:
+    from torch import Tensor
+
 SUPPORTED_PIPELINES = (
     "StableDiffusionPipeline",
     "StableDiffusionImg2ImgPipeline",
@@ -20,53 +27,146 @@ SUPPORTED_PIPELINES = (
     "StableDiffusionXLInpaintPipeline",
 )
 PROJECTIONS = ("query", "key", "value")
+_BLOCK = re.compile(r"^unet\.(?:(down|up)\.(\d+)|(mid))(?:\.(.+))?$")
+_BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_step_end"
+_AFTER = (
+    "it is read off what the UNet returned: write at unet.up.* for the noise prediction, or at the latents"
+)
 
 
-@dataclass(frozen=True)
-class Site:
-    """One place to read.
+class UNet:
+    """The architecture (`hooks.architectures.base.Architecture`) of a convolutional UNet with cross-attention."""
 
-    Attributes
-    ----------
-    address : str
-    kind : str
-        text, unet, latent, noise_pred, x0_pred, vae or image.
-    module : str
-        Path from the pipeline, such as "unet.mid_block.resnets.0".
-    per_step : bool
-        Whether it is read at every UNet call.
-    default : bool
-        Whether it is compared unless told otherwise; the others are read where they are named.
-    read : {"output", "input"}
-        Which end of the module is read.
-    part : (int, int) or None
-        Number of a slice and number of slices of the last dimension, where projections are fused.
-    heads : int or None
-        Heads that the last dimension is divided into.
+    pipelines = SUPPORTED_PIPELINES
+
+    def place(self, address: str) -> Place | None:
+        """See `place`."""
+        return place(address)
+
+    def require_readable(self, pipe: Any) -> None:
+        """Refuse compiled modules, into which no hook reaches, and another class of UNet."""
+        name = type(pipe).__name__
+        for part in ("unet", "vae", *TEXT_ENCODERS.values()):
+            if hasattr(getattr(pipe, part, None), "_orig_mod"):
+                raise HookError(
+                    f"{name}.{part}: expected a plain module, but got a compiled one, "
+                    f"into which no hook reaches: set pipe.{part} = pipe.{part}._orig_mod"
+                )
+            modules = getattr(getattr(pipe, part, None), "modules", list)()
+            if any(getattr(module, "_compiled_call_impl", None) is not None for module in modules):
+                raise HookError(
+                    f"{name}.{part}: expected a plain module, but got one compiled in place, "
+                    "into which no hook reaches: load the pipeline again and leave .compile() out"
+                )
+        unet = type(getattr(pipe, "unet", None))
+        if not any(base.__name__ == "UNet2DConditionModel" for base in unet.__mro__):
+            raise HookError(f"{name}.unet: expected a UNet2DConditionModel, but got {unet.__name__}")
+
+    def sites(self, pipe: Any) -> Iterator[Site]:
+        """All sites, in the order in which they run."""
+        yield from text_sites(pipe, "unet", place)
+        yield _site("latent", "unet", read="pipeline", read_only=_BY_STEP)
+        yield from _unet_sites(pipe.unet)
+        branches = ["unconditional", "conditional", "guided"]
+        if three_way(pipe):
+            branches.insert(1, "image")
+        for branch in branches:
+            yield _site(f"noise_pred.{branch}", "unet", read="pipeline", read_only=_AFTER)
+        if x0_unavailable(pipe.scheduler) is None:
+            yield _site("x0_pred", "unet", read="pipeline", read_only=_AFTER)
+        yield from decoder.decoder_sites(pipe.vae, place)
+
+    def unavailable(self, pipe: Any, address: str) -> str | None:
+        """Why `x0_pred` cannot be computed, where it cannot."""
+        return x0_unavailable(pipe.scheduler) if address == "x0_pred" else None
+
+    def denoiser(self, pipe: Any) -> Any:
+        """The UNet."""
+        return pipe.unet
+
+    def attentions(self, pipe: Any, kind: str) -> Iterator[tuple[Site, int]]:
+        """The UNet's cross- or self-attentions, with the factor by which their block is smaller than the latent."""
+        factors = _factors(pipe.unet)
+        for site in _unet_sites(pipe.unet):
+            is_attention = site.module.endswith((".attn1", ".attn2"))
+            if is_attention and module_at(pipe, site.module).is_cross_attention == (kind == "cross"):
+                yield site, factors[_BLOCK.match(site.address).group(1, 2, 3)]
+
+    def inputs(self, pipe: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Inputs:
+        """What the UNet is given."""
+        names = ("sample", "timestep", "encoder_hidden_states")
+        sample, timestep, states = (args[i] if i < len(args) else kwargs.get(n) for i, n in enumerate(names))
+        masks = (kwargs.get(name) for name in ("encoder_attention_mask", "attention_mask"))
+        batch = batch_of(pipe, sample)
+        # an inpainting UNet is given a mask and an image behind the latent's channels
+        latent = batch.conditional(sample, "latent")[:, : pipe.vae.config.latent_channels]
+        text = batch.conditional(states, "text.final")
+        return Inputs(batch, timestep, latent, text, any(mask is not None for mask in masks))
+
+    def predictions(
+        self, pipe: Any, inputs: Inputs, output: Any, wanted: Collection[str]
+    ) -> Iterator[tuple[str, Tensor]]:
+        """The noise prediction by branch, guided, and the image latent that it points to."""
+        from hooks.architectures.unet_prediction import guided_prediction, predict_x0, signal_level
+
+        output, batch = tensor_of(output), inputs.batch
+        branches = {name: batch.branch(name, output, "noise_pred") for name in batch.branches}
+        for name, values in branches.items():
+            yield f"noise_pred.{name}", values
+        if not {"noise_pred.guided", "x0_pred"} & set(wanted):
+            return
+        guided = guided_prediction(pipe, branches)
+        yield "noise_pred.guided", guided
+        if "x0_pred" in wanted:
+            level = signal_level(pipe.scheduler, inputs.timestep, guided.device)
+            kind = getattr(pipe.scheduler.config, "prediction_type", "epsilon")
+            yield "x0_pred", predict_x0(inputs.latent, guided, level, kind)
+
+    def final_latent(self, pipe: Any, given: Tensor) -> Tensor:
+        """See `hooks.architectures.decoder.final_latent`."""
+        return decoder.final_latent(pipe, given)
+
+    def latent_scale(self, pipe: Any) -> int:
+        """See `hooks.architectures.decoder.latent_scale`."""
+        return decoder.latent_scale(pipe.vae)
+
+    def latent_size(self, pipe: Any, height: int | None, width: int | None) -> tuple[int, int]:
+        """See `hooks.architectures.unet_size.latent_size`."""
+        return unet_size.latent_size(pipe, height, width)
+
+    def without_weights(self, pipe: Any) -> Any:
+        """UNet, VAE and scheduler."""
+        from hooks.architectures.unet_blank import without_weights
+
+        return without_weights(pipe)
+
+    def run_once(self, bare: Any, size: tuple[int, int], tokens: int) -> None:
+        """Run UNet and decoder."""
+        from hooks.architectures.unet_blank import run_once
+
+        run_once(bare, size, tokens)
+
+
+def place(address: str) -> Place | None:
+    """What an address says of a site of the UNet, of what stands before it and behind it; None of any other.
+
+    Examples
+    --------
+    >>> place("unet.up.2.attn.1.cross").label, place("unet.up.2.attn.1.cross").space
+    ('2 · attn 1 · cross', 'denoising')
+    >>> place("transformer.3") is None
+    True
     """
-
-    address: str
-    kind: str
-    module: str
-    per_step: bool
-    default: bool = True
-    read: str = "output"
-    part: tuple[int, int] | None = None
-    heads: int | None = None
-
-    def values(self, tensor: Any) -> Any:
-        """What the site gives of a tensor that its module was given, or gave."""
-        if self.part is not None:
-            index, parts = self.part
-            tensor = tensor.chunk(parts, dim=-1)[index]
-        if self.heads is not None:
-            tensor = tensor.unflatten(-1, (self.heads, -1))
-        return tensor
-
-
-def module_at(pipe: Any, path: str) -> Any:
-    """The module at a dotted path from the pipeline."""
-    return functools.reduce(getattr, path.split("."), pipe)
+    if address == "unet.conv_in":
+        return Place((1, 1), "in", "conv_in", "denoising", DENOISING)
+    match = _BLOCK.match(address)
+    if match is None:
+        return shared_place(address)
+    side, number, _, inner = match.groups()
+    rank, label = within_block(inner)
+    group = side or "mid"
+    labelled = label if number is None else f"{number} · {label}"
+    return Place((GROUPS.index(group), int(number or 0), *rank), group, labelled, "denoising", DENOISING)
 
 
 def x0_unavailable(scheduler: Any) -> str | None:
@@ -82,129 +182,13 @@ def x0_unavailable(scheduler: Any) -> str | None:
     return None
 
 
-def require_supported(pipe: Any) -> None:
-    """Raise a HookError that names the pipeline unless `pipe` is one whose batches and modules are known."""
-    name = type(pipe).__name__
-    if not any(base.__name__ in SUPPORTED_PIPELINES for base in type(pipe).__mro__):
-        found = name
-        if getattr(pipe, "transformer", None) is not None:
-            found += " (its denoiser is a transformer)"
-        elif hasattr(type(pipe), "image_guidance_scale"):
-            found += " (its guidance runs three branches in one batch)"
-        raise HookError(f"pipeline: expected one of {', '.join(SUPPORTED_PIPELINES)}, but got {found}")
-    for part in ("unet", "vae", *TEXT_ENCODERS.values()):
-        if hasattr(getattr(pipe, part, None), "_orig_mod"):
-            raise HookError(
-                f"{name}.{part}: expected a plain module, but got a compiled one, "
-                f"into which no hook reaches: set pipe.{part} = pipe.{part}._orig_mod"
-            )
-        modules = getattr(getattr(pipe, part, None), "modules", list)()
-        if any(getattr(module, "_compiled_call_impl", None) is not None for module in modules):
-            raise HookError(
-                f"{name}.{part}: expected a plain module, but got one compiled in place, "
-                "into which no hook reaches: load the pipeline again and leave .compile() out"
-            )
-    unet = type(getattr(pipe, "unet", None))
-    if not any(base.__name__ == "UNet2DConditionModel" for base in unet.__mro__):
-        raise HookError(f"{name}.unet: expected a UNet2DConditionModel, but got {unet.__name__}")
-
-
-def available(pipe: Any) -> list[Site]:
-    """All sites of a pipeline, in the order in which they run.
-
-    Raises
-    ------
-    HookError
-        If the pipeline is of a kind that is not supported; the message names it.
-    """
-    require_supported(pipe)
-    return list(table(pipe))
-
-
-def attention_sites(pipe: Any, kind: str) -> list[Site]:
-    """The sites of the UNet's cross-attentions or self-attentions, in the order in which they run.
-
-    Parameters
-    ----------
-    kind : {"cross", "self"}
-    """
-    return [
-        site
-        for site in available(pipe)
-        if site.kind == "unet"
-        and site.module.endswith((".attn1", ".attn2"))
-        and module_at(pipe, site.module).is_cross_attention == (kind == "cross")
-    ]
-
-
-def cross_attentions(pipe: Any) -> list[tuple[str, str]]:
-    """Address and module path of each cross-attention of the UNet, in the order in which they run."""
-    return [(site.address, site.module) for site in attention_sites(pipe, "cross")]
-
-
-def table(pipe: Any) -> Iterator[Site]:
-    """All sites, in the order in which they run."""
-    for name, part in TEXT_ENCODERS.items():
-        yield from _text_sites(pipe, name, part)
-    yield Site("text.final", "text", "unet", per_step=False)
-    yield Site("latent", "latent", "unet", per_step=True)
-    yield from _unet_sites(pipe.unet)
-    branches = ["unconditional", "conditional", "guided"]
-    if hasattr(type(pipe), "image_guidance_scale"):
-        branches.insert(1, "image")
-    for branch in branches:
-        yield Site(f"noise_pred.{branch}", "noise_pred", "unet", per_step=True)
-    if x0_unavailable(pipe.scheduler) is None:
-        yield Site("x0_pred", "x0_pred", "unet", per_step=True)
-    yield from _vae_sites(pipe.vae)
-
-
-def text_core(pipe: Any, part: str) -> str | None:
-    """Path of the module that holds `embeddings`, `encoder.layers` and `final_layer_norm`, or None if there
-    is none.
-
-    It is the text encoder itself (`CLIPTextModel` of transformers 5) or its `text_model`.
-    """
-    encoder = getattr(pipe, part, None)
-    for path, module in ((f"{part}.text_model", getattr(encoder, "text_model", None)), (part, encoder)):
-        parts = ("embeddings", "encoder", "final_layer_norm")
-        if all(hasattr(module, p) for p in parts) and hasattr(module.encoder, "layers"):
-            return path
-    return None
-
-
-def _text_sites(pipe: Any, name: str, part: str) -> Iterator[Site]:
-    core = text_core(pipe, part)
-    if core is None:
-        return
-    yield Site(f"{name}.embeddings", "text", f"{core}.embeddings", per_step=False)
-    for k, layer in enumerate(module_at(pipe, core).encoder.layers):
-        address, path = f"{name}.layers.{k}", f"{core}.encoder.layers.{k}"
-
-        def deep(
-            inner: str, module: str, address: str = address, path: str = path, **more: Any
-        ) -> Iterator[Site]:
-            yield Site(
-                f"{address}.{inner}", "text", f"{path}.{module}", per_step=False, default=False, **more
-            )
-
-        attention = getattr(layer, "self_attn", None)
-        if attention is not None:
-            if hasattr(attention, "out_proj") and hasattr(attention, "num_heads"):
-                yield from deep(
-                    "attn.heads", "self_attn.out_proj", read="input", heads=int(attention.num_heads)
-                )
-            yield from deep("attn", "self_attn")
-        if hasattr(layer, "layer_norm2"):
-            yield from deep("middle", "layer_norm2", read="input")
-        if hasattr(layer, "mlp"):
-            yield from deep("mlp", "mlp")
-        yield Site(address, "text", path, per_step=False)
+def _site(address: str, module: str, **more: Any) -> Site:
+    return Site(address, module, place(address), **more)
 
 
 def _unet_sites(unet: Any) -> Iterator[Site]:
     def site(address: str, path: str, **more: Any) -> Site:
-        return Site(f"unet.{address}", "unet", f"unet.{path}", per_step=True, **more)
+        return _site(f"unet.{address}", f"unet.{path}", **more)
 
     def attention(address: str, path: str, module: Any, default: bool) -> Iterator[Site]:
         heads = int(module.heads)
@@ -264,36 +248,15 @@ def runs_fused(attention: Any) -> bool:
     return getattr(attention, "fused_projections", False) and processor.startswith("Fused")
 
 
-def _vae_sites(vae: Any) -> Iterator[Site]:
-    decoder = vae.decoder
-
-    def site(address: str, path: str, default: bool = False) -> Site:
-        return Site(f"vae.{address}", "vae", f"vae.{path}", per_step=False, default=default)
-
-    def inside(address: str, path: str, module: Any) -> Iterator[Site]:
-        for i in range(len(children(module, "resnets"))):
-            yield site(f"{address}.resnet.{i}", f"{path}.resnets.{i}")
-            if i < len(children(module, "attentions")) and module.attentions[i] is not None:
-                yield site(f"{address}.attn.{i}", f"{path}.attentions.{i}")
-        if children(module, "upsamplers"):
-            yield site(f"{address}.upsample", f"{path}.upsamplers.0")
-        yield site(address, path, default=True)
-
-    has_post_quant = getattr(vae, "post_quant_conv", None) is not None
-    entrance = "vae.post_quant_conv" if has_post_quant else "vae.decoder"
-    yield Site("latent.final", "latent", entrance, per_step=False)
-    if has_post_quant:
-        yield site("post_quant", "post_quant_conv", default=True)
-    if hasattr(decoder, "conv_in"):
-        yield site("decoder.conv_in", "decoder.conv_in")
-    if getattr(decoder, "mid_block", None) is not None:
-        yield from inside("decoder.mid", "decoder.mid_block", decoder.mid_block)
-    for b, module in enumerate(children(decoder, "up_blocks")):
-        yield from inside(f"decoder.up.{b}", f"decoder.up_blocks.{b}", module)
-    yield Site("image", "image", "vae.decoder", per_step=False)
-
-
-def children(module: Any, name: str) -> Sequence[Any]:
-    """A list of modules under this name, empty if there is none."""
-    found = getattr(module, name, None)
-    return [] if found is None else found
+def _factors(unet: Any) -> dict[tuple[str | None, ...], int]:
+    """By side, number and middle, as `_BLOCK` reads them: side of the latent over side of the block's grid."""
+    factors: dict[tuple[str | None, ...], int] = {}
+    factor = 1
+    for b, block in enumerate(unet.down_blocks):
+        factors["down", str(b), None] = factor
+        factor *= 2 if getattr(block, "downsamplers", None) else 1
+    factors[None, None, "mid"] = factor
+    for b, block in enumerate(unet.up_blocks):
+        factors["up", str(b), None] = factor
+        factor //= 2 if getattr(block, "upsamplers", None) else 1
+    return factors

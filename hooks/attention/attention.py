@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hooks.architectures.unet_batch import Call
+from hooks.architectures.batch import Call
 from hooks.attention.choice import MapChoice
 from hooks.attention.definitions import Definition
 from hooks.attention.layers import AttentionLayer, attention_layers
@@ -65,7 +65,7 @@ class AttentionSums:
         wanted = {address for sums in self._sums for address in sums.layers}
         self.layers = [layer for layer in layers if layer.address in wanted]
         if not self.layers:
-            raise HookError(f"attention: the UNet has no {kind}-attention: leave these maps off")
+            raise HookError(f"attention: the denoiser has no {kind}-attention: leave these maps off")
         self.all_layers = layers
         self.planned: int | None = None
         self._queries: dict[str, Tensor] = {}

@@ -126,7 +126,7 @@ class Definition:
         entering = [layer for layer in layers if self.weight(layer) > 0]
         if not entering:
             raise HookError(
-                f"word_maps: the UNet has no cross-attention that the definition {self.name!r} takes "
+                f"word_maps: the denoiser has no cross-attention that the definition {self.name!r} takes "
                 f"({', '.join(glob for glob, _ in self.layers)}, factors {self.left_out} left out): "
                 "leave word_maps off"
             )

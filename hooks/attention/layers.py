@@ -1,6 +1,6 @@
-"""The attention layers of a UNet: where they are, at which fraction of the latent's size, with how many heads.
+"""The attention layers of a denoiser: where they are, at which fraction of the latent's size, with how many heads.
 
-Everything here is known before the UNet runs, so that memory can be reckoned before. Imports no torch.
+Everything here is known before it runs, so that memory can be reckoned before. Imports no torch.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hooks.architectures.unet import TEXT_ENCODERS, attention_sites, module_at
+from hooks.architectures.base import module_at
+from hooks.architectures.registry import architecture_of
 from hooks.errors import HookError
 
 # Processors of diffusers that project with `to_q`, `to_k` (or their fused forms) and take a plain softmax.
@@ -69,12 +70,12 @@ def attention_layers(pipe: Any, kind: str = "cross") -> list[AttentionLayer]:
     HookError
         If the pipeline is not supported, or a layer does more than a softmax over its projections.
     """
-    factors = _factors(pipe.unet)
+    architecture = architecture_of(pipe)
+    architecture.require_readable(pipe)
     layers = []
-    for site in attention_sites(pipe, kind):
-        block = ".".join(site.address.split(".")[1:3]) if ".mid." not in site.address else "mid"
+    for site, factor in architecture.attentions(pipe, kind):
         module = module_at(pipe, site.module)
-        layer = AttentionLayer(site.address, factors[block], int(module.heads), module)
+        layer = AttentionLayer(site.address, factor, int(module.heads), module)
         _require_readable(layer)
         layers.append(layer)
     return layers
@@ -97,38 +98,6 @@ def choose(layers: Sequence[AttentionLayer], patterns: str | Sequence[str]) -> l
             raise HookError(f"layers: {pattern!r} matches no attention layer: there are {some} and the like")
         chosen |= matched
     return [layer for layer in layers if layer.address in chosen]
-
-
-def latent_size(pipe: Any, height: int | None, width: int | None) -> tuple[int, int]:
-    """Size of the latent for an image of this size in pixels; None stands for the model's own."""
-    sample_size = pipe.unet.config.sample_size
-    own_height, own_width = (sample_size, sample_size) if isinstance(sample_size, int) else sample_size
-    scale = 2 ** (len(pipe.vae.config.block_out_channels) - 1)
-    return (
-        own_height if height is None else height // scale,
-        own_width if width is None else width // scale,
-    )
-
-
-def prompt_tokens(pipe: Any) -> int:
-    """Token positions of a prompt: what the first text encoder there is takes."""
-    for encoder in TEXT_ENCODERS.values():
-        config = getattr(getattr(pipe, encoder, None), "config", None)
-        if config is not None and hasattr(config, "max_position_embeddings"):
-            return config.max_position_embeddings
-    return 77
-
-
-def _factors(unet: Any) -> dict[str, int]:
-    factors, factor = {}, 1
-    for b, block in enumerate(unet.down_blocks):
-        factors[f"down.{b}"] = factor
-        factor *= 2 if getattr(block, "downsamplers", None) else 1
-    factors["mid"] = factor
-    for b, block in enumerate(unet.up_blocks):
-        factors[f"up.{b}"] = factor
-        factor //= 2 if getattr(block, "upsamplers", None) else 1
-    return factors
 
 
 def _require_readable(layer: AttentionLayer) -> None:

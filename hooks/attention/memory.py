@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from hooks.architectures.registry import architecture_of
+from hooks.architectures.text_encoders import prompt_tokens
 from hooks.attention import definitions
 from hooks.attention.attention import AttentionSums
 from hooks.attention.choice import MapChoice
 from hooks.attention.definitions import Definition
-from hooks.attention.layers import latent_size, prompt_tokens
 from hooks.errors import HookError
 
 
@@ -49,7 +50,7 @@ def estimate_memory(
         If the choice matches no layer, or the pipeline is not supported.
     """
     chosen = settle(choice, None) if kind == "cross" else settle(False, choice)
-    size, total = latent_size(pipe, height, width), 0
+    size, total = architecture_of(pipe).latent_size(pipe, height, width), 0
     for attention, definition, kept in chosen:
         sums = AttentionSums(pipe, lambda: None, definition, kept, attention)
         tokens = prompt_tokens(pipe) if attention == "cross" else None

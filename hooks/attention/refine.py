@@ -41,7 +41,7 @@ class RefineSums:
         }
         if not self.layers:
             raise HookError(
-                f"word_maps: the UNet has no self-attention that the definition {definition.name!r} takes "
+                f"word_maps: the denoiser has no self-attention that the definition {definition.name!r} takes "
                 f"({', '.join(definition.refine)}): choose another definition"
             )
         self._sum: Tensor | None = None  # (rows, pixels that look, pixels looked at)

@@ -17,9 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hooks.architectures.unet import Site, module_at, text_core
+from hooks.architectures.base import Site, module_at, tensor_of
+from hooks.architectures.text_encoders import text_core
+from hooks.attach import attach_reader
 from hooks.errors import HookError
-from hooks.records import attach, first_tensor
 from hooks.similarity import end_of_text
 
 MAX_RUNS = 8  # held while waiting for the UNet; a pipeline needs two
@@ -80,7 +81,7 @@ class TextReader:
         for layer in self.core.encoder.layers:
             add(layer.register_forward_hook(self._on_layer))
         for site, module in self._inside:
-            add(attach(module, site, self._on_inside(site)))
+            add(attach_reader(module, site, self._on_inside(site)))
         add(self.core.final_layer_norm.register_forward_hook(self._on_final))
         add(self.encoder.register_forward_hook(self._end))
 
@@ -112,11 +113,11 @@ class TextReader:
     def _on_embeddings(self, module: Any, args: Any, kwargs: dict[str, Any], output: Any) -> None:
         if self._current is not None:
             self._current.ids = args[0] if args else kwargs.get("input_ids")
-            self._current.states.append(first_tensor(output))
+            self._current.states.append(tensor_of(output))
 
     def _on_layer(self, module: Any, args: Any, output: Any) -> None:
         if self._current is not None:
-            self._current.states.append(first_tensor(output))
+            self._current.states.append(tensor_of(output))
 
     def _on_inside(self, site: Site) -> Callable[[Tensor], None]:
         def keep(values: Tensor) -> None:
@@ -144,17 +145,18 @@ class TextStates:
 
     Attributes
     ----------
-    address : str
+    site : Site
     raw, normed : Tensor, shape (rows, tokens, width)
-        Before and after the final layer norm; the same at `text.final`, which the norm has been applied to
-        or not as the pipeline sees fit, and within layers. Per-head sites have (rows, tokens, heads, d).
+        Before and after the final layer norm; the same where it does not belong to the site: at `text.final`,
+        which the norm has been applied to or not as the pipeline sees fit, and within layers. Per-head sites have
+        (rows, tokens, heads, d).
     ends : Tensor of int64, shape (rows,), or None
         Position of the end-of-text token; None if the text is not known.
     repeats : int
         Images per row.
     """
 
-    address: str
+    site: Site
     raw: Tensor
     normed: Tensor
     ends: Tensor | None
@@ -174,7 +176,7 @@ def select_runs(readers: Sequence[TextReader], final: Tensor) -> dict[str, tuple
 
 
 def conditional_states(
-    runs: Mapping[str, tuple[TextReader, TextRun | None]], final: Tensor, wanted: Collection[str]
+    runs: Mapping[str, tuple[TextReader, TextRun | None]], final: Tensor, wanted: Mapping[str, Site]
 ) -> Iterator[TextStates]:
     """The wanted text sites of the runs that the UNet is conditioned on.
 
@@ -184,8 +186,8 @@ def conditional_states(
         As `select_runs` gives it.
     final : Tensor, shape (images, tokens, width)
         The conditional `encoder_hidden_states`.
-    wanted : collection of str
-        Addresses.
+    wanted : mapping of str to Site
+        By address.
 
     Raises
     ------
@@ -207,11 +209,12 @@ def conditional_states(
         ends = reader.end_of_text(run)
         if ends_of_images is None:
             ends_of_images = ends.repeat_interleave(repeats)
-        streams = ["embeddings", *(f"layers.{k}" for k in range(len(run.states) - 1))]
-        for stream, raw, normed in zip(streams, run.states, run.normed):
-            if f"{name}.{stream}" in wanted:
-                yield TextStates(f"{name}.{stream}", raw, normed, ends, repeats)
+        streams = [f"{name}.embeddings", *(f"{name}.layers.{k}" for k in range(len(run.states) - 1))]
+        for address, raw, normed in zip(streams, run.states, run.normed):
+            if address in wanted:
+                site = wanted[address]
+                yield TextStates(site, raw, normed if site.layer_norm else raw, ends, repeats)
         for address, values in run.inside.items():
-            yield TextStates(address, values, values, ends, repeats)
+            yield TextStates(wanted[address], values, values, ends, repeats)
     if "text.final" in wanted:
-        yield TextStates("text.final", final, final, ends_of_images, 1)
+        yield TextStates(wanted["text.final"], final, final, ends_of_images, 1)

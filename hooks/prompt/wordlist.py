@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hooks.architectures.unet import TEXT_ENCODERS
+from hooks.architectures.text_encoders import TEXT_ENCODERS
 from hooks.errors import HookError
 
 TOKENIZERS = {"text": "tokenizer", "text_2": "tokenizer_2"}

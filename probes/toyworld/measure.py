@@ -19,8 +19,8 @@ from PIL import Image
 from tqdm import tqdm
 
 from probes import command_line
+from probes.devices import pick_device
 from probes.errors import UserError
-from probes.models import pick_device
 from probes.parts import write_bytes
 from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.captions import article, random_caption

@@ -32,7 +32,7 @@ import torch
 from torch import distributed
 
 from probes import command_line
-from probes.models import pick_device
+from probes.devices import pick_device
 from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.training import exchange, stages
 from probes.toyworld.training.loop import rank

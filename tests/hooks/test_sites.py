@@ -1,5 +1,7 @@
 """Addresses lead to modules, patterns to addresses, and what is not supported is refused by name."""
 
+import random
+import re
 import subprocess
 import sys
 
@@ -8,12 +10,24 @@ import torch
 from diffusers import (
     EDMEulerScheduler,
     StableDiffusionInpaintPipeline,
+    StableDiffusionInstructPix2PixPipeline,
     StableDiffusionXLInstructPix2PixPipeline,
     StableDiffusionXLPipeline,
 )
 
 from hooks import HookError, sites
+from hooks.architectures import addresses
 from tests.tiny import KINDS, tiny_components, tiny_pipeline
+
+SPACES = {
+    "text": "prompt",
+    "unet": "denoising",
+    "latent": "denoising",
+    "noise_pred": "denoising",
+    "x0_pred": "denoising",
+    "vae": "image",
+    "image": "image",
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -23,8 +37,36 @@ def test_every_address_is_unique_and_leads_to_a_module(pipelines, kind):
     assert len({site.address for site in table}) == len(table)
     for site in table:
         assert isinstance(sites.module_at(pipe, site.module), torch.nn.Module), site
-        assert site.kind in ("text", "unet", "latent", "noise_pred", "x0_pred", "vae", "image")
-        assert site.per_step == (site.kind in ("unet", "noise_pred", "x0_pred") or site.address == "latent")
+        root = site.address.split(".")[0].removesuffix("_2")
+        assert site.space == SPACES[root]
+        assert site.per_step == (root in ("unet", "noise_pred", "x0_pred") or site.address == "latent")
+        assert site.decoded == (root in ("vae", "image") or site.address == "latent.final")
+        streams = r"text(_2)?\.(embeddings|layers\.\d+)"
+        assert site.layer_norm == bool(re.fullmatch(streams, site.address)), site.address
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_address_alone_says_what_its_site_says(pipelines, kind):
+    for site in sites.available(pipelines(kind)):
+        assert addresses.place(site.address) == site.place
+        assert addresses.space(site.address) == site.space
+        assert addresses.has_steps(site.address) == site.per_step
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "pix2pix"])
+def test_addresses_sort_in_the_order_in_which_they_run(pipelines, kind):
+    settings = {"pipeline_class": StableDiffusionInstructPix2PixPipeline, "unet": {"in_channels": 8}}
+    pipe = pipelines(kind) if kind in KINDS else tiny_pipeline("toy", **settings)
+    ran = [site.address for site in sites.available(pipe)]
+    shuffled = random.Random(0).sample(ran, len(ran))
+    assert sorted(shuffled, key=addresses.place) == ran
+    assert "other" not in {addresses.place(address).group for address in ran}
+
+
+def test_an_address_of_nothing_has_no_space_and_sorts_last(toy):
+    assert addresses.place("transformer.3") > max(site.place for site in sites.available(toy))
+    with pytest.raises(ValueError, match=r"expected an address such as unet\.mid, got 'transformer\.3'"):
+        addresses.space("transformer.3")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -62,14 +104,14 @@ def test_sdxl_has_two_text_encoders_and_numbered_cross_attentions(pipelines):
 
 
 def test_patterns(toy):
-    def addresses(patterns):
+    def chosen(patterns):
         return [site.address for site in sites.resolve(toy, patterns)]
 
-    assert addresses("latent") == ["latent"]
-    assert addresses(["latent*"]) == ["latent", "latent.final"]
-    assert addresses(["image", "text.final"]) == ["text.final", "image"], "in the order in which they run"
-    assert addresses(["unet.mid", "unet.mi*d"]) == ["unet.mid"], "each once"
-    assert "unet.up.1.attn.0.cross" in addresses("unet.*")
+    assert chosen("latent") == ["latent"]
+    assert chosen(["latent*"]) == ["latent", "latent.final"]
+    assert chosen(["image", "text.final"]) == ["text.final", "image"], "in the order in which they run"
+    assert chosen(["unet.mid", "unet.mi*d"]) == ["unet.mid"], "each once"
+    assert "unet.up.1.attn.0.cross" in chosen("unet.*")
 
 
 def test_a_pattern_without_a_match_names_the_nearest(toy):

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from probes import components, estimate, models, schedulers
+from probes.devices import pick_device
 from probes.errors import UserError
 from probes.prompts import plan as prompts
 from tests.probes.conftest import settings
@@ -182,7 +183,7 @@ def test_unknown_schedulers(saved, name):
 @pytest.mark.parametrize("name", ["cuda:99", "gpu", "mps:7"])
 def test_unknown_devices(name):
     with pytest.raises(UserError, match=f"--device {name}: expected"):
-        models.pick_device(name)
+        pick_device(name)
 
 
 @pytest.mark.parametrize("kind", ["toy", "sd1", "sdxl"])

@@ -12,6 +12,7 @@ from typing import Any
 from analysis.observe.checkpoints import TOYWORLD, find, sha256, weight_files
 from analysis.observe.objects.detection import Engine
 from analysis.observe.objects.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
+from probes.devices import pick_device
 from probes.errors import UserError
 from probes.parts import digest
 from probes.paths import expand
@@ -151,7 +152,8 @@ class GroundedPlan(Plan):
     @cached_property
     def device(self) -> Any:
         """The torch device."""
-        return pick_device(self.settings["device"], self.config["generate"]["device"])
+        generated_on = self.config["generate"]["device"]
+        return pick_device(self.settings["device"], "observe.device", prefer=generated_on)
 
     @property
     def device_type(self) -> str:
@@ -336,32 +338,6 @@ def _check_sources(settings: Mapping[str, Any], chosen: GroundedPlan) -> None:
         from analysis.observe.objects.taggers import require_ram
 
         require_ram(settings["ram"])
-
-
-def pick_device(name: str, generated_on: str) -> Any:
-    """A torch device by name; ``auto`` takes the one the images were drawn on, where there is one.
-
-    Raises
-    ------
-    UserError
-        This machine has no such device.
-    """
-    import torch
-
-    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
-    if name == "auto":
-        best = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
-        name = best if generated_on == "auto" else generated_on
-        return torch.device(name if there.get(torch.device(name).type) else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise UserError(
-            f"observe.device: expected auto, cpu, cuda, cuda:1 or mps, got {name!r}: choose one"
-        ) from None
-    if (device.index or 0) >= there.get(device.type, 0):
-        raise UserError(f"observe.device: expected a device of this machine, got {name}: use cpu")
-    return device
 
 
 def _description(path: Path) -> str:

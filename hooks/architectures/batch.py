@@ -1,0 +1,83 @@
+"""What a denoiser is given at a call: the rows of its batch, by branch of guidance. Imports no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hooks.errors import HookError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The call under way: `rows` images, once for each branch, in the order in which they are stacked.
+
+    Attributes
+    ----------
+    rows : int
+    branches : tuple of str
+        Names of the branches, of which one is "conditional".
+    height, width : int
+        Of the latent.
+    """
+
+    rows: int
+    branches: tuple[str, ...]
+    height: int
+    width: int
+
+    def branch(self, name: str, values: Tensor, address: str) -> Tensor:
+        """Rows of one branch.
+
+        Raises
+        ------
+        HookError
+            If `values` has not `rows` rows for each branch.
+        """
+        if values.shape[0] != self.rows * len(self.branches):
+            raise HookError(
+                f"{address}: expected {self.rows * len(self.branches)} rows "
+                f"({len(self.branches)} x {self.rows} of the batch), but got {values.shape[0]}"
+            )
+        start = self.branches.index(name) * self.rows
+        return values[start : start + self.rows] if len(self.branches) > 1 else values
+
+    def conditional(self, values: Tensor, address: str) -> Tensor:
+        """Rows of the prompts."""
+        return self.branch("conditional", values, address)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a denoiser is given at one call.
+
+    Attributes
+    ----------
+    batch : Batch
+    timestep : number or Tensor
+        As the pipeline passes it.
+    latent : Tensor, shape (rows, c, h, w)
+        x_t of the prompts' rows.
+    text : Tensor, shape (rows, tokens, width)
+        States of the text encoders, of the prompts' rows.
+    masked : bool
+        Whether tokens are masked in attention.
+    """
+
+    batch: Batch
+    timestep: Any
+    latent: Tensor
+    text: Tensor
+    masked: bool
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call under way: its batch, its number from 0, and how many the pipeline plans (None: unknown)."""
+
+    batch: Batch
+    number: int
+    planned: int | None

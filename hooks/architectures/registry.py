@@ -1,0 +1,36 @@
+"""The architectures that are known, and which of them a pipeline is of. Imports no torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hooks.architectures.base import Architecture
+from hooks.architectures.unet import UNet
+from hooks.errors import HookError
+
+ARCHITECTURES: list[Architecture] = [UNet()]
+
+
+def supported_pipelines() -> tuple[str, ...]:
+    """Names of the pipeline classes that can be read, as can their subclasses."""
+    return tuple(name for architecture in ARCHITECTURES for name in architecture.pipelines)
+
+
+def architecture_of(pipe: Any) -> Architecture:
+    """The architecture of a pipeline's denoiser.
+
+    Raises
+    ------
+    HookError
+        That names the pipeline, unless `pipe` is one whose batches and modules are known.
+    """
+    classes = {base.__name__ for base in type(pipe).__mro__}
+    for architecture in ARCHITECTURES:
+        if classes & set(architecture.pipelines):
+            return architecture
+    got = type(pipe).__name__
+    if getattr(pipe, "transformer", None) is not None:
+        got += " (its denoiser is a transformer)"
+    elif hasattr(type(pipe), "image_guidance_scale"):
+        got += " (its guidance runs three branches in one batch)"
+    raise HookError(f"pipeline: expected one of {', '.join(supported_pipelines())}, but got {got}")

@@ -1,0 +1,68 @@
+"""Hooks on the module behind a site: one that reads it, one that writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hooks.architectures.base import Site
+
+
+def attach_reader(module: Any, site: Site, receive: Callable[[Tensor], None]) -> Any:
+    """Hand what a site gives of its module, at every run of it, to `receive`.
+
+    Returns
+    -------
+    RemovableHandle
+    """
+
+    @torch.no_grad()
+    def before(module: Any, args: tuple[Any, ...]) -> None:
+        receive(site.take(args))
+
+    @torch.no_grad()
+    def after(module: Any, args: Any, output: Any) -> None:
+        receive(site.take(output))
+
+    if site.read == "input":
+        return module.register_forward_pre_hook(before)
+    return module.register_forward_hook(after)
+
+
+def attach_writer(module: Any, site: Site, change: Callable[[Tensor], Tensor | None]) -> Any:
+    """Put what `change` makes of a site's value in its place, at every run of its module.
+
+    It runs before the hooks that are on the module already, so that readers, and what transformers gathers as
+    hidden states, see what was written.
+
+    Parameters
+    ----------
+    change : callable
+        Is handed the value, of all rows of the batch, and returns another of this shape, or None to leave it. It must
+        not alter the tensor that it is handed.
+
+    Returns
+    -------
+    RemovableHandle
+
+    Raises
+    ------
+    HookError
+        If the site cannot be written.
+    """
+    site.require_writable()
+
+    def before(module: Any, args: tuple[Any, ...]) -> Any:
+        values = change(site.take(args))
+        return None if values is None else site.give(args, values)
+
+    def after(module: Any, args: Any, output: Any) -> Any:
+        values = change(site.take(output))
+        return None if values is None else site.give(output, values)
+
+    if site.read == "input":
+        return module.register_forward_pre_hook(before, prepend=True)
+    return module.register_forward_hook(after, prepend=True)

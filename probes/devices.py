@@ -1,0 +1,55 @@
+"""The torch device that a stage works on: how it may be named, and which it is. Imports no torch until asked."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from probes.errors import UserError
+
+EXPECTED = "auto, cpu, cuda, cuda:1 or mps"
+
+
+def is_name(value: str) -> bool:
+    """Whether a device may be named so, on whatever machine.
+
+    Examples
+    --------
+    >>> is_name("cuda:1"), is_name("tpu")
+    (True, False)
+    """
+    return re.fullmatch(r"auto|cpu|mps|cuda(:\d{1,3})?", value) is not None
+
+
+def pick_device(name: str, field: str | None = None, prefer: str = "auto") -> Any:
+    """The torch device of this name.
+
+    Parameters
+    ----------
+    name
+        ``auto`` takes `prefer`; if that is ``auto`` too, a GPU where there is one.
+    field
+        Where the name stands, for the error; default the option ``--device``.
+    prefer
+        What ``auto`` takes where this machine has it, and else the CPU.
+
+    Raises
+    ------
+    UserError
+        There is no device of this name, or not on this machine.
+    """
+    import torch
+
+    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    if name == "auto" and prefer != "auto":
+        name = prefer if there.get(torch.device(prefer).type) else "cpu"
+    elif name == "auto":
+        name = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
+    place = f"--device {name}" if field is None else field
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UserError(f"{place}: expected {EXPECTED}, got {name!r}: choose one of them") from None
+    if (device.index or 0) >= there.get(device.type, 0):
+        raise UserError(f"{place}: expected a device of this machine, got {name}: use cpu")
+    return device

@@ -1,0 +1,239 @@
+"""What is written at a site is what runs on, bit for bit as by a hook made by hand."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+import torch
+from diffusers.models.unets.unet_2d_condition import UNet2DConditionOutput
+from transformers.modeling_outputs import BaseModelOutput
+
+from hooks import HookError, Probe, sites
+from hooks.attach import attach_writer
+from tests.hooks.conftest import PROMPTS, all_hooks, draw
+from tests.tiny import KINDS, tiny_pipeline
+
+ADDRESSES_READ_ONLY = (
+    r"text\.final|text(_2)?\.layers\.\d+\.middle|latent(\.final)?|noise_pred\..*|x0_pred|image"
+)
+
+
+def site_of(pipe, address):
+    return next(site for site in sites.available(pipe) if site.address == address)
+
+
+def written(pipe, changes, steps=2):
+    """Images drawn while the values of some sites, by address, are changed."""
+    with ExitStack() as stack:
+        for address, change in changes.items():
+            site = site_of(pipe, address)
+            stack.callback(attach_writer(sites.module_at(pipe, site.module), site, change).remove)
+        return draw(pipe, PROMPTS[:2], num_inference_steps=steps)
+
+
+def other(values):
+    """Other values of the same shape: seeded noise on top."""
+    return values + torch.randn(values.shape, generator=torch.Generator().manual_seed(7)).to(values)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "fused"])
+def test_writing_back_what_was_read_leaves_the_image_bit_identical(pipelines, kind):
+    pipe = tiny_pipeline("toy") if kind == "fused" else pipelines(kind)
+    if kind == "fused":
+        pipe.fuse_qkv_projections()
+    without = draw(pipe, PROMPTS[:2], num_inference_steps=2)
+    before = all_hooks(pipe)
+    ran = set()
+
+    def same(address):
+        def change(values):
+            ran.add(address)
+            return values.clone()
+
+        return change
+
+    writable = {site.address for site in sites.available(pipe) if site.read_only is None}
+    assert np.array_equal(written(pipe, {address: same(address) for address in writable}), without)
+    assert ran == writable
+    assert all_hooks(pipe) == before
+
+
+@pytest.mark.parametrize("kind", ["toy", "sdxl"])
+def test_another_value_at_any_kind_of_site_is_another_image(pipelines, kind):
+    pipe = pipelines(kind)
+    without = draw(pipe, PROMPTS[:2], num_inference_steps=1)
+    deaf = "text.layers.2" if kind == "sdxl" else " "  # SDXL reads the layer before the first encoder's last
+    kinds = {
+        re.sub(r"\d+", "#", site.address): site.address
+        for site in reversed(sites.available(pipe))
+        if site.read_only is None and not site.address.startswith(deaf)
+    }
+    assert len(kinds) > 40
+    for address in kinds.values():
+        assert not np.array_equal(written(pipe, {address: other}, steps=1), without), address
+
+
+def output(module, args, output):
+    return other(output)
+
+
+def first_output(module, args, output):
+    return other(output[0]), *output[1:]
+
+
+def and_skip_connection(module, args, output):
+    new = other(output[0])
+    return new, (*output[1][:-1], new)
+
+
+def each_head(module, args):
+    return (other(args[0].unflatten(-1, (2, -1))).flatten(-2),)
+
+
+def each_text_head(module, args):
+    return (other(args[0].unflatten(-1, (4, -1))).flatten(-2),)
+
+
+def second_of_two(module, args, output):
+    first, second = output.chunk(2, dim=-1)
+    return torch.cat([first, other(second)], dim=-1)
+
+
+TRANSFORMER = "unet.up_blocks.1.attentions.0"
+INSIDE = f"{TRANSFORMER}.transformer_blocks.0"
+BY_HAND = {
+    "unet.conv_in": ("unet.conv_in", output),
+    "unet.down.0.resnet.0": ("unet.down_blocks.0.resnets.0", output),
+    "unet.down.0": ("unet.down_blocks.0", and_skip_connection),
+    "unet.down.2": ("unet.down_blocks.2", and_skip_connection),
+    "unet.mid": ("unet.mid_block", output),
+    "unet.up.1.attn.0": (TRANSFORMER, first_output),
+    "unet.up.1.attn.0.cross": (f"{INSIDE}.attn2", output),
+    "unet.up.1.attn.0.self": (f"{INSIDE}.attn1", output),
+    "unet.up.1.attn.0.ff": (f"{INSIDE}.ff", output),
+    "unet.up.1.attn.0.block": (INSIDE, output),
+    "unet.up.1.attn.0.cross.query": (f"{INSIDE}.attn2.to_q", output),
+    "unet.up.1.attn.0.cross.key": (f"{INSIDE}.attn2.to_k", output),
+    "unet.up.1.attn.0.self.value": (f"{INSIDE}.attn1.to_v", output),
+    "unet.up.1.attn.0.cross.heads": (f"{INSIDE}.attn2.to_out.0", each_head),
+    "fused unet.up.1.attn.0.cross.value": (f"{INSIDE}.attn2.to_kv", second_of_two),
+    "text.embeddings": (".embeddings", output),
+    "text.layers.1": (".encoder.layers.1", output),
+    "text.layers.1.attn": (".encoder.layers.1.self_attn", first_output),
+    "text.layers.1.attn.heads": (".encoder.layers.1.self_attn.out_proj", each_text_head),
+    "text.layers.1.mlp": (".encoder.layers.1.mlp", output),
+    "vae.decoder.mid": ("vae.decoder.mid_block", output),
+}
+
+
+def by_hand(pipe, path, hook):
+    """Images drawn with a hook made by hand."""
+    path = sites.text_core(pipe, "text_encoder") + path if path.startswith(".") else path
+    module = sites.module_at(pipe, path)
+    inputs = hook in (each_head, each_text_head)
+    handle = module.register_forward_pre_hook(hook) if inputs else module.register_forward_hook(hook)
+    try:
+        return draw(pipe, PROMPTS[:2], num_inference_steps=2)
+    finally:
+        handle.remove()
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_another_value_runs_on_as_from_a_hook_made_by_hand(toy, name):
+    path, hook = BY_HAND[name]
+    address, pipe = name.removeprefix("fused "), toy
+    if name != address:
+        pipe = tiny_pipeline("toy")
+        pipe.fuse_qkv_projections()
+    images = written(pipe, {address: other})
+    assert np.array_equal(images, by_hand(pipe, path, hook))
+    assert not np.array_equal(images, draw(pipe, PROMPTS[:2], num_inference_steps=2))
+
+
+def test_a_block_of_the_way_down_is_written_in_its_skip_connection_too(toy):
+    half = by_hand(toy, "unet.down_blocks.0", first_output)
+    assert not np.array_equal(written(toy, {"unet.down.0": other}), half)
+
+
+@pytest.mark.parametrize("writer_first", [True, False])
+@pytest.mark.parametrize("kind", ["toy", "sdxl"])
+def test_a_probe_and_what_runs_on_see_what_was_written(pipelines, kind, writer_first):
+    """Whichever is attached first; SDXL takes its text from hidden states that transformers gathers by hooks."""
+    pipe = pipelines(kind)
+    addresses = ["text.layers.1", "unet.mid.attn.0.cross.heads" if kind == "toy" else "unet.mid.resnet.0"]
+    probe = Probe(pipe, keep=[*addresses, "text.final"])
+    given = {}
+
+    def zeros(address):
+        def change(values):
+            given[address] = torch.zeros_like(values)
+            return given[address]
+
+        return change
+
+    with ExitStack() as stack:
+        if not writer_first:
+            stack.enter_context(probe)
+        for address in addresses:
+            site = site_of(pipe, address)
+            stack.callback(attach_writer(sites.module_at(pipe, site.module), site, zeros(address)).remove)
+        if writer_first:
+            stack.enter_context(probe)
+        draw(pipe, PROMPTS[:2], num_inference_steps=2)
+    assert set(given) == set(addresses)
+    for address in addresses:
+        assert not probe.kept[address].values.any()
+    final = probe.kept["text.final"].values
+    if kind == "sdxl":
+        assert not final[..., :16].any(), "the first encoder's width; its layer is taken as it is"
+    assert final.any()
+
+
+def test_what_cannot_be_written_says_why(pipelines):
+    seen = set()
+    for kind in KINDS:
+        for site in sites.available(pipelines(kind)):
+            assert (site.read_only is not None) == bool(re.fullmatch(ADDRESSES_READ_ONLY, site.address)), site
+            if site.read_only is not None:
+                seen.add(site.address)
+                with pytest.raises(HookError, match=rf"{re.escape(site.address)}: cannot be written: \w+"):
+                    site.give(torch.zeros(1, 1), torch.zeros(1, 1))
+                with pytest.raises(HookError, match="cannot be written"):
+                    attach_writer(sites.module_at(pipelines(kind), site.module), site, other)
+    assert {"latent", "x0_pred", "noise_pred.guided", "text.layers.0.middle"} <= seen
+
+
+def test_values_of_another_shape_are_refused(toy):
+    heads = site_of(toy, "unet.mid.attn.0.cross.heads")
+    with pytest.raises(
+        HookError, match=r"heads: expected values of shape \(3, 5, 2, 4\), but got \(3, 5, 8\)"
+    ):
+        heads.give((torch.zeros(3, 5, 8),), torch.zeros(3, 5, 8))
+    with pytest.raises(HookError, match=r"but got \(1, 5, 2, 4\)"):  # and not one row for all
+        heads.give((torch.zeros(3, 5, 8),), torch.zeros(1, 5, 2, 4))
+
+
+@pytest.mark.parametrize("output", [UNet2DConditionOutput, BaseModelOutput, tuple, list])
+def test_what_a_module_returned_stays_as_it_was(toy, output):
+    mid, old = site_of(toy, "unet.mid"), torch.zeros(2, 3)
+    whole = output((old, "more")) if output in (tuple, list) else output(old)
+    changed = mid.give(whole, torch.ones(2, 3))
+    assert type(changed) is output and changed[1:] == whole[1:]
+    assert torch.equal(mid.take(changed), torch.ones(2, 3))
+    assert mid.take(whole) is old and not old.any()
+
+
+def test_numbers_are_written_in_the_dtype_that_is_there(toy):
+    mid = site_of(toy, "unet.mid")
+    changed = mid.give(torch.zeros(2, 4, 3, 3, dtype=torch.bfloat16), torch.full((2, 4, 3, 3), 0.1))
+    assert changed.dtype == torch.bfloat16 and torch.equal(changed, torch.full_like(changed, 0.1))
+
+
+def test_memory_stays_laid_out_as_it_was(toy):
+    """Other strides could choose another kernel downstream, and other last bits."""
+    image = torch.rand(2, 4, 3, 3).to(memory_format=torch.channels_last)
+    changed = site_of(toy, "unet.mid").give(image, image.contiguous())
+    assert changed.stride() == image.stride() and torch.equal(changed, image)
