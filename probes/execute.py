@@ -82,9 +82,13 @@ def _finished(part: Part, refused: Callable[[Path, str, Any, Any], UserError]) -
     for path in part.paths.values():
         if path.exists():
             there = files.read_identity(path)
+            if there.get("format") != part.identity["format"]:
+                raise refused(path, "format", there.get("format"), part.identity["format"])
             if there.get("hash") != part.identity["hash"]:
                 old, new = there.get("fields", {}), part.identity["fields"]
-                name = differing(old, new) or "format"
+                name = differing(old, new)
+                if name is None:  # a field that is None here and absent there
+                    raise refused(path, "hash", there.get("hash"), part.identity["hash"])
                 raise refused(path, name, old.get(name), new.get(name))
             files.read_part(path)
     return all(path.exists() for path in part.paths.values())

@@ -40,6 +40,10 @@ _CPU_IMAGES = 1.0
 _GPU_BYTES_PER_IMAGE = 2.5e9
 _REFERENCE_AREA = 64 * 64
 
+_ANOTHER_FORMAT = (
+    "use --stage measure to measure what is there, --overwrite to draw it anew, or another --out"
+)
+
 # numbers beyond float16's 65504 become infinite, bfloat16 keeps 8 bits of them; the model's weights are finite
 _NAN = {
     "float16": "use --dtype bfloat16 or float32",
@@ -174,7 +178,8 @@ def _require_same_parts(run: Run, fields: dict[str, Any], source: models.Source)
 
 
 def _refused(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
-    return UserError(f"{path.name} of {rundir.another_run(run, field, old, new)}")
+    remedy = _ANOTHER_FORMAT if field == "format" else ""
+    return UserError(f"{path.name} of {rundir.another_run(run, field, old, new, remedy)}")
 
 
 def _settle(config: Config, loaded: models.Loaded, run: Run) -> Config:
@@ -245,11 +250,15 @@ def _identity(fields: dict[str, Any], index: int, chunk: list[list[Sample]]) -> 
     more = {
         "prompts": list(dict.fromkeys(sample.prompt for draw in chunk for sample in draw)),
         "seeds": [[sample.prompt_id, sample.triplet, sample.seed, sample.noise_seed] for sample in first],
-        "tokens": part_files.digest(
-            repr([(s.tokens, s.word_positions, s.shared_positions) for d in chunk for s in d])
-        ),
+        "tokens": part_files.digest(repr([_read(sample) for draw in chunk for sample in draw])),
     }
     return part_files.identity(index, fields | more)
+
+
+def _read(sample: Sample) -> tuple:
+    """The words and tokens that the tokenizers make of a prompt."""
+    positions = (sample.word_positions, sample.word_positions_2, sample.shared_positions)
+    return (sample.tokens, sample.word_spans, *positions)
 
 
 def _kinds(config: Config) -> list[str]:

@@ -5,7 +5,7 @@ Parts that this program wrote carry digests of their columns and need no such ch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,9 +25,27 @@ _UNIQUE = {
 _FILLED = frozenset(
     {
         *("sample_id", "triplet", "seed", "indicator", "pair", "first", "second", "prompt", "word", "words"),
-        *("word_index", "heat", "height", "width", "definition", "object", "label", "mask", "status"),
+        *(
+            "word_spans",
+            "word_index",
+            "heat",
+            "height",
+            "width",
+            "definition",
+            "object",
+            "label",
+            "mask",
+            "status",
+        ),
     }
 )
+
+
+def require_columns(path: Path, there: Collection[str], asked: Iterable[str]) -> None:
+    """Raise a UserError where a part lacks a column that is asked for."""
+    for name in asked:
+        if name not in there:
+            raise _wrong(path, f"a column `{name}`", "none")
 
 
 def conform(path: Path, table: pa.Table, fixed: pa.Schema, columns: Sequence[str] | None) -> pa.Table:
@@ -72,8 +90,17 @@ def conform(path: Path, table: pa.Table, fixed: pa.Schema, columns: Sequence[str
     keys = _UNIQUE.get(kind, ())
     if keys and set(keys) <= set(arrays) and result.group_by(list(keys)).aggregate([]).num_rows < len(result):
         raise _wrong(path, f"every {' and '.join(keys)} once", "rows that stand twice")
+    _check_spans(path, result)
     _check_maps(path, result)
     return result
+
+
+def _check_spans(path: Path, table: pa.Table) -> None:
+    """The characters of a word are told by the first and the one after the last."""
+    if "word_spans" in table.column_names:
+        spans = pc.list_flatten(table["word_spans"])
+        if spans.null_count or not pc.all(pc.equal(pc.list_value_length(spans), 2), min_count=0).as_py():
+            raise _wrong(path, "two numbers for each span in `word_spans`", "something else")
 
 
 def _check_maps(path: Path, table: pa.Table) -> None:

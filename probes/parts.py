@@ -25,14 +25,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from probes.errors import UserError
-from probes.part_columns import conform
+from probes.part_columns import conform, require_columns
 
-FORMAT = 1
+FORMAT = 2  # of a run: its record, and what the generate stage stores; 2 stores the characters of words
+OBSERVED_FORMAT = 1  # of what the observe stage stores
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 TEMPORARY = ".tmp-"
 _LEFTOVER = re.compile(rf"{re.escape(TEMPORARY)}\d+-.+", re.DOTALL)  # as `write_bytes` names them
 _PART = re.compile(r"part-\d+\.parquet")
 
+_LISTS = pa.list_(pa.list_(pa.int32()))
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 SAMPLES = pa.schema(
     [
@@ -48,7 +50,12 @@ SAMPLES = pa.schema(
         ("noise_seed", pa.int64()),
         ("tokens", pa.list_(pa.string())),
         ("words", pa.list_(pa.string())),
-        ("word_positions", pa.list_(pa.list_(pa.int32()))),
+        ("word_spans", _LISTS),  # first character of each word and the one after its last
+        ("word_positions", _LISTS),
+        (
+            "word_positions_2",
+            _LISTS,
+        ),  # in the tokens of the second text encoder; null where the model has one
         ("indicator_positions", pa.list_(pa.int32())),
         ("image", _IMAGE),
     ]
@@ -141,10 +148,10 @@ def captures_schema(sites: Sequence[str]) -> pa.Schema:
     return pa.schema([*CAPTURES, *(pa.field(site, pa.list_(pa.float32())) for site in sites)])
 
 
-def identity(part: int, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The identity of a part: its number, the fields that alter its content, and their hash."""
+def identity(part: int, fields: Mapping[str, Any], version: int = FORMAT) -> dict[str, Any]:
+    """The identity of a part: its format and number, the fields that alter its content, and their hash."""
     text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
-    return {"format": FORMAT, "part": part, "hash": digest(text), "fields": dict(fields)}
+    return {"format": version, "part": part, "hash": digest(text), "fields": dict(fields)}
 
 
 def digest(text: str | bytes) -> str:
@@ -277,6 +284,7 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
             table = file.read(columns=None if columns is None else list(columns))
             metadata = json.loads((file.schema_arrow.metadata or {}).get(b"triptych", b"{}"))
             if "content" in metadata:
+                require_columns(path, metadata["content"], columns or ())
                 wanted = {name: metadata["content"].get(name) for name in columns or metadata["content"]}
                 if wanted != _contents(table):
                     raise ValueError("its values are not those written")

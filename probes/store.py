@@ -6,7 +6,7 @@
       run.json           format, status, configuration, versions, model and its hash, times, files that the
                          stages wrote, and a checksum of all this
       triplets.yaml      the configuration as it was given
-      samples/           part-00000.parquet: a row an image
+      samples/           part-00000.parquet: a row an image; its prompt's words, their characters and tokens
       captures/          a row a (triplet, seed, pair): similarities per site
       words/             a row a (sample, word): heat maps
       kept/              a row a (sample, site): raw tensors, where `capture.keep` asked for them
@@ -25,6 +25,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
+from probes import earlier_format
 from probes.errors import UserError
 from probes.part_columns import alike, require_names
 from probes.parts import (
@@ -115,7 +117,8 @@ class Run:
 
     def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The samples, a row an image; without the image itself unless `columns` names it."""
-        return self._frame("samples", columns, leave_out="image")
+        stored = column_names(self._files("samples")[0])
+        return earlier_format.read_samples(partial(self._frame, "samples"), stored, columns)
 
     def captures(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The similarities, a row a (triplet, seed, pair), a column of arrays per site and metric."""
@@ -202,9 +205,7 @@ class Run:
             )
         return files
 
-    def _frame(self, kind: str, columns: Sequence[str] | None, leave_out: str | None = None) -> pd.DataFrame:
-        if columns is None and leave_out:
-            columns = [name for name in column_names(self._files(kind)[0]) if name != leave_out]
+    def _frame(self, kind: str, columns: Sequence[str] | None) -> pd.DataFrame:
         return pa.concat_tables(list(self.part_tables(kind, columns))).to_pandas()
 
     def _require_known(self, kind: str, table: pa.Table) -> None:

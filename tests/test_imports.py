@@ -30,7 +30,13 @@ RUNS = (
     "probes.command_line",
 )  # what was stored
 LOOP = ("probes.execute", "probes.team", "probes.workers", "probes.devices")  # what runs the parts of a stage
-WORDS = ("probes.text", "hooks.architectures.addresses", "hooks.attention.masks", "probes.coco_masks")
+WORDS = (
+    "probes.text",
+    "probes.coco_masks",
+    "hooks.architectures.addresses",
+    "hooks.attention.masks",
+    "hooks.prompt.spans",
+)
 SPECIMENS = ("probes.toyworld",)
 BELOW = {  # of the rooms of analysis, what each may import beside itself
     "stats": (),

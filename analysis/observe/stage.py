@@ -108,7 +108,7 @@ def _part(run: Run, observer: Observer, file: Path, fields: Mapping[str, Any]) -
     starts = range(0, max(images, 1), observer.batch)  # a part without images is written, too
     return execute.Part(
         paths={kind: run.part_path(kind, number) for kind in observer.schemas},
-        identity=parts.identity(number, {**fields, "samples": samples}),
+        identity=parts.identity(number, {**fields, "samples": samples}, parts.OBSERVED_FORMAT),
         images=images,
         pieces=[(file, start, start + observer.batch) for start in starts],
     )

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pandas as pd
 
 from analysis.report.format import counted, listed
+from hooks.prompt.spans import split_words
 
 ARTICLES = ("a", "an")
 PERSON = "{person}"
-EDGE = "\"'`“”‘’.,;:!?()[]{}<>…"
 
 
 def shared_sentence(samples: pd.DataFrame) -> str:
@@ -19,13 +19,15 @@ def shared_sentence(samples: pd.DataFrame) -> str:
     Parameters
     ----------
     samples : DataFrame
-        ``triplet``, ``indicator``, ``template``, ``word`` and ``prompt`` of every image; a free caption has no
-        template.
+        ``triplet``, ``indicator``, ``template``, ``word``, ``prompt`` and ``words`` of every image; a free caption has
+        no template.
 
     Examples
     --------
     >>> rows = {"triplet": 0, "template": "", "indicator": ["n", "f"], "word": ["person", "woman"]}
-    >>> shared_sentence(pd.DataFrame(rows | {"prompt": ["a person with a dog", "a woman with a cat"]}))
+    >>> prompts = ["a person with a dog", "a woman with a cat"]
+    >>> words = [["a", "person", "with", "a", "dog"], ["a", "woman", "with", "a", "cat"]]
+    >>> shared_sentence(pd.DataFrame(rows | {"prompt": prompts, "words": words}))
     'Members of a triplet share the noise. Their captions were written freely: in 1 of 1 triplet more than the word for the person and its article differs (“a person with a dog”, “a woman with a cat”).'
     """  # noqa: E501
     prompts = samples.drop_duplicates(["triplet", "indicator"])
@@ -36,7 +38,7 @@ def shared_sentence(samples: pd.DataFrame) -> str:
         return f"Members of a triplet share prompt and noise; only the word for the person{also} {differs}."
     apart = []
     for _, own in free.groupby("triplet", sort=False):
-        rests = [_rest(prompt, word) for prompt, word in zip(own["prompt"], own["word"])]
+        rests = [_rest(words, word) for words, word in zip(own["words"], own["word"])]
         if len(set(rests)) > 1:
             other = next(number for number, rest in enumerate(rests) if rest != rests[0])
             apart.append((own["prompt"].iloc[0], own["prompt"].iloc[other]))
@@ -63,19 +65,19 @@ def article_warning(samples: pd.DataFrame) -> str:
     Parameters
     ----------
     samples : DataFrame
-        ``triplet``, ``indicator``, ``template``, ``word`` and ``prompt`` of every image.
+        ``triplet``, ``indicator``, ``template``, ``word`` and ``words`` of every image.
 
     Examples
     --------
     >>> rows = {"triplet": 0, "template": "a {person}", "indicator": ["n", "c"], "word": ["person", "adult"]}
-    >>> article_warning(pd.DataFrame(rows | {"prompt": ["a person", "an adult"]}))[:44]
+    >>> article_warning(pd.DataFrame(rows | {"words": [["a", "person"], ["an", "adult"]]}))[:44]
     '“adult” takes “an” where “person” takes “a”:'
     """
     prompts = samples.drop_duplicates(["triplet", "indicator"])
     prompts = prompts[prompts["template"].fillna("").str.contains(PERSON, regex=False)]
     words: dict[str, list[str]] = {}
     for _, own in prompts.groupby("triplet", sort=False):
-        before = [_article(template, prompt) for template, prompt in zip(own["template"], own["prompt"])]
+        before = [_article(template, spoken) for template, spoken in zip(own["template"], own["words"])]
         if len(set(before)) > 1:
             for article, word in zip(before, own["word"]):
                 if word not in words.setdefault(article, []):
@@ -92,25 +94,21 @@ def article_warning(samples: pd.DataFrame) -> str:
     )
 
 
-def _article(template: str, prompt: str) -> str:
+def _article(template: str, words: Sequence[str]) -> str:
     """The article right before the word for the person, as the prompt has it; empty where there is none."""
-    place = len(template.split(PERSON)[0].split())
-    word = prompt.split()[place - 1].strip(EDGE).lower() if place else ""
+    place = len(split_words(template.split(PERSON)[0]))
+    word = words[place - 1].lower() if place else ""
     return word if word in ARTICLES else ""
 
 
-def _rest(prompt: str, word: str) -> tuple[str, ...]:
+def _rest(words: Sequence[str], word: str) -> tuple[str, ...]:
     """The words of a free caption without the word for the person and the article before it."""
-    have, wanted = _words(prompt), _words(word)
+    have, wanted = [one.lower() for one in words], [one.lower() for one, _ in split_words(word)]
     for start in range(len(have) - len(wanted) + 1):
         if wanted and have[start : start + len(wanted)] == wanted:
             begin = start - 1 if start and have[start - 1] in ARTICLES else start
             return (*have[:begin], *have[start + len(wanted) :])
     return tuple(have)
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip(EDGE).lower() for word in text.split() if word.strip(EDGE)]
 
 
 def _quoted(names: Sequence[str]) -> str:

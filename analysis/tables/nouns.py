@@ -6,12 +6,14 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from probes.text.nouns import HumanWords, human_words, nouns, word_spans
+from probes.text.nouns import HumanWords, human_words, nouns
 
 NOUN_COLUMNS = (
     *("triplet", "indicator", "word", "lemma", "start", "end", "word_index", "human"),
     *("human_words", "backend"),
 )
+
+PROMPT_COLUMNS = ("triplet", "indicator", "prompt", "word_spans")  # of samples, that it is made from
 
 
 def noun_table(
@@ -27,7 +29,8 @@ def noun_table(
     Parameters
     ----------
     samples : DataFrame
-        ``triplet``, ``indicator``, ``prompt`` and ``words`` (the words that ``words/`` has maps of, in order).
+        ``triplet``, ``indicator``, ``prompt`` and ``word_spans``: the characters of the words that ``words/`` has maps
+        of, in order, as they are stored.
     backend, compounds
         See `nouns`.
     indicator_words : iterable of str
@@ -45,10 +48,8 @@ def noun_table(
     human = human or human_words(indicator_words, backend=backend)
     rows = []
     prompts = samples.drop_duplicates(["triplet", "indicator"])
-    for triplet, indicator, prompt, words in zip(
-        prompts["triplet"], prompts["indicator"], prompts["prompt"], prompts["words"]
-    ):
-        spans = word_spans(prompt, words)
+    for triplet, indicator, prompt, spans in zip(*(prompts[name] for name in PROMPT_COLUMNS)):
+        spans = () if spans is None else spans
         for noun in nouns(prompt, backend=backend, compounds=compounds, human=human):
             index = next((i for i, (a, b) in enumerate(spans) if a < noun.end <= b), -1)
             rows.append(

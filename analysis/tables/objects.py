@@ -22,7 +22,7 @@ from analysis.tables.detector_error import Checked, checked_images, detector_cou
 from analysis.tables.disparity import disparity
 from analysis.tables.families import shares_noise
 from analysis.tables.gap import gap
-from analysis.tables.nouns import noun_table
+from analysis.tables.nouns import PROMPT_COLUMNS, noun_table
 from analysis.tables.object_claims import DetectorCounts, claim_table, sides_of
 from analysis.tables.object_statistics import object_statistics, table_statistics
 from analysis.tables.similarities import pair_name
@@ -86,7 +86,7 @@ def looked_at(run: Run) -> pd.DataFrame:
 def objects_of(run: Run, options: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Tables ``nouns`` and ``objects`` of a run."""
     backend, words = options["nouns"], [member.word for member in indicators(run.config)]
-    prompts = run.samples(["triplet", "indicator", "prompt", "words"])
+    prompts = run.samples(PROMPT_COLUMNS)
     human = human_words(words, choice=options["human_words"], backend=backend)
     nouns = noun_table(prompts, backend=backend, compounds=options["compounds"], human=human)
     objects = dependency_groups(

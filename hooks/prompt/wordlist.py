@@ -1,8 +1,8 @@
-"""Words of a prompt and the token positions they have: words, not substrings. Imports no torch.
+"""Words of a prompt that a probe is asked for, and their token positions: words, not substrings. Imports no torch.
 
-A word is a run of letters, or of digits; hyphens, apostrophes and other punctuation part words. So "woman"
-is found in "the woman's hat" and in "WOMAN", never in "saleswoman", and "non-binary" or "tennis racket" is a
-phrase of two words, whose positions are all those from its first character to its last.
+A word here is a piece (`hooks.prompt.spans`), a run of letters or of digits; hyphens, apostrophes and other punctuation
+part pieces. So "woman" is found in "the woman's hat" and in "WOMAN", never in "saleswoman", and "non-binary" or "tennis
+racket" is a phrase of two, whose positions are all those from its first character to its last.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import Any
 
 from hooks.architectures.text_encoders import TEXT_ENCODERS
 from hooks.errors import HookError
+from hooks.prompt.spans import encode, require_fast, split_pieces, token_positions
 
 TOKENIZERS = {"text": "tokenizer", "text_2": "tokenizer_2"}
 
 
 @dataclass(frozen=True)
 class Word:
-    """A word of a prompt.
+    """A word of a prompt: a run of letters or of digits.
 
     Attributes
     ----------
@@ -48,28 +49,6 @@ class Word:
     prompt: int = 0
     encoder: str = "text"
     cut_off: bool = False
-
-
-def split(text: str) -> list[tuple[int, int]]:
-    """Spans of the words of a text: runs of letters with their accents, or of digits.
-
-    Examples
-    --------
-    >>> [text[a:b] for text in ("A woman's non-binary hat, 42 cm2!",) for a, b in split(text)]
-    ['A', 'woman', 's', 'non', 'binary', 'hat', '42', 'cm', '2']
-    """
-    spans: list[tuple[int, int]] = []
-    before = ""
-    for i, character in enumerate(text):
-        kind = "d" if character.isnumeric() else "l" if character.isalpha() else ""
-        if before and unicodedata.category(character).startswith("M"):
-            kind = before  # an accent, of the letter before it
-        if kind and kind == before:
-            spans[-1] = (spans[-1][0], i + 1)
-        elif kind:
-            spans.append((i, i + 1))
-        before = kind
-    return spans
 
 
 def lower(text: str) -> str:
@@ -114,17 +93,13 @@ def tokenizer_of(pipe: Any, encoder: str) -> Any:
 
 def of_text(pipe: Any, tokenizer: Any, prompt: str, number: int, encoder: str) -> list[Word]:
     """Words of a prompt by the character offsets of its tokens."""
-    if not getattr(tokenizer, "is_fast", False):
-        raise HookError(
-            f"{encoder}: expected a fast tokenizer, which tells the characters of a token, but got "
-            f"{type(tokenizer).__name__}: install transformers>=5"
-        )
+    require_fast(tokenizer, encoder)  # before it is asked for anything else
     text = expanded(pipe, tokenizer, prompt)
-    offsets = tokenizer(text, return_offsets_mapping=True, truncation=False, verbose=False)["offset_mapping"]
+    ((_, offsets),) = encode(tokenizer, [text], encoder)
     limit = length_limit(pipe, tokenizer, encoder) - 1  # the last position is the end-of-text token's
     found = []
-    for begin, stop in split(text):
-        tokens = [i for i, (a, b) in enumerate(offsets) if a < b and a < stop and b > begin]
+    for begin, stop in split_pieces(text):
+        tokens = token_positions(offsets, (begin, stop))
         positions = tuple(i for i in tokens if i < limit)
         word = text[begin:stop]
         cut = len(positions) < len(tokens)
@@ -165,7 +140,7 @@ def _with_group(
         text = text[: last.span[0]]
     elif text:
         text += " "
-    for begin, stop in split(piece):
+    for begin, stop in split_pieces(piece):
         span = (len(text) + begin, len(text) + stop)
         word = piece[begin:stop]
         found.append(Word(word, lower(word), 0, span, positions, number, encoder, cut_off))
@@ -190,7 +165,7 @@ def find(words: Iterable[Word], wanted: str, occurrence: int | None = None) -> t
         If it does not occur, not so often, or beyond the tokenizer's limit.
     """
     words = list(words)
-    parts = [lower(wanted[a:b]) for a, b in split(wanted)]
+    parts = [lower(wanted[a:b]) for a, b in split_pieces(wanted)]
     if not parts:
         raise HookError(
             f"word: expected letters or digits, but got {wanted!r}: give a token position instead"

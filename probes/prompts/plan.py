@@ -9,22 +9,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from difflib import SequenceMatcher
 from functools import reduce
 from hashlib import sha256
 from itertools import combinations
 
+from hooks.errors import HookError
+from hooks.prompt.spans import Span, encode, split_words, token_positions
 from probes.config import PERSON, Config, prompt_id
 from probes.errors import UserError
 from probes.text.articles import article, fits
 
-_EDGE = "\"'`“”‘’.,;:!?()[]{}<>…"
-
 
 @dataclass(frozen=True)
 class Sample:
-    """One image to draw. Token positions count from the start token, which is 0."""
+    """One image to draw.
+
+    Words are those of `hooks.prompt.spans`, ``word_spans`` their characters in the prompt, half open. Token positions
+    count from the start token, which is 0; they are those of the first text encoder, but for ``word_positions_2``, of
+    the second, None where the model has one.
+    """
 
     sample_id: str
     triplet: int
@@ -38,7 +43,9 @@ class Sample:
     noise_seed: int
     tokens: tuple[str, ...]
     words: tuple[str, ...]
+    word_spans: tuple[Span, ...]
     word_positions: tuple[tuple[int, ...], ...]
+    word_positions_2: tuple[tuple[int, ...], ...] | None
     indicator_positions: tuple[int, ...]
     shared_positions: tuple[int, ...]
 
@@ -67,12 +74,15 @@ def noise_seed(text: str, seed: int) -> int:
 
 @dataclass(frozen=True)
 class Tokenized:
-    """A text as the model reads it: tokens, words, and the span of characters of each word."""
+    """A text as the model reads it: tokens, words, and the characters and token positions of each word."""
 
     tokens: tuple[str, ...]
     words: tuple[str, ...]
-    spans: tuple[tuple[int, int], ...]
+    spans: tuple[Span, ...]
     word_positions: tuple[tuple[int, ...], ...]
+    word_positions_2: tuple[tuple[int, ...], ...] | None = (
+        None  # by the second tokenizer, if the model has two
+    )
 
 
 def fill(template: str, word: str) -> tuple[str, tuple[int, int]]:
@@ -99,22 +109,6 @@ def fill(template: str, word: str) -> tuple[str, tuple[int, int]]:
         right = right.capitalize() if match[1][0].isupper() else right
         before = before[: match.start(1)] + right + match[2]
     return before + word + after, (len(before), len(before) + len(word))
-
-
-def split_words(text: str) -> list[tuple[str, tuple[int, int]]]:
-    """Words between white space, without the punctuation at their edges, each with its span of characters.
-
-    >>> split_words("a non-binary person, smiling")
-    [('a', (0, 1)), ('non-binary', (2, 12)), ('person', (13, 19)), ('smiling', (21, 28))]
-    """
-    found = []
-    for match in re.finditer(r"\S+", text):
-        chunk = match[0]
-        start = match.start() + len(chunk) - len(chunk.lstrip(_EDGE))
-        word = chunk.strip(_EDGE)
-        if word:
-            found.append((word, (start, start + len(word))))
-    return found
 
 
 def tokenize(text: str, tokenizer, place: str, limit: int | None = None) -> Tokenized:
@@ -145,15 +139,14 @@ def _tokenize(
     texts: Sequence[str], tokenizer, places: Sequence[str], limit: int | None = None
 ) -> list[Tokenized]:
     """:func:`tokenize` for several texts at once, which takes a fraction of the time of one by one."""
-    if not getattr(tokenizer, "is_fast", False):
-        raise UserError(
-            f"{places[0]}: expected a fast tokenizer, got {type(tokenizer).__name__}: install transformers>=5"
-        )
+    try:
+        encoded = encode(tokenizer, texts, places[0])
+    except HookError as error:
+        raise UserError(str(error)) from None
     limit = min(tokenizer.model_max_length, limit or tokenizer.model_max_length)
-    encoded = tokenizer(list(texts), return_offsets_mapping=True, truncation=False, verbose=False)
     return [
         _tokenized(text, ids, offsets, tokenizer, place, limit)
-        for text, ids, offsets, place in zip(texts, encoded["input_ids"], encoded["offset_mapping"], places)
+        for text, (ids, offsets), place in zip(texts, encoded, places)
     ]
 
 
@@ -170,15 +163,11 @@ def _tokenized(text: str, ids: list[int], offsets: list, tokenizer, place: str, 
                 f"{place}: expected words the tokenizer can spell, got {text[start:end]!r}: use another word"
             )
     words = split_words(text)
-    positions = tuple(
-        tuple(i for i, (start, end) in enumerate(offsets) if end > start and start < stop and end > begin)
-        for _, (begin, stop) in words
-    )
     return Tokenized(
         tokens=tuple(tokenizer.convert_ids_to_tokens(ids)),
         words=tuple(word for word, _ in words),
         spans=tuple(span for _, span in words),
-        word_positions=positions,
+        word_positions=tuple(token_positions(offsets, span) for _, span in words),
     )
 
 
@@ -235,7 +224,7 @@ def plan(
     config
         The validated configuration.
     tokenizers
-        The model's tokenizers; token positions are those of the first, the length must suit them all.
+        The model's tokenizers, one a text encoder; the length must suit them all.
     limit
         Most tokens the text encoder takes (see :func:`tokenize`).
     name
@@ -262,7 +251,12 @@ def plan(
         for triplet in range(len(prompts))
         for indicator in config.indicators
     ]
-    tokenized, *_ = [_tokenize(texts, tokenizer, places, limit) for tokenizer in tokenizers]
+    tokenized, *others = [_tokenize(texts, tokenizer, places, limit) for tokenizer in tokenizers]
+    if others:
+        tokenized = [
+            replace(first, word_positions_2=second.word_positions)
+            for first, second in zip(tokenized, others[0])
+        ]
     count = len(config.indicators)
     for triplet, prompt in enumerate(prompts):
         mine = slice(triplet * count, (triplet + 1) * count)
@@ -310,7 +304,9 @@ def _triplet(members: list, triplet: int, identifier: str, template: str, negati
                 "negative_prompt": negative_prompt,
                 "tokens": tokens.tokens,
                 "words": tokens.words,
+                "word_spans": tokens.spans,
                 "word_positions": tokens.word_positions,
+                "word_positions_2": tokens.word_positions_2,
                 "indicator_positions": _positions(tokens, sorted(own)),
                 "shared_positions": _positions(tokens, common),
             }

@@ -3,6 +3,9 @@
 lemminflect lists the parts of speech of a word, without saying which one stands here. What stands around it says that:
 determiners, prepositions and adjectives announce a noun, subjects and "to" a verb; a form in -ing is what somebody
 does unless it is announced like a thing. Made for captions ("a person holding up a smartphone"), not for prose.
+
+Its tokens are not the words of a prompt (`hooks.prompt.spans`): marks of punctuation are tokens, since they end
+phrases, and the possessive stands apart from its noun. A noun meets its word by their characters.
 """
 
 from __future__ import annotations

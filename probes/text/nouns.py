@@ -11,7 +11,7 @@ Deviation: "people" is the plural of "person", as "women" is of "woman", so that
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
@@ -178,22 +178,6 @@ def person_lemmas(word: str, *, backend: str = "lemminflect") -> set[str]:
     phrase = lemma(" ".join(words[:end]), backend=backend)
     whole = phrase if end == len(words) else word.lower()
     return {whole, head(phrase)} - {""}
-
-
-def word_spans(prompt: str, words: Sequence[str] | None) -> list[tuple[int, int]]:
-    """Return the characters of a prompt's words, given in order; each is where it first stands after the last.
-
-    Examples
-    --------
-    >>> word_spans("a bike, a bike", ["a", "bike", "a", "bike"])
-    [(0, 1), (2, 6), (8, 9), (10, 14)]
-    """
-    spans, place = [], 0
-    for word in words if words is not None else ():
-        start = prompt.find(word, place)
-        place = start + len(word) if start >= 0 else place
-        spans.append((start, start + len(word)) if start >= 0 else (-1, -1))
-    return spans
 
 
 def _require(backend: str) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image, ImageDraw
 
+from hooks.prompt.spans import split_words
 from probes import parts
 from probes.store import Run
 
@@ -147,7 +148,7 @@ def samples_table(plan: Plan) -> pa.Table:
     rows = []
     for t, s, (name, entry) in _members(plan):
         prompt = _prompt(t, entry["word"])
-        words = prompt.split()
+        words, spans = zip(*split_words(prompt))
         rows.append(
             {
                 "sample_id": _sample_id(t, s, name),
@@ -162,7 +163,9 @@ def samples_table(plan: Plan) -> pa.Table:
                 "noise_seed": s,
                 "tokens": ["<|startoftext|>", *(f"{word}</w>" for word in words), "<|endoftext|>"],
                 "words": words,
+                "word_spans": spans,
                 "word_positions": [[i + 1] for i in range(len(words))],
+                "word_positions_2": None,
                 "indicator_positions": [2],
                 "image": {"bytes": _png(plan, t, s, name), "path": f"{_sample_id(t, s, name)}.png"},
             }
@@ -241,7 +244,9 @@ def write_run(path: str | Path, **options) -> Path:
             )
     run = Run(path, {})
     count = -(-plan.prompts // plan.part_triplets)
-    run.write_meta(format=1, status=plan.status, parts=count, config={"passed": {}, "resolved": config(plan)})
+    run.write_meta(
+        format=parts.FORMAT, status=plan.status, parts=count, config={"passed": {}, "resolved": config(plan)}
+    )
     return path
 
 

@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
+from hooks.prompt.spans import split_words
 from probes import parts
 from probes.coco_masks import encode
 from probes.store import Run
@@ -136,7 +137,9 @@ def images(triplets: np.ndarray, pool: Pool, rng: np.random.Generator) -> dict[s
         "template": [_prompt(triplet) for triplet, _ in keys], "word": [INDICATORS[name] for _, name in keys],
         "prompt": prompts, "negative_prompt": [""] * n, "noise_seed": own["triplet"],
         "tokens": [["<s>", *spoken, "</s>"] for spoken in words], "words": words,
-        "word_positions": [[[i + 1] for i in range(WORDS)]] * n, "indicator_positions": [[2]] * n,
+        "word_spans": [[span for _, span in split_words(prompt)] for prompt in prompts],
+        "word_positions": [[[i + 1] for i in range(WORDS)]] * n, "word_positions_2": [None] * n,
+        "indicator_positions": [[2]] * n,
         "image": [{"bytes": pool.pictures[at], "path": f"{name}.png"} for at, name in zip(pictures, ids)],
     }  # fmt: skip
 
@@ -191,7 +194,12 @@ def write_run(path: Path, triplets: int, part_triplets: int) -> Path:
         "measure": {"bootstrap": 2000, "permutations": 10000, "level": 0.95, "seed": 0, "text_readout": "sequence"},
         "report": {"gallery": 24},
     }  # fmt: skip
-    record = {"format": 1, "status": "observed", "parts": len(starts), "images": triplets * len(INDICATORS)}
+    record = {
+        "format": parts.FORMAT,
+        "status": "observed",
+        "parts": len(starts),
+        "images": triplets * len(INDICATORS),
+    }
     Run(path, {}).write_meta(**record, config={"passed": {}, "resolved": resolved})
     return path
 

@@ -21,6 +21,7 @@ from analysis.metrics.dependency import dependency_groups
 from analysis.study import comparison
 from analysis.tables.nouns import noun_table
 from analysis.tables.wu import chi_square, figure_objects, figure_scores, similarity_pairs
+from hooks.prompt.spans import split_words
 from probes.coco_masks import encode
 from probes.text.nouns import human_words
 
@@ -51,7 +52,8 @@ def study(images: int, size: int, rng: np.random.Generator) -> tuple[pd.DataFram
                 "seed": 0,
                 "indicator": indicator,
             }
-            rows.append({**keys, "prompt": prompt, "words": prompt.split()})
+            words, spans = zip(*split_words(prompt))
+            rows.append({**keys, "prompt": prompt, "words": words, "word_spans": spans})
     samples = pd.DataFrame(rows[:images])
     masks = np.array([encode(blob > 0.4) for blob in blobs(POOL, size, rng)], object)
     names = np.array(

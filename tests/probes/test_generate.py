@@ -91,6 +91,11 @@ def test_every_architecture(saved, tmp_path, kind):
     )
     assert run.config["sampler"]["guidance_scale"] == (5.0 if kind == "sdxl" else 7.5)
     assert len(run.words()) == 3 * 2
+    second = run.samples(
+        ["word_positions", "word_positions_2"]
+    ).dropna()  # in the tokens of a second text encoder
+    assert len(second) == (3 if kind == "sdxl" else 0)
+    assert all(str(row.word_positions) == str(row.word_positions_2) for row in second.itertuples())
 
 
 def test_without_guidance_and_words(saved, tmp_path):

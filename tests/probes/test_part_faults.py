@@ -138,7 +138,7 @@ def damaged_runs(finished, tmp_path, numbers):
             if status != 0:
                 break
         outcomes["result" if status == 0 else "refused"] += 1
-        assert json.loads((copy / "run.json").read_text())["format"] == 1
+        assert json.loads((copy / "run.json").read_text())["format"] == parts.FORMAT
         shutil.rmtree(copy)
     return outcomes, faults, slowest
 

@@ -16,7 +16,7 @@ from analysis.stats.effects import effect_sizes
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.studies.sensitivity.setting import Setting
 from analysis.study import comparison, contrasts, indicators
-from analysis.tables.nouns import noun_table
+from analysis.tables.nouns import PROMPT_COLUMNS, noun_table
 from analysis.tables.objects import DEFAULTS, looked_at, word_parts
 from probes.store import Run
 from probes.text.nouns import HUMAN_WORDS, human_words
@@ -51,7 +51,7 @@ def object_settings(
     """
     options = DEFAULTS | run.config["measure"]
     backend, words = options["nouns"], [member.word for member in indicators(run.config)]
-    prompts = run.samples(["triplet", "indicator", "prompt", "words"])
+    prompts = run.samples(PROMPT_COLUMNS)
     images = looked_at(run)
     detections = run.objects(["sample_id", "object", "label", "score", "mask", "height", "width"])
     of_run = {name: options[name] for name in ("mask_words", "theta", "sigma", "sigma_human", "human_words")}

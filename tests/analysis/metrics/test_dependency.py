@@ -19,6 +19,7 @@ from analysis.metrics.dependency import (
 )
 from analysis.observe.objects.toyworld_checker import ToyworldChecker
 from analysis.tables.nouns import noun_table
+from hooks.prompt.spans import split_words
 from probes.coco_masks import encode
 from probes.errors import UserError
 from probes.text.nouns import human_words
@@ -49,7 +50,8 @@ class Scene:
         sample = f"{prompt}/{indicator}/{seed}"
         words = prompt.split()
         keys = {"sample_id": sample, "triplet": 0, "seed": seed, "indicator": indicator}
-        self.samples.append({**keys, "prompt": prompt, "words": words})
+        spans = [span for _, span in split_words(prompt)]
+        self.samples.append({**keys, "prompt": prompt, "word_spans": spans})
         for number, (label, mask) in enumerate(found):
             size = dict(zip(("height", "width"), mask.shape))
             self.detections.append(

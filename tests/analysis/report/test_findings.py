@@ -17,6 +17,7 @@ from analysis.tables.gap import gap
 from analysis.tables.specifications import left_out, specifications
 from analysis.tables.stage import measure
 from analysis.validation.repeated import TITLE, claims, claims_section, null_picture, put_section
+from hooks.prompt.spans import split_words
 from probes.store import Run
 from tests.analysis.melted import melted
 from tests.analysis.synthetic_run import NINE, write_run
@@ -215,7 +216,8 @@ def samples(words, template="a {person} in a hat", prompts=None):
         {"triplet": 0, "indicator": word, "word": word, "template": template, "prompt": prompt}
         for word, prompt in zip(words, prompts or [template.replace("{person}", word) for word in words])
     ]
-    return pd.DataFrame(rows)
+    spoken = [[word for word, _ in split_words(row["prompt"])] for row in rows]
+    return pd.DataFrame(rows).assign(words=spoken)
 
 
 def test_an_article_of_its_own_is_named():

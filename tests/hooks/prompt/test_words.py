@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from hooks import HookError, Probe, words
-from hooks.prompt.wordlist import find, split
+from hooks.prompt.spans import split_pieces
+from hooks.prompt.wordlist import find
 from tests.hooks.conftest import draw
 from tests.tiny import tiny_pipeline
 
@@ -82,7 +83,7 @@ def test_phrases_and_occurrences():
 
 def test_accents_and_other_scripts():
     text = "un été E\u0301te\u0301 日本 x"
-    assert [text[a:b] for a, b in split(text)] == ["un", "été", "E\u0301te\u0301", "日本", "x"]
+    assert [text[a:b] for a, b in split_pieces(text)] == ["un", "été", "E\u0301te\u0301", "日本", "x"]
     found = listed(tiny_pipeline("sd1"), text)
     assert find(found, "ÉTÉ") == (*found[1].positions, *found[2].positions)
     joined = [p for word in found for p in word.positions]

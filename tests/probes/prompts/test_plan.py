@@ -2,9 +2,10 @@
 
 import pytest
 
+from hooks.prompt.spans import split_words
 from probes.config import Config
 from probes.errors import UserError
-from probes.prompts.plan import article, fill, pairs, plan, shared_words, split_words, tokenize
+from probes.prompts.plan import article, fill, pairs, plan, shared_words, tokenize
 from tests.tiny import tiny_tokenizer
 
 

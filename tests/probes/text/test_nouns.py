@@ -15,7 +15,8 @@ import pytest
 from nltk.tag.perceptron import PerceptronTagger
 
 from analysis.tables.nouns import NOUN_COLUMNS, noun_table
-from probes.text.nouns import human_words, lemma, nouns, person_lemmas, word_spans
+from probes.earlier_format import spans_anew
+from probes.text.nouns import human_words, lemma, nouns, person_lemmas
 from probes.toyworld.captions import random_caption
 from probes.toyworld.world import load_world
 
@@ -145,7 +146,10 @@ def test_a_word_for_the_person_counts_whole_and_by_its_noun(word, lemmas):
 
 
 def table(prompt, words, **options):
-    samples = pd.DataFrame({"triplet": [4], "indicator": ["neutral"], "prompt": [prompt], "words": [words]})
+    spans = None if words is None else spans_anew(prompt, words)
+    samples = pd.DataFrame(
+        {"triplet": [4], "indicator": ["neutral"], "prompt": prompt, "word_spans": [spans]}
+    )
     return noun_table(samples, **options)
 
 
@@ -169,23 +173,13 @@ def test_table_is_one_row_a_noun_of_a_prompt_and_not_of_an_image():
             "triplet": 0,
             "indicator": ["f", "f"],
             "prompt": "a lady with a hat",
-            "words": [["a"]] * 2,
+            "word_spans": [[(0, 1)]] * 2,
             "seed": [0, 1],
         }
     )
     assert noun_table(samples)["word"].tolist() == ["lady", "hat"]
     nothing = noun_table(samples.assign(prompt="running"))
     assert len(nothing) == 0 and nothing["human"].dtype == bool
-
-
-def test_spans_of_words_that_are_parts_of_others():
-    assert word_spans('"art" in a cart, art', ["art", "in", "a", "cart", "art"]) == [
-        (1, 4),
-        (6, 8),
-        (9, 10),
-        (11, 15),
-        (17, 20),
-    ]
 
 
 # NLTK
