@@ -39,6 +39,8 @@ _LIBRARIES = ("diffusers", "transformers", "stable_diffusion", "stable_diffusion
 _MOST_LAYERS, _MOST_CHANNELS, _MOST_LATENTS = 200, 2**20, 1024
 _LAYERS = ("num_hidden_layers", "layers_per_block", "transformer_layers_per_block", "num_attention_heads")
 
+_REHEARSED: set[str] = set()  # descriptions that have run in this process
+
 
 @dataclass(frozen=True)
 class Source:
@@ -174,9 +176,22 @@ def check(source: Source, tokenizers: list[Any]) -> Description:
     for number, tokenizer, encoder in zip(("", "_2"), tokenizers, encoders):
         _check_tokenizer(source, f"tokenizer{number}", tokenizer, encoder.config)
     _check_numbers(source, built["unet"].config, built["vae"].config)
-    with torch.no_grad(), torch.device("meta"):
-        _rehearse(source, index, built, [tokenizer.model_max_length for tokenizer in tokenizers])
+    lengths = [tokenizer.model_max_length for tokenizer in tokenizers]
+    sizes = _sizes(index, built, lengths)
+    if sizes not in _REHEARSED:  # a second or two, and asked for twice: before and after the weights are read
+        with torch.no_grad(), torch.device("meta"):
+            _rehearse(source, index, built, lengths)
+        _REHEARSED.add(sizes)
     return Description(pipeline=index["_class_name"], components=built)
+
+
+def _sizes(index: Mapping[str, Any], built: Mapping[str, Any], lengths: list[int]) -> str:
+    """All that decides whether a rehearsal succeeds, as text: classes, settings and lengths of prompts."""
+    settings = {}
+    for name, module in built.items():
+        config = module.config.to_dict() if hasattr(module.config, "to_dict") else dict(module.config)
+        settings[name] = [type(module).__name__, config]
+    return json.dumps([index["_class_name"], lengths, settings], sort_keys=True, default=str)
 
 
 def _wanted(index: Mapping[str, Any], name: str) -> bool:

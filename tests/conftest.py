@@ -13,6 +13,43 @@ os.environ["MPLBACKEND"] = "Agg"  # also where a notebook's terminal sets anothe
 import pytest
 
 THREADS = int(os.environ["OMP_NUM_THREADS"].split(",")[0])
+# What takes the longest goes first. Processes that take a file at a time are done together only if no long one is left
+# for the end; pytest-xdist's order, which `--no-loadscope-reorder` forgoes, would leave there what has few tests.
+LONGEST = (
+    "tests/test_notebooks.py",
+    "tests/test_cli.py",
+    "tests/test_workers.py",
+    "tests/test_faults.py",
+    "tests/probes/toyworld/test_specimens.py",
+    "tests/probes/toyworld/test_dependency_groups.py",
+    "tests/probes/test_generate.py",
+    "tests/probes/test_model_faults.py",
+    "tests/probes/test_part_faults.py",
+    "tests/analysis/report/test_objects.py",
+    "tests/probes/test_fuzz.py",
+    "tests/probes/toyworld/test_training.py",
+    "tests/test_studies.py",
+    "tests/analysis/report/test_page.py",
+    "tests/test_types.py",
+)
+
+
+def pytest_configure() -> None:
+    """Give each of several test processes its share of the cores.
+
+    A run that is asked for as many workers as cores then starts none that would take a core from the other tests.
+    """
+    name = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if name.removeprefix("gw").isdigit() and hasattr(os, "sched_setaffinity"):
+        processes, cores = int(os.environ["PYTEST_XDIST_WORKER_COUNT"]), sorted(os.sched_getaffinity(0))
+        number = int(name.removeprefix("gw")) % processes
+        os.sched_setaffinity(0, cores[number::processes] or cores)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files of `LONGEST` first."""
+    place = {file: number for number, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.nodeid.split("::")[0], len(place)))
 
 
 @pytest.fixture(autouse=True)

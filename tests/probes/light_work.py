@@ -53,6 +53,7 @@ class Marks:
             if "killed" in self.faults.values():  # it has work left when the helper is gone
                 while any(alive(child) for child in psutil.Process().children()) and time.monotonic() < until:
                     time.sleep(0.01)
+                    tick(0)  # as it would between two steps: else a helper waits for its next piece
         else:
             (self.folder / f"{number}-{os.getpid()}").touch()
         tick(1)

@@ -1,5 +1,6 @@
 """Loading: by name, folder, single file; nothing unsafe is run; every failure is one line."""
 
+import contextlib
 import json
 import os
 import pickle
@@ -10,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from probes import components, estimate, models, schedulers
+from probes import components, estimate, model_description, models, schedulers
 from probes.devices import pick_device
 from probes.errors import UserError
 from probes.prompts import plan as prompts
@@ -123,6 +124,32 @@ def test_code_in_a_model_folder_is_not_run(copy):
         UserError, match="expected StableDiffusionPipeline or StableDiffusionXLPipeline, got MyPipeline"
     ):
         load(copy)
+
+
+def test_a_description_is_rehearsed_once_and_one_that_fails_each_time(saved, copy, monkeypatch):
+    rehearsed, real = [], model_description._rehearse
+    monkeypatch.setattr(model_description, "_REHEARSED", set())
+    monkeypatch.setattr(
+        model_description, "_rehearse", lambda *args: (rehearsed.append(args[0].path), real(*args))
+    )
+    for path in (saved(), copy, saved()):  # the folder is no matter
+        models.without_weights(models.resolve(str(path)))
+    load(copy)
+    assert rehearsed == [saved()]
+    for name, key, value in (("vae", "layers_per_block", 2), ("unet", "cross_attention_dim", 40)):
+        file = copy / name / "config.json"
+        config = json.loads(file.read_text())
+        assert config[key] != value
+        file.write_text(json.dumps({**config, key: value}))
+        for again in (False, True):
+            del rehearsed[:]
+            with (
+                contextlib.suppress(UserError)
+                if name == "vae"
+                else pytest.raises(UserError, match="width of 32")
+            ):
+                models.without_weights(models.resolve(str(copy)))
+            assert rehearsed == ([] if again and name == "vae" else [copy])
 
 
 @pytest.mark.parametrize("cut", [0, 100, -1000])

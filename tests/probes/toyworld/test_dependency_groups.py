@@ -1,16 +1,12 @@
 """On a real run of the toy world, what was asked for is explicit and what was planted beside it is implicit."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from analysis.report.notebook import load_run
+from probes.run import main
 from probes.toyworld.scene import parse
 from probes.toyworld.world import load_world
 
-ROOT = Path(__file__).parents[3]
 YAML = """\
 name: groups
 model: toyworld
@@ -26,23 +22,15 @@ seeds: [0, 1]
 sampler: {steps: 8}
 capture: {sites: [image], definition: DEFINITION}
 measure: {bootstrap: 50, permutations: 64}
-report: {gallery: 1}
 """
 
 
 @pytest.mark.parametrize("definition", ["daam", "self-refined"])
-def test_what_was_asked_for_is_explicit_and_what_was_not_is_implicit(tmp_path, definition):
+def test_what_was_asked_for_is_explicit_and_what_was_not_is_implicit(tmp_path, capsys, definition):
     (tmp_path / "groups.yaml").write_text(YAML.replace("DEFINITION", definition))
-    command = [
-        sys.executable,
-        "-m",
-        "probes.run",
-        str(tmp_path / "groups.yaml"),
-        "--out",
-        str(tmp_path / "run"),
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    asked = [str(tmp_path / "groups.yaml"), "--out", str(tmp_path / "run"), "--quiet", "--stage"]
+    for stage in ("generate", "observe", "measure"):
+        assert main([*asked, stage]) == 0, capsys.readouterr().err
     run, world = load_run(tmp_path / "run"), load_world()
     samples = run.run.samples(["sample_id", "prompt"]).set_index("sample_id")["prompt"]
     objects = run.objects[(run.objects["object"] >= 0) & (run.objects["label"] != "person")]
