@@ -17,7 +17,6 @@ from probes.store import Run
 
 LONGEST = 400  # characters of a name or a sentence
 TREATMENTS = (INCLUDED, LEFT_OUT)  # of individuals, the paper's first
-SYMBOLS = {"t": "$\\mathbf{t}$", "z₀": "$\\mathbf{z}_0$"}
 
 
 class Raw(str):
@@ -130,7 +129,7 @@ def disparity_table(
     cells = dict(zip(keys, final["mean"]))
     heads = [
         Raw(
-            SYMBOLS.get(metric.symbol, escaped(metric.symbol))
+            (metric.latex or escaped(metric.symbol))
             + (" $\\uparrow$" if metric.higher_is_nearer else " $\\downarrow$")
             + (f" ({escaped(metric.unit)})" if metric.unit else "")
         )
@@ -144,9 +143,7 @@ def disparity_table(
         values = [cells.get((m.space, m.site, m.metric, pair), math.nan) for m in metrics]
         text = [fixed(value, metric.digits, LATEX_DASH) for value, metric in zip(values, metrics)]
         rows.append((f"({chosen.reference}, {other})", text))
-    absent = [
-        SYMBOLS.get(m.symbol, escaped(m.symbol)) for m in metrics if not any(k[2] == m.metric for k in cells)
-    ]
+    absent = [m.latex or escaped(m.symbol) for m in metrics if not any(k[2] == m.metric for k in cells)]
     note = Raw(f"{LATEX_DASH}: not measured in this run ({', '.join(absent)})." if absent else "")
     caption = f"Representational disparity in {data} on {model}: similarity of each pair, mean over prompts."
     return latex(caption, heads, rows, "representational-disparity", note)

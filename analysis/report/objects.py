@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from analysis.metrics.cooccurrence import ALL, INCLUDED, LEFT_OUT
 from analysis.metrics.dependency import GROUPS
-from analysis.metrics.registry import Metric
+from analysis.metrics.registry import definition
 from analysis.report import gallery, wording, wording_objects
 from analysis.report.figures import Drawn, draw_bias_scores, draw_group_objects
 from analysis.report.figures.objects import FILLED
@@ -49,11 +49,14 @@ SCORES = {
 OF_PAPER = ("images_first", "images_second", "n_images", "bias_score", "bias_score_low", "bias_score_high")
 SHOWN = 15  # differing objects in the table of a contrast
 MORE_ROWS = 24  # of the gallery, for objects that its own rows do not hold
-OBJECTS = "objects in images generated from"
+_OBJECTS = definition("cooccurrence")
 SIMILARITY = {  # the paper's first
-    INCLUDED: Metric("image", INCLUDED, "cooccurrence", "sₒ", noun=OBJECTS),
-    LEFT_OUT: Metric(
-        "image", LEFT_OUT, "cooccurrence", "sₒ, persons left out", noun=f"without persons, {OBJECTS}"
+    INCLUDED: replace(_OBJECTS, site=INCLUDED),
+    LEFT_OUT: replace(
+        _OBJECTS,
+        site=LEFT_OUT,
+        symbol=f"{_OBJECTS.symbol}, persons left out",
+        noun=f"without persons, {_OBJECTS.noun}",
     ),
 }
 FILLED_CLAIM = (

@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from PIL import Image
 
-from analysis.metrics.registry import Metric, headline_metrics
+from analysis.metrics.registry import SPACES, Metric, headline_metrics
 from analysis.report import gallery, latex, record, wording, wording_prompts
 from analysis.report import objects as report_objects
 from analysis.report.figures import Drawn, draw_figures, draw_triplets, files, inline_svg
@@ -335,7 +335,7 @@ def _environment() -> Environment:
         "quoted": lambda names: [f"“{name}”" for name in names],
         "where": wording.where,
         "defined": wording.defined,
-        "spaces": {"prompt": "Prompt", "denoising": "Denoising", "image": "Image"},
+        "spaces": SPACES,
     }
     return environment
 
