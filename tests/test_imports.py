@@ -23,6 +23,7 @@ HEAVY = {
 ANYTHING = ("",)
 RUNS = (
     "probes.store",
+    "probes.config",
     "probes.parts",
     "probes.errors",
     "probes.paths",

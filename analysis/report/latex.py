@@ -82,9 +82,9 @@ def _pretty(group: str) -> str:
 def documents(run: Run) -> Iterator[tuple[str, str]]:
     """Return the LaTeX of every table of the paper that a run holds, each with its name."""
     config, there = run.config, set(run.tables())
-    chosen = comparison(config, backend=config["measure"].get("nouns", "lemminflect"))
-    where = (str(config["model"]), str(config["name"]))
-    metrics = headline_metrics(config["measure"]["text_readout"])
+    chosen = comparison(config, backend=config.measure.nouns)
+    where = (config.model, config.name)
+    metrics = headline_metrics(config.measure.text_readout)
     yield "table05_disparity", disparity_table(run.table("disparity"), metrics, chosen, *where)
     compared = {"table06_similarity": similarity_table, "table07_chi_square": chi_square_table}
     for name in sorted(there & set(compared)):

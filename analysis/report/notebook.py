@@ -77,8 +77,8 @@ class LoadedRun:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The configuration as resolved: every default in place."""
-        return self.run.config
+        """The configuration as resolved, as plain data; ``run.config`` is the same with a type."""
+        return self.run.resolved
 
     @cached_property
     def samples(self) -> pd.DataFrame:
@@ -204,11 +204,11 @@ class LoadedRun:
     def __repr__(self) -> str:
         parts = [kind for kind in KINDS if self.run.parts(kind)]
         there = ", ".join(dict.fromkeys([*parts, *self.run.tables()])) or "nothing yet"
-        return f"LoadedRun({str(self.path)!r}: {self.config.get('model')}, {self.run.status}; {there})"
+        return f"LoadedRun({str(self.path)!r}: {self.run.config.model}, {self.run.status}; {there})"
 
     def _repr_html_(self) -> str:
         """Show the first triplets and the headline numbers."""
-        parts = [f"<p><b>{escape(str(self.config.get('name')))}</b> · {escape(self._summary())}</p>"]
+        parts = [f"<p><b>{escape(self.run.config.name)}</b> · {escape(self._summary())}</p>"]
         for show in (self._html_triplets, self._html_numbers):
             try:
                 parts.append(show())
@@ -217,13 +217,13 @@ class LoadedRun:
         return f'<div class="triptych-run">{"".join(parts)}</div>'
 
     def _summary(self) -> str:
-        config = self.config
-        counts = f"{len(config.get('prompts', []))} prompts × {len(config.get('seeds', []))} seeds"
+        config = self.run.config
+        counts = f"{len(config.prompts)} prompts × {len(config.seeds)} seeds"
         words = ", ".join(f"{member.name} “{member.word}”" for member in indicators(config))
-        return f"{config.get('model')} · {counts} · {words} · {self.run.status}"
+        return f"{config.model} · {counts} · {words} · {self.run.status}"
 
     def _html_triplets(self) -> str:
-        names = [member.name for member in indicators(self.config)]
+        names = [member.name for member in indicators(self.run.config)]
         head = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in names)
         rows = []
         for number in self.samples["triplet"].drop_duplicates().head(SHOWN_TRIPLETS):
@@ -238,13 +238,13 @@ class LoadedRun:
 
     def _html_numbers(self) -> str:
         metrics = self._metrics()
-        level = f"{100 * self.config['measure']['level']:g} %"
+        level = f"{100 * self.run.config.measure.level:g} %"
         head = "".join(f"<th>{escape(m.symbol)} {m.arrow}</th>" for m in metrics)
         rows = []
         for pair in self._reference_pairs():
             cells = [fixed(self._cell(metric, pair, "mean"), metric.digits) for metric in metrics]
             rows.append(_html_row(escape(pair), cells))
-        for first, second in contrasts(self.config):
+        for first, second in contrasts(self.run.config):
             found = [self._gap_row(metric, f"{first}-{second}") for metric in metrics]
             rows.append(
                 _html_row(f"<b>gap</b> towards {escape(first)}", [_gap(*row) for row in zip(found, metrics)])
@@ -259,17 +259,20 @@ class LoadedRun:
 
     def _metrics(self) -> list[Metric]:
         """The headline metrics that this run holds."""
-        readout = self.config["measure"].get("text_readout", "sequence")
         found = self._ends[["space", "site", "metric"]].drop_duplicates()
         keys = set(found.astype(str).itertuples(index=False, name=None))
-        return [m for m in headline_metrics(readout) if (m.space, m.site, m.metric) in keys]
+        return [
+            m
+            for m in headline_metrics(self.run.config.measure.text_readout)
+            if (m.space, m.site, m.metric) in keys
+        ]
 
     @cached_property
     def _ends(self) -> pd.DataFrame:
         return self.disparity[self.disparity["step"] == NO_STEP]
 
     def _reference_pairs(self) -> list[str]:
-        names, reference = [member.name for member in indicators(self.config)], self.config["reference"]
+        names, reference = [member.name for member in indicators(self.run.config)], self.run.config.reference
         return [pair_name(reference, name, names) for name in names if name != reference]
 
     def _cell(self, metric: Metric, pair: str, column: str) -> float:

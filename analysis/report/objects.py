@@ -15,10 +15,10 @@ from analysis.report import gallery, wording, wording_objects
 from analysis.report.figures import Drawn, draw_bias_scores, draw_group_objects
 from analysis.report.figures.objects import FILLED
 from analysis.report.overlays import overlays
-from analysis.study import Indicator, contrasts, indicators
+from analysis.study import Member, contrasts, indicators
 from analysis.tables.detector_error import CHECK_COLUMNS, ERROR_COLUMNS
 from analysis.tables.object_claims import DETECTOR, HEDGED, HOLDS
-from analysis.tables.objects import DEFAULTS
+from probes.config import Config
 
 if TYPE_CHECKING:
     from probes.store import Run
@@ -113,7 +113,7 @@ def read_overlays(run: Run, objects: Objects, shown: Sequence[str]) -> dict[str,
     return overlays(table[table["sample_id"].isin(set(shown))], run.of_samples("objects", shown, OVERLAY))
 
 
-def draw(objects: Objects, config: dict) -> dict[str, Drawn]:
+def draw(objects: Objects, config: Config) -> dict[str, Drawn]:
     """Draw the figures on objects, by name."""
     drawn: list[Drawn | None] = []
     for towards, away in contrasts(config):
@@ -136,7 +136,7 @@ def draw(objects: Objects, config: dict) -> dict[str, Drawn]:
     return {figure.name: figure for figure in drawn if figure is not None}
 
 
-def section(objects: Objects, config: dict, people: Sequence[Indicator]) -> dict:
+def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
     """What the template of the section needs."""
     engine = str(objects.observer.get("engine", "unknown"))
     names = [person.name for person in people if not person.control]
@@ -144,7 +144,7 @@ def section(objects: Objects, config: dict, people: Sequence[Indicator]) -> dict
     differences = [f"{towards}-{away}" for towards, away in contrasts(config)]
     columns = [*names, *differences]
     table = objects.tables["objects"]
-    choices = DEFAULTS | config["measure"] | (table.iloc[0].to_dict() if len(table) else {})
+    choices = config.measure.model_dump() | (table.iloc[0].to_dict() if len(table) else {})
     detector = detector_rows(objects, columns)
     checked = [row for row in detector if row["quantity"] != "accuracy"]
     return {
@@ -158,8 +158,8 @@ def section(objects: Objects, config: dict, people: Sequence[Indicator]) -> dict
         "gaps": _gaps(checked, differences),
         "per_object": bool((objects.tables["detector_error"]["quantity"] == "recall").any()),
         "detector_line": wording_objects.detector_line(error, check, engine),
-        "contrasts": [_contrast(objects, pair, config["reference"]) for pair in contrasts(config)],
-        "similarity": _similarity(objects, people, config["reference"]),
+        "contrasts": [_contrast(objects, pair, config.reference) for pair in contrasts(config)],
+        "similarity": _similarity(objects, people, config.reference),
         "chi_square": _chi_square(objects),
         "presence": _presence(objects),
         "amounts": _wide(objects.tables["table12_amounts"], "amount", (*GROUPS, "nouns")),
@@ -290,7 +290,7 @@ def _contrast(objects: Objects, contrast: tuple[str, str], reference: str) -> di
     }
 
 
-def _similarity(objects: Objects, people: Sequence[Indicator], reference: str) -> list[dict]:
+def _similarity(objects: Objects, people: Sequence[Member], reference: str) -> list[dict]:
     """Table 6: the reference with every other indicator; a cell with persons, as the paper has it, and one without."""
     rows = objects.tables["table06_similarity"].to_dict("records")
     cells = {(row["individuals"], frozenset((row["first"], row["second"]))): row for row in rows}

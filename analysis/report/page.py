@@ -27,8 +27,9 @@ from analysis.report.findings import Summary, findings_table, summaries
 from analysis.report.format import counted, interval, label, listed, number, p_value
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
-from analysis.study import Indicator, contrasts, indicators
+from analysis.study import Member, contrasts, indicators
 from analysis.tables.stored_similarities import timesteps
+from probes.config import Config
 
 if TYPE_CHECKING:
     from probes.store import Run
@@ -53,7 +54,7 @@ SHEET_ROWS = 4  # rows of the figure `triplets`
 class Content:
     """All that figures and page are made from."""
 
-    config: dict
+    config: Config
     meta: dict
     gap: pd.DataFrame
     disparity: pd.DataFrame
@@ -67,19 +68,19 @@ class Content:
     more: list[tuple[int, int]] = field(default_factory=list)
 
     @property
-    def people(self) -> list[Indicator]:
+    def people(self) -> list[Member]:
         """Indicators in order."""
         return indicators(self.config)
 
     @property
     def reference(self) -> str:
         """Name of the reference indicator."""
-        return self.config["reference"]
+        return self.config.reference
 
     @property
     def metrics(self) -> list[Metric]:
         """Headline metrics, with the text readout of the run."""
-        return headline_metrics(self.config["measure"]["text_readout"])
+        return headline_metrics(self.config.measure.text_readout)
 
     @property
     def shown(self) -> pd.DataFrame:
@@ -126,7 +127,7 @@ def read(run: Run) -> Content:
     draws = samples.set_index(["triplet", "seed"]).index
     broken = draws[samples["sample_id"].isin(run.unreadable())]
     whole = samples[~draws.isin(broken)]
-    chosen = gallery.choose(whole, run.config["report"]["gallery"])
+    chosen = gallery.choose(whole, run.config.report.gallery)
     objects = read_objects(run)
     more = report_objects.more_rows(objects, whole, chosen) if objects else []
     shown = samples[samples.set_index(["triplet", "seed"]).index.isin([*chosen, *more])]["sample_id"]
@@ -168,7 +169,7 @@ def draw(content: Content) -> dict[str, Drawn]:
 def render(content: Content, figures: dict[str, Drawn]) -> str:
     """Write the page around the figures; those that are absent are left out."""
     config, people, reference = content.config, content.people, content.reference
-    samples, level = content.samples, float(config["measure"]["level"])
+    samples, level = content.samples, config.measure.level
     names = [person.name for person in people]
     objects, overlays = content.objects, content.objects.overlays if content.objects else {}
     rows, maps = gallery.build(
@@ -177,9 +178,9 @@ def render(content: Content, figures: dict[str, Drawn]) -> str:
     )  # fmt: skip
     template = _environment().get_template("report.html.j2")
     return template.render(
-        name=config["name"],
-        model=config["model"],
-        is_toyworld=str(config["model"]).startswith("toyworld"),
+        name=config.name,
+        model=config.model,
+        is_toyworld=config.model.startswith("toyworld"),
         reference=reference,
         people=people,
         controls=[person for person in people if person.control],
@@ -217,15 +218,15 @@ def render(content: Content, figures: dict[str, Drawn]) -> str:
     )
 
 
-def ordered_pairs(people: Sequence[Indicator], reference: str) -> list[tuple[str, list[str]]]:
+def ordered_pairs(people: Sequence[Member], reference: str) -> list[tuple[str, list[str]]]:
     """Group all pairs as the table shows them: with the reference, between the others, with control words.
 
     Examples
     --------
     >>> people = [
-    ...     Indicator("neutral", "person"),
-    ...     Indicator("feminine", "woman"),
-    ...     Indicator("masculine", "man"),
+    ...     Member("neutral", "person"),
+    ...     Member("feminine", "woman"),
+    ...     Member("masculine", "man"),
     ... ]
     >>> ordered_pairs(people, "neutral")[0]
     ('with the reference', ['neutral-feminine', 'neutral-masculine'])
@@ -247,7 +248,7 @@ def ordered_pairs(people: Sequence[Indicator], reference: str) -> list[tuple[str
 
 
 def disparity_table(
-    disparity: pd.DataFrame, metrics: list[Metric], people: Sequence[Indicator], reference: str
+    disparity: pd.DataFrame, metrics: list[Metric], people: Sequence[Member], reference: str
 ) -> dict:
     """Lay out ``tables/disparity`` as in the paper: a row a pair, a column a metric, a column group a space.
 
@@ -297,7 +298,7 @@ def _sheet(content: Content) -> Drawn | None:
     return draw_triplets(rows, names)
 
 
-def _drawn_pairs(people: Sequence[Indicator], reference: str) -> list[str]:
+def _drawn_pairs(people: Sequence[Member], reference: str) -> list[str]:
     """The pairs that are drawn as lines: controls only beside the reference, or there would be too many."""
     controls = {person.name for person in people if person.control}
     pairs = [pair for _, pairs in ordered_pairs(people, reference) for pair in pairs]

@@ -16,7 +16,7 @@ from analysis.stats.effects import effect_sizes
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.study import comparison, contrasts, indicators
 from analysis.tables.nouns import noun_table
-from analysis.tables.objects import DEFAULTS, looked_at, word_parts
+from analysis.tables.objects import looked_at, word_parts
 from probes.store import Run
 from probes.text.nouns import HUMAN_WORDS, human_words
 
@@ -48,19 +48,19 @@ def object_settings(
         Settings besides the run's own. Scores are moved where the detector gave different ones; groups where there are
         word maps.
     """
-    options = DEFAULTS | run.config["measure"]
-    backend, words = options["nouns"], [member.word for member in indicators(run.config)]
+    options = run.config.measure
+    backend, words = options.nouns, [member.word for member in indicators(run.config)]
     prompts = run.samples(["triplet", "indicator", "prompt", "words"])
     images = looked_at(run)
     detections = run.objects(["sample_id", "object", "label", "score", "mask", "height", "width"])
-    own = {name: options[name] for name in ("mask_words", "theta", "sigma", "sigma_human")}
+    own = {name: getattr(options, name) for name in ("mask_words", "theta", "sigma", "sigma_human")}
 
-    def grouped(least: float = 0.0, humans: str = options["human_words"], **other: object) -> pd.DataFrame:
+    def grouped(least: float = 0.0, humans: str = options.human_words, **other: object) -> pd.DataFrame:
         human = human_words(words, choice=humans, backend=backend)
         return dependency_groups(
             images,
             detections[detections["score"] >= least],
-            noun_table(prompts, backend=backend, compounds=options["compounds"], human=human),
+            noun_table(prompts, backend=backend, compounds=options.compounds, human=human),
             word_parts(run),
             human=human,
             backend=backend,
@@ -91,9 +91,9 @@ def object_settings(
     for chosen in dict.fromkeys((own["mask_words"], *MASK_WORDS)):
         objects = base if chosen == own["mask_words"] else grouped(mask_words=chosen)
         yield "words whose masks guide", chosen, chosen == own["mask_words"], moved(objects)
-    for chosen in dict.fromkeys((options["human_words"], *HUMAN_WORDS)):
-        objects = base if chosen == options["human_words"] else grouped(humans=chosen)
-        yield "human words", chosen, chosen == options["human_words"], moved(objects)
+    for chosen in dict.fromkeys((options.human_words, *HUMAN_WORDS)):
+        objects = base if chosen == options.human_words else grouped(humans=chosen)
+        yield "human words", chosen, chosen == options.human_words, moved(objects)
     for theta in dict.fromkeys((own["theta"], *thetas)):
         objects = base if theta == own["theta"] else grouped(theta=theta)
         yield "theta", f"{theta:g}", theta == own["theta"], moved(objects)
@@ -132,8 +132,8 @@ def presence(run: Run, images: pd.DataFrame, objects: pd.DataFrame, kinds: Seque
 
     Individuals are left out. A group that stands in no image, or an object in fewer than ``min_count``, has no row.
     """
-    measure = DEFAULTS | run.config["measure"]
-    individuals = comparison(run.config, backend=measure["nouns"]).individuals
+    measure = run.config.measure
+    individuals = comparison(run.config, backend=measure.nouns).individuals
     objects = objects[~objects["lemma"].isin(list(individuals))]
     found = [(name, of_group(objects, name)["sample_id"]) for name in kinds if name != "object"]
     if "object" in kinds:
@@ -145,7 +145,7 @@ def presence(run: Run, images: pd.DataFrame, objects: pd.DataFrame, kinds: Seque
         columns, names = [], []
         for name, samples in found:
             has = pair["sample_id"].isin(samples)
-            if name in kinds or has.sum() >= measure["min_count"]:
+            if name in kinds or has.sum() >= measure.min_count:
                 sign = np.where(pair["indicator"] == one, 1.0, -1.0)
                 # both images of a prompt and seed, or neither
                 both = (sign * has).groupby([pair["triplet"], pair["seed"]]).agg(["sum", "size"])
@@ -155,9 +155,9 @@ def presence(run: Run, images: pd.DataFrame, objects: pd.DataFrame, kinds: Seque
         if not columns:
             continue
         values = np.stack([part.to_numpy() for part in columns], axis=1)
-        sampling = {"level": measure["level"], "resamples": measure["bootstrap"], "seed": measure["seed"]}
+        sampling = {"level": measure.level, "resamples": measure.bootstrap, "seed": measure.seed}
         size = effect_sizes(values, **sampling)
-        test = sign_flip_test(values, permutations=measure["permutations"], seed=measure["seed"])
+        test = sign_flip_test(values, permutations=measure.permutations, seed=measure.seed)
         tables.append(pd.DataFrame({
             "kind": "presence", "what": f"{one}-{other}", "quantity": names, "value": size.mean,
             "ci_low": size.mean_low, "ci_high": size.mean_high, "p_value": test.p_value, "n_prompts": size.n,

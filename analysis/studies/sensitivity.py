@@ -86,7 +86,7 @@ def sensitivity(run: Run, **ranges: Sequence[float]) -> pd.DataFrame:
     table = pd.concat([frame.assign(choice=choice, setting=str(setting), of_run=of_run)
                        for choice, setting, of_run, frame in rows], ignore_index=True)  # fmt: skip
     table["p_control"] = table.get("p_control", np.nan)
-    table["changes"] = _changes(table, 1 - run.config["measure"]["level"])
+    table["changes"] = _changes(table, 1 - run.config.measure.level)
     return table[list(COLUMNS)]
 
 
@@ -96,7 +96,7 @@ Setting = tuple[str, object, bool, pd.DataFrame]
 def _gap_settings(run: Run) -> Iterator[Setting]:
     """Gaps of the headline metrics under every setting that the run leaves room for."""
     config, pairs = run.config, StoredSimilarities(run)
-    readout = config["measure"]["text_readout"]
+    readout = config.measure.text_readout
     known = {(m.space, m.site, m.metric): m.symbol for name in READOUTS for m in headline_metrics(name)}
     pairs = pairs.only(known)
     others = [f"cosine_{name}" for name in READOUTS if name != readout]
@@ -106,16 +106,16 @@ def _gap_settings(run: Run) -> Iterator[Setting]:
         return
 
     def gaps(own: Similarities, **options: int) -> pd.DataFrame:
-        sampling = {"level": config["measure"]["level"], "resamples": config["measure"]["bootstrap"]}
+        sampling = {"level": config.measure.level, "resamples": config.measure.bootstrap}
         table = gap(
             own,
             indicators=[member.name for member in indicators(config)],
-            reference=config["reference"],
+            reference=config.reference,
             contrasts=contrasts(config),
             controls=controls,
-            permutations=config["measure"]["permutations"],
+            permutations=config.measure.permutations,
             shared_noise=shares_noise(config),
-            **{"seed": config["measure"]["seed"]} | sampling | options,
+            **{"seed": config.measure.seed} | sampling | options,
         )
         named = [known[key] for key in zip(table["space"], table["site"], table["metric"])]
         return table.assign(kind="gap", what=table["contrast"], quantity=named, value=table["gap"])
@@ -140,11 +140,11 @@ def _gap_settings(run: Run) -> Iterator[Setting]:
         table = specifications(
             pairs,
             indicators={member.name: member.word for member in indicators(config)},
-            reference=config["reference"],
+            reference=config.reference,
             contrasts=contrasts(config),
             controls=controls,
             text_readout=readout,
-            level=config["measure"]["level"],
+            level=config.measure.level,
             fewest=1,
             shared_noise=shares_noise(config),
         )
@@ -154,8 +154,8 @@ def _gap_settings(run: Run) -> Iterator[Setting]:
         left = [AS_RUN, *(name for name in table["specification"].unique() if name.startswith("without “"))]
         for name in left:
             yield "words", name, name == AS_RUN, table[table["specification"] == name]
-    for draw in dict.fromkeys((config["measure"]["seed"], *DRAWS)):
-        yield "resamples", f"seed {draw}", draw == config["measure"]["seed"], gaps(main, seed=draw)
+    for draw in dict.fromkeys((config.measure.seed, *DRAWS)):
+        yield "resamples", f"seed {draw}", draw == config.measure.seed, gaps(main, seed=draw)
 
 
 def _changes(table: pd.DataFrame, alpha: float) -> list[str]:

@@ -43,6 +43,7 @@ from analysis.tables.control_columns import (
     words_of,
 )
 from analysis.tables.similarities import Family, Similarities, similarities
+from probes.config import Config
 
 DISPARITY_COLUMNS = (
     *("space", "site", "step", "metric", "pair", "mean", "ci_low", "ci_high"),
@@ -64,9 +65,9 @@ SMALLEST_EFFECT = 0.1  # share of the distance between the two sides
 STATED, DERIVED = "measure.equivalence", "measure.smallest_effect"
 
 
-def shares_noise(config: Mapping) -> bool:
-    """Return whether all prompts of a seed share their noise, from a run's configuration."""
-    return (config.get("sampler") or {}).get("noise") == "shared"
+def shares_noise(config: Config) -> bool:
+    """Return whether all prompts of a seed share their noise."""
+    return config.sampler.noise == "shared"
 
 
 def disparity(

@@ -8,7 +8,6 @@ from analysis.study import contrasts, indicators
 from analysis.tables.agreement import agreement
 from analysis.tables.disparity import (
     GAP_COLUMNS,
-    SMALLEST_EFFECT,
     GapChoices,
     family_disparity,
     family_gap,
@@ -53,8 +52,8 @@ def measure(run: Run) -> None:
 
 
 def _measure(run: Run) -> None:
-    options = run.config["measure"]
-    sampling = {"level": options["level"], "resamples": options["bootstrap"], "seed": options["seed"]}
+    options = run.config.measure
+    sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
     sampling["shared_noise"] = shares_noise(run.config)
     images = picture_table(run)
     pairs = StoredSimilarities(run, images)
@@ -65,12 +64,12 @@ def _measure(run: Run) -> None:
     controls = {member.name: member.control for member in members if member.control}
     choices = GapChoices(
         indicators=[member.name for member in members],
-        reference=run.config["reference"],
+        reference=run.config.reference,
         contrasts=contrasts(run.config),
         controls=controls,
-        deltas=_deltas(options, pairs.metrics),
-        smallest_effect=options.get("smallest_effect", SMALLEST_EFFECT),
-        permutations=options["permutations"],
+        deltas=_deltas(options.equivalence, pairs.metrics),
+        smallest_effect=options.smallest_effect,
+        permutations=options.permutations,
         **sampling,
     )
     means, gaps = [], []
@@ -81,22 +80,21 @@ def _measure(run: Run) -> None:
     run.write_table("gap", stacked(gaps, GAP_COLUMNS))
     headline = {
         "indicators": {member.name: member.word for member in members},
-        "reference": run.config["reference"],
+        "reference": run.config.reference,
         "contrasts": contrasts(run.config),
-        "text_readout": options["text_readout"],
+        "text_readout": options.text_readout,
     }
     moved = specifications(
-        pairs, **headline, controls=controls, level=options["level"], shared_noise=sampling["shared_noise"]
+        pairs, **headline, controls=controls, level=options.level, shared_noise=sampling["shared_noise"]
     )
     run.write_table("specifications", moved)
     run.write_table("agreement", agreement(pairs, **headline))
-    if run.parts("objects") and run.config.get("observe", {}).get("objects", True):
+    if run.parts("objects") and run.config.observe.objects:
         measure_objects(run)
 
 
-def _deltas(options: dict, metrics: list[str]) -> dict[str, float]:
+def _deltas(deltas: dict[str, float], metrics: list[str]) -> dict[str, float]:
     """The differences δ of the configuration, once each is of a metric of the run."""
-    deltas = options.get("equivalence") or {}
     unknown = [name for name in deltas if name not in metrics]
     if unknown:
         raise UserError(

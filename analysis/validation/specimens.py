@@ -235,7 +235,7 @@ def readme_table(run: Run) -> str:
 def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] = ()) -> str:
     """The calibration page in Markdown; ``scores`` are runs with independent samples of their specimens."""
     parts = [HEAD]
-    gaps = {run.config["model"]: headline_gaps(run) for run in runs}
+    gaps = {run.config.model: headline_gaps(run) for run in runs}
     parts.append("## Gaps\n")
     parts.append(
         "| specimen | quantity | gap | 95 % interval | p against 0 | over words | 95 % interval | p against words "
@@ -255,7 +255,7 @@ def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] 
             )
     parts.append(GAPS_NOTE)
     for run in runs:
-        if run.config["model"] == NULL:
+        if run.config.model == NULL:
             names = [member.name for member in indicators(run.config)]
             p_values = exchanged_p_values(StoredSimilarities(run), names)
             table = parts_table(p_values)
@@ -272,14 +272,14 @@ def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] 
     parts.append("## Frequencies of what no caption names\n")
     for run in runs:
         samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
-        table = presence(samples, list(run.images(samples["sample_id"])), run.config["model"])
+        table = presence(samples, list(run.images(samples["sample_id"])), run.config.model)
         frequencies = frequency_table(table)
         named = table[table["named"]]
         near = np.concatenate(
             [(frequencies[f"{g} planted"] - frequencies[f"{g} seen"]).abs() <= 0.10 for g in GROUPS]
         )
         different = frequencies.index[frequencies["p adjusted"] < 0.05]
-        parts.append(f"### {run.config['model']}\n")
+        parts.append(f"### {run.config.model}\n")
         parts.append(
             f"What a caption names is drawn in {100 * named['seen'].mean():.1f} % of cases ({len(named)}). What no "
             f"caption names comes within 0.10 of the planted frequency in {100 * near.mean():.1f} % of {len(near)} "
@@ -411,12 +411,12 @@ def specimen_run(path: Path) -> Run:
         If the run is another model's, lacks the indicators of the toy world, or is not measured.
     """
     run = Run.open(path)
-    if run.config["model"] not in SPECIMENS:
+    if run.config.model not in SPECIMENS:
         raise UserError(
-            f"{path}: expected a run of a specimen ({', '.join(SPECIMENS)}), got one of {run.config['model']}: "
+            f"{path}: expected a run of a specimen ({', '.join(SPECIMENS)}), got one of {run.config.model}: "
             "name another run"
         )
-    missing = [name for name in GROUPS if name not in run.config["indicators"]]
+    missing = [name for name in GROUPS if name not in run.config.indicators]
     if missing or ("masculine", "feminine") not in contrasts(run.config):
         lacking = f"the indicator {missing[0]}" if missing else "the contrast [masculine, feminine]"
         raise UserError(

@@ -43,7 +43,7 @@ def sample(run: Run, out: Path, *, images: int, extra: int, seed: int) -> str:
         indicators=names, images=images, extra=extra, seed=seed,
     )  # fmt: skip
     chosen = list(dict.fromkeys(questions["sample_id"]))
-    page = render_sheet(questions, dict(zip(chosen, run.images(chosen))), run.config["name"])
+    page = render_sheet(questions, dict(zip(chosen, run.images(chosen))), run.config.name)
     path = out / "sheet.html"
     write_bytes(path, page.encode())
     triplets = len(chosen) // len(names)
@@ -68,11 +68,11 @@ def check(run: Run, files: Sequence[Path]) -> pd.DataFrame:
         )
     samples, nouns, objects = run.samples(KEYS), run.table("nouns"), run.table("objects")
     items = labelled_items(labels, samples, nouns, objects)
-    options = run.config["measure"]
+    options = run.config.measure
     names = [member.name for member in indicators(run.config)]
     table = agreement(
         items, indicators=[name for name in names if name in set(items["indicator"])],
-        contrasts=contrasts(run.config), level=options["level"], resamples=options["bootstrap"], seed=options["seed"],
+        contrasts=contrasts(run.config), level=options.level, resamples=options.bootstrap, seed=options.seed,
     )  # fmt: skip
     run.write_table("human_check", table)
     run.write_table("human_counts", human_counts(items, samples, nouns, objects))

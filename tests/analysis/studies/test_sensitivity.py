@@ -10,7 +10,7 @@ import pytest
 from analysis.metrics.dependency import GROUPS, regroup
 from analysis.studies.object_sensitivity import presence
 from analysis.studies.sensitivity import COLUMNS, main, sensitivity, summary
-from analysis.tables.objects import DEFAULTS, looked_at, objects_of
+from analysis.tables.objects import looked_at, objects_of
 from analysis.tables.stage import measure
 from probes.store import Run
 from tests.analysis.melted import melted
@@ -125,7 +125,7 @@ def test_whose_masks_guide_and_who_is_human_are_moved(run, table):
         ("words whose masks guide", "mask_words", "all"),
         ("human words", "human_words", "long"),
     ):
-        options = DEFAULTS | run.config["measure"] | {field: setting}
+        options = run.config.measure.model_copy(update={field: setting})
         _, after = objects_of(run, options)
         rows = (before["object"] >= 0).to_numpy()
         assert (
