@@ -26,7 +26,9 @@ _PARTS = ("samples", "captures", "words", "kept", "observed", "objects", "featur
 _FOLDERS = (*_PARTS, "tables", "figures")
 # tables that commands beside the stages write
 _BESIDE = tuple(
-    f"tables/{name}.{end}" for name in ("human_check", "sensitivity") for end in ("csv", "parquet")
+    f"tables/{name}.{end}"
+    for name in ("human_check", "human_counts", "sensitivity")
+    for end in ("csv", "parquet")
 )
 _RECORD = ("run.json", "triplets.yaml", _LOCK)
 _LIBRARIES = (

@@ -25,25 +25,11 @@ from analysis.report.wording import Finding, finding
 from analysis.stats.multiplicity import gatekept
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.control_columns import words_of
+from analysis.tables.registry import TABLES
 from probes.config import Config
 from probes.store import Run
 
-COLUMNS = (
-    *(
-        "contrast",
-        "space",
-        "site",
-        "metric",
-        "measure",
-        "primary",
-        "state",
-        "direction",
-        "licence",
-        "gap",
-        "word_gap",
-    ),
-    *("p_control", "p_measures", "specifications", "supporting", "claim"),
-)
+COLUMNS = TABLES["findings"].columns
 
 
 @dataclass(frozen=True)

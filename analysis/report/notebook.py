@@ -16,6 +16,7 @@ from PIL import Image
 from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report.format import DASH, fixed
 from analysis.study import contrasts, indicators
+from analysis.tables.registry import TABLES
 from analysis.tables.similarities import NO_STEP, pair_name
 from analysis.tables.stored_similarities import StoredSimilarities
 from probes.errors import UserError
@@ -63,7 +64,8 @@ class LoadedRun:
     object_tests : DataFrame
         A row a (group, pair, object): presence, difference and bias score with intervals, p-values.
 
-    `pairs` gives the similarities of a site, and `table` any other table, such as ``table06_similarity``. Each of them
+    `pairs` gives the similarities of a site, and `table` any other table that `tables` lists, such as
+    ``table06_similarity``. Each of them
     raises `probes.errors.UserError` where the run does not hold it (yet).
     """
 
@@ -118,6 +120,12 @@ class LoadedRun:
     def table(self, name: str) -> pd.DataFrame:
         """Return a table of the run by name."""
         return self.run.table(name)
+
+    def tables(self) -> pd.DataFrame:
+        """Return the names of the tables that the run holds, each with what a row of it is."""
+        names = self.run.tables()
+        rows = [TABLES[name].rows if name in TABLES else "" for name in names]
+        return pd.DataFrame({"table": names, "row": rows})
 
     def pairs(self, *, site: str | None = None, metric: str | None = None) -> pd.DataFrame:
         """Return single similarities, read from where they are stored: those of a site, of a metric, or of both.

@@ -16,30 +16,15 @@ from analysis.report.figures import Drawn, draw_bias_scores, draw_group_objects
 from analysis.report.figures.objects import FILLED
 from analysis.report.overlays import overlays
 from analysis.study import Member, contrasts, indicators
-from analysis.tables.detector_error import CHECK_COLUMNS, ERROR_COLUMNS
 from analysis.tables.object_claims import DETECTOR, HEDGED, HOLDS
+from analysis.tables.registry import TABLES
 from probes.config import Config
 
 if TYPE_CHECKING:
     from probes.store import Run
 
-TABLES = (
-    *(
-        "objects",
-        "cooccurrence",
-        "object_tests",
-        "object_claims",
-        "table_tests",
-        "table06_similarity",
-        "table06_gap",
-    ),
-    *("table07_chi_square", "figure04_bias_scores", "figure06_group_objects", "table11_presence"),
-    *("table12_amounts", "table13_intersection"),
-)
-MAYBE = {
-    "detector_error": ERROR_COLUMNS,
-    "human_check": CHECK_COLUMNS,
-}  # where somebody or something knows better
+NEEDED = [name for name, table in TABLES.items() if table.needs == "objects" and name != "nouns"]
+MAYBE = ("detector_error", "human_check")  # where somebody or something knows better
 OVERLAY = ("sample_id", "object", "score", "x0", "y0", "x1", "y1", "mask", "height", "width")
 SCORES = {
     "bias-scores": (ALL, "all objects"),
@@ -91,10 +76,10 @@ def read_objects(run: Run) -> Objects | None:
     """Read the tables of the section; None for a run whose images were not looked at."""
     if not (run.path / "tables" / "objects.parquet").exists():
         return None
-    tables = {name: run.table(name) for name in TABLES}
-    for name, columns in MAYBE.items():
+    tables = {name: run.table(name) for name in NEEDED}
+    for name in MAYBE:
         there = (run.path / "tables" / f"{name}.parquet").exists()
-        tables[name] = run.table(name) if there else pd.DataFrame(columns=list(columns))
+        tables[name] = run.table(name) if there else pd.DataFrame(columns=list(TABLES[name].columns))
     return Objects(tables, run.meta.get("observer") or {})
 
 

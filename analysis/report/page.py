@@ -28,6 +28,7 @@ from analysis.report.format import counted, interval, label, listed, number, p_v
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
 from analysis.study import Member, contrasts, indicators
+from analysis.tables.registry import write
 from analysis.tables.stored_similarities import timesteps
 from probes.config import Config
 
@@ -114,7 +115,7 @@ def report(run: Run) -> Path:
         for drawn in figures.values():
             for name, data in files(drawn).items():
                 run.write_file(f"figures/{name}", data)
-        run.write_table("findings", findings_table(content.summaries))
+        write(run, "findings", findings_table(content.summaries))
         for name, text in latex.documents(run):
             run.write_file(f"tables/{name}.tex", text.encode())
         run.write_file("report.html", render(content, figures).encode())

@@ -35,6 +35,7 @@ from analysis.studies.object_sensitivity import (
 )
 from analysis.study import contrasts, indicators
 from analysis.tables.disparity import gap, shares_noise
+from analysis.tables.registry import TABLES, write
 from analysis.tables.similarities import Similarities
 from analysis.tables.specifications import AS_RUN, READOUTS, specifications
 from analysis.tables.stored_similarities import StoredSimilarities
@@ -42,10 +43,7 @@ from probes import command_line
 from probes.errors import UserError
 from probes.store import Run
 
-COLUMNS = (
-    *("choice", "setting", "of_run", "kind", "what", "quantity", "value", "ci_low", "ci_high", "p_value"),
-    *("p_control", "n_prompts", "changes", "reason"),
-)
+COLUMNS = TABLES["sensitivity"].columns
 DRAWS = (0, 1, 2)  # seeds of resamples and sign flips
 
 
@@ -227,7 +225,7 @@ def work(arguments: argparse.Namespace) -> None:
     options = vars(arguments)
     run = Run.open(options.pop("run"))
     table = sensitivity(run, **options)
-    run.write_table("sensitivity", table)
+    write(run, "sensitivity", table)
     print(summary(table))
     print(f"table: {run.path / 'tables' / 'sensitivity.csv'}")
 

@@ -23,6 +23,7 @@ from analysis.tables.disparity import disparity, gap, shares_noise
 from analysis.tables.nouns import noun_table
 from analysis.tables.object_claims import DetectorCounts, claim_table, sides_of
 from analysis.tables.object_statistics import object_statistics, table_statistics
+from analysis.tables.registry import TABLES, write
 from analysis.tables.similarities import pair_name
 from analysis.tables.wu import chi_square, figure_objects, figure_scores, similarity_pairs
 from probes.config import Config, Measure
@@ -44,15 +45,15 @@ def measure_objects(run: Run) -> None:
     """
     options = run.config.measure
     nouns, objects = objects_of(run, options)
-    run.write_table("nouns", nouns)
-    run.write_table("objects", objects)
+    write(run, "nouns", nouns)
+    write(run, "objects", objects)
     checked = checked_images(run)
     counts, images = error_counts(run, checked), looked_at(run)
     for name, table in tables(run.config, images, nouns, objects, counts):
-        run.write_table(name, table)
+        write(run, name, table)
     error = detector_error(run, checked)
     if error is not None:
-        run.write_table("detector_error", error)
+        write(run, "detector_error", error)
 
 
 def error_counts(run: Run, checked: Checked | None = None) -> DetectorCounts | None:
@@ -62,7 +63,7 @@ def error_counts(run: Run, checked: Checked | None = None) -> DetectorCounts | N
     """
     counts = detector_counts(run, checked)
     if counts is not None:
-        run.write_table("detector_counts", counts)
+        write(run, "detector_counts", counts)
         return DetectorCounts(counts)
     labelled = (run.path / "tables" / "human_counts.parquet").exists()
     return DetectorCounts(run.table("human_counts")) if labelled else None
@@ -179,8 +180,7 @@ def _similarity(pairs: pd.DataFrame, chosen: Comparison, sampling: dict[str, Any
     keys = zip(table["individuals"].astype(str), table["pair"].astype(str))
     table = table.assign(first=[a for a, _ in both], second=[b for _, b in both])
     table["undefined"] = [int(undefined.get(key, 0)) for key in keys]
-    columns = ("individuals", "first", "second", "value", "ci_low", "ci_high", "n_prompts", "n", "undefined")
-    return table[[*columns, "reason", "version"]]
+    return table[list(TABLES["table06_similarity"].columns)]
 
 
 def _gaps(pairs: pd.DataFrame, chosen: Comparison, sampling: dict[str, Any]) -> pd.DataFrame:

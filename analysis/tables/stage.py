@@ -15,6 +15,7 @@ from analysis.tables.disparity import (
     stacked,
 )
 from analysis.tables.objects import measure_objects
+from analysis.tables.registry import write
 from analysis.tables.specifications import specifications
 from analysis.tables.stored_similarities import (
     IMAGE_TABLE,
@@ -57,9 +58,9 @@ def _measure(run: Run) -> None:
     sampling["shared_noise"] = shares_noise(run.config)
     images = picture_table(run)
     pairs = StoredSimilarities(run, images)
-    run.write_parquet(IMAGE_TABLE, images)
+    write(run, IMAGE_TABLE, images)
     times = {"step": list(pairs.timesteps), "timestep": list(pairs.timesteps.values())}
-    run.write_table(TIMESTEP_TABLE, pd.DataFrame(times).astype({"step": "int32", "timestep": "float32"}))
+    write(run, TIMESTEP_TABLE, pd.DataFrame(times).astype({"step": "int32", "timestep": "float32"}))
     members = indicators(run.config)
     controls = {member.name: member.control for member in members if member.control}
     choices = GapChoices(
@@ -76,8 +77,8 @@ def _measure(run: Run) -> None:
     for family in pairs.families():  # one in memory at a time
         means.append(family_disparity(family, **sampling))
         gaps.append(family_gap(family, choices))
-    run.write_table("disparity", stacked(means))
-    run.write_table("gap", stacked(gaps, GAP_COLUMNS))
+    write(run, "disparity", stacked(means))
+    write(run, "gap", stacked(gaps, GAP_COLUMNS))
     headline = {
         "indicators": {member.name: member.word for member in members},
         "reference": run.config.reference,
@@ -87,8 +88,8 @@ def _measure(run: Run) -> None:
     moved = specifications(
         pairs, **headline, controls=controls, level=options.level, shared_noise=sampling["shared_noise"]
     )
-    run.write_table("specifications", moved)
-    run.write_table("agreement", agreement(pairs, **headline))
+    write(run, "specifications", moved)
+    write(run, "agreement", agreement(pairs, **headline))
     if run.parts("objects") and run.config.observe.objects:
         measure_objects(run)
 

@@ -27,6 +27,7 @@ from analysis.studies.human_check.check import (
 from analysis.studies.human_check.sheet import render_sheet
 from analysis.study import contrasts, indicators
 from analysis.tables.objects import looked_at
+from analysis.tables.registry import write
 from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
@@ -74,8 +75,8 @@ def check(run: Run, files: Sequence[Path]) -> pd.DataFrame:
         items, indicators=[name for name in names if name in set(items["indicator"])],
         contrasts=contrasts(run.config), level=options.level, resamples=options.bootstrap, seed=options.seed,
     )  # fmt: skip
-    run.write_table("human_check", table)
-    run.write_table("human_counts", human_counts(items, samples, nouns, objects))
+    write(run, "human_check", table)
+    write(run, "human_counts", human_counts(items, samples, nouns, objects))
     return table
 
 

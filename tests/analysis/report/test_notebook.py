@@ -85,6 +85,12 @@ def test_only_what_is_there_is_listed(loaded, tmp_path):
     assert repr(bare).endswith("samples, captures, words)")
 
 
+def test_the_tables_that_are_there_are_listed(loaded):
+    listed = loaded.tables().set_index("table")["row"]
+    assert list(listed.index) == loaded.run.tables()
+    assert listed["timesteps"] == "a denoising step and its timestep"
+
+
 def test_tables_of_objects_that_were_not_looked_for(loaded):
     """Measuring again would not make them."""
     with pytest.raises(UserError, match=r"found 6 others .*: no object was looked for: run --stage observe"):
