@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
+from probes.config import Config
 from probes.text.nouns import INDIVIDUALS, person_lemmas
 
 
 @dataclass(frozen=True)
-class Indicator:
+class Member:
     """A row of ``indicators:`` in ``triplets.yaml``: its role, its word, and for a control what it stands for."""
 
     name: str
@@ -20,22 +21,17 @@ class Indicator:
     control: str = ""  # the indicator with which it is interchangeable
 
 
-def indicators(config: dict) -> list[Indicator]:
-    """Read the indicators of a resolved configuration, in their order."""
-    found = []
-    for name, value in config["indicators"].items():
-        if isinstance(value, dict):
-            control = value.get("control") or ""
-            of = config["reference"] if control is True else control
-            found.append(Indicator(name, value.get("word") or name, of))
-        else:
-            found.append(Indicator(name, value or name))
-    return found
+def indicators(config: Config) -> list[Member]:
+    """Return the indicators of a configuration, in their order; a control that names none stands for the reference."""
+    return [
+        Member(name, one.word, config.reference if one.control is True else one.control or "")
+        for name, one in config.indicators.items()
+    ]
 
 
-def contrasts(config: dict) -> list[tuple[str, str]]:
-    """Read the contrasts of a resolved configuration; the gap is positive towards the first of each."""
-    return [(str(first), str(second)) for first, second in config.get("contrasts") or []]
+def contrasts(config: Config) -> list[tuple[str, str]]:
+    """Return the contrasts of a configuration; the gap is positive towards the first of each."""
+    return [(first, second) for first, second in config.contrasts or []]
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,7 @@ class Comparison:
     contrasts : tuple of (str, str)
         Those of the configuration.
     controls : dict
-        The controls by name, as the configuration has them.
+        The indicator that each control stands for, by the control's name.
     individuals : frozenset of str
         Lemmas of the paper's list of individuals and of this run's indicator words.
     """
@@ -74,13 +70,13 @@ class Comparison:
     leaning: tuple[tuple[str, str], ...]
     beside: tuple[tuple[str, str], ...]
     contrasts: tuple[tuple[str, str], ...]
-    controls: dict[str, bool | str]
+    controls: dict[str, str]
     individuals: frozenset[str]
 
 
-def comparison(config: dict, *, backend: str = "lemminflect") -> Comparison:
-    """Read from a resolved configuration what is to be compared."""
-    members, reference = indicators(config), str(config["reference"])
+def comparison(config: Config, *, backend: str = "lemminflect") -> Comparison:
+    """Return what a configuration compares."""
+    members, reference = indicators(config), config.reference
     names = tuple(member.name for member in members)
     controls = {member.name: member.control for member in members if member.control}
     main = tuple(name for name in names if name not in controls)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -49,6 +49,9 @@ __all__ = ["PERSON", "Config", "Indicator", "build_config", "load_config", "prom
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+_Model = TypeVar("_Model", bound=_Section)
 
 
 class Indicator(_Section):
@@ -222,6 +225,38 @@ class Config(_Section):
         checks.check_size(self)
         return self
 
+    @classmethod
+    def stored(cls, resolved: Mapping[str, Any]) -> Config:
+        """Return the configuration that a run's record holds; nothing is checked or resolved a second time.
+
+        It was checked when it was written, and what it names (a model, a checkpoint) may be gone since. Fields that are
+        missing or null, as in runs of earlier versions, have the schema's default; what such a run drew and compared is
+        not guessed: where the record does not say, there is no model, indicator, contrast, prompt or seed.
+
+        Parameters
+        ----------
+        resolved
+            Plain data, as of :meth:`resolved`.
+
+        Raises
+        ------
+        ValueError
+            Something that has fields is no mapping.
+
+        Examples
+        --------
+        >>> config = Config.stored({"indicators": {"n": {"word": "person"}}, "measure": {"level": 0.9}})
+        >>> config.indicators["n"].word, config.measure.level, config.measure.theta, config.contrasts
+        ('person', 0.9, 0.35, [])
+        """
+        values = {"model": "", "reference": "", "contrasts": [], "prompts": [], "seeds": []}
+        values |= _said("config", resolved, cls)
+        words = values.get("indicators", {})
+        if not isinstance(words, Mapping):
+            raise ValueError(f"indicators: expected words by their names, got {shown(words)}")
+        values["indicators"] = {name: _stored_indicator(name, value) for name, value in words.items()}
+        return _stored(cls, values)
+
     @property
     def out_path(self) -> Path:
         """The run directory: `out`, where ``~`` is the user's home, or ``runs/<name>``."""
@@ -230,6 +265,29 @@ class Config(_Section):
     def resolved(self) -> dict[str, Any]:
         """The configuration as plain data that :meth:`Config.model_validate` takes again."""
         return self.model_dump(mode="json")
+
+
+def _stored(kind: type[_Model], values: Mapping[str, Any]) -> _Model:
+    """A section, or all of the configuration, made of plain data without checks."""
+    values = dict(values)
+    for name, field in kind.model_fields.items():
+        section = field.annotation
+        if name in values and isinstance(section, type) and issubclass(section, _Section):
+            values[name] = _stored(section, _said(name, values[name], section))
+    return kind.model_construct(**values)
+
+
+def _stored_indicator(name: str, value: Any) -> Indicator:
+    """An indicator as a record holds it: a word, or fields of which the word may be missing and is then the name."""
+    said = {"word": value} if isinstance(value, str | None) else _said(f"indicators.{name}", value, Indicator)
+    return Indicator.model_construct(word=said.get("word") or name, control=said.get("control") or False)
+
+
+def _said(name: str, values: Any, kind: type[_Section]) -> dict[str, Any]:
+    """What plain data says of a place, without what it leaves open and what the section does not know."""
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{name}: expected fields, got {shown(values)}")
+    return {key: values[key] for key in kind.model_fields if values.get(key) is not None}
 
 
 def load_config(path: str | Path, options: Mapping[tuple[str, ...], tuple[str, Any]] | None = None) -> Config:

@@ -184,10 +184,9 @@ def _refused(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
 
 def _settle(config: Config, loaded: models.Loaded, run: Run) -> Config:
     """Put numbers where the configuration leaves the choice to the model or the machine."""
-    there = run.config if run.meta else {}
     batch = config.generate.batch_triplets
     if batch == "auto":
-        batch = there.get("generate", {}).get("batch_triplets", "auto")
+        batch = run.config.generate.batch_triplets
     if batch == "auto":
         batch = auto_batch(loaded, len(config.indicators), config)
     guidance = config.sampler.guidance_scale

@@ -192,14 +192,14 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         if "observe" in stages:
             from analysis.observe.registry import observers
 
-            chosen, skipped = observers(config.resolved())
+            chosen, skipped = observers(config)
             lines += [printable(f"observe: {line}") for line in (*chosen, *([skipped] if skipped else []))]
         print("\n".join(lines))
         return
     if "observe" in stages:
         from analysis.observe.registry import observers
 
-        _, skipped = observers(config.resolved())  # what is not there is said before the images are drawn
+        _, skipped = observers(config)  # what is not there is said before the images are drawn
         if skipped and arguments.stage:
             raise UserError(f"observe: {skipped}")
     page = None

@@ -34,10 +34,10 @@ def read_record(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({error.strerror}): check its permissions") from None
     except (ValueError, RecursionError):
-        raise _no_record(file, "it is no JSON") from None
+        raise no_record(file, "it is no JSON") from None
     for field, kind in (("format", int), ("status", str)):
         if not isinstance(meta, dict) or not isinstance(meta.get(field), kind):
-            raise _no_record(file, f"it has no `{field}`")
+            raise no_record(file, f"it has no `{field}`")
     sums = {name: value for name, value in meta.items() if _CHECKSUM.fullmatch(str(value))}
     if set(sums) - {"checksum"} or ("checksum" in meta and meta.pop("checksum") != checksum(meta)):
         raise UserError(
@@ -51,11 +51,12 @@ def read_record(file: Path) -> dict[str, Any]:
         )
     config = meta.get("config")
     if not isinstance(config, dict) or not isinstance(config.get("resolved"), dict):
-        raise _no_record(file, "it has no `config`")
+        raise no_record(file, "it has no `config`")
     return meta
 
 
-def _no_record(file: Path, reason: str) -> UserError:
+def no_record(file: Path, reason: str) -> UserError:
+    """The line that says why a file is not the record of a run."""
     return UserError(
         f"{file}: expected the record of a run, got a damaged file or another program's ({reason}):"
         " restore it from a copy, or choose another --out"

@@ -26,7 +26,9 @@ _PARTS = ("samples", "captures", "words", "kept", "observed", "objects", "featur
 _FOLDERS = (*_PARTS, "tables", "figures")
 # tables that commands beside the stages write
 _BESIDE = tuple(
-    f"tables/{name}.{end}" for name in ("human_check", "sensitivity") for end in ("csv", "parquet")
+    f"tables/{name}.{end}"
+    for name in ("human_check", "human_counts", "sensitivity")
+    for end in ("csv", "parquet")
 )
 _RECORD = ("run.json", "triplets.yaml", _LOCK)
 _LIBRARIES = (
@@ -186,9 +188,9 @@ def require_same(run: Run, resolved: Mapping[str, Any], *, observing_anew: bool 
     """
     if not run.meta:
         return
-    _require(run, drawn_fields(run.config), drawn_fields(resolved))
+    _require(run, drawn_fields(run.resolved), drawn_fields(resolved))
     if run.parts("observed") and not observing_anew:
-        _require(run, observed_fields(run.config), observed_fields(resolved))
+        _require(run, observed_fields(run.resolved), observed_fields(resolved))
 
 
 def _require(
@@ -322,7 +324,7 @@ def take_up(
     if not run.meta or run.status == "planned":
         there = run.status if run.meta else "empty"
         raise UserError(f"{run.path}: expected a generated run, found it {there}: run --stage generate first")
-    fresh, there = config.resolved(), run.config
+    fresh, there = config.resolved(), run.resolved
     before, after = ({"model": side.get("model"), **drawn_fields(side)} for side in (there, fresh))
     _require(run, before, after, drawn=True)
     if set(stages) <= {"report"}:

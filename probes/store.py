@@ -35,6 +35,7 @@ import pyarrow.compute as pc
 from PIL import Image
 
 from probes import earlier_format
+from probes.config import Config
 from probes.errors import UserError
 from probes.part_columns import alike, require_names
 from probes.parts import (
@@ -45,7 +46,7 @@ from probes.parts import (
     read_part,
     write_bytes,
 )
-from probes.run_record import checksum, read_record
+from probes.run_record import checksum, no_record, read_record
 from probes.stored_images import StoredImages
 
 KINDS = ("samples", "captures", "words", "kept", "observed", "objects")
@@ -78,6 +79,7 @@ class Run:
         self._images = StoredImages(self.path)
         self._stage: str | None = None
         self._names: set[str] = set()
+        self._config: tuple[dict[str, Any], Config] | None = None
 
     @classmethod
     def open(cls, path: str | Path) -> Run:
@@ -96,9 +98,26 @@ class Run:
         return f"Run({str(self.path)!r}, status={self.status!r}, {parts})"
 
     @property
-    def config(self) -> dict[str, Any]:
-        """The configuration as resolved: every default in place."""
-        return self.meta["config"]["resolved"]
+    def resolved(self) -> dict[str, Any]:
+        """The configuration as resolved, as plain data, as ``run.json`` holds it; nothing where there is none yet."""
+        return self.meta.get("config", {}).get("resolved", {})
+
+    @property
+    def config(self) -> Config:
+        """The configuration as resolved: every default in place, also of runs of earlier versions.
+
+        Raises
+        ------
+        UserError
+            The record is damaged.
+        """
+        resolved = self.resolved
+        if self._config is None or self._config[0] is not resolved:  # read again where it was written anew
+            try:
+                self._config = (resolved, Config.stored(resolved))
+            except ValueError as error:
+                raise no_record(self.path / "run.json", str(error)) from None
+        return self._config[1]
 
     @property
     def status(self) -> str:
@@ -210,7 +229,7 @@ class Run:
 
     def _require_known(self, kind: str, table: pa.Table) -> None:
         """Refuse rows of indicators that the run does not have."""
-        names = set(self.meta.get("config", {}).get("resolved", {}).get("indicators", ()))
+        names = set(self.config.indicators)
         pairs = {f"{first}-{second}" for first in names for second in names}
         for column, known in (("indicator", names), ("pair", pairs)):
             there = names and column in table.column_names
@@ -256,10 +275,9 @@ class Run:
         if not measured:
             return "run --stage measure"
         if not self.parts("objects"):
-            off = not self.config.get("observe", {}).get("objects", True)
             why = (
                 "objects were switched off: set observe.objects to true,"
-                if off
+                if not self.config.observe.objects
                 else "no object was looked for:"
             )
             return f"{why} run --stage observe and then --stage measure"

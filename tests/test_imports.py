@@ -24,6 +24,7 @@ ANYTHING = ("",)
 RUNS = (
     "probes.store",
     "probes.stored_images",
+    "probes.config",
     "probes.parts",
     "probes.errors",
     "probes.paths",
@@ -53,7 +54,7 @@ ALLOWED = {
     "probes": ("hooks",),
     "probes/run.py": ANYTHING,
     "analysis": ANYTHING,  # the public face, the command line, and the former places of commands
-    "analysis/study.py": WORDS,
+    "analysis/study.py": (*WORDS, "probes.config"),
     "analysis/validation": ("analysis", *RUNS, *WORDS, *SPECIMENS),
 } | {
     f"analysis/{room}": (*(f"analysis.{below}" for below in others), *RUNS, *WORDS, *SPECIMENS)

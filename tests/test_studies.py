@@ -52,7 +52,7 @@ def test_a_study_ends_with_its_page(name, model, tmp_path, capsys):
     file.write_text(YAML.format(model=model, **STUDIES[name]))
     assert main([str(file), "--out", str(out), "--quiet"]) == 0, capsys.readouterr().err
     run, page = Run.open(out), (out / "report.html").read_text(encoding="utf-8")
-    names = list(run.config["indicators"])
+    names = list(run.config.indicators)
     tests = run.table("table_tests")
     assert "-".join(names) in set(tests["indicators"])  # all at once
     assert run.table("table11_presence")["indicator"].unique().tolist() == ["all", *names]

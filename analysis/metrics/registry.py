@@ -1,58 +1,41 @@
-"""What is measured: every metric's version, direction and range, and the columns of the paper's Table 5."""
+"""What is measured: a row a metric, with its definition's version, its direction and range, and how it is shown.
+
+Where a metric stands in the paper's Table 5 (Wu et al. 2025) its row names the space and the site that stand there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Definition:
-    """What a metric's name stands for: the version of its definition, its direction, and the range of its values."""
-
-    version: str
-    higher_is_nearer: bool = True
-    least: float = -1.0
-    most: float = 1.0
-
-
-DEFINITIONS: Mapping[str, Definition] = {
-    "cosine": Definition("cosine/1"),
-    "cosine_sequence": Definition("cosine_sequence/1"),
-    "cosine_eos": Definition("cosine_eos/1"),
-    "cosine_words": Definition("cosine_words/1"),
-    "ssim": Definition("ssim/1"),
-    "diff_pix": Definition("diff_pix/1", higher_is_nearer=False, least=0.0, most=100.0),
-    "cooccurrence": Definition("cooccurrence/1", least=0.0),
-}
-
-
-def definition(metric: str) -> Definition:
-    """Return version and direction of a metric.
-
-    Raises
-    ------
-    ValueError
-        If no metric of that name is defined.
-    """
-    if metric not in DEFINITIONS:
-        raise ValueError(f"metric: expected one of {', '.join(DEFINITIONS)}, got {metric!r}")
-    return DEFINITIONS[metric]
-
+from typing import Literal
 
 SPACES = {"prompt": "Prompt", "denoising": "Denoising", "image": "Image"}
+READOUTS = ("sequence", "eos", "words")  # of the text encoder, the default first
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A column of the disparity table.
+    """What a metric's name stands for, and how a table shows it.
 
     Attributes
     ----------
-    space, site, metric : str
-        Where the value stands in ``tables/disparity`` and ``tables/gap`` (``step`` is -1).
+    metric : str
+        Its name, as in the column ``metric`` of every table.
+    version : str
+        Of its definition; empty for a column of the paper that no run holds yet.
+    needs : {"captures", "pictures", "objects", "features"}
+        What of a run it is computed from.
     symbol : str
         The paper's name for it.
+    space, site : str
+        Where ``tables/disparity`` and ``tables/gap`` hold the value that the paper's Table 5 shows (``step`` is -1);
+        without a site it stands in no column of that table.
+    latex : str
+        The same in LaTeX, where it is no plain text.
+    low, high : float
+        The ends of its range.
+    higher_is_nearer : bool
+        False for a distance.
     digits : int
         Decimal places shown.
     unit : str
@@ -61,24 +44,29 @@ class Metric:
         What is compared, to be followed by "<indicator> prompts".
     """
 
-    space: str
-    site: str
     metric: str
+    version: str
+    needs: Literal["captures", "pictures", "objects", "features"]
     symbol: str
+    space: str = "image"
+    site: str = "image"
+    latex: str = ""
+    low: float = -1.0
+    high: float = 1.0
+    higher_is_nearer: bool = True
     digits: int = 3
     unit: str = ""
     noun: str = "images generated from"
 
     @property
-    def higher_is_nearer(self) -> bool:
-        """False for a distance such as Diff. Pix.; a metric that no run holds yet is taken for a similarity."""
-        known = DEFINITIONS.get(self.metric)
-        return known is None or known.higher_is_nearer
-
-    @property
     def key(self) -> str:
         """Its name in ``measure.primary``: ``t``, ``z0``, ``ssim``, ``diff_pix`` ..."""
         return {"prompt": "t", "denoising": "z0"}.get(self.space, self.metric)
+
+    @property
+    def readout(self) -> str:
+        """Which readout of the text encoder it compares (``measure.text_readout``); empty in the other spaces."""
+        return self.metric.removeprefix("cosine_") if self.space == "prompt" else ""
 
     @property
     def gap_unit(self) -> str:
@@ -91,21 +79,92 @@ class Metric:
         return "↑" if self.higher_is_nearer else "↓"
 
 
+def _of_text(readout: str) -> Metric:
+    return Metric(
+        metric=f"cosine_{readout}",
+        version=f"cosine_{readout}/1",
+        needs="captures",
+        symbol="t",
+        space="prompt",
+        site="text.final",
+        latex="$\\mathbf{t}$",
+        digits=4,
+        noun="text embeddings of",
+    )
+
+
+_ROWS = (
+    *map(_of_text, READOUTS),
+    Metric(
+        metric="cosine",
+        version="cosine/1",
+        needs="captures",
+        symbol="z₀",
+        space="denoising",
+        site="latent.final",
+        latex="$\\mathbf{z}_0$",
+        noun="final latents generated from",
+    ),
+    Metric("ssim", "ssim/1", "pictures", "SSIM"),
+    Metric(
+        metric="diff_pix",
+        version="diff_pix/1",
+        needs="pictures",
+        symbol="Diff. Pix.",
+        low=0.0,
+        high=100.0,
+        higher_is_nearer=False,
+        digits=2,
+        unit="%",
+    ),
+    Metric("resnet50", "", "features", "ResNet"),
+    Metric("clip", "", "features", "CLIP"),
+    Metric("dino", "", "features", "DINO"),
+    Metric("split_product", "", "features", "Split-Product"),
+    Metric(
+        metric="cooccurrence",
+        version="cooccurrence/1",
+        needs="objects",
+        symbol="sₒ",
+        site="",
+        low=0.0,
+        noun="objects in images generated from",
+    ),
+)
+METRICS: Mapping[str, Metric] = {row.metric: row for row in _ROWS}
+
+
+def definition(metric: str) -> Metric:
+    """Return the row of a metric that runs hold.
+
+    Raises
+    ------
+    ValueError
+        If no metric of that name is defined.
+    """
+    defined = [name for name, row in METRICS.items() if row.version]
+    if metric not in defined:
+        raise ValueError(f"metric: expected one of {', '.join(defined)}, got {metric!r}")
+    return METRICS[metric]
+
+
+def computed_from(source: str) -> tuple[str, ...]:
+    """Return the metrics that are computed from captures, pictures or objects, in order.
+
+    Examples
+    --------
+    >>> computed_from("pictures")
+    ('ssim', 'diff_pix')
+    """
+    return tuple(row.metric for row in _ROWS if row.needs == source and row.version)
+
+
 def headline_metrics(text_readout: str = "sequence") -> list[Metric]:
-    """Columns of the paper's Table 5 (Wu et al. 2025), the ones a run may hold, in its order.
+    """Return the columns of the paper's Table 5 (Wu et al. 2025), the ones a run may hold, in its order.
 
     Parameters
     ----------
     text_readout : str
         Which readout of the text encoder stands for **t**: ``sequence``, ``eos`` or ``words``.
     """
-    return [
-        Metric("prompt", "text.final", f"cosine_{text_readout}", "t", digits=4, noun="text embeddings of"),
-        Metric("denoising", "latent.final", "cosine", "z₀", noun="final latents generated from"),
-        Metric("image", "image", "ssim", "SSIM"),
-        Metric("image", "image", "diff_pix", "Diff. Pix.", digits=2, unit="%"),
-        Metric("image", "image", "resnet50", "ResNet"),
-        Metric("image", "image", "clip", "CLIP"),
-        Metric("image", "image", "dino", "DINO"),
-        Metric("image", "image", "split_product", "Split-Product"),
-    ]
+    return [row for row in _ROWS if row.site and row.readout in ("", text_readout)]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from analysis.observe.objects.engines import engine_plan
 from analysis.observe.objects.observer import ObjectObserver
 from analysis.observe.observer import Observer
+from probes.config import Config
 
 
-def observers(config: Mapping[str, Any]) -> tuple[list[Observer], str]:
+def observers(config: Config) -> tuple[list[Observer], str]:
     """The observers that a configuration asks for; and where there are none, why.
 
     Parameters

@@ -82,7 +82,7 @@ def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
     needs = observer.needs()
     threads = workers.threads(needs.parameters, needs.device)
     asked = workers.worker_count(
-        run.config.get("generate", {}).get("workers", "auto"),
+        run.config.generate.workers,
         device=needs.device,
         threads=threads,
         memory=workers.PROCESS_BYTES + 8.0 * needs.parameters,
@@ -91,7 +91,8 @@ def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
     count = execute.useful(asked, todo)
     looking = Looking(observer, threads)
     execute.make("observe", all_parts, todo, looking, team, processes=count, progress=progress)
-    settled = {**run.config, "observe": {**run.config["observe"], **observer.resolved}}
+    before = run.resolved
+    settled = {**before, "observe": {**before.get("observe", {}), **observer.resolved}}
     config = {**run.meta["config"], "resolved": settled}
     record = {
         key: {**entry, "threads": threads, "workers": count} for key, entry in observer.record(run).items()

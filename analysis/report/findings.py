@@ -12,7 +12,7 @@ one claims at, and the primary measure loses no power to the company it keeps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,27 +23,13 @@ from analysis.report.format import counted, listed, number, p_value
 from analysis.report.verdict import Words
 from analysis.report.wording import Finding, finding
 from analysis.stats.multiplicity import gatekept
-from analysis.study import Indicator, contrasts, indicators
+from analysis.study import Member, contrasts, indicators
 from analysis.tables.control_columns import words_of
+from analysis.tables.registry import TABLES
+from probes.config import Config
 from probes.store import Run
 
-COLUMNS = (
-    *(
-        "contrast",
-        "space",
-        "site",
-        "metric",
-        "measure",
-        "primary",
-        "state",
-        "direction",
-        "licence",
-        "gap",
-        "word_gap",
-    ),
-    *("p_control", "p_measures", "specifications", "supporting", "claim"),
-)
-PRIMARY = "z0"
+COLUMNS = TABLES["findings"].columns
 
 
 @dataclass(frozen=True)
@@ -70,7 +56,7 @@ def read_summaries(run: Run) -> list[Summary]:
 
 
 def summaries(
-    gap: pd.DataFrame, specifications: pd.DataFrame, agreement: pd.DataFrame, config: Mapping
+    gap: pd.DataFrame, specifications: pd.DataFrame, agreement: pd.DataFrame, config: Config
 ) -> list[Summary]:
     """Word the findings of every contrast.
 
@@ -78,14 +64,13 @@ def summaries(
     ----------
     gap, specifications, agreement : DataFrame
         The tables of a run.
-    config : mapping
-        The resolved configuration.
+    config : Config
     """
-    measure, people, reference = config["measure"], indicators(config), config["reference"]
-    metrics = headline_metrics(measure["text_readout"])
-    primary = measure.get("primary", PRIMARY)
+    measure, people, reference = config.measure, indicators(config), config.reference
+    metrics = headline_metrics(measure.text_readout)
+    primary = measure.primary
     metrics = sorted(metrics, key=lambda metric: metric.key != primary)
-    alpha = 1 - float(measure["level"])
+    alpha = 1 - measure.level
     found = []
     for contrast in contrasts(config):
         words = contrast_words(contrast, reference, people)
@@ -128,13 +113,13 @@ def findings_table(found: Sequence[Summary]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def contrast_words(contrast: tuple[str, str], reference: str, people: Sequence[Indicator]) -> Words:
+def contrast_words(contrast: tuple[str, str], reference: str, people: Sequence[Member]) -> Words:
     """Return the words of a contrast, as they stand in the prompts.
 
     Examples
     --------
-    >>> people = [Indicator("n", "person"), Indicator("f", "woman"), Indicator("m", "man")]
-    >>> contrast_words(("m", "f"), "n", [*people, Indicator("l", "lady", "f")])
+    >>> people = [Member("n", "person"), Member("f", "woman"), Member("m", "man")]
+    >>> contrast_words(("m", "f"), "n", [*people, Member("l", "lady", "f")])
     Words(first=('man',), second=('woman', 'lady'), reference=('person',))
     """
     spelled = {person.name: person.word for person in people}

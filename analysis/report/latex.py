@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import pandas as pd
 
@@ -12,12 +14,12 @@ from analysis.metrics.dependency import GROUPS
 from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report.format import LATEX_DASH, fixed, label, latex_p_value
 from analysis.study import Comparison, comparison
+from analysis.tables.registry import TABLES
 from analysis.tables.similarities import pair_name
 from probes.store import Run
 
 LONGEST = 400  # characters of a name or a sentence
 TREATMENTS = (INCLUDED, LEFT_OUT)  # of individuals, the paper's first
-SYMBOLS = {"t": "$\\mathbf{t}$", "z₀": "$\\mathbf{z}_0$"}
 
 
 class Raw(str):
@@ -83,34 +85,48 @@ def _pretty(group: str) -> str:
 def documents(run: Run) -> Iterator[tuple[str, str]]:
     """Return the LaTeX of every table of the paper that a run holds, each with its name."""
     config, there = run.config, set(run.tables())
-    chosen = comparison(config, backend=config["measure"].get("nouns", "lemminflect"))
-    where = (str(config["model"]), str(config["name"]))
-    metrics = headline_metrics(config["measure"]["text_readout"])
-    yield "table05_disparity", disparity_table(run.table("disparity"), metrics, chosen, *where)
-    compared = {"table06_similarity": similarity_table, "table07_chi_square": chi_square_table}
-    for name in sorted(there & set(compared)):
-        yield name, compared[name](run.table(name), chosen, *where)
-    plain = {
-        "figure06_group_objects": frequent_table,
-        "table11_presence": presence_table,
-        "table12_amounts": amounts_table,
-        "table13_intersection": intersection_table,
+    compared: dict[str, Any] = {
+        "chosen": comparison(config, backend=config.measure.nouns),
+        "model": config.model,
+        "data": config.name,
     }
-    for name in sorted(there & set(plain)):
-        yield name, plain[name](run.table(name), *where)
-    if "figure04_bias_scores" in there:
-        yield from _score_tables(run.table("figure04_bias_scores"), chosen, where)
+    plain = {name: compared[name] for name in ("model", "data")}
+    metrics = headline_metrics(config.measure.text_readout)
+    shown = {
+        "disparity": partial(disparity_table, metrics=metrics, **compared),
+        "table06_similarity": partial(similarity_table, **compared),
+        "table07_chi_square": partial(chi_square_table, **compared),
+        "figure06_group_objects": partial(frequent_table, **plain),
+        "table11_presence": partial(presence_table, **plain),
+        "table12_amounts": partial(amounts_table, **plain),
+        "table13_intersection": partial(intersection_table, **plain),
+    }
+    for name, entry in ((row.name, row.latex) for row in TABLES.values() if row.latex):
+        if name == "figure04_bias_scores" and name in there:
+            yield from _score_tables(run.table(name), compared["chosen"], plain)
+        elif name in there or TABLES[name].needs == "samples":  # every measured run has these
+            yield entry.name, shown[name](run.table(name))
+
+
+def _shown(
+    name: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]], **places: str
+) -> str:
+    """LaTeX of a table with the caption, label and note of its row in the registry."""
+    entry = TABLES[name].latex
+    return latex(entry.caption.format(**places), columns, rows, entry.label, entry.note)
 
 
 def _score_tables(
-    scores: pd.DataFrame, chosen: Comparison, where: tuple[str, str]
+    scores: pd.DataFrame, chosen: Comparison, where: dict[str, str]
 ) -> Iterator[tuple[str, str]]:
     for number, group in ((4, ALL), (7, "implicitly_guided"), (8, "implicitly_independent")):
         for contrast in chosen.contrasts:
             for individuals in (INCLUDED, LEFT_OUT) if set(contrast) <= set(chosen.main) else ():
-                name = f"figure{number:02d}_bias_scores_{'_'.join(contrast)}"
+                name = TABLES["figure04_bias_scores"].latex.name.format(
+                    number=number, contrast="_".join(contrast)
+                )
                 name += "_no_persons" if individuals == LEFT_OUT else ""
-                yield name, score_table(scores, contrast, group, individuals, name, *where)
+                yield name, score_table(scores, contrast, group, individuals, name, **where)
 
 
 def disparity_table(
@@ -130,7 +146,7 @@ def disparity_table(
     cells = dict(zip(keys, final["mean"]))
     heads = [
         Raw(
-            SYMBOLS.get(metric.symbol, escaped(metric.symbol))
+            (metric.latex or escaped(metric.symbol))
             + (" $\\uparrow$" if metric.higher_is_nearer else " $\\downarrow$")
             + (f" ({escaped(metric.unit)})" if metric.unit else "")
         )
@@ -144,12 +160,10 @@ def disparity_table(
         values = [cells.get((m.space, m.site, m.metric, pair), math.nan) for m in metrics]
         text = [fixed(value, metric.digits, LATEX_DASH) for value, metric in zip(values, metrics)]
         rows.append((f"({chosen.reference}, {other})", text))
-    absent = [
-        SYMBOLS.get(m.symbol, escaped(m.symbol)) for m in metrics if not any(k[2] == m.metric for k in cells)
-    ]
+    absent = [m.latex or escaped(m.symbol) for m in metrics if not any(k[2] == m.metric for k in cells)]
     note = Raw(f"{LATEX_DASH}: not measured in this run ({', '.join(absent)})." if absent else "")
-    caption = f"Representational disparity in {data} on {model}: similarity of each pair, mean over prompts."
-    return latex(caption, heads, rows, "representational-disparity", note)
+    entry = TABLES["disparity"].latex
+    return latex(entry.caption.format(data=data, model=model), heads, rows, entry.label, note)
 
 
 def similarity_table(table06: pd.DataFrame, chosen: Comparison, model: str, data: str) -> str:
@@ -160,9 +174,7 @@ def similarity_table(table06: pd.DataFrame, chosen: Comparison, model: str, data
         (f"({', '.join(pair)})", [fixed(cells.get((t, frozenset(pair))), 3, LATEX_DASH) for t in TREATMENTS])
         for pair in pairs
     ]
-    caption = f"Co-occurrence similarity on {model}."
-    note = "First column: all objects, as in the paper. Second: individuals (person, woman, man …) left out."
-    return latex(caption, [data, f"{data}, individuals left out"], rows, "cooccurrence-similarity", note)
+    return _shown("table06_similarity", [data, f"{data}, individuals left out"], rows, model=model)
 
 
 def chi_square_table(table07: pd.DataFrame, chosen: Comparison, model: str, data: str) -> str:
@@ -176,35 +188,23 @@ def chi_square_table(table07: pd.DataFrame, chosen: Comparison, model: str, data
         )
         for names in chosen.sets
     ]
-    note = (
-        "Individuals left out. Detections are counted as independent, which those of one image and of one triplet "
-        "are not: see table_tests.csv for tests that hold, and the warnings in table07_chi_square.csv."
-    )
     heads = ["All objects", *map(_pretty, GROUPS)]
-    return latex(
-        f"Chi-square test on dependency groups in {data} on {model}.", heads, rows, "chi-square", note
-    )
+    return _shown("table07_chi_square", heads, rows, data=data, model=model)
 
 
 def presence_table(table11: pd.DataFrame, model: str, data: str) -> str:
     """Table 11: percent of the images that hold a group; of each indicator without individuals."""
-    caption = (
-        f"The proportion of images containing the dependency groups to all the images on {model}, in percent."
-    )
     whole = (table11["individuals"] == INCLUDED) & (table11["indicator"] == ALL)
     own = table11[whole | ((table11["individuals"] == LEFT_OUT) & (table11["indicator"] != ALL))]
     rows = _by_indicator(own, "percent_of_images", GROUPS, 2, data)
-    note = "Of single indicators, individuals are left out."
-    return latex(caption, list(map(_pretty, GROUPS)), rows, "group-presence", note)
+    return _shown("table11_presence", list(map(_pretty, GROUPS)), rows, model=model)
 
 
 def amounts_table(table12: pd.DataFrame, model: str, data: str) -> str:
     """Table 12: distinct objects of each group, and distinct nouns."""
     kinds = (*GROUPS, "nouns")
-    caption = f"Amount of individual objects in each dependency group and nouns in prompts on {model}."
-    return latex(
-        caption, list(map(_pretty, kinds)), _by_indicator(table12, "amount", kinds, 0, data), "amounts"
-    )
+    rows = _by_indicator(table12, "amount", kinds, 0, data)
+    return _shown("table12_amounts", list(map(_pretty, kinds)), rows, model=model)
 
 
 def _by_indicator(table: pd.DataFrame, column: str, kinds: Sequence[str], digits: int, data: str):
@@ -222,11 +222,7 @@ def intersection_table(table13: pd.DataFrame, model: str, data: str) -> str:
         (f"Over {_pretty(over).lower()}", [fixed(cells[over, kind], 2, LATEX_DASH) for kind in kinds])
         for over in kinds
     ]
-    caption = (
-        f"Intersection ratio of individual objects among dependency groups and nouns in the prompts of {data} on "
-        f"{model}, in percent."
-    )
-    return latex(caption, list(map(_pretty, kinds)), rows, "group-intersection")
+    return _shown("table13_intersection", list(map(_pretty, kinds)), rows, data=data, model=model)
 
 
 def score_table(
@@ -249,8 +245,9 @@ def score_table(
         for row in own.itertuples()
     ]
     what = "all objects" if group == ALL else f"{_pretty(group).lower()} objects"
-    caption = f"Bias scores of {what} in {data} on {model}: 1 is an object of {first} prompts only, 0 of {second} ones."
-    note = "" if individuals == INCLUDED else "Individuals left out."
+    entry = TABLES["figure04_bias_scores"].latex
+    caption = entry.caption.format(objects=what, data=data, model=model, first=first, second=second)
+    note = "" if individuals == INCLUDED else entry.note
     return latex(caption, ["Bias score", f"C({second})", f"C({first})"], rows, name, note)
 
 
@@ -266,5 +263,4 @@ def frequent_table(figure06: pd.DataFrame, model: str, data: str) -> str:
         ])
         for rank in ranks
     ]  # fmt: skip
-    caption = f"Most frequent objects of each dependency group in {data} on {model}."
-    return latex(caption, list(map(_pretty, GROUPS)), rows, "group-objects", "Individuals left out.")
+    return _shown("figure06_group_objects", list(map(_pretty, GROUPS)), rows, data=data, model=model)

@@ -16,6 +16,7 @@ from PIL import Image
 from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report.format import DASH, fixed
 from analysis.study import contrasts, indicators
+from analysis.tables.registry import TABLES
 from analysis.tables.similarities import NO_STEP, pair_name
 from analysis.tables.stored_similarities import StoredSimilarities
 from probes.errors import UserError
@@ -63,7 +64,8 @@ class LoadedRun:
     object_tests : DataFrame
         A row a (group, pair, object): presence, difference and bias score with intervals, p-values.
 
-    `pairs` gives the similarities of a site, and `table` any other table, such as ``table06_similarity``. Each of them
+    `pairs` gives the similarities of a site, and `table` any other table that `tables` lists, such as
+    ``table06_similarity``. Each of them
     raises `probes.errors.UserError` where the run does not hold it (yet).
     """
 
@@ -77,8 +79,8 @@ class LoadedRun:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The configuration as resolved: every default in place."""
-        return self.run.config
+        """The configuration as resolved, as plain data; ``run.config`` is the same with a type."""
+        return self.run.resolved
 
     @cached_property
     def samples(self) -> pd.DataFrame:
@@ -118,6 +120,12 @@ class LoadedRun:
     def table(self, name: str) -> pd.DataFrame:
         """Return a table of the run by name."""
         return self.run.table(name)
+
+    def tables(self) -> pd.DataFrame:
+        """Return the names of the tables that the run holds, each with what a row of it is."""
+        names = self.run.tables()
+        rows = [TABLES[name].rows if name in TABLES else "" for name in names]
+        return pd.DataFrame({"table": names, "row": rows})
 
     def pairs(self, *, site: str | None = None, metric: str | None = None) -> pd.DataFrame:
         """Return single similarities, read from where they are stored: those of a site, of a metric, or of both.
@@ -204,11 +212,11 @@ class LoadedRun:
     def __repr__(self) -> str:
         parts = [kind for kind in KINDS if self.run.parts(kind)]
         there = ", ".join(dict.fromkeys([*parts, *self.run.tables()])) or "nothing yet"
-        return f"LoadedRun({str(self.path)!r}: {self.config.get('model')}, {self.run.status}; {there})"
+        return f"LoadedRun({str(self.path)!r}: {self.run.config.model}, {self.run.status}; {there})"
 
     def _repr_html_(self) -> str:
         """Show the first triplets and the headline numbers."""
-        parts = [f"<p><b>{escape(str(self.config.get('name')))}</b> · {escape(self._summary())}</p>"]
+        parts = [f"<p><b>{escape(self.run.config.name)}</b> · {escape(self._summary())}</p>"]
         for show in (self._html_triplets, self._html_numbers):
             try:
                 parts.append(show())
@@ -217,13 +225,13 @@ class LoadedRun:
         return f'<div class="triptych-run">{"".join(parts)}</div>'
 
     def _summary(self) -> str:
-        config = self.config
-        counts = f"{len(config.get('prompts', []))} prompts × {len(config.get('seeds', []))} seeds"
+        config = self.run.config
+        counts = f"{len(config.prompts)} prompts × {len(config.seeds)} seeds"
         words = ", ".join(f"{member.name} “{member.word}”" for member in indicators(config))
-        return f"{config.get('model')} · {counts} · {words} · {self.run.status}"
+        return f"{config.model} · {counts} · {words} · {self.run.status}"
 
     def _html_triplets(self) -> str:
-        names = [member.name for member in indicators(self.config)]
+        names = [member.name for member in indicators(self.run.config)]
         head = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in names)
         rows = []
         for number in self.samples["triplet"].drop_duplicates().head(SHOWN_TRIPLETS):
@@ -238,13 +246,13 @@ class LoadedRun:
 
     def _html_numbers(self) -> str:
         metrics = self._metrics()
-        level = f"{100 * self.config['measure']['level']:g} %"
+        level = f"{100 * self.run.config.measure.level:g} %"
         head = "".join(f"<th>{escape(m.symbol)} {m.arrow}</th>" for m in metrics)
         rows = []
         for pair in self._reference_pairs():
             cells = [fixed(self._cell(metric, pair, "mean"), metric.digits) for metric in metrics]
             rows.append(_html_row(escape(pair), cells))
-        for first, second in contrasts(self.config):
+        for first, second in contrasts(self.run.config):
             found = [self._gap_row(metric, f"{first}-{second}") for metric in metrics]
             rows.append(
                 _html_row(f"<b>gap</b> towards {escape(first)}", [_gap(*row) for row in zip(found, metrics)])
@@ -259,17 +267,20 @@ class LoadedRun:
 
     def _metrics(self) -> list[Metric]:
         """The headline metrics that this run holds."""
-        readout = self.config["measure"].get("text_readout", "sequence")
         found = self._ends[["space", "site", "metric"]].drop_duplicates()
         keys = set(found.astype(str).itertuples(index=False, name=None))
-        return [m for m in headline_metrics(readout) if (m.space, m.site, m.metric) in keys]
+        return [
+            m
+            for m in headline_metrics(self.run.config.measure.text_readout)
+            if (m.space, m.site, m.metric) in keys
+        ]
 
     @cached_property
     def _ends(self) -> pd.DataFrame:
         return self.disparity[self.disparity["step"] == NO_STEP]
 
     def _reference_pairs(self) -> list[str]:
-        names, reference = [member.name for member in indicators(self.config)], self.config["reference"]
+        names, reference = [member.name for member in indicators(self.run.config)], self.run.config.reference
         return [pair_name(reference, name, names) for name in names if name != reference]
 
     def _cell(self, metric: Metric, pair: str, column: str) -> float:

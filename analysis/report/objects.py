@@ -3,43 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from analysis.metrics.cooccurrence import ALL, INCLUDED, LEFT_OUT
 from analysis.metrics.dependency import GROUPS
-from analysis.metrics.registry import Metric
+from analysis.metrics.registry import definition
 from analysis.report import gallery, wording, wording_objects
 from analysis.report.figures import Drawn, draw_bias_scores, draw_group_objects
 from analysis.report.figures.objects import FILLED
 from analysis.report.overlays import overlays
-from analysis.study import Indicator, contrasts, indicators
-from analysis.tables.detector_error import CHECK_COLUMNS, ERROR_COLUMNS
+from analysis.study import Member, contrasts, indicators
 from analysis.tables.object_claims import DETECTOR, HEDGED, HOLDS
-from analysis.tables.objects import DEFAULTS
+from analysis.tables.registry import TABLES
+from probes.config import Config
 
 if TYPE_CHECKING:
     from probes.store import Run
 
-TABLES = (
-    *(
-        "objects",
-        "cooccurrence",
-        "object_tests",
-        "object_claims",
-        "table_tests",
-        "table06_similarity",
-        "table06_gap",
-    ),
-    *("table07_chi_square", "figure04_bias_scores", "figure06_group_objects", "table11_presence"),
-    *("table12_amounts", "table13_intersection"),
-)
-MAYBE = {
-    "detector_error": ERROR_COLUMNS,
-    "human_check": CHECK_COLUMNS,
-}  # where somebody or something knows better
+NEEDED = [name for name, table in TABLES.items() if table.needs == "objects" and name != "nouns"]
+MAYBE = ("detector_error", "human_check")  # where somebody or something knows better
 OVERLAY = ("sample_id", "object", "score", "x0", "y0", "x1", "y1", "mask", "height", "width")
 SCORES = {
     "bias-scores": (ALL, "all objects"),
@@ -49,11 +34,14 @@ SCORES = {
 OF_PAPER = ("images_first", "images_second", "n_images", "bias_score", "bias_score_low", "bias_score_high")
 SHOWN = 15  # differing objects in the table of a contrast
 MORE_ROWS = 24  # of the gallery, for objects that its own rows do not hold
-OBJECTS = "objects in images generated from"
+_OBJECTS = definition("cooccurrence")
 SIMILARITY = {  # the paper's first
-    INCLUDED: Metric("image", INCLUDED, "cooccurrence", "sₒ", noun=OBJECTS),
-    LEFT_OUT: Metric(
-        "image", LEFT_OUT, "cooccurrence", "sₒ, persons left out", noun=f"without persons, {OBJECTS}"
+    INCLUDED: replace(_OBJECTS, site=INCLUDED),
+    LEFT_OUT: replace(
+        _OBJECTS,
+        site=LEFT_OUT,
+        symbol=f"{_OBJECTS.symbol}, persons left out",
+        noun=f"without persons, {_OBJECTS.noun}",
     ),
 }
 FILLED_CLAIM = (
@@ -88,10 +76,10 @@ def read_objects(run: Run) -> Objects | None:
     """Read the tables of the section; None for a run whose images were not looked at."""
     if not (run.path / "tables" / "objects.parquet").exists():
         return None
-    tables = {name: run.table(name) for name in TABLES}
-    for name, columns in MAYBE.items():
+    tables = {name: run.table(name) for name in NEEDED}
+    for name in MAYBE:
         there = (run.path / "tables" / f"{name}.parquet").exists()
-        tables[name] = run.table(name) if there else pd.DataFrame(columns=list(columns))
+        tables[name] = run.table(name) if there else pd.DataFrame(columns=list(TABLES[name].columns))
     return Objects(tables, run.meta.get("observer") or {})
 
 
@@ -110,7 +98,7 @@ def read_overlays(run: Run, objects: Objects, shown: Sequence[str]) -> dict[str,
     return overlays(table[table["sample_id"].isin(set(shown))], run.of_samples("objects", shown, OVERLAY))
 
 
-def draw(objects: Objects, config: dict) -> dict[str, Drawn]:
+def draw(objects: Objects, config: Config) -> dict[str, Drawn]:
     """Draw the figures on objects, by name."""
     drawn: list[Drawn | None] = []
     for towards, away in contrasts(config):
@@ -133,7 +121,7 @@ def draw(objects: Objects, config: dict) -> dict[str, Drawn]:
     return {figure.name: figure for figure in drawn if figure is not None}
 
 
-def section(objects: Objects, config: dict, people: Sequence[Indicator]) -> dict:
+def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
     """What the template of the section needs."""
     engine = str(objects.observer.get("engine", "unknown"))
     names = [person.name for person in people if not person.control]
@@ -141,7 +129,7 @@ def section(objects: Objects, config: dict, people: Sequence[Indicator]) -> dict
     differences = [f"{towards}-{away}" for towards, away in contrasts(config)]
     columns = [*names, *differences]
     table = objects.tables["objects"]
-    choices = DEFAULTS | config["measure"] | (table.iloc[0].to_dict() if len(table) else {})
+    choices = config.measure.model_dump() | (table.iloc[0].to_dict() if len(table) else {})
     detector = detector_rows(objects, columns)
     checked = [row for row in detector if row["quantity"] != "accuracy"]
     return {
@@ -155,8 +143,8 @@ def section(objects: Objects, config: dict, people: Sequence[Indicator]) -> dict
         "gaps": _gaps(checked, differences),
         "per_object": bool((objects.tables["detector_error"]["quantity"] == "recall").any()),
         "detector_line": wording_objects.detector_line(error, check, engine),
-        "contrasts": [_contrast(objects, pair, config["reference"]) for pair in contrasts(config)],
-        "similarity": _similarity(objects, people, config["reference"]),
+        "contrasts": [_contrast(objects, pair, config.reference) for pair in contrasts(config)],
+        "similarity": _similarity(objects, people, config.reference),
         "chi_square": _chi_square(objects),
         "presence": _presence(objects),
         "amounts": _wide(objects.tables["table12_amounts"], "amount", (*GROUPS, "nouns")),
@@ -287,7 +275,7 @@ def _contrast(objects: Objects, contrast: tuple[str, str], reference: str) -> di
     }
 
 
-def _similarity(objects: Objects, people: Sequence[Indicator], reference: str) -> list[dict]:
+def _similarity(objects: Objects, people: Sequence[Member], reference: str) -> list[dict]:
     """Table 6: the reference with every other indicator; a cell with persons, as the paper has it, and one without."""
     rows = objects.tables["table06_similarity"].to_dict("records")
     cells = {(row["individuals"], frozenset((row["first"], row["second"]))): row for row in rows}

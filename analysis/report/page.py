@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from PIL import Image
 
-from analysis.metrics.registry import Metric, headline_metrics
+from analysis.metrics.registry import SPACES, Metric, headline_metrics
 from analysis.report import gallery, latex, record, wording, wording_prompts
 from analysis.report import objects as report_objects
 from analysis.report.figures import Drawn, draw_figures, draw_triplets, files, inline_svg
@@ -27,8 +27,10 @@ from analysis.report.findings import Summary, findings_table, summaries
 from analysis.report.format import counted, interval, label, listed, number, p_value
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
-from analysis.study import Indicator, contrasts, indicators
+from analysis.study import Member, contrasts, indicators
+from analysis.tables.registry import write
 from analysis.tables.stored_similarities import timesteps
+from probes.config import Config
 
 if TYPE_CHECKING:
     from probes.store import Run
@@ -53,7 +55,7 @@ SHEET_ROWS = 4  # rows of the figure `triplets`
 class Content:
     """All that figures and page are made from."""
 
-    config: dict
+    config: Config
     meta: dict
     gap: pd.DataFrame
     disparity: pd.DataFrame
@@ -67,19 +69,19 @@ class Content:
     more: list[tuple[int, int]] = field(default_factory=list)
 
     @property
-    def people(self) -> list[Indicator]:
+    def people(self) -> list[Member]:
         """Indicators in order."""
         return indicators(self.config)
 
     @property
     def reference(self) -> str:
         """Name of the reference indicator."""
-        return self.config["reference"]
+        return self.config.reference
 
     @property
     def metrics(self) -> list[Metric]:
         """Headline metrics, with the text readout of the run."""
-        return headline_metrics(self.config["measure"]["text_readout"])
+        return headline_metrics(self.config.measure.text_readout)
 
     @property
     def shown(self) -> pd.DataFrame:
@@ -113,7 +115,7 @@ def report(run: Run) -> Path:
         for drawn in figures.values():
             for name, data in files(drawn).items():
                 run.write_file(f"figures/{name}", data)
-        run.write_table("findings", findings_table(content.summaries))
+        write(run, "findings", findings_table(content.summaries))
         for name, text in latex.documents(run):
             run.write_file(f"tables/{name}.tex", text.encode())
         run.write_file("report.html", render(content, figures).encode())
@@ -126,7 +128,7 @@ def read(run: Run) -> Content:
     draws = samples.set_index(["triplet", "seed"]).index
     broken = draws[samples["sample_id"].isin(run.unreadable())]
     whole = samples[~draws.isin(broken)]
-    chosen = gallery.choose(whole, run.config["report"]["gallery"])
+    chosen = gallery.choose(whole, run.config.report.gallery)
     objects = read_objects(run)
     more = report_objects.more_rows(objects, whole, chosen) if objects else []
     shown = samples[samples.set_index(["triplet", "seed"]).index.isin([*chosen, *more])]["sample_id"]
@@ -168,7 +170,7 @@ def draw(content: Content) -> dict[str, Drawn]:
 def render(content: Content, figures: dict[str, Drawn]) -> str:
     """Write the page around the figures; those that are absent are left out."""
     config, people, reference = content.config, content.people, content.reference
-    samples, level = content.samples, float(config["measure"]["level"])
+    samples, level = content.samples, config.measure.level
     names = [person.name for person in people]
     objects, overlays = content.objects, content.objects.overlays if content.objects else {}
     rows, maps = gallery.build(
@@ -177,9 +179,9 @@ def render(content: Content, figures: dict[str, Drawn]) -> str:
     )  # fmt: skip
     template = _environment().get_template("report.html.j2")
     return template.render(
-        name=config["name"],
-        model=config["model"],
-        is_toyworld=str(config["model"]).startswith("toyworld"),
+        name=config.name,
+        model=config.model,
+        is_toyworld=config.model.startswith("toyworld"),
         reference=reference,
         people=people,
         controls=[person for person in people if person.control],
@@ -217,15 +219,15 @@ def render(content: Content, figures: dict[str, Drawn]) -> str:
     )
 
 
-def ordered_pairs(people: Sequence[Indicator], reference: str) -> list[tuple[str, list[str]]]:
+def ordered_pairs(people: Sequence[Member], reference: str) -> list[tuple[str, list[str]]]:
     """Group all pairs as the table shows them: with the reference, between the others, with control words.
 
     Examples
     --------
     >>> people = [
-    ...     Indicator("neutral", "person"),
-    ...     Indicator("feminine", "woman"),
-    ...     Indicator("masculine", "man"),
+    ...     Member("neutral", "person"),
+    ...     Member("feminine", "woman"),
+    ...     Member("masculine", "man"),
     ... ]
     >>> ordered_pairs(people, "neutral")[0]
     ('with the reference', ['neutral-feminine', 'neutral-masculine'])
@@ -247,7 +249,7 @@ def ordered_pairs(people: Sequence[Indicator], reference: str) -> list[tuple[str
 
 
 def disparity_table(
-    disparity: pd.DataFrame, metrics: list[Metric], people: Sequence[Indicator], reference: str
+    disparity: pd.DataFrame, metrics: list[Metric], people: Sequence[Member], reference: str
 ) -> dict:
     """Lay out ``tables/disparity`` as in the paper: a row a pair, a column a metric, a column group a space.
 
@@ -297,7 +299,7 @@ def _sheet(content: Content) -> Drawn | None:
     return draw_triplets(rows, names)
 
 
-def _drawn_pairs(people: Sequence[Indicator], reference: str) -> list[str]:
+def _drawn_pairs(people: Sequence[Member], reference: str) -> list[str]:
     """The pairs that are drawn as lines: controls only beside the reference, or there would be too many."""
     controls = {person.name for person in people if person.control}
     pairs = [pair for _, pairs in ordered_pairs(people, reference) for pair in pairs]
@@ -335,7 +337,7 @@ def _environment() -> Environment:
         "quoted": lambda names: [f"“{name}”" for name in names],
         "where": wording.where,
         "defined": wording.defined,
-        "spaces": {"prompt": "Prompt", "denoising": "Denoising", "image": "Image"},
+        "spaces": SPACES,
     }
     return environment
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis.report.format import counted
-from analysis.study import indicators
+from analysis.study import contrasts, indicators
+from probes.config import Config
 
 LONG = 14  # entries: a longer group is folded
 
@@ -22,26 +23,26 @@ class Group:
     folded: bool = False
 
 
-def groups(config: dict, meta: dict, samples: pd.DataFrame) -> list[Group]:
+def groups(config: Config, meta: dict, samples: pd.DataFrame) -> list[Group]:
     """Collect the run record: the choices first, then all that ``run.json`` holds.
 
     Parameters
     ----------
-    config : dict
-        The resolved configuration.
+    config : Config
     meta : dict
-        ``run.json``.
+        ``run.json``; the configuration is shown as it stands there.
     samples : DataFrame
         ``triplet`` and ``seed`` of every image.
     """
-    sampler, measure = config.get("sampler", {}), config.get("measure", {})
+    stated = meta["config"]["resolved"]
+    sampler, measure = stated.get("sampler", {}), stated.get("measure", {})
     seeds = [int(seed) for seed in samples["seed"].unique()]
     words = ", ".join(f"{i.name}: “{i.word}”{' (control)' if i.control else ''}" for i in indicators(config))
     choices = [
-        ("model", str(config.get("model"))),
+        ("model", config.model),
         ("indicators", words),
-        ("reference", str(config.get("reference"))),
-        ("contrasts", ", ".join(" − ".join(pair) for pair in config.get("contrasts") or []) or "none"),
+        ("reference", config.reference),
+        ("contrasts", ", ".join(" − ".join(pair) for pair in contrasts(config)) or "none"),
         ("prompts", counted(samples["triplet"].nunique(), "prompt")),
         ("seeds", f"{', '.join(map(str, seeds[:20]))}{' …' if len(seeds) > 20 else ''} ({len(seeds)})"),
         ("images", f"{len(samples):,}"),
@@ -60,7 +61,7 @@ def groups(config: dict, meta: dict, samples: pd.DataFrame) -> list[Group]:
             continue
         items = _flat(value) if isinstance(value, dict) else [("", _plain(value))]
         found.append(Group(key.replace("_", " ").capitalize(), items, folded=len(items) > LONG))
-    text = json.dumps(config, indent=2, ensure_ascii=False)
+    text = json.dumps(stated, indent=2, ensure_ascii=False)
     found.append(Group("Configuration as resolved", [("", text)], folded=True))
     return found
 

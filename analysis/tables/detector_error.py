@@ -54,25 +54,25 @@ def detector_error(run: Run, checked: Checked | None = None) -> pd.DataFrame | N
         detections whose label the checker knows, and for the checker itself ``accuracy``, the smallest share of
         renderings read rightly of any of its things.
     """
-    if run.config["model"] not in SPECIMENS or not run.parts("objects"):
+    if run.config.model not in SPECIMENS or not run.parts("objects"):
         return None
     if _its_own_truth(run):
-        return checker_accuracy(run.config["model"], run.config["measure"]["level"])
+        return checker_accuracy(run.config.model, run.config.measure.level)
     observed, seen = checked or checked_images(run)
     if observed is None:
         return None
     objects = run.table("objects")
-    options, members = run.config["measure"], indicators(run.config)
+    options, members = run.config.measure, indicators(run.config)
     rates = error_rates(
         observed,
         objects,
         seen,
         indicators=[member.name for member in members],
         contrasts=contrasts(run.config),
-        backend=options.get("nouns", "lemminflect"),
-        level=options["level"],
-        resamples=options["bootstrap"],
-        seed=options["seed"],
+        backend=options.nouns,
+        level=options.level,
+        resamples=options.bootstrap,
+        seed=options.seed,
     )
     return rates.assign(truth=VERSION, version=ERROR_VERSION)[list(ERROR_COLUMNS)]
 
@@ -94,13 +94,13 @@ def detector_counts(run: Run, checked: Checked | None = None) -> pd.DataFrame | 
         ``prompt`` (the triplet), ``indicator``, ``object`` (its lemma), the numbers of images in
         `analysis.tables.object_claims.COUNTS`, ``truth``.
     """
-    if run.config["model"] not in SPECIMENS or _its_own_truth(run):
+    if run.config.model not in SPECIMENS or _its_own_truth(run):
         return None
     observed, seen = checked or checked_images(run)
     if observed is None:
         return None
     objects = run.table("objects")
-    return count_errors(observed, objects, seen, backend=run.config["measure"].get("nouns", "lemminflect"))
+    return count_errors(observed, objects, seen, backend=run.config.measure.nouns)
 
 
 def count_errors(
@@ -136,7 +136,7 @@ def checked_images(run: Run) -> Checked:
 
     Both are None where the checker knows nothing of the run's images, or found the objects itself.
     """
-    if run.config["model"] not in SPECIMENS or not run.parts("objects") or _its_own_truth(run):
+    if run.config.model not in SPECIMENS or not run.parts("objects") or _its_own_truth(run):
         return None, None
     observed = run.observed(["sample_id", "triplet", "seed", "indicator", "status", "tags"])
     observed = observed[observed["status"] == "ok"]

@@ -93,6 +93,6 @@ def family_disparity(
     table["pair"] = family.pairs * len(family.columns)
     known = definition(family.metric)
     table["mean"] = mean
-    table["ci_low"], table["ci_high"] = np.maximum(low, known.least), np.minimum(high, known.most)
+    table["ci_low"], table["ci_high"] = np.maximum(low, known.low), np.minimum(high, known.high)
     table["n_prompts"], table["n"], table["reason"] = n_prompts, n, reason
     return named(table, family, DISPARITY_COLUMNS)

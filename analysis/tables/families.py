@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
 from analysis.metrics.registry import definition
 from analysis.tables.similarities import Family
+from probes.config import Config
 
 INTERVAL = "envelope"
 PROMPT_SPACE = "prompt"  # no noise enters it
 
 
-def shares_noise(config: Mapping) -> bool:
-    """Return whether all prompts of a seed share their noise, from a run's configuration."""
-    return (config.get("sampler") or {}).get("noise") == "shared"
+def shares_noise(config: Config) -> bool:
+    """Return whether all prompts of a seed share their noise."""
+    return config.sampler.noise == "shared"
 
 
 def named(table: pd.DataFrame, family: Family, columns: Sequence[str]) -> pd.DataFrame:

@@ -268,7 +268,7 @@ def _block(
     else:
         columns |= _size_columns(size)
         columns["p_equivalent"] = _equivalence(values, tested, reach, choices.sampling)
-    span = known.most - known.least  # no difference of two values is larger
+    span = known.high - known.low  # no difference of two values is larger
     columns["ci_low"] = np.maximum(columns["ci_low"], -span)
     columns["ci_high"] = np.minimum(columns["ci_high"], span)
     against = control_columns(
@@ -276,7 +276,7 @@ def _block(
         words_of(contrast, choices.reference, choices.controls),
         choices.level,
         shared_noise=crossed,
-        nearest=known.most if known.higher_is_nearer else -known.least,
+        nearest=known.high if known.higher_is_nearer else -known.low,
     )
     unequal, why = against.pop("unequal"), against.pop("controls")
     columns |= against

@@ -27,7 +27,7 @@ from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.object_counts import ObjectTable
 from analysis.stats.sign_flips import flip_p_values
 from analysis.stats.word_test import word_test
-from analysis.study import Indicator
+from analysis.study import Member
 from analysis.tables.interval_columns import interval_columns, with_ends
 
 LEVEL = 0.05  # of false claims among the claims
@@ -143,12 +143,12 @@ def claim_table(
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(CLAIM_COLUMNS))
 
 
-def sides_of(members: Sequence[Indicator]) -> dict[str, list[str]]:
+def sides_of(members: Sequence[Member]) -> dict[str, list[str]]:
     """The indicators of each side by its first: itself, then its controls.
 
     Examples
     --------
-    >>> sides_of([Indicator("f", "woman"), Indicator("m", "man"), Indicator("lady", "lady", "f")])
+    >>> sides_of([Member("f", "woman"), Member("m", "man"), Member("lady", "lady", "f")])
     {'f': ['f', 'lady'], 'm': ['m']}
     """
     return {

@@ -16,7 +16,7 @@ from analysis.metrics.cooccurrence import (
     counted,
     presence,
 )
-from analysis.metrics.dependency import SIGMA, SIGMA_HUMAN, dependency_groups
+from analysis.metrics.dependency import dependency_groups
 from analysis.study import Comparison, comparison, indicators
 from analysis.tables.detector_error import Checked, checked_images, detector_counts, detector_error
 from analysis.tables.disparity import disparity
@@ -25,19 +25,16 @@ from analysis.tables.gap import gap
 from analysis.tables.nouns import PROMPT_COLUMNS, noun_table
 from analysis.tables.object_claims import DetectorCounts, claim_table, sides_of
 from analysis.tables.object_statistics import object_statistics, table_statistics
+from analysis.tables.registry import TABLES, write
 from analysis.tables.similarities import pair_name
-from analysis.tables.wu import MIN_COUNT, chi_square, figure_objects, figure_scores, similarity_pairs
-from hooks.attention.masks import THETA
+from analysis.tables.wu import chi_square, figure_objects, figure_scores, similarity_pairs
+from probes.config import Config, Measure
 from probes.parts import read_part
 from probes.store import Run
 from probes.text.nouns import human_words
 
 KEYS = ("sample_id", "triplet", "seed", "indicator")
 WORDS = ("sample_id", "word", "word_index", "heat", "height", "width", "definition")
-DEFAULTS = {
-    **{"theta": THETA, "sigma": SIGMA, "sigma_human": SIGMA_HUMAN, "min_count": MIN_COUNT},
-    **{"nouns": "lemminflect", "compounds": False, "mask_words": "nouns", "human_words": "paper"},
-}
 
 
 def measure_objects(run: Run) -> None:
@@ -48,17 +45,17 @@ def measure_objects(run: Run) -> None:
     UserError
         If a part is damaged, objects are of no image of the run, or NLTK's data is asked for and not there.
     """
-    options = DEFAULTS | run.config["measure"]  # runs of earlier versions do not name them
+    options = run.config.measure
     nouns, objects = objects_of(run, options)
-    run.write_table("nouns", nouns)
-    run.write_table("objects", objects)
+    write(run, "nouns", nouns)
+    write(run, "objects", objects)
     checked = checked_images(run)
     counts, images = error_counts(run, checked), looked_at(run)
-    for name, table in tables(run.config, images, nouns, objects, options, counts):
-        run.write_table(name, table)
+    for name, table in tables(run.config, images, nouns, objects, counts):
+        write(run, name, table)
     error = detector_error(run, checked)
     if error is not None:
-        run.write_table("detector_error", error)
+        write(run, "detector_error", error)
 
 
 def error_counts(run: Run, checked: Checked | None = None) -> DetectorCounts | None:
@@ -68,7 +65,7 @@ def error_counts(run: Run, checked: Checked | None = None) -> DetectorCounts | N
     """
     counts = detector_counts(run, checked)
     if counts is not None:
-        run.write_table("detector_counts", counts)
+        write(run, "detector_counts", counts)
         return DetectorCounts(counts)
     labelled = (run.path / "tables" / "human_counts.parquet").exists()
     return DetectorCounts(run.table("human_counts")) if labelled else None
@@ -83,12 +80,12 @@ def looked_at(run: Run) -> pd.DataFrame:
     return images.reset_index(drop=True)
 
 
-def objects_of(run: Run, options: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def objects_of(run: Run, options: Measure) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Tables ``nouns`` and ``objects`` of a run."""
-    backend, words = options["nouns"], [member.word for member in indicators(run.config)]
+    backend, words = options.nouns, [member.word for member in indicators(run.config)]
     prompts = run.samples(PROMPT_COLUMNS)
-    human = human_words(words, choice=options["human_words"], backend=backend)
-    nouns = noun_table(prompts, backend=backend, compounds=options["compounds"], human=human)
+    human = human_words(words, choice=options.human_words, backend=backend)
+    nouns = noun_table(prompts, backend=backend, compounds=options.compounds, human=human)
     objects = dependency_groups(
         looked_at(run),
         run.objects(["sample_id", "object", "label", "mask", "height", "width"]),
@@ -96,7 +93,10 @@ def objects_of(run: Run, options: dict[str, Any]) -> tuple[pd.DataFrame, pd.Data
         word_parts(run),
         human=human,
         backend=backend,
-        **{name: options[name] for name in ("mask_words", "theta", "sigma", "sigma_human")},
+        mask_words=options.mask_words,
+        theta=options.theta,
+        sigma=options.sigma,
+        sigma_human=options.sigma_human,
     )
     return nouns, objects
 
@@ -108,16 +108,16 @@ def word_parts(run: Run) -> Iterator[pd.DataFrame]:
 
 
 def tables(
-    config: dict,
+    config: Config,
     images: pd.DataFrame,
     nouns: pd.DataFrame,
     objects: pd.DataFrame,
-    options: dict[str, Any],
     counts: DetectorCounts | None = None,
 ) -> Iterator[tuple[str, pd.DataFrame]]:
     """Every table of the paper's sections 5 to 7 by name."""
-    chosen = comparison(config, backend=options["nouns"])
-    sampling = {"level": options["level"], "resamples": options["bootstrap"], "seed": options["seed"]}
+    options = config.measure
+    chosen = comparison(config, backend=options.nouns)
+    sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
     rest = objects[~objects["lemma"].isin(chosen.individuals)]
     # the paper's tables know its prompt sets alone: a control that could not be read takes nothing from them
     everything = counted(images, objects, chosen.main)
@@ -137,7 +137,7 @@ def tables(
     shared = {"shared_noise": shares_noise(config)}
     table06 = _similarity(pairs[pairs["pair"].isin(within)], chosen, sampling | shared)
     yield "table06_similarity", table06
-    yield "table06_gap", _gaps(pairs, chosen, sampling | shared | {"permutations": options["permutations"]})
+    yield "table06_gap", _gaps(pairs, chosen, sampling | shared | {"permutations": options.permutations})
 
     table07 = pd.concat(
         [chi_square(others, chosen.sets, LEFT_OUT), chi_square(everything, chosen.sets, INCLUDED)],
@@ -145,7 +145,7 @@ def tables(
     )
     yield "table07_chi_square", table07
 
-    shown = {"individuals": chosen.individuals, "least": options["min_count"], "level": options["level"]}
+    shown = {"individuals": chosen.individuals, "least": options.min_count, "level": options.level}
     scores = figure_scores(everything, chosen.leaning, **shown)
     yield "figure04_bias_scores", scores
     frequent = figure_objects(others)
@@ -157,9 +157,9 @@ def tables(
     yield "table12_amounts", table12
     yield "table13_intersection", table13
 
-    drawn = {"permutations": options["permutations"], "seed": options["seed"]}
+    drawn = {"permutations": options.permutations, "seed": options.seed}
     for name, statistics, sets, settings in (
-        ("object_tests", object_statistics, chosen.leaning, {"level": options["level"]}),
+        ("object_tests", object_statistics, chosen.leaning, {"level": options.level}),
         ("table_tests", table_statistics, chosen.sets, drawn),
     ):
         own = {group: [statistics(others[group], sets, **settings)] for group in others}
@@ -182,8 +182,7 @@ def _similarity(pairs: pd.DataFrame, chosen: Comparison, sampling: dict[str, Any
     keys = zip(table["individuals"].astype(str), table["pair"].astype(str))
     table = table.assign(first=[a for a, _ in both], second=[b for _, b in both])
     table["undefined"] = [int(undefined.get(key, 0)) for key in keys]
-    columns = ("individuals", "first", "second", "value", "ci_low", "ci_high", "n_prompts", "n", "undefined")
-    return table[[*columns, "reason", "version"]]
+    return table[list(TABLES["table06_similarity"].columns)]
 
 
 def _gaps(pairs: pd.DataFrame, chosen: Comparison, sampling: dict[str, Any]) -> pd.DataFrame:

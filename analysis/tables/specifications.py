@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.metrics.registry import Metric, definition, headline_metrics
+from analysis.metrics.registry import READOUTS, Metric, definition, headline_metrics
 from analysis.tables.control_columns import Words, control_columns, words_of
 from analysis.tables.families import PROMPT_SPACE
 from analysis.tables.similarities import Family, Similarities, similarities
@@ -26,7 +26,6 @@ COLUMNS = (
 )
 AS_RUN = "as run"
 FEWEST = 2  # words that are left of a group
-READOUTS = ("sequence", "eos", "words")
 
 
 def specifications(
@@ -86,7 +85,7 @@ def specifications(
             settings += _without_a_seed(found[metric], words)
             if metric.space == "prompt":
                 settings += [
-                    (f"readout {other.metric.removeprefix('cosine_')}", found[other], words)
+                    (f"readout {other.readout}", found[other], words)
                     for other in others
                     if found[other] is not None
                 ]

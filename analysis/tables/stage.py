@@ -8,8 +8,9 @@ from analysis.study import contrasts, indicators
 from analysis.tables.agreement import agreement
 from analysis.tables.disparity import DISPARITY_COLUMNS, family_disparity
 from analysis.tables.families import shares_noise, stacked
-from analysis.tables.gap import GAP_COLUMNS, SMALLEST_EFFECT, GapChoices, family_gap
+from analysis.tables.gap import GAP_COLUMNS, GapChoices, family_gap
 from analysis.tables.objects import measure_objects
+from analysis.tables.registry import write
 from analysis.tables.specifications import specifications
 from analysis.tables.stored_similarities import (
     IMAGE_TABLE,
@@ -47,50 +48,49 @@ def measure(run: Run) -> None:
 
 
 def _measure(run: Run) -> None:
-    options = run.config["measure"]
-    sampling = {"level": options["level"], "resamples": options["bootstrap"], "seed": options["seed"]}
+    options = run.config.measure
+    sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
     sampling["shared_noise"] = shares_noise(run.config)
     images = picture_table(run)
     pairs = StoredSimilarities(run, images)
-    run.write_parquet(IMAGE_TABLE, images)
+    write(run, IMAGE_TABLE, images)
     times = {"step": list(pairs.timesteps), "timestep": list(pairs.timesteps.values())}
-    run.write_table(TIMESTEP_TABLE, pd.DataFrame(times).astype({"step": "int32", "timestep": "float32"}))
+    write(run, TIMESTEP_TABLE, pd.DataFrame(times).astype({"step": "int32", "timestep": "float32"}))
     members = indicators(run.config)
     controls = {member.name: member.control for member in members if member.control}
     choices = GapChoices(
         indicators=[member.name for member in members],
-        reference=run.config["reference"],
+        reference=run.config.reference,
         contrasts=contrasts(run.config),
         controls=controls,
-        deltas=_deltas(options, pairs.metrics),
-        smallest_effect=options.get("smallest_effect", SMALLEST_EFFECT),
-        permutations=options["permutations"],
+        deltas=_deltas(options.equivalence, pairs.metrics),
+        smallest_effect=options.smallest_effect,
+        permutations=options.permutations,
         **sampling,
     )
     means, gaps = [], []
     for family in pairs.families():  # one in memory at a time
         means.append(family_disparity(family, **sampling))
         gaps.append(family_gap(family, choices))
-    run.write_table("disparity", stacked(means, DISPARITY_COLUMNS))
-    run.write_table("gap", stacked(gaps, GAP_COLUMNS))
+    write(run, "disparity", stacked(means, DISPARITY_COLUMNS))
+    write(run, "gap", stacked(gaps, GAP_COLUMNS))
     headline = {
         "indicators": {member.name: member.word for member in members},
-        "reference": run.config["reference"],
+        "reference": run.config.reference,
         "contrasts": contrasts(run.config),
-        "text_readout": options["text_readout"],
+        "text_readout": options.text_readout,
     }
     moved = specifications(
-        pairs, **headline, controls=controls, level=options["level"], shared_noise=sampling["shared_noise"]
+        pairs, **headline, controls=controls, level=options.level, shared_noise=sampling["shared_noise"]
     )
-    run.write_table("specifications", moved)
-    run.write_table("agreement", agreement(pairs, **headline))
-    if run.parts("objects") and run.config.get("observe", {}).get("objects", True):
+    write(run, "specifications", moved)
+    write(run, "agreement", agreement(pairs, **headline))
+    if run.parts("objects") and run.config.observe.objects:
         measure_objects(run)
 
 
-def _deltas(options: dict, metrics: list[str]) -> dict[str, float]:
+def _deltas(deltas: dict[str, float], metrics: list[str]) -> dict[str, float]:
     """The differences δ of the configuration, once each is of a metric of the run."""
-    deltas = options.get("equivalence") or {}
     unknown = [name for name in deltas if name not in metrics]
     if unknown:
         raise UserError(

@@ -24,18 +24,19 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from analysis.metrics.pixels import diff_pix, local_moments, ssim
-from analysis.metrics.registry import definition
+from analysis.metrics.registry import computed_from, definition
 from analysis.tables.similarities import COLUMNS, NO_STEP, Family, Similarities, Where
 from hooks.architectures.addresses import has_steps, space
 from probes.errors import UserError
 from probes.store import Run
 
 IMAGE_TABLE, TIMESTEP_TABLE = "image_similarities", "timesteps"
-IMAGE_METRICS = ("ssim", "diff_pix")
+IMAGE_METRICS = computed_from("pictures")
 IMAGE_SITE = "image"
 IMAGE_TYPES = {
     **{"triplet": "int32", "seed": "int64", "pair": "str"},
-    **{"ssim": "float32", "diff_pix": "float32", "reason": "str"},
+    **dict.fromkeys(IMAGE_METRICS, "float32"),
+    "reason": "str",
 }
 INDEX = ("triplet", "seed", "pair")
 FIXED = (*INDEX, "first", "second", "timesteps")  # columns of captures/ that are no site

@@ -84,8 +84,8 @@ def read_run(path: Path) -> Reading:
         The run is no specimen's, or nothing looked at its images.
     """
     run = Run.open(path)
-    if run.config["model"] not in SPECIMENS or not run.parts("objects"):
-        what = "no objects" if run.config["model"] in SPECIMENS else f"a run of {run.config['model']}"
+    if run.config.model not in SPECIMENS or not run.parts("objects"):
+        what = "no objects" if run.config.model in SPECIMENS else f"a run of {run.config.model}"
         raise UserError(
             f"{path}: expected a run of {', '.join(SPECIMENS)} whose images were looked at, got {what}: draw one by "
             "python -m probes.run, stages generate and observe"
@@ -103,7 +103,7 @@ def read_run(path: Path) -> Reading:
     detections = detections.assign(object=rows["lemma"].to_numpy())
     return Reading(
         name=Path(path).name,
-        specimen=run.config["model"],
+        specimen=run.config.model,
         detected=object_table(keys, detections, indicators=chosen.names, objects=objects),
         there=object_table(keys, matrix, indicators=chosen.names, objects=objects),
         counts=count_errors(images, rows, seen),

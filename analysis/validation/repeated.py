@@ -53,9 +53,9 @@ def claims(run: Run) -> dict:
         differing = sum(frozenset(pair) in pairs for pair in zip(held["first"], held["second"]))
     tops = [card for card in cards if card.primary and card.direction]
     return {
-        "specimen": run.config["model"],
+        "specimen": run.config.model,
         "run": run.path.name,
-        "seeds": ", ".join(map(str, run.config["seeds"])),
+        "seeds": ", ".join(map(str, run.config.seeds)),
         "filled": sum(filled for filled, _ in counts),
         "cells": sum(cells for _, cells in counts),
         "primary": ", ".join(card.contrast[0] if card.direction > 0 else card.contrast[1] for card in tops),
@@ -100,11 +100,9 @@ def claims_section(runs: Sequence[Run], picture: bool = False) -> str:
 def null_picture(runs: Sequence[Run]) -> bytes | None:
     """Return the atlas of the first run of the null world as a small PNG; None where there is none."""
     for run in runs:
-        if run.config["model"] != NULL or not run.config.get("contrasts"):
+        if run.config.model != NULL or not run.config.contrasts:
             continue
-        drawn = draw_atlas(
-            run.table("gap"), timesteps(run), contrasts(run.config)[0], run.config["reference"]
-        )
+        drawn = draw_atlas(run.table("gap"), timesteps(run), contrasts(run.config)[0], run.config.reference)
         if drawn is None:
             continue
         image = Image.open(io.BytesIO(files(drawn)[f"{drawn.name}.png"])).convert("RGB")

@@ -62,9 +62,9 @@ def paired(run: Run, path: Path | None = None) -> tuple[Run, pd.DataFrame | None
     if path is None:
         return run, None
     specimen, sample = read_sample(path)
-    if run.config["model"] != specimen:
+    if run.config.model != specimen:
         raise UserError(
-            f"--scores: {path}: expected a sample of {run.config['model']}, as the run is, got one of {specimen}: "
+            f"--scores: {path}: expected a sample of {run.config.model}, as the run is, got one of {specimen}: "
             "name the one that belongs to it"
         )
     return run, sample
@@ -80,7 +80,7 @@ def own_scores(sample: pd.DataFrame) -> pd.DataFrame:
 def planted_scores(run: Run) -> pd.Series:
     """Bias score of every thing if a run's prompts were drawn as planted, many times; NaN where it never comes."""
     samples = run.samples(["indicator", "prompt"])
-    world = load_world(run.config["model"])
+    world = load_world(run.config.model)
     sums = {}
     for indicator in (FIRST, SECOND):
         chosen = samples.loc[samples["indicator"] == indicator, "prompt"]
@@ -137,7 +137,7 @@ def significant(run: Run, alpha: float = 0.05) -> str:
 
 def section(run: Run, sample: pd.DataFrame | None) -> str:
     """The part of the calibration page on one run, in Markdown."""
-    head = f"### {run.config['model']}, looked at by {ENGINES[run.meta['observer']['engine']]}\n"
+    head = f"### {run.config.model}, looked at by {ENGINES[run.meta['observer']['engine']]}\n"
     if sample is None:
         return f"{head}\n{significant(run)}\n"
     table = score_table(run, sample)

@@ -96,12 +96,12 @@ def specimen_run(path: Path) -> Run:
         If the run is another model's, lacks the indicators of the toy world, or is not measured.
     """
     run = Run.open(path)
-    if run.config["model"] not in SPECIMENS:
+    if run.config.model not in SPECIMENS:
         raise UserError(
-            f"{path}: expected a run of a specimen ({', '.join(SPECIMENS)}), got one of {run.config['model']}: "
+            f"{path}: expected a run of a specimen ({', '.join(SPECIMENS)}), got one of {run.config.model}: "
             "name another run"
         )
-    missing = [name for name in GROUPS if name not in run.config["indicators"]]
+    missing = [name for name in GROUPS if name not in run.config.indicators]
     if missing or ("masculine", "feminine") not in contrasts(run.config):
         lacking = f"the indicator {missing[0]}" if missing else "the contrast [masculine, feminine]"
         raise UserError(

@@ -44,8 +44,8 @@ def readme_table(run: Run) -> str:
 
 def page(runs: Sequence[Run], scores: Sequence[tuple[Run, pd.DataFrame | None]] = ()) -> str:
     """Return the calibration page in Markdown; ``scores`` are runs with independent samples of their specimens."""
-    lines = [HEAD, *_gaps_section({run.config["model"]: headline_gaps(run) for run in runs})]
-    null_runs = [run for run in runs if run.config["model"] == NULL]
+    lines = [HEAD, *_gaps_section({run.config.model: headline_gaps(run) for run in runs})]
+    null_runs = [run for run in runs if run.config.model == NULL]
     for run in null_runs:
         lines += _exchange_section(run)
     if not null_runs:
@@ -98,7 +98,7 @@ def _exchange_section(run: Run) -> list[str]:
 def _frequency_section(run: Run) -> list[str]:
     """Lines on how often each thing that no caption names was planted and seen."""
     samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
-    table = seen_and_planted(samples, list(run.images(samples["sample_id"])), run.config["model"])
+    table = seen_and_planted(samples, list(run.images(samples["sample_id"])), run.config.model)
     frequencies = frequency_table(table)
     named = table[table["named"]]
     near = np.concatenate(

@@ -250,6 +250,16 @@ def write_run(path: str | Path, **options) -> Path:
     return path
 
 
+def configure(run: Run, **sections) -> Run:
+    """Put fields over those of sections in the configuration of an open run, in memory alone, and return it."""
+    changed = {
+        name: {**run.resolved.get(name, {}), **value} if isinstance(value, dict) else value
+        for name, value in sections.items()
+    }
+    run.meta["config"] = {**run.meta["config"], "resolved": {**run.resolved, **changed}}
+    return run
+
+
 def _members(plan: Plan):
     for t in range(plan.prompts):
         for s in range(plan.seeds):

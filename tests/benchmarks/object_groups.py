@@ -23,6 +23,7 @@ from analysis.tables.nouns import noun_table
 from analysis.tables.wu import chi_square, figure_objects, figure_scores, similarity_pairs
 from hooks.prompt.spans import split_words
 from probes.coco_masks import encode
+from probes.config import Config
 from probes.text.nouns import human_words
 
 WORDS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
@@ -108,7 +109,7 @@ def run(images: int, size: int) -> dict[str, float]:
     keys = samples[["sample_id", "triplet", "seed", "indicator"]]
     objects = dependency_groups(keys, detections, nouns, parts(samples, heats, rng), human=human_words())
     lap("groups")
-    chosen = comparison(CONFIG)
+    chosen = comparison(Config.stored(CONFIG))
     tables = counted(keys, objects, chosen.names, without=chosen.individuals)
     cooccurrence(counted(keys, objects, chosen.names), ["person", "woman", "man"])
     similarity_pairs(keys, objects, chosen.names)

@@ -1,10 +1,12 @@
 """triplets.yaml: defaults, what stands over what, and one clear line for every fault."""
 
+import json
+
 import pytest
 
 from analysis.study import indicators
 from probes import plan_text
-from probes.config import Config, build_config, load_config
+from probes.config import Config, Measure, Observe, Sampler, build_config, load_config
 from probes.errors import UserError
 from probes.yaml_source import parse_yaml
 
@@ -36,13 +38,83 @@ def test_resolved_is_taken_again_unchanged():
     assert Config.model_validate(found.resolved()) == found
 
 
+CAPTIONS = "prompts: [{id: a, neutral: a person, feminine: a woman, masculine: a man}]\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PROMPTS,
+        CAPTIONS,
+        PROMPTS + "seeds: {count: 3, start: 5}\nlimit: 1\nmeasure: {equivalence: {ssim: 1}, level: 0.5}\n",
+        PROMPTS + "indicators: {neutral: person, a: {word: b, control: true}, c: d}\ncontrasts: [[a, c]]\n",
+        PROMPTS + "observe: {tags: [prompt], box_threshold: 1}\ncapture: {sites: [unet.*], keep: [latent]}\n",
+    ],
+)
+def test_what_a_run_stores_is_read_as_it_was_checked(text):
+    found = config(text)
+    assert Config.stored(json.loads(json.dumps(found.resolved()))) == found
+
+
+def test_a_run_of_an_earlier_version_has_the_defaults_and_nothing_is_resolved_again():
+    resolved = {
+        "indicators": {"a": "nurse", "b": {"control": True}, "c": {"word": "lady", "former": 1}},
+        "reference": "a",
+        "sampler": None,
+        "measure": {"level": 0.9, "equivalence": None, "former": 1},
+        "former": {"x": 1},
+    }
+    found = Config.stored(resolved)
+    assert [(m.name, m.word, m.control) for m in indicators(found)] == [
+        ("a", "nurse", ""),
+        ("b", "b", "a"),
+        ("c", "lady", ""),
+    ]
+    assert (found.contrasts, found.prompts, found.seeds, found.model) == ([], [], [], "")
+    assert found.sampler == Sampler() and found.observe == Observe()
+    assert found.measure == Measure(level=0.9)
+
+
+def test_reading_a_run_checks_nothing_of_the_world():
+    """What it names may be gone since, such as a model or a definition that only the program that made it knows."""
+    resolved = {
+        **config(PROMPTS).resolved(),
+        "model": "/gone/model",
+        "capture": {"definition": "mine"},
+        "measure": {"nouns": "former"},
+        "prompts": ["no place for a word"],
+    }
+    found = Config.stored(resolved)
+    assert (found.model, found.capture.definition, found.measure.nouns, found.prompts) == (
+        "/gone/model",
+        "mine",
+        "former",
+        ["no place for a word"],
+    )
+    with pytest.raises(ValueError, match="definition"):
+        Config.model_validate(resolved)
+
+
+@pytest.mark.parametrize(
+    ("resolved", "message"),
+    [
+        ({"measure": 5}, "measure: expected fields, got 5"),
+        ({"indicators": ["a"]}, r"indicators: expected words by their names, got \['a'\]"),
+        ({"indicators": {"a": 5}}, "indicators.a: expected fields, got 5"),
+    ],
+)
+def test_what_is_no_section_is_damage(resolved, message):
+    with pytest.raises(ValueError, match=message):
+        Config.stored(resolved)
+
+
 def test_a_control_stands_for_the_reference_or_for_another_indicator():
     found = config(
         PROMPTS + "indicators: {neutral: person, feminine: woman, masculine: man, "
         "human: {word: human, control: true}, lady: {word: lady, control: feminine}}"
     )
     assert [indicator.control for indicator in found.indicators.values()] == [False] * 3 + [True, "feminine"]
-    assert [member.control for member in indicators(found.resolved())] == ["", "", "", "neutral", "feminine"]
+    assert [member.control for member in indicators(found)] == ["", "", "", "neutral", "feminine"]
     assert Config.model_validate(found.resolved()) == found
 
 

@@ -89,7 +89,7 @@ def test_every_architecture(saved, tmp_path, kind):
     assert run.meta["model"]["pipeline"].startswith(
         "StableDiffusionXL" if kind == "sdxl" else "StableDiffusionP"
     )
-    assert run.config["sampler"]["guidance_scale"] == (5.0 if kind == "sdxl" else 7.5)
+    assert run.config.sampler.guidance_scale == (5.0 if kind == "sdxl" else 7.5)
     assert len(run.words()) == 3 * 2
     second = run.samples(
         ["word_positions", "word_positions_2"]
@@ -229,9 +229,9 @@ def test_what_alters_nothing_is_no_other_run(whole, saved):
         saved(), measure={"bootstrap": 7}, report={"gallery": 1}, reference="feminine", limit=99
     )
     generated(whole.path, config)
-    assert Run.open(whole.path).config["measure"]["bootstrap"] == 7
+    assert Run.open(whole.path).config.measure.bootstrap == 7
     generated(whole.path, settings(saved(), generate={"batch_triplets": "auto"}))
-    assert Run.open(whole.path).config["generate"]["batch_triplets"] == 2  # as it began
+    assert Run.open(whole.path).config.generate.batch_triplets == 2  # as it began
 
 
 def test_overwrite_replaces_the_run_and_keeps_strangers(saved, tmp_path):

@@ -222,9 +222,9 @@ def test_measuring_alone_applies_a_field_or_refuses_it(field, saved, whole, tmp_
         return
     run = taken_up(path, config, ("measure",))
     section = field.split(".")[0]
-    assert run.config[section] == config.resolved()[section]
+    assert run.resolved[section] == config.resolved()[section]
     assert run.status == "generated"
-    assert drawn_fields(run.config) == drawn_fields(Run.open(whole).config)
+    assert drawn_fields(run.resolved) == drawn_fields(Run.open(whole).resolved)
 
 
 def test_measuring_alone_refuses_another_model(saved, whole, tmp_path):
@@ -236,8 +236,8 @@ def test_measuring_alone_refuses_another_model(saved, whole, tmp_path):
 def test_measuring_alone_applies_whether_objects_are_measured(saved, whole, tmp_path):
     path = shutil.copytree(whole, tmp_path / "run")
     config = configuration(saved(), observe={"objects": False, "batch": 2})
-    observe = taken_up(path, config, ("measure",)).config["observe"]
-    assert observe == {**Run.open(whole).config["observe"], "objects": False}
+    observe = taken_up(path, config, ("measure",)).resolved["observe"]
+    assert observe == {**Run.open(whole).resolved["observe"], "objects": False}
 
 
 def test_a_report_alone_is_of_the_tables_that_are_there(saved, whole, tmp_path):
@@ -257,8 +257,8 @@ def test_a_report_alone_is_of_the_tables_that_are_there(saved, whole, tmp_path):
     ):
         with pytest.raises(UserError, match=rf"holds another run: {name}.*: run --stage measure first"):
             taken_up(path, configuration(saved(), **over), ("report",))
-    assert taken_up(path, configuration(saved(), report={"gallery": 3}), ("report",)).config["report"] == {
-        **run.config["report"],
+    assert taken_up(path, configuration(saved(), report={"gallery": 3}), ("report",)).resolved["report"] == {
+        **run.resolved["report"],
         "gallery": 3,
     }
 

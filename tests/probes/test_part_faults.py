@@ -34,7 +34,7 @@ def finished(tmp_path_factory):
     )
     add_objects(path, size=32)
     run = Run.open(path)
-    resolved = run.config
+    resolved = run.resolved
     resolved["measure"] |= {"bootstrap": 20, "permutations": 16}
     resolved.setdefault("report", {})["gallery"] = 1
     run.write_meta(config={"passed": {}, "resolved": resolved})

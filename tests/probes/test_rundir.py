@@ -245,4 +245,4 @@ def test_a_record_made_elsewhere_needs_no_checksum_and_an_edited_one_says_how_to
         Run.open(run.path)
     del meta["checksum"]
     file.write_text(json.dumps(meta))
-    assert Run.open(run.path).config["seeds"] == [7]
+    assert Run.open(run.path).config.seeds == [7]

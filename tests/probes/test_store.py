@@ -30,6 +30,21 @@ def run(tmp_path):
     return Run.open(tmp_path)
 
 
+def test_the_configuration_is_read_once_and_again_when_it_is_written_anew(run):
+    before = run.config
+    assert (before.name, before.measure.level, before.model) == ("x", 0.95, "") and run.config is before
+    run.write_meta(config={"passed": {}, "resolved": {"name": "x", "measure": {"level": 0.9}}})
+    assert run.config.measure.level == 0.9 and run.resolved["measure"] == {"level": 0.9}
+    assert Run.open(run.path).config == run.config
+    assert Run(run.path, {}).config.indicators == {}
+
+
+def test_a_configuration_that_is_damaged_is_one_line(run):
+    run.write_meta(config={"passed": {}, "resolved": {"name": "x", "measure": "high"}})
+    with pytest.raises(UserError, match=r"run\.json: .*\(measure: expected fields, got 'high'\): restore it"):
+        _ = Run.open(run.path).config
+
+
 def test_a_part_is_read_back(tmp_path):
     write(tmp_path / "a" / "part-00003.parquet")
     table = parts.read_part(tmp_path / "a" / "part-00003.parquet")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
@@ -12,6 +11,7 @@ from typing import Any
 from analysis.observe.checkpoints import TOYWORLD, find, sha256, weight_files
 from analysis.observe.objects.detection import Engine
 from analysis.observe.objects.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
+from probes.config import Config, Observe
 from probes.devices import pick_device
 from probes.errors import UserError
 from probes.parts import digest
@@ -49,23 +49,22 @@ class Plan:
     ----------
     name : str
         The engine; empty where nothing is looked at.
-    config : mapping
-        The configuration as resolved.
+    config : Config
     skipped : str
         Why nothing will be looked at; empty where something will.
     """
 
     name: str
-    config: Mapping[str, Any]
+    config: Config
     skipped: str = ""
 
     def __str__(self) -> str:
         return f"skipped: {self.skipped}"
 
     @property
-    def settings(self) -> Mapping[str, Any]:
+    def settings(self) -> Observe:
         """The section ``observe``."""
-        return self.config["observe"]
+        return self.config.observe
 
     @property
     def resolved(self) -> dict[str, Any]:
@@ -73,7 +72,7 @@ class Plan:
 
         The device stays open: another machine may go on with the run.
         """
-        return {**self.settings, "engine": self.name}
+        return {**self.settings.model_dump(mode="json"), "engine": self.name}
 
     @property
     def versions(self) -> dict[str, str]:
@@ -135,25 +134,29 @@ class GroundedPlan(Plan):
         settings = self.settings
         count = f" ({len(self.vocabulary)} tags)" if self.vocabulary else ""
         return (
-            f"{self.name}: boxes by {settings['detector']}, masks by {settings['segmenter']}, tags from"
-            f" {', '.join(settings['tags'])}{count}; batches of {self.batch} on {self.device}"
+            f"{self.name}: boxes by {settings.detector}, masks by {settings.segmenter}, tags from"
+            f" {', '.join(settings.tags)}{count}; batches of {self.batch} on {self.device}"
         )
 
     @property
     def batch(self) -> int:
         """Images that the detector takes in one go."""
-        return self.settings["batch"]
+        return self.settings.batch
+
+    @property
+    def _thresholds(self) -> dict[str, float]:
+        return {name: getattr(self.settings, name) for name in THRESHOLDS}
 
     @cached_property
     def vocabulary(self) -> list[str]:
         """The tags of the vocabulary file, if one is named."""
-        return read_vocabulary(self.settings["vocabulary"]) if self.settings["vocabulary"] else []
+        return read_vocabulary(self.settings.vocabulary) if self.settings.vocabulary else []
 
     @cached_property
     def device(self) -> Any:
         """The torch device."""
-        generated_on = self.config["generate"]["device"]
-        return pick_device(self.settings["device"], "observe.device", prefer=generated_on)
+        generated_on = self.config.generate.device
+        return pick_device(self.settings.device, "observe.device", prefer=generated_on)
 
     @property
     def device_type(self) -> str:
@@ -174,7 +177,9 @@ class GroundedPlan(Plan):
     @cached_property
     def paths(self) -> dict[str, Path]:
         """Where the detector and the segmenter are on this machine; fetches those of the hub."""
-        return {kind: find(self.settings[kind], f"observe.{kind}") for kind in ("detector", "segmenter")}
+        return {
+            kind: find(getattr(self.settings, kind), f"observe.{kind}") for kind in ("detector", "segmenter")
+        }
 
     @cached_property
     def checkpoints(self) -> dict[str, dict[str, str]]:
@@ -183,29 +188,34 @@ class GroundedPlan(Plan):
             kind: {str(file): sha256(file) for file in weight_files(path)}
             for kind, path in self.paths.items()
         }
-        if "tagger" in self.settings["tags"]:
+        if "tagger" in self.settings.tags:
             from analysis.observe.objects.taggers import clip_files
 
-            checkpoints["tagger"] = clip_files(self.settings["tagger"])
-        if "ram" in self.settings["tags"]:
-            file = expand(self.settings["ram"], "observe.ram")
+            checkpoints["tagger"] = clip_files(self.settings.tagger)
+        if "ram" in self.settings.tags:
+            file = expand(self.settings.ram, "observe.ram")
             checkpoints["ram"] = {str(file): sha256(file)}
         return checkpoints
 
     def fields(self) -> dict[str, Any]:
         """Every field that alters what is seen, for the identity of the parts."""
-        settings, sources = self.settings, self.settings["tags"]
+        settings, sources = self.settings, self.settings.tags
         names = ("text_encoder", "tags", *THRESHOLDS, "batch")
-        fields = {"observe.engine": self.name, **{f"observe.{name}": settings[name] for name in names}}
+        fields = {
+            "observe.engine": self.name,
+            **{f"observe.{name}": getattr(settings, name) for name in names},
+        }
         for kind, files in self.checkpoints.items():
-            fields[f"observe.{kind}"] = sorted(files.values()) or settings[kind]
+            fields[f"observe.{kind}"] = sorted(files.values()) or getattr(settings, kind)
         fields |= {f"observe.{kind}.description": _description(path) for kind, path in self.paths.items()}
         if {"vocabulary", "tagger"} & set(sources):
             fields["observe.vocabulary"] = digest("\n".join(self.vocabulary))
         if "tagger" in sources:
-            fields["observe.tagger_top"] = settings["tagger_top"]
+            fields["observe.tagger_top"] = settings.tagger_top
         if "prompt" in sources:
-            fields |= {f"measure.{name}": self.config["measure"][name] for name in ("nouns", "compounds")}
+            fields |= {
+                f"measure.{name}": getattr(self.config.measure, name) for name in ("nouns", "compounds")
+            }
         return {**fields, "observe.device": self.device.type}
 
     def engine(self) -> Engine:
@@ -214,9 +224,9 @@ class GroundedPlan(Plan):
 
         detector, segmenter = self._classes()
         return GroundedEngine(
-            detector(self.paths["detector"], self.settings["text_encoder"], self.device),
+            detector(self.paths["detector"], self.settings.text_encoder, self.device),
             segmenter(self.paths["segmenter"], self.device),
-            **{name: self.settings[name] for name in THRESHOLDS},
+            **self._thresholds,
             batch=self.batch,
         )
 
@@ -235,100 +245,98 @@ class GroundedPlan(Plan):
 
     def tags(self) -> Tags:
         """What to look for in each image."""
-        return combined([self._source(kind) for kind in self.settings["tags"]])
+        return combined([self._source(kind) for kind in self.settings.tags])
 
     def _source(self, kind: str) -> Tags:
-        settings, measure = self.settings, self.config["measure"]
+        settings, measure = self.settings, self.config.measure
         if kind == "prompt":
-            return prompt_nouns(backend=measure["nouns"], compounds=measure["compounds"])
+            return prompt_nouns(backend=measure.nouns, compounds=measure.compounds)
         if kind == "vocabulary":
             return fixed(self.vocabulary, "vocabulary")
         from analysis.observe.objects.taggers import ClipTagger, RamTagger
 
         if kind == "ram":
-            return RamTagger(settings["ram"], device=self.device)
-        return ClipTagger(settings["tagger"], self.vocabulary, top=settings["tagger_top"], device=self.device)
+            return RamTagger(settings.ram, device=self.device)
+        return ClipTagger(settings.tagger, self.vocabulary, top=settings.tagger_top, device=self.device)
 
     def record(self) -> dict[str, Any]:
         """What ``run.json`` keeps about the observer."""
         settings = self.settings
         return {
             "engine": self.name,
-            "detector": settings["detector"],
-            "segmenter": settings["segmenter"],
-            "tagger": settings["tagger"] if "tagger" in settings["tags"] else None,
-            "tags": list(settings["tags"]),
-            "vocabulary": settings["vocabulary"],
+            "detector": settings.detector,
+            "segmenter": settings.segmenter,
+            "tagger": settings.tagger if "tagger" in settings.tags else None,
+            "tags": list(settings.tags),
+            "vocabulary": settings.vocabulary,
             "checkpoints": self.checkpoints,
-            "thresholds": {name: settings[name] for name in THRESHOLDS},
+            "thresholds": self._thresholds,
             "versions": self.versions,
         }
 
 
-def engine_plan(config: Mapping[str, Any]) -> Plan:
+def engine_plan(config: Config) -> Plan:
     """Choose the engine, and check what can be checked without loading or fetching anything.
-
-    Parameters
-    ----------
-    config
-        The configuration as resolved.
 
     Raises
     ------
     UserError
         Something that the engine or a source of tags needs is not named or not there.
     """
-    settings = config.get("observe", {})
-    if not settings.get("objects"):
+    settings = config.observe
+    if not settings.objects:
         return Plan("", config, "`observe.objects` is false")
-    name = settings["engine"]
-    named = [kind for kind in ("detector", "segmenter") if settings[kind]]
+    name = settings.engine
+    named = [kind for kind in ("detector", "segmenter") if getattr(settings, kind)]
     if name == "auto" and not named:
-        if config["model"] not in SPECIMENS:
+        if config.model not in SPECIMENS:
             return Plan("", config, f"no detector for the images of this model: name {_NAME}")
-        if {config["sampler"]["height"], config["sampler"]["width"]} - {None, SIZE}:
+        if {config.sampler.height, config.sampler.width} - {None, SIZE}:
             reason = f"toyworld's detectors know images of {SIZE} × {SIZE} pixels only: name {_NAME}"
             return Plan("", config, reason)
-        settings, named = {**settings, **_own(settings)}, ["detector", "segmenter"]
+        settings, named = settings.model_copy(update=_own(settings)), ["detector", "segmenter"]
     if name == CHECKER:
         return CheckerPlan(CHECKER, config)
     if len(named) < 2:
         raise UserError(f"observe: expected {_NAME}, got {' and '.join(named) or 'neither'} alone: name both")
-    if settings["tags"] is None:
-        settings = {**settings, "tags": ["prompt"]}
-    if settings["nms_iou"] is None:
-        settings = {**settings, "nms_iou": OWN_NMS if settings["detector"] == TOYWORLD else USUAL_NMS}
-    chosen = GroundedPlan("groundingdino" if name == "auto" else name, {**config, "observe": settings})
+    if settings.tags is None:
+        settings = settings.model_copy(update={"tags": ["prompt"]})
+    if settings.nms_iou is None:
+        usual = OWN_NMS if settings.detector == TOYWORLD else USUAL_NMS
+        settings = settings.model_copy(update={"nms_iou": usual})
+    chosen = GroundedPlan(
+        "groundingdino" if name == "auto" else name, config.model_copy(update={"observe": settings})
+    )
     _check_sources(settings, chosen)
     for kind in named:
-        find(settings[kind], f"observe.{kind}", fetch=False)
+        find(getattr(settings, kind), f"observe.{kind}", fetch=False)
     _ = chosen.device
     return chosen
 
 
-def _own(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _own(settings: Observe) -> dict[str, Any]:
     """What looks at a specimen's images unless told otherwise: toyworld's own detectors, for everything they know."""
     tags = {"tags": ["vocabulary"], "vocabulary": TOYWORLD}
-    unsaid = settings["tags"] is None and not settings["vocabulary"]
+    unsaid = settings.tags is None and not settings.vocabulary
     return {"detector": TOYWORLD, "segmenter": TOYWORLD, **(tags if unsaid else {})}
 
 
-def _check_sources(settings: Mapping[str, Any], chosen: GroundedPlan) -> None:
-    sources = settings["tags"]
+def _check_sources(settings: Observe, chosen: GroundedPlan) -> None:
+    sources = settings.tags or []
     for kind in dict.fromkeys(sources):
         if sources.count(kind) > 1:
             raise UserError(f"observe.tags: `{kind}` stands twice: keep one")
     ranked = [kind for kind in sources if kind in ("vocabulary", "tagger")]
-    if ranked and not settings["vocabulary"]:
+    if ranked and not settings.vocabulary:
         raise UserError(
             f"observe.vocabulary: expected a file for the source `{ranked[0]}`, found none: name one with a tag a line"
         )
-    if settings["vocabulary"] and not ranked:
+    if settings.vocabulary and not ranked:
         raise UserError(
             "observe.tags: expected `vocabulary` or `tagger`, since a vocabulary is named, got"
             f" {', '.join(sources)}: add one of them"
         )
-    if "tagger" in sources and not settings["tagger"]:
+    if "tagger" in sources and not settings.tagger:
         raise UserError(
             "observe.tagger: expected an open_clip model for the source `tagger`, found none: name a folder, or"
             " ViT-B-32/openai"
@@ -337,7 +345,7 @@ def _check_sources(settings: Mapping[str, Any], chosen: GroundedPlan) -> None:
     if "ram" in sources:
         from analysis.observe.objects.taggers import require_ram
 
-        require_ram(settings["ram"])
+        require_ram(settings.ram)
 
 
 def _description(path: Path) -> str:

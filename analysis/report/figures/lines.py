@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from analysis.metrics.registry import READOUTS
 from analysis.report.figures.atlas import beyond_words, step_label
 from analysis.report.figures.style import (
     DASHES,
@@ -20,7 +21,6 @@ from analysis.report.figures.style import (
 from analysis.report.format import label
 from hooks.architectures.addresses import place
 
-READOUTS = ("sequence", "eos", "words")
 STEP_PANELS = (
     ("latent", ("latent",)),
     ("noise prediction", ("noise_pred.guided", "noise_pred.conditional", "noise_pred.unconditional")),

@@ -38,7 +38,7 @@ def named(runs: Sequence[Run]) -> list[str]:
     for place, path in enumerate(paths):
         if path in paths[:place]:
             raise UserError(f"{runs[place].path}: expected different runs, got it twice: name another")
-    for names in ([run.config["name"] for run in runs], [path.name for path in paths]):
+    for names in ([run.config.name for run in runs], [path.name for path in paths]):
         if len(set(names)) == len(names):
             return names
     return [str(run.path) for run in runs]
@@ -70,8 +70,8 @@ def write(runs: Sequence[Run], out: Path, *, every: bool = False, **options) -> 
         write_bytes(out / f"{name}.csv", table.to_csv(index=False, lineterminator="\n").encode())
     config = runs[0].config
     for contrast in contrasts(config):
-        metrics = headline_metrics(config["measure"]["text_readout"])
-        drawn = draw_forest(values, differences, metrics, contrast, config["reference"])
+        metrics = headline_metrics(config.measure.text_readout)
+        drawn = draw_forest(values, differences, metrics, contrast, config.reference)
         for name, data in files(drawn).items() if drawn else ():
             write_bytes(out / name, data)
     return differences
@@ -103,7 +103,7 @@ def work(arguments: argparse.Namespace) -> None:
     command_line.writable(out, folder=True)
     runs = [Run.open(path) for path in paths]
     differences = write(runs, out, **options)
-    print(summary(differences, runs[0].config["measure"]["text_readout"]))
+    print(summary(differences, runs[0].config.measure.text_readout))
     print(f"tables and figures: {out}")
 
 

@@ -70,14 +70,14 @@ def quantities(run: Run, *, name: str | None = None, every: bool = False) -> Qua
     if "objects" in run.tables():
         object_keys, presence = _presence(run, np.array(sorted(texts)))
         keys, values = pd.concat([keys, object_keys], ignore_index=True), np.hstack([values, presence])
-    return Quantities(name or run.config["name"], [texts[triplet] for triplet in sorted(texts)], keys, values)
+    return Quantities(name or run.config.name, [texts[triplet] for triplet in sorted(texts)], keys, values)
 
 
 def _similarities(run: Run, triplets: NDArray, every: bool) -> tuple[pd.DataFrame, NDArray[np.float64]]:
     """Gaps and the similarities of the reference, by prompt."""
     config, pairs = run.config, StoredSimilarities(run)
-    names, reference = [member.name for member in indicators(config)], config["reference"]
-    wanted = {(m.space, m.site, m.metric) for m in headline_metrics(config["measure"]["text_readout"])}
+    names, reference = [member.name for member in indicators(config)], config.reference
+    wanted = {(m.space, m.site, m.metric) for m in headline_metrics(config.measure.text_readout)}
     if not every:
         pairs = pairs.only(wanted)
     keys, values = [], []

@@ -27,6 +27,7 @@ from analysis.studies.human_check.check import (
 from analysis.studies.human_check.sheet import render_sheet
 from analysis.study import contrasts, indicators
 from analysis.tables.objects import looked_at
+from analysis.tables.registry import write
 from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
@@ -43,7 +44,7 @@ def sample(run: Run, out: Path, *, images: int, extra: int, seed: int) -> str:
         indicators=names, images=images, extra=extra, seed=seed,
     )  # fmt: skip
     chosen = list(dict.fromkeys(questions["sample_id"]))
-    page = render_sheet(questions, dict(zip(chosen, run.images(chosen))), run.config["name"])
+    page = render_sheet(questions, dict(zip(chosen, run.images(chosen))), run.config.name)
     path = out / "sheet.html"
     write_bytes(path, page.encode())
     triplets = len(chosen) // len(names)
@@ -68,14 +69,14 @@ def check(run: Run, files: Sequence[Path]) -> pd.DataFrame:
         )
     samples, nouns, objects = run.samples(KEYS), run.table("nouns"), run.table("objects")
     items = labelled_items(labels, samples, nouns, objects)
-    options = run.config["measure"]
+    options = run.config.measure
     names = [member.name for member in indicators(run.config)]
     table = annotator_agreement(
         items, indicators=[name for name in names if name in set(items["indicator"])],
-        contrasts=contrasts(run.config), level=options["level"], resamples=options["bootstrap"], seed=options["seed"],
+        contrasts=contrasts(run.config), level=options.level, resamples=options.bootstrap, seed=options.seed,
     )  # fmt: skip
-    run.write_table("human_check", table)
-    run.write_table("human_counts", human_counts(items, samples, nouns, objects))
+    write(run, "human_check", table)
+    write(run, "human_counts", human_counts(items, samples, nouns, objects))
     return table
 
 

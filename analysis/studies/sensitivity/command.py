@@ -26,6 +26,7 @@ import pandas as pd
 from analysis.report.format import interval, number, p_value
 from analysis.studies.sensitivity.findings import sensitivity
 from analysis.studies.sensitivity.objects import LEAST_SCORES, SIGMAS, SIGMAS_HUMAN, THETAS
+from analysis.tables.registry import write
 from probes import command_line
 from probes.store import Run
 
@@ -78,7 +79,7 @@ def work(arguments: argparse.Namespace) -> None:
     options = vars(arguments)
     run = Run.open(options.pop("run"))
     table = sensitivity(run, **options)
-    run.write_table("sensitivity", table)
+    write(run, "sensitivity", table)
     print(summary(table))
     print(f"table: {run.path / 'tables' / 'sensitivity.csv'}")
 

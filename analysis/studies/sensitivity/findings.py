@@ -10,25 +10,11 @@ import pandas as pd
 from analysis.studies.sensitivity.gaps import gap_settings
 from analysis.studies.sensitivity.objects import object_settings
 from analysis.study import contrasts
+from analysis.tables.registry import TABLES
 from probes.errors import UserError
 from probes.store import Run
 
-COLUMNS = (
-    "choice",
-    "setting",
-    "of_run",
-    "kind",
-    "what",
-    "quantity",
-    "value",
-    "ci_low",
-    "ci_high",
-    "p_value",
-    "p_control",
-    "n_prompts",
-    "changes",
-    "reason",
-)
+COLUMNS = TABLES["sensitivity"].columns
 
 
 def sensitivity(run: Run, **ranges: Sequence[float]) -> pd.DataFrame:
@@ -71,7 +57,7 @@ def sensitivity(run: Run, **ranges: Sequence[float]) -> pd.DataFrame:
     ]
     table = pd.concat(tables, ignore_index=True)
     table["p_control"] = table.get("p_control", np.nan)
-    table["changes"] = _changes(table, 1 - run.config["measure"]["level"])
+    table["changes"] = _changes(table, 1 - run.config.measure.level)
     return table[list(COLUMNS)]
 
 

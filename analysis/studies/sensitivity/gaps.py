@@ -22,7 +22,7 @@ DRAWS = (0, 1, 2)  # seeds of resamples and sign flips
 def gap_settings(run: Run) -> Iterator[Setting]:
     """Gaps of the headline metrics under every setting that the run leaves room for."""
     config, pairs = run.config, StoredSimilarities(run)
-    readout = config["measure"]["text_readout"]
+    readout = config.measure.text_readout
     symbols = {(m.space, m.site, m.metric): m.symbol for name in READOUTS for m in headline_metrics(name)}
     pairs = pairs.only(symbols)
     other_readouts = [f"cosine_{name}" for name in READOUTS if name != readout]
@@ -32,16 +32,16 @@ def gap_settings(run: Run) -> Iterator[Setting]:
         return
 
     def gaps(chosen: Similarities, **options: int) -> pd.DataFrame:
-        sampling = {"level": config["measure"]["level"], "resamples": config["measure"]["bootstrap"]}
+        sampling = {"level": config.measure.level, "resamples": config.measure.bootstrap}
         table = gap(
             chosen,
             indicators=[member.name for member in indicators(config)],
-            reference=config["reference"],
+            reference=config.reference,
             contrasts=contrasts(config),
             controls=controls,
-            permutations=config["measure"]["permutations"],
+            permutations=config.measure.permutations,
             shared_noise=shares_noise(config),
-            **{"seed": config["measure"]["seed"]} | sampling | options,
+            **{"seed": config.measure.seed} | sampling | options,
         )
         return _findings(table, symbols)
 
@@ -61,11 +61,11 @@ def gap_settings(run: Run) -> Iterator[Setting]:
         table = specifications(
             pairs,
             indicators={member.name: member.word for member in indicators(config)},
-            reference=config["reference"],
+            reference=config.reference,
             contrasts=contrasts(config),
             controls=controls,
             text_readout=readout,
-            level=config["measure"]["level"],
+            level=config.measure.level,
             fewest=1,
             shared_noise=shares_noise(config),
         )
@@ -74,8 +74,8 @@ def gap_settings(run: Run) -> Iterator[Setting]:
         without = [name for name in table["specification"].unique() if name.startswith("without “")]
         for name in (AS_RUN, *without):
             yield Setting("words", name, name == AS_RUN, table[table["specification"] == name])
-    for draw in dict.fromkeys((config["measure"]["seed"], *DRAWS)):
-        yield Setting("resamples", f"seed {draw}", draw == config["measure"]["seed"], gaps(main, seed=draw))
+    for draw in dict.fromkeys((config.measure.seed, *DRAWS)):
+        yield Setting("resamples", f"seed {draw}", draw == config.measure.seed, gaps(main, seed=draw))
 
 
 def _findings(table: pd.DataFrame, symbols: dict[tuple[str, str, str], str]) -> pd.DataFrame:

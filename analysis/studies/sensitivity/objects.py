@@ -17,7 +17,7 @@ from analysis.stats.sign_flips import sign_flip_test
 from analysis.studies.sensitivity.setting import Setting
 from analysis.study import comparison, contrasts, indicators
 from analysis.tables.nouns import PROMPT_COLUMNS, noun_table
-from analysis.tables.objects import DEFAULTS, looked_at, word_parts
+from analysis.tables.objects import looked_at, word_parts
 from probes.store import Run
 from probes.text.nouns import HUMAN_WORDS, human_words
 
@@ -49,12 +49,15 @@ def object_settings(
         Settings besides the run's. Scores are moved where the detector gave different ones; groups where there are
         word maps.
     """
-    options = DEFAULTS | run.config["measure"]
-    backend, words = options["nouns"], [member.word for member in indicators(run.config)]
+    options = run.config.measure
+    backend, words = options.nouns, [member.word for member in indicators(run.config)]
     prompts = run.samples(PROMPT_COLUMNS)
     images = looked_at(run)
     detections = run.objects(["sample_id", "object", "label", "score", "mask", "height", "width"])
-    of_run = {name: options[name] for name in ("mask_words", "theta", "sigma", "sigma_human", "human_words")}
+    of_run = {
+        name: getattr(options, name)
+        for name in ("mask_words", "theta", "sigma", "sigma_human", "human_words")
+    }
 
     def grouped(lowest_score: float = 0.0, **other: object) -> pd.DataFrame:
         choices = of_run | other
@@ -62,7 +65,7 @@ def object_settings(
         return dependency_groups(
             images,
             detections[detections["score"] >= lowest_score],
-            noun_table(prompts, backend=backend, compounds=options["compounds"], human=human),
+            noun_table(prompts, backend=backend, compounds=options.compounds, human=human),
             word_parts(run),
             human=human,
             backend=backend,
@@ -141,8 +144,8 @@ def presence_findings(
 
     Individuals are left out. A group that stands in no image, or an object in fewer than ``min_count``, has no row.
     """
-    measure = DEFAULTS | run.config["measure"]
-    individuals = comparison(run.config, backend=measure["nouns"]).individuals
+    measure = run.config.measure
+    individuals = comparison(run.config, backend=measure.nouns).individuals
     objects = objects[~objects["lemma"].isin(list(individuals))]
     samples_with = [(name, of_group(objects, name)["sample_id"]) for name in kinds if name != "object"]
     if "object" in kinds:
@@ -154,7 +157,7 @@ def presence_findings(
         columns, names = [], []
         for name, samples in samples_with:
             has = pair["sample_id"].isin(samples)
-            if name in kinds or has.sum() >= measure["min_count"]:
+            if name in kinds or has.sum() >= measure.min_count:
                 sign = np.where(pair["indicator"] == one, 1.0, -1.0)
                 # both images of a prompt and seed, or neither
                 both = (sign * has).groupby([pair["triplet"], pair["seed"]]).agg(["sum", "size"])
@@ -163,9 +166,9 @@ def presence_findings(
         if not columns:
             continue
         values = np.stack([column.to_numpy() for column in columns], axis=1)
-        sampling = {"level": measure["level"], "resamples": measure["bootstrap"], "seed": measure["seed"]}
+        sampling = {"level": measure.level, "resamples": measure.bootstrap, "seed": measure.seed}
         size = effect_sizes(values, **sampling)
-        test = sign_flip_test(values, permutations=measure["permutations"], seed=measure["seed"])
+        test = sign_flip_test(values, permutations=measure.permutations, seed=measure.seed)
         columns = {
             "kind": "presence",
             "what": f"{one}-{other}",

@@ -61,8 +61,8 @@ def test_what_is_stored(whole, settings):
         assert decode(row.mask, row.height, row.width).sum() == row.area
     observer = whole.meta["observer"]
     assert observer["engine"] == "groundingdino"  # auto, since checkpoints are named
-    resolved = whole.config["observe"]
-    assert (resolved["engine"], resolved["tags"], resolved["nms_iou"]) == ("groundingdino", ["prompt"], 0.5)
+    resolved = whole.config.observe
+    assert (resolved.engine, resolved.tags, resolved.nms_iou) == ("groundingdino", ["prompt"], 0.5)
     assert observer["checkpoints"]["detector"] == {settings["detector"]: sha256(Path(settings["detector"]))}
     assert observer["thresholds"] == {"box_threshold": 0.6, "text_threshold": 0.5, "nms_iou": 0.5}
     assert {"groundingdino-py", "segment-anything", "torch"} <= set(observer["versions"])
@@ -160,14 +160,14 @@ def test_another_threshold_is_refused(whole, tmp_path):
 def test_what_is_wrong_is_said_beforehand(observe, message, checkpoints):
     given = observe if {"detector", "engine"} & set(observe) else {**checkpoints, **observe}
     with pytest.raises(UserError, match=message):
-        engine_plan(Config(prompts=["a {person}"], model="a/b", observe=given).resolved())
+        engine_plan(Config(prompts=["a {person}"], model="a/b", observe=given))
 
 
 def test_the_plan_says_what_will_be_done(settings, tmp_path):
     (tmp_path / "tags.txt").write_text("umbrella\ndog\n")
     more = {"tags": ["vocabulary", "prompt"], "vocabulary": str(tmp_path / "tags.txt")}
     given = {name: value for name, value in settings.items() if name != "model"} | more
-    text = str(engine_plan(Config(prompts=["a {person}"], model="a/b", observe=given).resolved()))
+    text = str(engine_plan(Config(prompts=["a {person}"], model="a/b", observe=given)))
     assert "small_dino.pth" in text and "tags from vocabulary, prompt (2 tags); batches of 2 on cpu" in text
 
 

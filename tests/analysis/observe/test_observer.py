@@ -76,7 +76,7 @@ def test_another_observer(run, monkeypatch):
     assert [[row[name] for name in KEY] for row in rows] == run.samples()[list(KEY)].values.tolist()
     meta = Run.open(run.path).meta
     assert meta["brightness"] == {"images": 7, "threads": 1, "workers": 1}
-    assert meta["config"]["resolved"]["observe"] == {**run.config["observe"], "objects": False}
+    assert meta["config"]["resolved"]["observe"] == {**run.resolved["observe"], "objects": False}
 
 
 def test_it_goes_on_and_refuses_as_any_stage_does(run, monkeypatch):

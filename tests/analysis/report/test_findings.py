@@ -20,7 +20,7 @@ from analysis.validation.repeated import TITLE, claims, claims_section, null_pic
 from hooks.prompt.spans import split_words
 from probes.store import Run
 from tests.analysis.melted import melted
-from tests.analysis.synthetic_run import NINE, write_run
+from tests.analysis.synthetic_run import NINE, configure, write_run
 
 CONTRAST = ("masculine", "feminine")
 
@@ -89,7 +89,8 @@ def test_the_findings_stand_in_a_table(leaning):
 
 
 def test_another_primary_measure_is_asked_first(leaning):
-    config = {**leaning.config, "measure": leaning.config["measure"] | {"primary": "ssim"}}
+    measure = leaning.config.measure.model_copy(update={"primary": "ssim"})
+    config = leaning.config.model_copy(update={"measure": measure})
     tables = (leaning.table(name) for name in ("gap", "specifications", "agreement"))
     (found,) = summaries(*tables, config)
     assert found.findings[0].metric.key == "ssim" and found.opening.startswith(
@@ -248,7 +249,7 @@ def test_free_captions_say_what_differs():
 
 
 def test_the_page_over_several_runs(leaning, level, tmp_path):
-    level.config["model"] = "toyworld-null"
+    configure(level, model="toyworld-null")
     text = claims_section([leaning, level], picture=True)
     assert text.startswith(TITLE) and "- `toyworld-null`, 1 run: " in text and "1 towards masculine" in text
     rows = [line for line in text.splitlines() if line.startswith("| toyworld")]

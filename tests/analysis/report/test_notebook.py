@@ -8,7 +8,7 @@ import pytest
 import analysis
 from analysis.tables.stage import measure
 from probes.errors import UserError
-from tests.analysis.synthetic_run import write_run
+from tests.analysis.synthetic_run import configure, write_run
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +85,17 @@ def test_only_what_is_there_is_listed(loaded, tmp_path):
     assert repr(bare).endswith("samples, captures, words)")
 
 
+def test_the_tables_that_are_there_are_listed(loaded):
+    listed = loaded.tables().set_index("table")["row"]
+    assert list(listed.index) == loaded.run.tables()
+    assert listed["timesteps"] == "a denoising step and its timestep"
+
+
 def test_tables_of_objects_that_were_not_looked_for(loaded):
     """Measuring again would not make them."""
     with pytest.raises(UserError, match=r"found 6 others .*: no object was looked for: run --stage observe"):
         _ = loaded.objects
-    loaded.config["observe"] = {"objects": False}
+    configure(loaded.run, observe={"objects": False})
     with pytest.raises(
         UserError, match=r"objects were switched off: set observe.objects to true, run --stage ob"
     ):

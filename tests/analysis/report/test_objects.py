@@ -25,7 +25,7 @@ from probes.store import Run
 from probes.toyworld.checker import THINGS, VERSION
 from tests.analysis.report.test_page import Page
 from tests.analysis.synthetic_objects import add_objects, detections
-from tests.analysis.synthetic_run import Plan, write_run
+from tests.analysis.synthetic_run import Plan, configure, write_run
 
 OPTIONS = {"prompts": 16, "seeds": 2, "steps": 2}
 NAMES = ["neutral", "feminine", "masculine"]
@@ -36,7 +36,7 @@ def run(tmp_path_factory) -> Run:
     """A run whose detector misses 30 % on feminine prompts, and what is known of that."""
     path = write_run(tmp_path_factory.mktemp("objects") / "run", **OPTIONS)
     run = Run.open(add_objects(path, missed=0.3, **OPTIONS))
-    run.config["report"]["gallery"] = 6
+    configure(run, report={"gallery": 6})
     measure(run)
     there = detections(Plan(**OPTIONS))
     seen = pd.crosstab(there["sample_id"], there["label"]).reindex(columns=list(THINGS), fill_value=0) > 0
@@ -140,7 +140,7 @@ def test_the_choices_that_the_paper_leaves_open_are_named(page):
 
 def test_an_empty_gallery_is_a_page(run):
     run = Run(run.path, json.loads(json.dumps(run.meta)))
-    run.config["report"]["gallery"] = 0
+    configure(run, report={"gallery": 0})
     content = read(run)
     assert content.chosen == [] and content.images == {} and content.objects.overlays == {}
     assert "The gallery is empty" in render(content, {})
@@ -148,7 +148,9 @@ def test_an_empty_gallery_is_a_page(run):
 
 def test_control_characters_are_written_out(run):
     content = read(run)
-    page = render(replace(content, config=content.config | {"model": "folder\x07\x1b[31m\u202e"}), {})
+    page = render(
+        replace(content, config=content.config.model_copy(update={"model": "folder\x07\x1b[31m\u202e"})), {}
+    )
     assert "folder\\x07\\x1b[31m\\u202e" in page and not {"\x07", "\x1b", "\u202e"} & set(page)
 
 

@@ -15,10 +15,10 @@ from analysis.metrics.registry import headline_metrics
 from analysis.report import gallery, wording
 from analysis.report.format import interval, number
 from analysis.report.page import draw, ordered_pairs, read, render, report
-from analysis.study import Indicator
+from analysis.study import Member
 from analysis.tables.stage import measure
 from probes.store import Run
-from tests.analysis.synthetic_run import DEFAULT_INDICATORS, write_run
+from tests.analysis.synthetic_run import DEFAULT_INDICATORS, configure, write_run
 
 VOID = {"meta", "link", "img", "input", "br", "hr"}
 
@@ -257,7 +257,7 @@ def test_no_contrast_no_words_no_gallery(tmp_path):
     page = page_of(run)
     assert "No contrast was asked for" in page.text and "No word maps were stored" in page.text
     assert not any(tag == "button" for tag, _ in page.tags)
-    run.config["report"]["gallery"] = 0
+    configure(run, report={"gallery": 0})
     assert "The gallery is empty" in page_of(run).text
 
 
@@ -303,7 +303,7 @@ def test_chips_align_words_of_different_lengths():
 
 
 def test_pairs_with_the_reference_come_first():
-    people = [Indicator("f", "woman"), Indicator("n", "person"), Indicator("c", "human", control=True)]
+    people = [Member("f", "woman"), Member("n", "person"), Member("c", "human", control=True)]
     assert ordered_pairs(people, "n") == [
         ("with the reference", ["f-n"]),
         ("with control words", ["f-c", "n-c"]),

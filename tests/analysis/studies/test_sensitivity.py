@@ -11,7 +11,7 @@ from analysis.metrics.dependency import GROUPS, regroup
 from analysis.studies.sensitivity.command import main, summary
 from analysis.studies.sensitivity.findings import COLUMNS, sensitivity
 from analysis.studies.sensitivity.objects import presence_findings
-from analysis.tables.objects import DEFAULTS, looked_at, objects_of
+from analysis.tables.objects import looked_at, objects_of
 from analysis.tables.stage import measure
 from probes.store import Run
 from tests.analysis.melted import melted
@@ -128,7 +128,7 @@ def test_whose_masks_guide_and_who_is_human_are_moved(run, table):
         ("words whose masks guide", "mask_words", "all"),
         ("human words", "human_words", "long"),
     ):
-        options = DEFAULTS | run.config["measure"] | {field: setting}
+        options = run.config.measure.model_copy(update={field: setting})
         _, after = objects_of(run, options)
         rows = (before["object"] >= 0).to_numpy()
         assert (

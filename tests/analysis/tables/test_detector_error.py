@@ -24,7 +24,7 @@ from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world
 from tests.analysis.synthetic_run import Plan as RunPlan
-from tests.analysis.synthetic_run import config, write_run
+from tests.analysis.synthetic_run import config, configure, write_run
 
 NAMES = {"feminine": "woman", "masculine": "man"}
 PROMPTS = ("a {} with a ball in the park", "a {} with a dog", "a {} holding an umbrella", "a {} on a couch")
@@ -163,7 +163,7 @@ def test_the_checker_is_not_its_own_truth(run):
 
 
 def test_unknown_models_have_no_truth(run, tmp_path):
-    run.config["model"] = "runwayml/stable-diffusion-v1-5"
+    configure(run, model="runwayml/stable-diffusion-v1-5")
     assert detector_error(run) is None
     bare = Run.open(write_run(tmp_path / "bare", prompts=2, steps=2))
     assert detector_error(bare) is None  # nothing was observed

@@ -40,8 +40,8 @@ LATEX = {
 def quick(path, **measure_options):
     """The run with few resamples and these options."""
     run = Run.open(path)
-    options = run.config["measure"] | {"bootstrap": 50, "permutations": 50} | measure_options
-    run.write_meta(config={"passed": {}, "resolved": run.config | {"measure": options}})
+    options = run.resolved["measure"] | {"bootstrap": 50, "permutations": 50} | measure_options
+    run.write_meta(config={"passed": {}, "resolved": run.resolved | {"measure": options}})
     return Run.open(path)
 
 

@@ -35,6 +35,7 @@ from analysis.report.latex import (
 from analysis.study import comparison
 from analysis.tables.disparity import disparity
 from analysis.tables.wu import NO_OBJECT, chi_square, figure_objects, figure_scores, similarity_pairs
+from probes.config import Config
 
 NAMES = ("neutral", "feminine", "masculine")
 CONFIG = {
@@ -42,6 +43,10 @@ CONFIG = {
     "reference": "neutral",
     "contrasts": [["masculine", "feminine"]],
 }
+
+
+def compared(**changes):
+    return comparison(Config.stored(CONFIG | changes))
 
 
 def frame(rows):
@@ -89,7 +94,7 @@ SMALL = [
 @pytest.fixture
 def small():
     images, objects = frame(SMALL)
-    return images, objects, comparison(CONFIG)
+    return images, objects, compared()
 
 
 def random_frame(rng, prompts=6, seeds=2, names=NAMES, rate=0.5):
@@ -106,7 +111,7 @@ def random_frame(rng, prompts=6, seeds=2, names=NAMES, rate=0.5):
 
 
 def test_what_is_compared():
-    chosen = comparison(CONFIG)
+    chosen = compared()
     assert chosen.pairs == (("neutral", "feminine"), ("neutral", "masculine"), ("feminine", "masculine"))
     assert chosen.sets == (*chosen.pairs, NAMES)
     assert chosen.leaning == (("feminine", "masculine"), ("neutral", "feminine"), ("neutral", "masculine"))
@@ -115,7 +120,7 @@ def test_what_is_compared():
 
 def test_what_is_compared_with_controls_another_reference_and_two_words():
     indicators = {"a": "nurse", "b": "doctors", "c": {"word": "adult", "control": True}}
-    chosen = comparison({"indicators": indicators, "reference": "b", "contrasts": []})
+    chosen = compared(indicators=indicators, reference="b", contrasts=[])
     assert chosen.pairs == (("b", "a"),) == chosen.sets == chosen.leaning
     assert chosen.names == ("a", "b", "c") and chosen.main == ("a", "b") and chosen.beside == (("b", "c"),)
     assert {"nurse", "doctor", "adult", "woman"} <= chosen.individuals
@@ -184,7 +189,7 @@ def test_similarity_against_dense_vectors():
 
 def test_chi_square_against_scipy():
     images, objects = random_frame(np.random.default_rng(1))
-    chosen = comparison(CONFIG)
+    chosen = compared()
     table = chi_square(counted(images, objects, NAMES), chosen.sets, INCLUDED)
     assert len(table) == 6 * 4
     for row in table.itertuples():
@@ -197,7 +202,7 @@ def test_chi_square_against_scipy():
 
 def test_chi_square_that_cannot_be():
     images, objects = frame([(0, 0, name, {EG: "hat"}) for name in NAMES])
-    table = chi_square(counted(images, objects, NAMES), comparison(CONFIG).sets, LEFT_OUT)
+    table = chi_square(counted(images, objects, NAMES), compared().sets, LEFT_OUT)
     assert table["p_value"].isna().all() and (table["reason"] != "").all()
 
 
@@ -209,7 +214,7 @@ def test_bias_scores_and_their_filter():
     ]
     images, objects = frame([*rows[:-1], (3, 0, "masculine", {IG: "tie tie tie", II: "cup"})])
     tables = counted(images, objects, NAMES)
-    scores = figure_scores(tables, comparison(CONFIG).leaning, least=4)
+    scores = figure_scores(tables, compared().leaning, least=4)
     own = scores[(scores["group"] == ALL) & (scores["first"] == "feminine")].set_index("object")
     assert own["bias_score"].to_dict() == {"hat": 0, "tie": 12 / (12 + 4), "cup": 1}
     assert own["kept"].to_dict() == {"hat": True, "tie": True, "cup": False}
@@ -343,7 +348,7 @@ def test_controls_enter_no_table_of_the_paper(small):
         "individual": {"word": "individual", "control": True},
         "lady": {"word": "lady", "control": "feminine"},
     }
-    controlled = comparison(CONFIG | {"indicators": indicators})
+    controlled = compared(indicators=indicators)
     assert controlled.main == NAMES and controlled.pairs == chosen.pairs and controlled.sets == chosen.sets
     assert controlled.leaning == chosen.leaning
     assert controlled.beside == (("neutral", "individual"), ("neutral", "lady"))
@@ -416,9 +421,7 @@ def test_table_5_as_latex():
     ]
     disparity = pd.DataFrame(rows, columns=["space", "site", "metric", "pair", "mean"]).assign(step=-1)
     indicators = CONFIG["indicators"] | {"individual": {"word": "individual", "control": True}}
-    text = disparity_table(
-        disparity, headline_metrics(), comparison(CONFIG | {"indicators": indicators}), "toy", "d"
-    )
+    text = disparity_table(disparity, headline_metrics(), compared(indicators=indicators), "toy", "d")
     assert "(neutral, feminine) & 0.9877 & -- & -- & 38.46 & -- & 0.859 & -- & -- \\\\" in text
     assert "(neutral, masculine) & 0.9900 & -- & -- & -- & -- & -- & -- & -- \\\\" in text
     assert text.count("(neutral, ") == 2 and "individual" not in text and "(feminine, masculine)" not in text

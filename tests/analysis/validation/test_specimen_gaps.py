@@ -5,14 +5,14 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from analysis.metrics.registry import DEFINITIONS
+from analysis.metrics.registry import METRICS
 from analysis.validation.specimen_gaps import QUANTITIES, exchanged_words
 
 
 def interchangeable_pairs(names, prompts=30, seed=0):
     """Similarities of words of one meaning: vectors with a part of the word's own, the same at every prompt."""
     rng, tables = np.random.default_rng(seed), []
-    for place in (place for place in QUANTITIES if place[2] in DEFINITIONS):
+    for place in (place for place in QUANTITIES if METRICS[place[2]].version):
         word = 0.4 * rng.standard_normal((len(names), 1, 16))
         vectors = word + rng.standard_normal((prompts, 16)) + 0.1 * rng.standard_normal((1, prompts, 16))
         vectors = vectors + 0.2 * rng.standard_normal(vectors.shape)

@@ -18,6 +18,7 @@ from analysis.validation.specimen_scores import (
     score_table,
     section,
 )
+from probes.config import Config
 from probes.errors import UserError
 from probes.text.nouns import lemma
 from probes.toyworld import WEIGHTS
@@ -48,7 +49,7 @@ def as_run(model, table):
     )
     tests = object_statistics(counts, [("feminine", "masculine"), ("neutral", "feminine")])
     return SimpleNamespace(
-        config={"model": model},
+        config=Config.stored({"model": model}),
         meta={"observer": {"engine": "toyworld-checker"}},
         table=lambda name: tests.assign(group="all"),
         samples=lambda columns: table[columns],
@@ -89,7 +90,7 @@ def test_scores_by_hand():
 def test_planted_scores_follow_from_the_prompts():
     prompts = ["a woman in the park", "a woman with a tie", "a man in the park", "a man with a tie"]
     table = pd.DataFrame({"indicator": ["feminine"] * 2 + ["masculine"] * 2, "prompt": prompts})
-    run = SimpleNamespace(config={"model": "toyworld"}, samples=lambda columns: table[columns])
+    run = SimpleNamespace(config=Config.stored({"model": "toyworld"}), samples=lambda columns: table[columns])
     scores = planted_scores(run)
     world = load_world()
     woman, man = (planted(f"a {word} in the park", world)["tie"] for word in ("woman", "man"))
@@ -130,8 +131,10 @@ def test_a_sample_of_another_specimen_is_one_clear_line(tmp_path):
     sample = rendered("toyworld", 2, 0)
     sample.attrs = {"specimen": "toyworld"}
     sample.to_parquet(tmp_path / "sample.parquet")
-    run = SimpleNamespace(config={"model": "toyworld-null"})
+    run = SimpleNamespace(config=Config.stored({"model": "toyworld-null"}))
     with pytest.raises(UserError, match=r"expected a sample of toyworld-null, .* got one of toyworld: "):
         paired(run, tmp_path / "sample.parquet")
-    found = paired(SimpleNamespace(config={"model": "toyworld"}), tmp_path / "sample.parquet")[1]
+    found = paired(SimpleNamespace(config=Config.stored({"model": "toyworld"})), tmp_path / "sample.parquet")[
+        1
+    ]
     pd.testing.assert_frame_equal(found, sample)

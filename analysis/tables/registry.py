@@ -1,0 +1,376 @@
+"""The result tables of a run, a row each: its name, what it needs, its columns, and how the paper shows it.
+
+Whatever writes a table goes through `write`, which holds it against its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from analysis.metrics import dependency
+from analysis.tables import agreement, specifications
+from analysis.tables.detector_error import CHECK_COLUMNS, ERROR_COLUMNS
+from analysis.tables.disparity import DISPARITY_COLUMNS
+from analysis.tables.gap import GAP_COLUMNS
+from analysis.tables.nouns import NOUN_COLUMNS
+from analysis.tables.object_claims import CLAIM_COLUMNS, COUNTS
+from analysis.tables.object_statistics import OBJECT_COLUMNS, TABLE_COLUMNS
+from analysis.tables.stored_similarities import IMAGE_TABLE, IMAGE_TYPES, TIMESTEP_TABLE
+from analysis.tables.wu import CHI_SQUARE_COLUMNS
+from probes.store import Run
+
+NEEDS = {
+    "samples": "any generated run",
+    "objects": "a run whose images were searched for objects",
+    "truth": "a run of objects, where something else knows what is in the images",
+    "labels": "answers of people, given to `python -m analysis human-check`",
+    "choices": "`python -m analysis sensitivity`",
+}
+COUNT = "count_"  # begins a column of each indicator
+
+
+@dataclass(frozen=True)
+class Latex:
+    """How the paper shows a table; ``{data}`` and ``{model}`` stand for the name and the model of the run.
+
+    Attributes
+    ----------
+    name : str
+        Of the file, without its ending; with places in braces where there is one of every contrast.
+    label : str
+        For references.
+    caption, note : str
+        Plain text.
+    """
+
+    name: str
+    label: str
+    caption: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A result table.
+
+    Attributes
+    ----------
+    name : str
+        Of its file in ``tables/``, without its ending.
+    needs : str
+        What must be there for it, one of `NEEDS`.
+    rows : str
+        What a row is.
+    columns : tuple of str
+        Their names in order; one that ends in ``_*`` stands for one of every indicator.
+    made_by : str
+        The function that computes it.
+    stage : {"measure", "report", ""}
+        The stage that writes it; empty for a command beside the stages.
+    csv : bool
+        Whether it is written as CSV as well as Parquet: what grows with the pictures is not.
+    latex : Latex, optional
+    """
+
+    name: str
+    needs: str
+    rows: str
+    columns: tuple[str, ...]
+    made_by: str
+    stage: Literal["measure", "report", ""] = "measure"
+    csv: bool = True
+    latex: Latex | None = None
+
+    def fits(self, columns: Sequence[str]) -> bool:
+        """Whether a table with these columns is one of this kind.
+
+        Examples
+        --------
+        >>> table = Table("x", "samples", "an image", ("object", "count_*", "n"), "f")
+        >>> table.fits(["object", "count_a", "count_b", "n"]), table.fits(["object", "n", "count_a"])
+        (True, False)
+        """
+        expected: list[str] = []
+        for name in self.columns:
+            start = name.removesuffix("*")
+            expected += [own for own in columns if own.startswith(start)] if start != name else [name]
+        return list(columns) == expected
+
+
+_SIMILARITIES = (
+    Table(
+        IMAGE_TABLE,
+        "samples",
+        "a triplet, seed and pair: SSIM and Diff. Pix. of two pictures",
+        tuple(IMAGE_TYPES),
+        "analysis.tables.stored_similarities.image_similarities",
+        csv=False,
+    ),
+    Table(
+        TIMESTEP_TABLE,
+        "samples",
+        "a denoising step and its timestep",
+        ("step", "timestep"),
+        "analysis.tables.stored_similarities.StoredSimilarities",
+    ),
+    Table(
+        "disparity",
+        "samples",
+        "a space, site, step, metric and pair: the mean similarity over prompts with its interval",
+        DISPARITY_COLUMNS,
+        "analysis.tables.disparity.disparity",
+        latex=Latex(
+            "table05_disparity",
+            "representational-disparity",
+            "Representational disparity in {data} on {model}: similarity of each pair, mean over prompts.",
+        ),
+    ),
+    Table(
+        "gap",
+        "samples",
+        "a space, site, step, metric and contrast: the gap, its tests, and the gap over all words",
+        GAP_COLUMNS,
+        "analysis.tables.gap.gap",
+    ),
+    Table(
+        "specifications",
+        "samples",
+        "a headline measure, contrast and choice: the gap over words with one choice moved",
+        specifications.COLUMNS,
+        "analysis.tables.specifications.specifications",
+    ),
+    Table(
+        "agreement",
+        "samples",
+        "a contrast and two headline measures: the correlation of their gaps over prompts",
+        agreement.COLUMNS,
+        "analysis.tables.agreement.agreement",
+    ),
+    Table(
+        "findings",
+        "samples",
+        "a contrast and headline measure: what the report says of it",
+        (
+            *("contrast", "space", "site", "metric", "measure", "primary", "state", "direction", "licence"),
+            *("gap", "word_gap", "p_control", "p_measures", "specifications", "supporting", "claim"),
+        ),
+        "analysis.report.findings.findings_table",
+        stage="report",
+    ),
+)
+_OBJECTS = (
+    Table(
+        "nouns",
+        "objects",
+        "a noun of a prompt: its lemma, its characters and its word map",
+        NOUN_COLUMNS,
+        "analysis.tables.nouns.noun_table",
+    ),
+    Table(
+        "objects",
+        "objects",
+        "a detection, or a noun that nothing was detected of: its word, coverage and dependency group",
+        dependency.OBJECT_COLUMNS,
+        "analysis.metrics.dependency.dependency_groups",
+    ),
+    Table(
+        "cooccurrence",
+        "objects",
+        "a dependency group, object and indicator: its detections and the images that hold it",
+        ("group", "object", "human", "indicator", "detections", "images", "n_images", "n_prompts"),
+        "analysis.metrics.cooccurrence.cooccurrence",
+    ),
+    Table(
+        "object_tests",
+        "objects",
+        "a dependency group, pair and object: presence, difference and bias score with intervals and p-values",
+        ("group", *OBJECT_COLUMNS),
+        "analysis.tables.object_statistics.object_statistics",
+    ),
+    Table(
+        "object_claims",
+        "objects",
+        "a pair and object: whether a difference may be claimed, over words and behind the detector's errors",
+        CLAIM_COLUMNS,
+        "analysis.tables.object_claims.claim_table",
+    ),
+    Table(
+        "table_tests",
+        "objects",
+        "a dependency group and comparison of whole tables: label swaps beside chi-square",
+        ("group", *TABLE_COLUMNS),
+        "analysis.tables.object_statistics.table_statistics",
+    ),
+    Table(
+        "table06_similarity",
+        "objects",
+        "a pair, persons in or left out: the similarity of their objects",
+        (
+            *("individuals", "first", "second", "value", "ci_low", "ci_high", "n_prompts", "n", "undefined"),
+            *("reason", "version"),
+        ),
+        "analysis.tables.wu.similarity_pairs",
+        latex=Latex(
+            "table06_similarity",
+            "cooccurrence-similarity",
+            "Co-occurrence similarity on {model}.",
+            "First column: all objects, as in the paper. Second: individuals (person, woman, man …) left out.",
+        ),
+    ),
+    Table(
+        "table06_gap",
+        "objects",
+        "a contrast, persons in or left out: the gap of these similarities, as in `gap`",
+        ("individuals", *(name for name in GAP_COLUMNS if name not in ("space", "site", "step"))),
+        "analysis.tables.gap.gap",
+    ),
+    Table(
+        "table07_chi_square",
+        "objects",
+        "a dependency group and comparison: the paper's chi-square on pooled detections (Tables 7 to 9)",
+        CHI_SQUARE_COLUMNS,
+        "analysis.tables.wu.chi_square",
+        latex=Latex(
+            "table07_chi_square",
+            "chi-square",
+            "Chi-square test on dependency groups in {data} on {model}.",
+            "Individuals left out. Detections are counted as independent, which those of one image and of one"
+            " triplet are not: see table_tests.csv for tests that hold, and the warnings in"
+            " table07_chi_square.csv.",
+        ),
+    ),
+    Table(
+        "figure04_bias_scores",
+        "objects",
+        "a dependency group, pair and object: its bias score (Figures 4, 7 and 8)",
+        (
+            *("group", "first", "second", "object", "individual", "count_first", "count_second", "kept"),
+            *("bias_score", "low", "high", "n_prompts", "n_images", "min_count", "reason"),
+            *("top", "top_left_out"),
+        ),
+        "analysis.tables.wu.figure_scores",
+        latex=Latex(
+            "figure{number:02d}_bias_scores_{contrast}",
+            "",
+            "Bias scores of {objects} in {data} on {model}: 1 is an object of {first} prompts only, 0 of"
+            " {second} ones.",
+            "Individuals left out.",
+        ),
+    ),
+    Table(
+        "figure06_group_objects",
+        "objects",
+        "a dependency group and rank: one of its most frequent objects (Figure 6)",
+        ("group", "rank", "object", "count", f"{COUNT}*"),
+        "analysis.tables.wu.figure_objects",
+        latex=Latex(
+            "figure06_group_objects",
+            "group-objects",
+            "Most frequent objects of each dependency group in {data} on {model}.",
+            "Individuals left out.",
+        ),
+    ),
+    Table(
+        "table11_presence",
+        "objects",
+        "a dependency group and indicator: the percentage of images that hold it",
+        ("individuals", "group", "indicator", "percent_of_images", "images", "n_images", "reason"),
+        "analysis.metrics.cooccurrence.presence",
+        latex=Latex(
+            "table11_presence",
+            "group-presence",
+            "The proportion of images containing the dependency groups to all the images on {model}, in percent.",
+            "Of single indicators, individuals are left out.",
+        ),
+    ),
+    Table(
+        "table12_amounts",
+        "objects",
+        "a dependency group (or the nouns) and indicator: distinct objects",
+        ("group", "indicator", "amount"),
+        "analysis.metrics.cooccurrence.amounts",
+        latex=Latex(
+            "table12_amounts",
+            "amounts",
+            "Amount of individual objects in each dependency group and nouns in prompts on {model}.",
+        ),
+    ),
+    Table(
+        "table13_intersection",
+        "objects",
+        "two dependency groups: the percentage of the objects of one that are in the other too",
+        ("over_group", "group", "percent", "common", "amount", "reason"),
+        "analysis.metrics.cooccurrence.amounts",
+        latex=Latex(
+            "table13_intersection",
+            "group-intersection",
+            "Intersection ratio of individual objects among dependency groups and nouns in the prompts of {data}"
+            " on {model}, in percent.",
+        ),
+    ),
+)
+_COUNTED = ("prompt", "indicator", "object", *COUNTS, "truth")
+_CHECKED = (
+    Table(
+        "detector_error",
+        "truth",
+        "a quantity, object and indicator: recall and precision of the detector",
+        ERROR_COLUMNS,
+        "analysis.tables.detector_error.detector_error",
+    ),
+    Table(
+        "detector_counts",
+        "truth",
+        "a prompt, indicator and object: right and wrong detections by the checker",
+        _COUNTED,
+        "analysis.tables.detector_error.detector_counts",
+    ),
+    Table(
+        "human_check",
+        "labels",
+        "an annotator, quantity, object and indicator: the detector against people",
+        CHECK_COLUMNS,
+        "analysis.studies.human_check.check.annotator_agreement",
+        stage="",
+    ),
+    Table(
+        "human_counts",
+        "labels",
+        "a prompt, indicator and object: right and wrong detections by people, weighted",
+        _COUNTED,
+        "analysis.studies.human_check.check.human_counts",
+        stage="",
+    ),
+    Table(
+        "sensitivity",
+        "choices",
+        "a choice, setting and quantity: what a finding would be with it",
+        (
+            *("choice", "setting", "of_run", "kind", "what", "quantity", "value", "ci_low", "ci_high"),
+            *("p_value", "p_control", "n_prompts", "changes", "reason"),
+        ),
+        "analysis.studies.sensitivity.findings.sensitivity",
+        stage="",
+    ),
+)
+TABLES: Mapping[str, Table] = {row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED)}
+
+
+def write(run: Run, name: str, frame: pd.DataFrame) -> None:
+    """Write a result table of a run, once it is found to be what its row says.
+
+    Raises
+    ------
+    ValueError
+        There is no such row, or the columns are others: the program is at fault, not the run.
+    """
+    if name not in TABLES:
+        raise ValueError(f"expected a table of the registry, got {name!r}")
+    row = TABLES[name]
+    if not row.fits(list(frame.columns)):
+        raise ValueError(f"{name}: expected the columns {', '.join(row.columns)}, got {', '.join(frame)}")
+    (run.write_table if row.csv else run.write_parquet)(name, frame)
