@@ -66,7 +66,9 @@ def test_a_killed_helper_ends_measuring_with_a_line_and_nothing_half_written(unm
     shutil.copytree(unmeasured, path)
     with Deadly() as team:
         team.start(2, "analysis.tables.stage")
-        with pytest.raises(UserError, match=r"worker process \d+ to go on, found it ended \(SIGKILL") as error:
+        with pytest.raises(
+            UserError, match=r"worker process \d+ to go on, found it ended \(SIGKILL"
+        ) as error:
             measure(Run.open(path), team=team, processes=2)
     assert "\n" not in str(error.value)
     written = bytes_of(path / "tables") if (path / "tables").exists() else {}
@@ -96,7 +98,9 @@ def test_slices_hold_everything_once():
     for number in range(30):
         for most in range(1, 8):
             slices = cut(number, most)
-            assert len(slices) <= most and [at for own in slices for at in range(30)[own]] == list(range(number))
+            assert len(slices) <= most and [at for own in slices for at in range(30)[own]] == list(
+                range(number)
+            )
 
 
 def shares(run):
