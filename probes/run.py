@@ -56,7 +56,9 @@ def parser() -> argparse.ArgumentParser:
     where.add_argument("--device", help="auto, cpu, cuda, cuda:1, mps")
     where.add_argument("--dtype", help="float32, float16, bfloat16")
     where.add_argument("--batch-triplets", metavar="N", help="triplets a batch holds, or auto")
-    where.add_argument("--workers", metavar="N", help="processes that draw, look at images and measure, or auto")
+    where.add_argument(
+        "--workers", metavar="N", help="processes that draw, look at images and measure, or auto"
+    )
 
     which = main.add_argument_group("which work")
     which.add_argument("--stage", choices=STAGES, help="only this stage (default: all, in this order)")
