@@ -93,8 +93,8 @@ class Capture(_Section):
 class Generate(_Section):
     """How the work is cut up: triplets with one seed per batch and per part; number format; device; processes.
 
-    ``workers`` processes of this machine draw and look at the images; ``auto``: on a CPU as many as cores and memory
-    serve, of a GPU one. Their number alters no byte of what is stored.
+    ``workers`` processes of this machine draw and look at the images, and measure; ``auto``: as many as cores and
+    memory serve, but one that draws or looks on a GPU. Their number alters no byte of what is stored.
     """
 
     batch_triplets: AutoOrCount = "auto"

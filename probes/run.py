@@ -56,7 +56,9 @@ def parser() -> argparse.ArgumentParser:
     where.add_argument("--device", help="auto, cpu, cuda, cuda:1, mps")
     where.add_argument("--dtype", help="float32, float16, bfloat16")
     where.add_argument("--batch-triplets", metavar="N", help="triplets a batch holds, or auto")
-    where.add_argument("--workers", metavar="N", help="processes that draw and look at images, or auto")
+    where.add_argument(
+        "--workers", metavar="N", help="processes that draw, look at images and measure, or auto"
+    )
 
     which = main.add_argument_group("which work")
     which.add_argument("--stage", choices=STAGES, help="only this stage (default: all, in this order)")
@@ -162,6 +164,8 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
     stages = (arguments.stage,) if arguments.stage else STAGES
     if "generate" in stages and not arguments.dry_run and not (config.out_path / "run.json").exists():
         team.start(workers.expected(config))
+    if stages == ("measure",) and not arguments.dry_run:
+        team.start(workers.measuring(config), "analysis.tables.stage")
     text = yaml_source.text or None
     samples = source = None
     drawing = {"plan", "generate"} & set(stages)
@@ -239,14 +243,14 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
                 _say(f"observe: {skipped}", arguments)
             else:
                 rundir.reached(directory, "observed", monotonic() - began)
-        team.dismiss()
         if "measure" in stages:
             from analysis.tables.stage import measure
 
             began = monotonic()
             _say("measure: comparing pairs, resampling prompts", arguments)
-            measure(directory)
+            measure(directory, team=team, processes=workers.measuring(config))
             rundir.reached(directory, "measured", monotonic() - began)
+        team.dismiss()
         if "report" in stages:
             from analysis.report.page import report
 

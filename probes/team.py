@@ -8,6 +8,7 @@ the run directory has one writer whatever becomes of the helpers. Loads no torch
 from __future__ import annotations
 
 import contextlib
+import importlib
 import multiprocessing
 import os
 import pickle
@@ -27,6 +28,10 @@ from typing import Any, Protocol
 from tqdm import tqdm
 
 from probes.errors import UserError
+
+DRAWING = (
+    "diffusers.pipelines.stable_diffusion.pipeline_stable_diffusion"  # most of the time that a start takes
+)
 
 Tick = Callable[[float], None]
 Do = Callable[[Any, Tick], Any]
@@ -65,10 +70,18 @@ class Team:
             helper.end()
         self._helpers = []
 
-    def start(self, workers: int) -> None:
-        """Start the helpers of so many workers before there is work: they load meanwhile what draws."""
+    def start(self, workers: int, library: str = DRAWING) -> None:
+        """Start the helpers of so many workers before there is work: they load meanwhile what it takes.
+
+        Parameters
+        ----------
+        workers
+            Of whom this process is one.
+        library
+            The module to load; by default what draws.
+        """
         for helper in self._staffed(workers):
-            helper.give(("libraries",))
+            helper.give(("library", library))
 
     def _staffed(self, workers: int) -> list[_Helper]:
         """The helpers of so many workers, of whom this process is one."""
@@ -269,8 +282,8 @@ def _serve(pipe: Connection) -> None:
     try:
         with contextlib.ExitStack() as stack:
             while (message := told.get())[0] != "end":
-                if message[0] == "libraries":
-                    _load_libraries()
+                if message[0] == "library":
+                    importlib.import_module(message[1])
                 elif message[0] == "work":
                     stack.close()
                     do = stack.enter_context(message[2].opened())
@@ -288,11 +301,6 @@ def _listen(pipe: Connection, told: SimpleQueue[tuple]) -> None:
             told.put(pipe.recv())
     except (EOFError, OSError):
         os._exit(1)
-
-
-def _load_libraries() -> None:
-    """What draws: most of the time that a start takes, and it can be spent before there is work."""
-    import diffusers.pipelines.stable_diffusion.pipeline_stable_diffusion  # noqa: F401
 
 
 def _sendable(error: Exception) -> Exception:

@@ -20,6 +20,9 @@ PROCESS_BYTES = 1.0e9  # Python, torch and diffusers without a model
 # seconds of one core, for an image of 64 pixels and a step with the probe around it: measured with the bundled model
 IMAGE_STEP = 0.02
 _START_SECONDS = 10.0  # of one core, until a new process has loaded its libraries and a model
+# of measuring: of one core for an image, until a new process has loaded what measures, and memory of one process
+_MEASURE_IMAGE, _MEASURE_START = 0.03, 3.0
+_MEASURE_BYTES, _MEASURE_IMAGE_BYTES = 0.5e9, 15e3
 _GPU = Path("/dev/nvidiactl")
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -65,7 +68,13 @@ def threads(parameters: float, device: str) -> int:
 
 
 def worker_count(
-    setting: int | Literal["auto"], *, device: str, threads: int, memory: float, seconds: float
+    setting: int | Literal["auto"],
+    *,
+    device: str,
+    threads: int,
+    memory: float,
+    seconds: float,
+    start: float = _START_SECONDS,
 ) -> int:
     """How many workers serve a stage: what is set or, for ``auto``, as many as cores, memory and work allow.
 
@@ -81,6 +90,8 @@ def worker_count(
         Bytes that one worker takes.
     seconds
         A rough guess at what one worker would take; each further one is to have more to do than to start.
+    start
+        What a new process takes to start, in the same seconds.
 
     Examples
     --------
@@ -94,7 +105,7 @@ def worker_count(
     if device.split(":")[0] != "cpu":
         return 1
     room = int(available_memory() / memory)
-    return max(1, min(cores() // threads, room, int(seconds / _START_SECONDS)))
+    return max(1, min(cores() // threads, room, int(seconds / start)))
 
 
 def expected(config: Config) -> int:
@@ -108,14 +119,30 @@ def expected(config: Config) -> int:
     on_cpu = generate.device == "cpu" or (generate.device == "auto" and not _GPU.exists())
     if config.model not in SPECIMENS or not on_cpu:
         return 1
-    images = len(config.prompts[: config.limit]) * len(config.seeds) * len(config.indicators)
     return worker_count(
         "auto",
         device="cpu",
         threads=1,
         memory=1.5 * PROCESS_BYTES,
-        seconds=images * config.sampler.steps * IMAGE_STEP,
+        seconds=_images(config) * config.sampler.steps * IMAGE_STEP,
     )
+
+
+def measuring(config: Config) -> int:
+    """How many processes measure a run: those set for its other stages or, for ``auto``, as many as serve."""
+    images = _images(config)
+    return worker_count(
+        config.generate.workers,
+        device="cpu",
+        threads=1,
+        memory=_MEASURE_BYTES + images * _MEASURE_IMAGE_BYTES,
+        seconds=images * _MEASURE_IMAGE,
+        start=_MEASURE_START,
+    )
+
+
+def _images(config: Config) -> int:
+    return len(config.prompts[: config.limit]) * len(config.seeds) * len(config.indicators)
 
 
 @contextlib.contextmanager

@@ -61,6 +61,7 @@ ALLOWED = {
     for room, others in BELOW.items()
 }
 ALLOWED["analysis/observe"] += LOOP
+ALLOWED["analysis/tables"] += ("probes.team", "probes.workers")  # processes that share the measuring
 TORCH = ("analysis/observe/", "analysis/validation/toyworld_detectors/")
 FILES = sorted(
     path.relative_to(ROOT)

@@ -23,6 +23,7 @@ from pycocotools import mask as coco
 from threadpoolctl import threadpool_limits
 
 from hooks.attention.masks import THETA, mask
+from probes.coco_masks import run_lengths
 from probes.errors import UserError
 from probes.text.nouns import HumanWords, lemma
 
@@ -75,12 +76,10 @@ def coverages(objects: Sequence[str], words: Sequence[ArrayLike], size: tuple[in
     """
     if not len(objects) or not len(words):
         return np.empty((len(objects), len(words)))
-    stack = np.array([np.asarray(word, np.uint8).T for word in words])
     own = [{"size": list(size), "counts": counts.encode("ascii")} for counts in objects]
+    drawn = [run_lengths(word) for word in words]
     # a crowd's union is the detection itself, so what COCO gives is intersection over the object
-    found = np.asarray(coco.iou(own, coco.encode(stack.transpose(2, 1, 0)), [1] * len(words)), float).reshape(
-        len(own), len(words)
-    )
+    found = np.asarray(coco.iou(own, drawn, [1] * len(words)), float).reshape(len(own), len(words))
     found[coco.area(own) == 0] = np.nan
     return found
 

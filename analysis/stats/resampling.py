@@ -74,8 +74,12 @@ def resample_counts(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
     return counts
 
 
+@lru_cache(maxsize=1)
 def sign_blocks(n: int, total: int, exact: bool, seed: int) -> list[NDArray[np.uint8]]:
-    """Which of n rows keep their sign: blocks of flips, every combination or drawn ones, eight to a byte."""
+    """Which of n rows keep their sign: blocks of flips, every combination or drawn ones, eight to a byte.
+
+    Not to be written to.
+    """
     rng, blocks = np.random.default_rng([seed, FLIP_STREAM]), []
     for start in range(0, total, BLOCK):
         rows = min(BLOCK, total - start)

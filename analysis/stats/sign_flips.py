@@ -10,6 +10,7 @@ shared family; the tests hold this against it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,6 +103,30 @@ class SignFlips:
     seed: int
 
 
+@dataclass(frozen=True)
+class FlipColumns:
+    r"""Some columns of a family under its flips, not yet adjusted; arrays have shape (n_columns,) but for `largest`.
+
+    Attributes
+    ----------
+    p_value, n, reason, exact, permutations, seed
+        See `SignFlips`.
+    observed : ndarray of float64
+        The statistic that is adjusted, :math:`|\sum_i x_i| / \sqrt{\sum_i x_i^2}`; NaN where undefined.
+    largest : ndarray of float64, shape (permutations,)
+        Its maximum over these columns under each flip, -inf without a column that is defined.
+    """
+
+    p_value: NDArray[np.float64]
+    observed: NDArray[np.float64]
+    largest: NDArray[np.float64]
+    n: NDArray[np.int64]
+    reason: NDArray[np.object_]
+    exact: bool
+    permutations: int
+    seed: int
+
+
 def sign_flip_test(
     values: ArrayLike,
     *,
@@ -163,6 +188,40 @@ def sign_flip_test(
     >>> result.p_adjusted.tolist()
     [0.25, 0.5]
     """
+    options = {"alternative": alternative, "permutations": permutations, "seed": seed, "chunk": chunk}
+    return adjusted_together([flip_columns(values, **options)])
+
+
+def adjusted_together(shares: Sequence[FlipColumns]) -> SignFlips:
+    """Adjust the columns of a family, which may have been tested some at a time, over all of them by max-T.
+
+    Parameters
+    ----------
+    shares : sequence of FlipColumns
+        At least one, all of the same prompts, permutations and seed; the result has their columns one after another.
+    """
+    first = shares[0]
+    p_value, observed, n, reason = (
+        np.concatenate([getattr(share, name) for share in shares])
+        for name in ("p_value", "observed", "n", "reason")
+    )
+    total, extra = len(first.largest), 0 if first.exact else 1
+    largest = np.sort(np.maximum.reduce([share.largest for share in shares]))
+    defined, p_adjusted = reason == "", np.full(len(reason), np.nan)
+    exceeded = total - np.searchsorted(largest, observed[defined], side="left")
+    p_adjusted[defined] = (exceeded + extra) / (total + extra)
+    return SignFlips(p_value, p_adjusted, n, reason, first.exact, first.permutations, first.seed)
+
+
+def flip_columns(
+    values: ArrayLike,
+    *,
+    alternative: str = "two-sided",
+    permutations: int = 10000,
+    seed: int = 0,
+    chunk: int | None = None,
+) -> FlipColumns:
+    """Test some columns of a family, see `sign_flip_test`; `adjusted_together` adjusts all of them."""
     values = matrix(values)
     if alternative not in ALTERNATIVES:
         raise ValueError(f"alternative: expected one of {', '.join(ALTERNATIVES)}, got {alternative!r}")
@@ -173,7 +232,7 @@ def sign_flip_test(
     exact = rows < 63 and 2**rows <= permutations
     total = 2**rows if exact else permutations
     turn = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}[alternative]
-    p_value, p_adjusted, observed = np.full((3, width), np.nan)
+    p_value, observed = np.full((2, width), np.nan)
     largest, extra = np.full(total, -np.inf), 0 if exact else 1
     signs = sign_blocks(rows, total, exact, seed)
     for block in column_blocks(width, chunk, rows=max(rows, BLOCK)):
@@ -193,7 +252,4 @@ def sign_flip_test(
             done += len(flipped)
         place = columns + block.start
         p_value[place], observed[place] = (reached + extra) / (total + extra), sums / norm
-    defined = reason == ""
-    exceeded = total - np.searchsorted(np.sort(largest), observed[defined], side="left")
-    p_adjusted[defined] = (exceeded + extra) / (total + extra)
-    return SignFlips(p_value, p_adjusted, n, reason, exact, total, seed)
+    return FlipColumns(p_value, observed, largest, n, reason, exact, total, seed)

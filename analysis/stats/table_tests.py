@@ -8,7 +8,7 @@ within prompts, all seeds and objects of a prompt together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations as arrangements
 from math import factorial, nan
@@ -22,6 +22,8 @@ from analysis.stats.object_tests import NEVER, NO_DIFFERENCE, NO_IMAGES
 from analysis.stats.resampling import BLOCK, ONE_PROMPT, SWAP_STREAM
 
 ONE_OBJECT = "fewer than two objects detected"
+DENSE = 0.05  # share of cells with a count from which a dense product is quicker; no result depends on it
+SLAB = 2048  # prompts of a dense product, which so stay near the processor; no result depends on it
 LISTED = 5  # indicators: the orders of more are drawn one by one, for 10! are too many to list
 EMPTY_INDICATOR = "an indicator without any detection"
 
@@ -190,40 +192,79 @@ def _swapped_totals(
     fixed = np.bincount(
         table.object[~varied], values[~varied, 0], n_objects
     )  # equal in all: swaps do nothing
-    kind = np.float32 if values.sum() < 2**24 else np.float64  # whole numbers stay exact
+    kind = np.float32 if (k + 1) * values.sum() < 2**24 else np.float64  # whole numbers stay exact
     where = (table.object[varied], table.prompt[varied])
-    matrices = [
-        sparse.csr_array((values[varied, s].astype(kind), where), shape=(n_objects, n_prompts))
-        for s in range(k)
-    ]
-    for matrix in matrices:
-        matrix.eliminate_zeros()
-    sums = sum(matrix.sum(axis=1) for matrix in matrices)
-    for goals in _orders(k, n_prompts, total, exact, seed):
-        result = np.empty((n_objects, k, goals.shape[1]), kind)
+    cells = values[varied].astype(kind)
+    sums = np.stack([np.bincount(where[0], cells[:, s], n_objects) for s in range(k)]).astype(kind)
+    # each goal has one source, so what goes there is the last source's count and, by swap, another's less it
+    surplus = [_counts(cells[:, s] - cells[:, -1], where, (n_objects, n_prompts)) for s in range(k - 1)]
+    for goes in _orders(k, n_prompts, total, exact, seed):
+        swaps = goes(0, 0).shape[1]
+        result = np.empty((n_objects, k, swaps), kind)
         for goal in range(k - 1):
-            images = np.zeros((n_objects, goals.shape[1]), kind)
-            for source, matrix in enumerate(matrices):
-                images += matrix @ (goals[:, :, source] == goal).astype(kind)
+            images = np.repeat(sums[-1][:, None], swaps, axis=1)
+            for source, matrix in enumerate(surplus):
+                _add_product(images, matrix, goes(source, goal))
             result[:, goal] = images
-        result[:, k - 1] = np.asarray(sums).reshape(-1, 1) - result[:, : k - 1].sum(axis=1)
-        yield result + fixed.astype(kind)[:, None, None]
+        result[:, k - 1] = sums.sum(axis=0)[:, None] - result[:, : k - 1].sum(axis=1)
+        result += fixed.astype(kind)[:, None, None]
+        yield result
 
 
-def _orders(k: int, n_prompts: int, total: int, exact: bool, seed: int) -> Iterator[NDArray[np.int8]]:
-    """Where each indicator of each prompt goes, in blocks of shape (n_prompts, swaps, k)."""
+def _counts(
+    cells: NDArray, where: tuple[NDArray, NDArray], shape: tuple[int, int]
+) -> sparse.csr_array | NDArray:
+    """Cells as a matrix of objects × prompts: dense where its products are quicker so."""
+    matrix = sparse.csr_array((cells, where), shape=shape)
+    matrix.eliminate_zeros()
+    return matrix if matrix.nnz < DENSE * shape[0] * shape[1] else matrix.toarray()
+
+
+def _add_product(total: NDArray, matrix: sparse.csr_array | NDArray, chosen: NDArray[np.bool_]) -> None:
+    """Add matrix @ chosen, some prompts at a time: whole numbers, so their order is nothing to the sum."""
+    if sparse.issparse(matrix):
+        total += matrix @ chosen.astype(total.dtype)
+        return
+    for start in range(0, len(chosen), SLAB):
+        rows = slice(start, start + SLAB)
+        total += matrix[:, rows] @ chosen[rows].astype(total.dtype)
+
+
+def _orders(
+    k: int, n_prompts: int, total: int, exact: bool, seed: int
+) -> Iterator[Callable[[int, int], NDArray[np.bool_]]]:
+    """Orders of every prompt's indicators, so many swaps at a time.
+
+    Yields
+    ------
+    callable
+        From a source and a goal to whether the one goes to the other, shape (n_prompts, swaps).
+    """
     rng = np.random.default_rng([seed, SWAP_STREAM])
     listed = np.array(list(arrangements(range(k))), np.int8) if exact or k <= LISTED else None
     for start in range(0, total, BLOCK):
         width = min(BLOCK, total - start)
+        if listed is None:
+            unmoved = np.broadcast_to(np.arange(k, dtype=np.int8), (n_prompts, width, k))
+            goals = rng.permuted(unmoved, axis=2)
+            yield lambda source, goal, goals=goals: goals[:, :, source] == goal
+            continue
         if exact:
             number = np.arange(start, start + width)[None, :]
-            yield listed[number // len(listed) ** np.arange(n_prompts)[:, None] % len(listed)]
-        elif listed is not None:
-            yield listed.take(rng.integers(0, len(listed), (n_prompts, width), dtype=np.int8), axis=0)
+            drawn = number // len(listed) ** np.arange(n_prompts)[:, None] % len(listed)
         else:
-            unmoved = np.broadcast_to(np.arange(k, dtype=np.int8), (n_prompts, width, k))
-            yield rng.permuted(unmoved, axis=2)
+            drawn = rng.integers(0, len(listed), (n_prompts, width), dtype=np.int8)
+        yield lambda source, goal, drawn=drawn: _any_of(
+            drawn, np.flatnonzero(listed[:, source] == goal).tolist()
+        )
+
+
+def _any_of(drawn: NDArray, orders: Sequence[int]) -> NDArray[np.bool_]:
+    """Where one of these orders was drawn: comparisons of bytes, quicker than a table looked up byte by byte."""
+    chosen = drawn == orders[0]
+    for order in orders[1:]:
+        chosen |= drawn == order
+    return chosen
 
 
 def _pearson(totals: NDArray) -> tuple[NDArray[np.float64], int]:

@@ -95,4 +95,4 @@ def family_disparity(
     table["mean"] = mean
     table["ci_low"], table["ci_high"] = np.maximum(low, known.low), np.minimum(high, known.high)
     table["n_prompts"], table["n"], table["reason"] = n_prompts, n, reason
-    return named(table, family, DISPARITY_COLUMNS)
+    return named(table, family.space, family.metric, DISPARITY_COLUMNS)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 
 from analysis.metrics.registry import definition
-from analysis.tables.similarities import Family
 from probes.config import Config
 
 INTERVAL = "envelope"
@@ -19,10 +18,10 @@ def shares_noise(config: Config) -> bool:
     return config.sampler.noise == "shared"
 
 
-def named(table: pd.DataFrame, family: Family, columns: Sequence[str]) -> pd.DataFrame:
+def named(table: pd.DataFrame, space: str, metric: str, columns: Sequence[str]) -> pd.DataFrame:
     """Return the columns of a table of one family, its space, metric and version among them."""
-    table["space"], table["metric"] = family.space, family.metric
-    table["version"] = definition(family.metric).version
+    table["space"], table["metric"] = space, metric
+    table["version"] = definition(metric).version
     return table[list(columns)]
 
 

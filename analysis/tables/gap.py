@@ -31,7 +31,7 @@ from analysis.stats.equivalence import equivalence_test
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.rare_changes import few_carry, unseen_share
 from analysis.stats.resampling import moments
-from analysis.stats.sign_flips import sign_flip_test
+from analysis.stats.sign_flips import FlipColumns, adjusted_together, flip_columns
 from analysis.tables.control_columns import (
     ROUNDING,
     below_rounding,
@@ -202,14 +202,61 @@ class GapChoices:
         return {"level": self.level, "resamples": self.resamples, "seed": self.seed}
 
 
+@dataclass(frozen=True)
+class GapColumns:
+    """What `gap` says of some columns of a family without knowing the others, for each contrast.
+
+    Attributes
+    ----------
+    space, metric : str
+    tables : list of DataFrame
+        A row a column, with all but what is adjusted over the family.
+    flips : list of FlipColumns or None
+        Their sign flips; None where prompts share their noise.
+    """
+
+    space: str
+    metric: str
+    tables: list[pd.DataFrame]
+    flips: list[FlipColumns | None]
+
+
 def family_gap(family: Family, choices: GapChoices) -> pd.DataFrame:
     """Return the rows of `gap` of one family."""
-    tables = [_contrast(family, tuple(contrast), choices) for contrast in choices.contrasts]
-    return named(stacked(tables, GAP_COLUMNS), family, GAP_COLUMNS)
+    return joined_gap([gap_columns(family, choices)])
 
 
-def _contrast(family: Family, contrast: tuple[str, str], choices: GapChoices) -> pd.DataFrame:
-    """One contrast: block by block what a column says by itself, then what is adjusted over all columns."""
+def gap_columns(family: Family, choices: GapChoices) -> GapColumns:
+    """Return what `gap` says of the columns of a family, or of some of them, before they are adjusted together."""
+    found = [_contrast(family, (first, second), choices) for first, second in choices.contrasts]
+    tables, flips = [table for table, _ in found], [flips for _, flips in found]
+    return GapColumns(family.space, family.metric, tables, flips)
+
+
+def joined_gap(shares: Sequence[GapColumns]) -> pd.DataFrame:
+    """Return the rows of `gap` of one family from the shares of its columns, in order."""
+    tables = [_adjusted([(share.tables[at], share.flips[at]) for share in shares])
+              for at in range(len(shares[0].tables))]  # fmt: skip
+    return named(stacked(tables, GAP_COLUMNS), shares[0].space, shares[0].metric, GAP_COLUMNS)
+
+
+def _adjusted(shares: Sequence[tuple[pd.DataFrame, FlipColumns | None]]) -> pd.DataFrame:
+    """One contrast of a whole family, adjusted over its columns."""
+    table = pd.concat([table for table, _ in shares], ignore_index=True)
+    flips = [share for _, share in shares if share is not None]
+    if flips:
+        test = adjusted_together(flips)
+        table["p_value"], table["p_adjusted"] = test.p_value, test.p_adjusted
+    else:
+        table["p_adjusted"] = adjust_p_values(table["p_value"].to_numpy(), method="holm")
+    table["p_control_adjusted"] = adjust_p_values(table["p_control"].to_numpy())
+    return table
+
+
+def _contrast(
+    family: Family, contrast: tuple[str, str], choices: GapChoices
+) -> tuple[pd.DataFrame, FlipColumns | None]:
+    """One contrast: block by block what a column says by itself, and its sign flips."""
     crossed = choices.shared_noise and family.space != PROMPT_SPACE
     values = np.empty((family.shape[1], family.shape[3]))
     found: list[dict[str, NDArray]] = []
@@ -221,12 +268,8 @@ def _contrast(family: Family, contrast: tuple[str, str], choices: GapChoices) ->
     for name in found[0]:
         table[name] = np.concatenate([columns[name] for columns in found])
     if crossed:
-        table["p_adjusted"] = adjust_p_values(table["p_value"].to_numpy(), method="holm")
-    else:
-        test = sign_flip_test(values, permutations=choices.permutations, seed=choices.seed)
-        table["p_value"], table["p_adjusted"] = test.p_value, test.p_adjusted
-    table["p_control_adjusted"] = adjust_p_values(table["p_control"].to_numpy())
-    return table
+        return table, None
+    return table, flip_columns(values, permutations=choices.permutations, seed=choices.seed)
 
 
 def _block(

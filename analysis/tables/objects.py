@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import pandas as pd
@@ -17,28 +18,40 @@ from analysis.metrics.cooccurrence import (
     presence,
 )
 from analysis.metrics.dependency import dependency_groups
+from analysis.stats.object_counts import ObjectTable
 from analysis.study import Comparison, comparison, indicators
 from analysis.tables.detector_error import Checked, checked_images, detector_counts, detector_error
 from analysis.tables.disparity import disparity
-from analysis.tables.families import shares_noise
+from analysis.tables.families import shares_noise, stacked
 from analysis.tables.gap import gap
 from analysis.tables.nouns import PROMPT_COLUMNS, noun_table
-from analysis.tables.object_claims import DetectorCounts, claim_table, sides_of
+from analysis.tables.object_claims import CLAIM_COLUMNS, DetectorCounts, claim_table, sides_of
 from analysis.tables.object_statistics import object_statistics, table_statistics
 from analysis.tables.registry import TABLES, write
+from analysis.tables.sharing import Piece, Sharing
 from analysis.tables.similarities import pair_name
 from analysis.tables.wu import chi_square, figure_objects, figure_scores, similarity_pairs
-from probes.config import Config, Measure
-from probes.parts import read_part
+from probes.config import Measure
 from probes.store import Run
 from probes.text.nouns import human_words
 
 KEYS = ("sample_id", "triplet", "seed", "indicator")
+Objects = tuple[pd.DataFrame, pd.DataFrame]  # tables ``nouns`` and ``objects``
 WORDS = ("sample_id", "word", "word_index", "heat", "height", "width", "definition")
 
 
-def measure_objects(run: Run) -> None:
+def measure_objects(
+    run: Run, sharing: Sharing | None = None, made: tuple[Objects, Checked] | None = None
+) -> None:
     """Write ``tables/nouns``, ``tables/objects``, the paper's tables, and what is known of the detector's errors.
+
+    Parameters
+    ----------
+    run : Run
+    sharing : Sharing, optional
+        The processes that share the work; default this one alone.
+    made : tuple, optional
+        Of `objects_of` and `checked_images`, where they were called before.
 
     Raises
     ------
@@ -46,12 +59,11 @@ def measure_objects(run: Run) -> None:
         If a part is damaged, objects are of no image of the run, or NLTK's data is asked for and not there.
     """
     options = run.config.measure
-    nouns, objects = objects_of(run, options)
+    (nouns, objects), checked = made or (objects_of(run, options), checked_images(run))
     write(run, "nouns", nouns)
     write(run, "objects", objects)
-    checked = checked_images(run)
     counts, images = error_counts(run, checked), looked_at(run)
-    for name, table in tables(run.config, images, nouns, objects, counts):
+    for name, table in tables(sharing or Sharing(run), images, nouns, objects, counts):
         write(run, name, table)
     error = detector_error(run, checked)
     if error is not None:
@@ -103,18 +115,19 @@ def objects_of(run: Run, options: Measure) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def word_parts(run: Run) -> Iterator[pd.DataFrame]:
     """The word maps of a run, part by part: together they may not fit into memory."""
-    for file in run.parts("words"):
-        yield read_part(file, list(WORDS)).to_pandas()
+    for table in run.part_tables("words", list(WORDS)) if run.parts("words") else ():
+        yield table.to_pandas()
 
 
 def tables(
-    config: Config,
+    sharing: Sharing,
     images: pd.DataFrame,
     nouns: pd.DataFrame,
     objects: pd.DataFrame,
     counts: DetectorCounts | None = None,
 ) -> Iterator[tuple[str, pd.DataFrame]]:
     """Every table of the paper's sections 5 to 7 by name."""
+    config = sharing.run.config
     options = config.measure
     chosen = comparison(config, backend=options.nouns)
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
@@ -124,8 +137,6 @@ def tables(
     others = counted(images, objects, chosen.main, without=chosen.individuals)
     with_controls = counted(images, objects, chosen.names, without=chosen.individuals)
 
-    human = objects.loc[objects["human"], "lemma"].unique()
-    yield "cooccurrence", cooccurrence(counted(images, objects, chosen.names), human)
     pairs = pd.concat(
         [
             similarity_pairs(images, own, chosen.names, site=site)
@@ -134,43 +145,74 @@ def tables(
         ignore_index=True,
     )
     within = {pair_name(first, second, chosen.names) for first, second in chosen.pairs}
-    shared = {"shared_noise": shares_noise(config)}
-    table06 = _similarity(pairs[pairs["pair"].isin(within)], chosen, sampling | shared)
-    yield "table06_similarity", table06
-    yield "table06_gap", _gaps(pairs, chosen, sampling | shared | {"permutations": options.permutations})
+    shared = sampling | {"shared_noise": shares_noise(config)}
+    drawn = {"permutations": options.permutations, "seed": options.seed}
+    shown = {"individuals": chosen.individuals, "least": options.min_count, "level": options.level}
+    slow = {
+        "table_tests": _tests(table_statistics, others, chosen.sets, with_controls, chosen.beside, drawn),
+        "object_tests": _tests(
+            object_statistics,
+            others,
+            chosen.leaning,
+            with_controls,
+            chosen.beside,
+            {"level": options.level},
+        ),
+        "object_claims": [
+            Piece(
+                claim_table,
+                (with_controls[ALL], [pair], sides_of(indicators(config)), counts),
+                sampling,
+            )
+            for pair in chosen.leaning
+        ],
+        "table06_gap": [Piece(_gaps, (pairs, chosen, shared | {"permutations": options.permutations}))],
+        "figure04_bias_scores": [Piece(figure_scores, (everything, chosen.leaning), shown)],
+        "table06_similarity": [Piece(_similarity, (pairs[pairs["pair"].isin(within)], chosen, shared))],
+    }
+    results = iter(sharing.results([piece for pieces in slow.values() for piece in pieces]))
+    made = {name: list(islice(results, len(pieces))) for name, pieces in slow.items()}
 
+    human = objects.loc[objects["human"], "lemma"].unique()
+    yield "cooccurrence", cooccurrence(counted(images, objects, chosen.names), human)
+    yield "table06_similarity", made["table06_similarity"][0]
+    yield "table06_gap", made["table06_gap"][0]
     table07 = pd.concat(
         [chi_square(others, chosen.sets, LEFT_OUT), chi_square(everything, chosen.sets, INCLUDED)],
         ignore_index=True,
     )
     yield "table07_chi_square", table07
-
-    shown = {"individuals": chosen.individuals, "least": options.min_count, "level": options.level}
-    scores = figure_scores(everything, chosen.leaning, **shown)
-    yield "figure04_bias_scores", scores
-    frequent = figure_objects(others)
-    yield "figure06_group_objects", frequent
-
-    table11 = presence(images, objects, chosen.main, chosen.individuals)
-    yield "table11_presence", table11
+    yield "figure04_bias_scores", made["figure04_bias_scores"][0]
+    yield "figure06_group_objects", figure_objects(others)
+    yield "table11_presence", presence(images, objects, chosen.main, chosen.individuals)
     table12, table13 = amounts(images, objects, nouns, chosen.main)
     yield "table12_amounts", table12
     yield "table13_intersection", table13
+    for name in ("object_tests", "table_tests"):
+        each = len(made[name]) // len(others)
+        rows = [
+            pd.concat(made[name][at : at + each], ignore_index=True) for at in range(0, len(made[name]), each)
+        ]
+        yield name, pd.concat(rows, keys=list(others), names=["group", None]).reset_index("group")
+    claims = made["object_claims"]
+    yield "object_claims", stacked(claims, CLAIM_COLUMNS)
 
-    drawn = {"permutations": options.permutations, "seed": options.seed}
-    for name, statistics, sets, settings in (
-        ("object_tests", object_statistics, chosen.leaning, {"level": options.level}),
-        ("table_tests", table_statistics, chosen.sets, drawn),
-    ):
-        own = {group: [statistics(others[group], sets, **settings)] for group in others}
-        for group in own if chosen.beside else ():
-            own[group].append(statistics(with_controls[group], chosen.beside, **settings))
-        rows = [pd.concat(own[group], ignore_index=True) for group in own]
-        yield name, pd.concat(rows, keys=list(own), names=["group", None]).reset_index("group")
-    yield (
-        "object_claims",
-        claim_table(with_controls[ALL], chosen.leaning, sides_of(indicators(config)), counts, **sampling),
-    )
+
+def _tests(
+    statistics: Callable[..., pd.DataFrame],
+    tables: Mapping[str, ObjectTable],
+    sets: Sequence[Sequence[str]],
+    with_controls: Mapping[str, ObjectTable],
+    beside: Sequence[Sequence[str]],
+    settings: dict[str, Any],
+) -> list[Piece]:
+    """Statistics of every group, and of the words beside it where there are any, group by group."""
+    return [
+        Piece(statistics, (own[group], chosen), settings)
+        for group in tables
+        for own, chosen in ((tables, sets), (with_controls, beside))
+        if own is tables or beside
+    ]
 
 
 def _similarity(pairs: pd.DataFrame, chosen: Comparison, sampling: dict[str, Any]) -> pd.DataFrame:

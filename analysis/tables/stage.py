@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
+from itertools import islice
+
 import pandas as pd
 
 from analysis.study import contrasts, indicators
 from analysis.tables.agreement import agreement
+from analysis.tables.detector_error import Checked, checked_images
 from analysis.tables.disparity import DISPARITY_COLUMNS, family_disparity
 from analysis.tables.families import shares_noise, stacked
-from analysis.tables.gap import GAP_COLUMNS, GapChoices, family_gap
-from analysis.tables.objects import measure_objects
+from analysis.tables.family_plan import FamilyPlan
+from analysis.tables.gap import GAP_COLUMNS, GapChoices, GapColumns, gap_columns, joined_gap
+from analysis.tables.object_shares import joined, object_shares
+from analysis.tables.objects import Objects, measure_objects
 from analysis.tables.registry import write
+from analysis.tables.sharing import Piece, Sharing, cut
 from analysis.tables.specifications import specifications
 from analysis.tables.stored_similarities import (
     IMAGE_TABLE,
@@ -20,9 +28,12 @@ from analysis.tables.stored_similarities import (
 )
 from probes.errors import UserError
 from probes.store import Run
+from probes.team import Team
+
+SHARES, PICTURE_SHARES = 4, 24  # of a family with steps, and of the pictures; no result depends on them
 
 
-def measure(run: Run) -> None:
+def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
     """Write ``tables/disparity`` and ``tables/gap`` of a generated run, from matrices of one family at a time.
 
     ``tables/specifications`` moves the choices behind the headline gaps, and ``tables/agreement`` says how far the
@@ -35,23 +46,33 @@ def measure(run: Run) -> None:
     written as CSV and Parquet; the same parts and configuration give the same bytes. Tables that an earlier measuring
     wrote and this one does not, such as those of another contrast, are removed.
 
+    Parameters
+    ----------
+    run : Run
+    team : Team, optional
+        This process and its helpers.
+    processes : int
+        How many of them work; the tables are the same for any number.
+
     Raises
     ------
     UserError
-        If the run holds no samples, a part is damaged, or its pictures cannot be compared.
+        If the run holds no samples, a part is damaged, its pictures cannot be compared, or a helper has ended.
     """
-    with run.writing("measure"):
-        _measure(run)
+    with contextlib.ExitStack() as stack, run.writing("measure"):
+        team = team or stack.enter_context(Team())
+        _measure(run, Sharing(run, team, processes))
         for name in run.written("report"):
             if name.startswith("tables/"):  # made of the tables before these
                 run.remove_file(name)
 
 
-def _measure(run: Run) -> None:
+def _measure(run: Run, sharing: Sharing) -> None:
     options = run.config.measure
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
     sampling["shared_noise"] = shares_noise(run.config)
-    images = picture_table(run)
+    looked_for = bool(run.parts("objects")) and run.config.observe.objects
+    images, objects = _looked_at(sharing, looked_for)
     pairs = StoredSimilarities(run, images)
     write(run, IMAGE_TABLE, images)
     times = {"step": list(pairs.timesteps), "timestep": list(pairs.timesteps.values())}
@@ -68,25 +89,49 @@ def _measure(run: Run) -> None:
         permutations=options.permutations,
         **sampling,
     )
-    means, gaps = [], []
-    for family in pairs.families():  # one in memory at a time
-        means.append(family_disparity(family, **sampling))
-        gaps.append(family_gap(family, choices))
-    write(run, "disparity", stacked(means, DISPARITY_COLUMNS))
-    write(run, "gap", stacked(gaps, GAP_COLUMNS))
     headline = {
         "indicators": {member.name: member.word for member in members},
         "reference": run.config.reference,
         "contrasts": contrasts(run.config),
         "text_readout": options.text_readout,
     }
-    moved = specifications(
-        pairs, **headline, controls=controls, level=options.level, shared_noise=sampling["shared_noise"]
-    )
+    plans = [plan.shares(SHARES) for plan in pairs.plans()]
+    families = [Piece(_columns, (pairs.only_for(share), share, choices)) for plan in plans for share in plan]
+    moved = headline | {"level": options.level, "controls": controls, "shared_noise": choices.shared_noise}
+    said = [Piece(specifications, (pairs.apart(),), moved), Piece(agreement, (pairs.apart(),), headline)]
+    *found, moved, agreed = sharing.results([*families, *said])
+    means, gaps = _joined(found, plans)
+    write(run, "disparity", stacked(means, DISPARITY_COLUMNS))
+    write(run, "gap", stacked(gaps, GAP_COLUMNS))
     write(run, "specifications", moved)
-    write(run, "agreement", agreement(pairs, **headline))
-    if run.parts("objects") and run.config.observe.objects:
-        measure_objects(run)
+    write(run, "agreement", agreed)
+    if objects:
+        measure_objects(run, sharing, objects)
+
+
+Columns = tuple[pd.DataFrame, GapColumns]
+
+
+def _columns(pairs: StoredSimilarities, plan: FamilyPlan, choices: GapChoices) -> Columns | None:
+    """Rows of ``disparity`` and columns of ``gap`` of a family, or of a share of one; None where it has no value."""
+    family = pairs.read(plan)
+    if family is None:
+        return None
+    means = family_disparity(family, shared_noise=choices.shared_noise, **choices.sampling)
+    return means, gap_columns(family, choices)
+
+
+def _joined(
+    found: Sequence[Columns | None], plans: Sequence[Sequence[FamilyPlan]]
+) -> tuple[list[pd.DataFrame], list[pd.DataFrame]]:
+    """Both tables of each family from those of its shares."""
+    means, gaps, shares = [], [], iter(found)
+    for plan in plans:
+        there = [share for share in islice(shares, len(plan)) if share is not None]
+        if there:
+            means += [mean for mean, _ in there]
+            gaps.append(joined_gap([columns for _, columns in there]))
+    return means, gaps
 
 
 def _deltas(deltas: dict[str, float], metrics: list[str]) -> dict[str, float]:
@@ -99,8 +144,35 @@ def _deltas(deltas: dict[str, float], metrics: list[str]) -> dict[str, float]:
     return deltas
 
 
+def _looked_at(sharing: Sharing, looked_for: bool) -> tuple[pd.DataFrame, tuple[Objects, Checked] | None]:
+    """The similarities of the pictures and, where objects were looked for, these with what the checker sees."""
+    pictures = picture_shares(sharing.run)
+    if not looked_for:
+        return pd.concat(sharing.results(pictures), ignore_index=True), None
+    checker, *others = sharing.results(
+        [Piece(checked_images, of_run=True), *pictures, *object_shares(sharing.run)]
+    )
+    images = pd.concat(others[: len(pictures)], ignore_index=True)
+    return images, (joined(sharing.run, others[len(pictures) :]), checker)
+
+
 def picture_table(run: Run) -> pd.DataFrame:
     """Return the similarities of a run's pictures, see `image_similarities`; an unreadable picture makes no pair."""
+    return pd.concat([share.done(run) for share in picture_shares(run)], ignore_index=True)
+
+
+def picture_shares(run: Run) -> list[Piece]:
+    """Cut the comparison of a run's pictures by triplets and seeds; at least one share, which may be empty."""
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
     readable = samples[~samples["sample_id"].isin(run.unreadable())]
-    return image_similarities(readable, run.images, [member.name for member in indicators(run.config)])
+    group = readable.groupby(["triplet", "seed"], sort=False).ngroup().to_numpy()
+    names = [member.name for member in indicators(run.config)]
+    shares = cut(int(group.max(initial=-1)) + 1, PICTURE_SHARES) or [slice(0, 0)]
+    return [
+        Piece(_compared, (readable[(group >= share.start) & (group < share.stop)], names), of_run=True)
+        for share in shares
+    ]
+
+
+def _compared(run: Run, samples: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    return image_similarities(samples, run.images, names)

@@ -14,7 +14,6 @@ import copy
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,6 +24,7 @@ from PIL import Image
 
 from analysis.metrics.pixels import diff_pix, local_moments, ssim
 from analysis.metrics.registry import computed_from, definition
+from analysis.tables.family_plan import FamilyPlan, Key, captured_key
 from analysis.tables.similarities import COLUMNS, NO_STEP, Family, Similarities, Where
 from hooks.architectures.addresses import has_steps, space
 from probes.errors import UserError
@@ -165,7 +165,7 @@ class StoredSimilarities(Similarities):
         """Read what tells the captures apart, the timesteps, and all values of sites without steps."""
         run, where = self.run, self.run.path / "captures"
         try:
-            self._chosen = [_key(name) for name in run.columns("captures") if name not in FIXED]
+            self._chosen = [captured_key(name) for name in run.columns("captures") if name not in FIXED]
         except ValueError as error:  # parts made elsewhere may name sites and metrics that there are not
             raise UserError(f"{where}: {error}: mend or delete the column") from None
         ends: dict[Key, list] = {key: [] for key in self._chosen if not has_steps(key.site)}
@@ -217,22 +217,48 @@ class StoredSimilarities(Similarities):
 
     def families(self) -> Iterator[Family]:
         """Yield the families one after another; of one with steps the part files are read once."""
+        for plan in self.plans():
+            if (family := self.read(plan)) is not None:
+                yield family
+
+    def plans(self) -> list[FamilyPlan]:
+        """What each family is made of, in order; nothing is read."""
         prompts, seeds = self._labels("triplet"), self._labels("seed")
         groups: dict[tuple[str, str], list[Key]] = {}
         for key in self._chosen:
             groups.setdefault((key.space, key.metric), []).append(key)
-        for (space_, metric), keys in groups.items():
-            pairs = list(dict.fromkeys(name for key in keys for name in self._pairs(key)))
-            arrays = self._arrays(keys, pairs, prompts, seeds)
-            there = [(key, arrays[key]) for key in keys if arrays[key].size]
-            if there:
-                columns = [
-                    (key.site, step)
-                    for key, array in there
-                    for step in (range(array.shape[3]) if has_steps(key.site) else (NO_STEP,))
-                ]
-                table = pd.DataFrame(columns, columns=["site", "step"])
-                yield Family(space_, metric, table, pairs, prompts, [array for _, array in there])
+        pairs = {
+            place: list(dict.fromkeys(name for key in keys for name in self._pairs(key)))
+            for place, keys in groups.items()
+        }
+        return [FamilyPlan(*place, keys, pairs[place], prompts, seeds) for place, keys in groups.items()]
+
+    def read(self, plan: FamilyPlan) -> Family | None:
+        """Return the family, or the share of one, of a plan; None where it holds no value."""
+        arrays = self._arrays(plan.keys, plan.pairs, plan.prompts, plan.seeds)
+        there = [(key, arrays[key]) for key in plan.keys if arrays[key].size]
+        if not there:
+            return None
+        columns = [
+            (key.site, step)
+            for key, array in there
+            for step in (range(array.shape[3]) if has_steps(key.site) else (NO_STEP,))
+        ]
+        table = pd.DataFrame(columns, columns=["site", "step"])
+        return Family(plan.space, plan.metric, table, plan.pairs, plan.prompts, [array for _, array in there])
+
+    def apart(self) -> StoredSimilarities:
+        """Return a copy to be sent to another process, without what the run has kept of its pictures."""
+        other = copy.copy(self)
+        other.run = Run(self.run.path, self.run.meta)
+        return other
+
+    def only_for(self, plan: FamilyPlan) -> StoredSimilarities:
+        """Return a copy that holds what `read` needs for a plan and no more, see `apart`."""
+        other = self.apart()
+        other._images = self._images.iloc[:0]
+        other._ends = {key: values for key, values in self._ends.items() if key in plan.keys}
+        return other
 
     def tidy(self) -> pd.DataFrame:
         """Return all values that were chosen as a tidy table: choose few, in a large run it does not fit in memory.
@@ -315,28 +341,6 @@ class StoredSimilarities(Similarities):
                 put(key, list_matrix(table[key.column]), start)
             start += len(table)
         return arrays
-
-
-class Key(NamedTuple):
-    """What is compared, and how: a column of captures, or a metric of pictures."""
-
-    space: str
-    site: str
-    metric: str
-    captured: bool = True
-
-    @property
-    def column(self) -> str:
-        """Its column of ``captures/``."""
-        return f"{self.site}:{self.metric}"
-
-
-def _key(column: str) -> Key:
-    site, separator, metric = column.rpartition(":")
-    if not separator:
-        raise ValueError(f"captures: expected a column <site>:<metric>, got {column!r}")
-    definition(metric)  # raises where there is none
-    return Key(space(site), site, metric)
 
 
 def list_matrix(column: pa.ChunkedArray) -> NDArray[np.float32]:

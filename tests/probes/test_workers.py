@@ -7,8 +7,10 @@ import psutil
 import pytest
 
 from probes import workers
+from probes.config import build_config
 from probes.errors import UserError
 from probes.team import Team
+from probes.yaml_source import YamlSource
 from tests.probes.light_work import Marks
 
 HERE = os.getpid()
@@ -130,6 +132,21 @@ def test_as_many_as_cores_memory_and_work_allow(monkeypatch):
     assert number(seconds=0.0) == 1
     assert number(device="cuda") == number(device="mps") == 1
     assert number(7) == 7
+
+
+def test_measuring_takes_more_processes_for_more_images(monkeypatch):
+    monkeypatch.setattr(workers, "cores", lambda: 4)
+    monkeypatch.setattr(workers, "available_memory", lambda: 1e12)
+
+    def processes(prompts, **generate):
+        data = {"prompts": [f"a {{person}} with {n} dogs" for n in range(prompts)], "generate": generate}
+        return workers.measuring(build_config(data, YamlSource(name="run.yaml", text="", data=data)))
+
+    assert [processes(1), processes(5000)] == [1, 4]
+    assert processes(24) >= 1 and processes(5000, workers=3) == processes(1, workers=3) == 3
+    assert processes(5000, device="cuda") == 4  # measuring needs no GPU
+    monkeypatch.setattr(workers, "available_memory", lambda: 1.5e9)
+    assert processes(5000) == 2 and processes(50_000) == 1
 
 
 def test_a_container_has_fewer_cores_and_less_memory(monkeypatch, tmp_path):

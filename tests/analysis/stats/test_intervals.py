@@ -12,7 +12,7 @@ from analysis.stats.effects import effect_sizes
 from analysis.stats.equivalence import equivalence_test
 from analysis.stats.exact_sums import on_grid
 from analysis.stats.intervals import METHODS, bootstrap_interval
-from analysis.stats.sign_flips import sign_flip_test
+from analysis.stats.sign_flips import adjusted_together, flip_columns, sign_flip_test
 
 
 def columns(n=20, c=6, seed=0, shift=0.4):
@@ -228,3 +228,20 @@ def test_sums_on_the_grid_are_exact_and_near():
 def test_bad_input_is_named(call, text):
     with pytest.raises(ValueError, match=text):
         call()
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@pytest.mark.parametrize("rows", [6, 30])  # every flip, and flips that are drawn
+def test_a_family_tested_some_columns_at_a_time_is_adjusted_as_a_whole(rows, alternative):
+    values = np.random.default_rng(3).normal(0.3, 1, (rows, 9))
+    values[:, 4] = 1.0  # undefined: the same in every prompt
+    values[2, 7] = np.nan
+    options = {"alternative": alternative, "permutations": 400, "seed": 5}
+    whole = sign_flip_test(values, **options)
+    shares = [flip_columns(values[:, cut], **options) for cut in (slice(0, 4), slice(4, 5), slice(5, 9))]
+    joined = adjusted_together(shares)
+    for name in ("p_value", "p_adjusted", "n", "reason"):
+        np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
+    assert (joined.exact, joined.permutations) == (whole.exact, whole.permutations)
+    defined = whole.reason == ""
+    assert (joined.p_adjusted[defined] >= joined.p_value[defined]).all() and defined.sum() == 8

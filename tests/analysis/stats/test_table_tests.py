@@ -1,6 +1,7 @@
 """Label swaps and chi-square of whole tables against SciPy, enumeration and each other."""
 
 from itertools import permutations, product
+from math import factorial
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from analysis.stats.table_tests import (
     EMPTY_INDICATOR,
     ONE_OBJECT,
     _orders,
+    _swapped_totals,
     chi_square_test,
     label_swap_test,
 )
@@ -178,10 +180,36 @@ def test_any_number_of_indicators_changes_places(k):
     assert np.isfinite(cochran_q_test(table).p_value).all()
 
 
-def test_every_order_is_as_likely():
-    goals = np.concatenate(list(_orders(6, 5, 3000, exact=False, seed=0)), axis=1).reshape(-1, 6)
-    assert (np.sort(goals, axis=1) == np.arange(6)).all()
+@pytest.mark.parametrize("k", [3, 6])  # orders that are listed, and orders that are drawn one by one
+def test_every_order_is_as_likely(k):
+    blocks = []
+    for goes in _orders(k, 5, 3000, exact=False, seed=0):
+        goal = np.array([[goes(source, goal) for goal in range(k)] for source in range(k)])
+        assert (goal.sum(axis=1) == 1).all()  # each source goes to one place
+        blocks.append(goal.argmax(axis=1).reshape(k, -1).T)
+    goals = np.concatenate(blocks)
+    assert (np.sort(goals, axis=1) == np.arange(k)).all()
     orders, count = np.unique(goals, axis=0, return_counts=True)
-    expected = len(goals) / 720
+    expected = len(goals) / factorial(k)
     statistic = ((count - expected) ** 2 / expected).sum()
-    assert len(orders) == 720 and stats.chi2.sf(statistic, 719) > 1e-4
+    assert len(orders) == factorial(k) and stats.chi2.sf(statistic, factorial(k) - 1) > 1e-4
+
+
+@pytest.mark.parametrize("k", [2, 3, 6])
+@pytest.mark.parametrize("share", [0.02, 0.6])  # sparse and dense products
+def test_totals_under_swaps_are_those_of_moved_cells(k, share):
+    rng = np.random.default_rng(k)
+    counts = (rng.random((40, 1, k, 7)) < share) * rng.integers(1, 4, (40, 1, k, 7))
+    table = dense_table(counts, "abcdef")
+    values = table.detections
+    within = k * (values**2).sum(axis=1) - values.sum(axis=1) ** 2
+    blocks = list(_swapped_totals(table, values, within, 300, exact=False, seed=5))
+    orders = _orders(k, len(table.prompts), 300, exact=False, seed=5)
+    for block, goes in zip(blocks, orders, strict=True):
+        for swap in range(0, block.shape[2], 37):
+            expected = np.zeros((len(table.objects), k))
+            for cell, prompt in enumerate(table.prompt):
+                for source in range(k):
+                    goal = next(goal for goal in range(k) if goes(source, goal)[prompt, swap])
+                    expected[table.object[cell], goal] += values[cell, source]
+            np.testing.assert_array_equal(block[:, :, swap], expected)

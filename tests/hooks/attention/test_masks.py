@@ -79,3 +79,29 @@ def test_mask_refuses_what_is_not_one_map():
         mask(np.zeros((2, 3, 3)), 8)
     with pytest.raises(HookError, match="theta"):
         mask(heat(), 8, theta=35)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-20, 1e20])
+@pytest.mark.parametrize("offset", [0.0, 1.0, -1000.0])
+def test_the_mask_is_that_of_every_pixel_stretched(scale, offset):
+    for seed in range(40):
+        values = np.float32(scale) * (heat(16, 12, seed) + np.float32(offset))
+        theta = float(
+            np.random.default_rng(seed).choice([0.0, THETA, 0.5, np.random.default_rng(seed).random()])
+        )
+        large = resize(values, (40, 50))
+        expected = normalise(large) > theta
+        assert (mask(values, (40, 50), theta)[0] == expected).all() and expected.any()
+
+
+def test_values_at_the_threshold_itself_fall_on_their_side():
+    values = np.linspace(0, 1, 4001, dtype=np.float32).reshape(1, -1)  # not resized: a pixel a value
+    for theta in (0.0, 0.25, THETA, 0.5, 0.75, 1.0):
+        assert (mask(values, values.shape, theta)[0] == (normalise(values) > theta)).all()
+
+
+def test_a_map_that_is_not_finite_has_an_empty_mask():
+    values = heat(8, 8)
+    values[2, 3] = np.inf
+    with np.errstate(invalid="ignore"):
+        assert not mask(values, 8)[0].any()

@@ -1,0 +1,104 @@
+"""The measure stage in processes: pieces of its work, shared out on one machine (`probes.team`).
+
+How the work is cut into pieces never depends on the number of processes, and what comes back is put in order: so the
+number of processes alters no byte. The helpers write nothing; this process alone writes the tables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from probes import workers
+from probes.store import Run
+from probes.team import Team, Tick
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A call that gives the same wherever it is made; all of it can be pickled.
+
+    Attributes
+    ----------
+    function : callable
+        Of a module, so that a helper knows it by name.
+    arguments : tuple
+    options : mapping
+    of_run : bool
+        Whether it is given the run before the arguments.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    of_run: bool = False
+
+    def done(self, run: Run) -> Any:
+        """Make the call."""
+        return self.function(*((run,) if self.of_run else ()), *self.arguments, **self.options)
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """A run and the processes that share the measuring of it.
+
+    Attributes
+    ----------
+    run : Run
+    team : Team
+        This process and its helpers, see `probes.team.Team`.
+    processes : int
+        How many of them work.
+    """
+
+    run: Run
+    team: Team = field(default_factory=Team)
+    processes: int = 1
+
+    def results(self, pieces: Sequence[Piece]) -> list[Any]:
+        """Return what each piece gives, in order.
+
+        Raises
+        ------
+        UserError
+            A helper has ended, or what a piece raises: of several the first one's.
+        """
+        processes = max(1, min(self.processes, len(pieces)))
+        threads = max(1, workers.cores() // processes) if processes > 1 else None
+        work = _Measuring(self.run.path, self.run.meta, threads)
+        with closing(self.team.results(work, pieces, processes, lambda images: None)) as results:
+            made = dict(results)
+        return [made[place] for place in range(len(pieces))]
+
+
+@dataclass(frozen=True)
+class _Measuring:
+    """The work of a helper: it reads the run by itself."""
+
+    path: Path
+    meta: dict[str, Any]
+    threads: int | None  # of the BLAS; no result depends on it
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[Callable[[Piece, Tick], Any]]:
+        run = Run(self.path, self.meta)
+        with threadpool_limits(self.threads):
+            yield lambda piece, tick: piece.done(run)
+
+
+def cut(number: int, most: int) -> list[slice]:
+    """Cut so many things, in order, into at most `most` slices of like length.
+
+    Examples
+    --------
+    >>> cut(5, 2), cut(2, 4)
+    ([slice(0, 3, None), slice(3, 5, None)], [slice(0, 1, None), slice(1, 2, None)])
+    """
+    width = max(1, -(-number // most))
+    return [slice(start, min(start + width, number)) for start in range(0, number, width)]

@@ -1,0 +1,167 @@
+"""Measuring in several processes: the same bytes as in one, whoever is killed, and the first piece's error."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from analysis.tables.object_shares import joined, object_shares
+from analysis.tables.objects import objects_of
+from analysis.tables.sharing import Piece, Sharing, cut
+from analysis.tables.stage import measure
+from probes import parts
+from probes.errors import UserError
+from probes.store import Run
+from probes.team import Team
+from tests.analysis.object_parts import add_objects
+from tests.analysis.synthetic_run import write_run
+from tests.analysis.tables.test_objects import quick
+
+
+class Deadly(Team):
+    """A team whose helpers are killed when the first piece of a stage is done."""
+
+    def results(self, work, pieces, workers, tick):
+        for made in super().results(work, pieces, workers, tick):
+            for helper in self._helpers:
+                helper.process.kill()
+                helper.process.join()
+            yield made
+
+
+@pytest.fixture(scope="module")
+def unmeasured(tmp_path_factory):
+    path = write_run(tmp_path_factory.mktemp("runs") / "run", prompts=6, part_triplets=2)
+    add_objects(path)
+    quick(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def alone(unmeasured, tmp_path_factory):
+    """Measured by this process."""
+    path = tmp_path_factory.mktemp("alone") / "run"
+    shutil.copytree(unmeasured, path)
+    measure(Run.open(path))
+    return bytes_of(path / "tables")
+
+
+def bytes_of(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_the_number_of_processes_alters_no_byte(processes, unmeasured, alone, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(unmeasured, path)
+    with Team() as team:
+        measure(Run.open(path), team=team, processes=processes)
+    assert bytes_of(path / "tables") == alone
+
+
+def test_a_killed_helper_ends_measuring_with_a_line_and_nothing_half_written(unmeasured, alone, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(unmeasured, path)
+    with Deadly() as team:
+        team.start(2, "analysis.tables.stage")
+        with pytest.raises(
+            UserError, match=r"worker process \d+ to go on, found it ended \(SIGKILL"
+        ) as error:
+            measure(Run.open(path), team=team, processes=2)
+    assert "\n" not in str(error.value)
+    written = bytes_of(path / "tables") if (path / "tables").exists() else {}
+    assert written.items() <= alone.items()  # each is whole, and the same
+    measure(Run.open(path))
+    assert bytes_of(path / "tables") == alone
+
+
+def test_results_are_in_order_and_of_several_errors_the_first_is_told(unmeasured):
+    run = Run.open(unmeasured)
+    with Team() as team:
+        sharing = Sharing(run, team, 2)
+        pieces = [Piece(np.arange, (number,)) for number in range(40)]
+        assert [len(found) for found in sharing.results(pieces)] == list(range(40))
+        faulty = [*pieces, Piece(int, ("one",)), Piece(int, ("two",))]
+        with pytest.raises(ValueError, match="one"):
+            sharing.results(faulty)
+    assert Sharing(run).results([Piece(_seeds, (1,), {"more": 2}, of_run=True)]) == [{1, 2, 3}]
+    assert Sharing(run).results([]) == []
+
+
+def _seeds(run, first, *, more):
+    return {first, more, 1 + len(run.samples(["seed"])["seed"].unique())}
+
+
+def test_slices_hold_everything_once():
+    for number in range(30):
+        for most in range(1, 8):
+            slices = cut(number, most)
+            assert len(slices) <= most and [at for own in slices for at in range(30)[own]] == list(
+                range(number)
+            )
+
+
+def shares(run):
+    return Sharing(run).results(object_shares(run))
+
+
+def test_objects_of_part_files_are_those_of_the_run(unmeasured):
+    run = Run.open(unmeasured)
+    made = shares(run)
+    assert len(made) == 3 and all(share is not None for share in made)
+    for one, other in zip(joined(run, made), objects_of(run, run.config.measure), strict=True):
+        assert one.astype(object).equals(other.astype(object)) and len(one)
+
+
+@pytest.mark.parametrize("kind", ["words", "objects", "observed"])
+def test_images_that_stand_in_other_part_files_are_looked_at_as_a_whole(kind, unmeasured, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(unmeasured, path)
+    first, second = (path / kind / f"part-{number:05d}.parquet" for number in (0, 1))
+    kept = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(kept)
+    run = Run.open(path)
+    made = shares(run)
+    assert made[0] is None and made[2] is not None
+    before = objects_of(Run.open(unmeasured), run.config.measure)
+    for one, other in zip(joined(run, made), before, strict=True):
+        assert one.astype(object).equals(other.astype(object))
+
+
+def test_a_run_without_the_same_parts_of_every_kind_is_not_cut(unmeasured, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(unmeasured, path)
+    (path / "words" / "part-00001.parquet").unlink()
+    run = Run.open(path)
+    assert object_shares(run) == []
+    found = joined(run, [])[1]
+    assert (found["reason"] == "no word maps of this image").any() and len(found)
+
+
+def test_a_prompt_in_two_part_files_has_its_nouns_once(unmeasured, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(unmeasured, path)
+    split(path)
+    run = Run.open(path)
+    nouns, objects = joined(run, shares(run))
+    before = objects_of(Run.open(unmeasured), run.config.measure)
+    assert nouns.astype(object).equals(before[0].astype(object))
+    columns = ["sample_id", "object", "label", "group", "coverage"]
+    key = ["sample_id", "object", "label"]
+    both = [table[columns].sort_values(key).reset_index(drop=True) for table in (objects, before[1])]
+    assert both[0].astype(object).equals(both[1].astype(object))
+
+
+def split(path):
+    """Put the seeds of the first part's triplets into two part files of every kind of an image."""
+    for kind in ("samples", "words", "objects", "observed"):
+        file = path / kind / "part-00000.parquet"
+        table = parts.read_part(file)
+        seeds = np.array(table["seed"].to_pylist())
+        for number, rows in ((0, seeds == 0), (9, seeds != 0)):
+            part = table.filter(rows)
+            target = path / kind / f"part-{number:05d}.parquet"
+            parts.write_part_table(target, part, parts.identity(number, {"plan": "synthetic"}))
