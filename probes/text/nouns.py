@@ -18,6 +18,7 @@ from typing import Any
 
 from probes.errors import UserError
 from probes.text.caption_grammar import noun_spans
+from probes.text.lexicon import singular
 from probes.text.word_lists import PLURAL_ONLY, PREPOSITIONS, SINGULAR, human_words_of_table_2
 
 BACKENDS = ("lemminflect", "nltk")
@@ -222,16 +223,9 @@ def _joined(text: str, found: list[Noun]) -> list[Noun]:
 
 @cache
 def _lemma(word: str, backend: str) -> str:
-    if word in SINGULAR:
-        return SINGULAR[word]
-    if word in PLURAL_ONLY:
-        return word
-    if backend == "nltk":
-        return _nltk_data(lambda nltk: nltk.stem.WordNetLemmatizer().lemmatize(word, "n"))
-    from lemminflect import getAllLemmas, getAllLemmasOOV
-
-    known = getAllLemmas(word, upos="NOUN").get("NOUN") or getAllLemmasOOV(word, upos="NOUN").get("NOUN")
-    return word if not known or (word in known and not word.endswith("s")) else known[0]
+    if backend != "nltk" or word in SINGULAR or word in PLURAL_ONLY:
+        return singular(word)
+    return _nltk_data(lambda nltk: nltk.stem.WordNetLemmatizer().lemmatize(word, "n"))
 
 
 def _nltk_spans(text: str) -> list[tuple[int, int]]:

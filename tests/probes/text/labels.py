@@ -1,4 +1,7 @@
-"""Captions whose nouns are marked by hand (`labelled_captions.txt`, whose head states the rules), and scores against them."""
+"""Captions whose nouns are marked by hand, and scores against them.
+
+`labelled_captions.txt` holds them; its head says who labelled them and by which rules.
+"""
 
 from __future__ import annotations
 
