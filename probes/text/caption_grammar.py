@@ -53,7 +53,10 @@ class _Caption:
     words: list[Word]
     names: list[bool]
     classes: list[str] = field(default_factory=list)
-    number: str = ""  # of the noun phrase being read, if its determiner says it: singular or plural
+    number: str = (
+        ""  # of the noun phrase being read, by its determiner: singular, plural, either ("the"), or empty
+    )
+    subject: bool | None = None  # whether the first noun phrase of the clause is plural; None before its end
     verb: str = ""  # the form of the verb that the clause already has
     opened: bool = False  # whether a word such as "while" opened the clause
     joined: bool = False  # whether "and" joined subjects of the clause
@@ -85,17 +88,19 @@ def _read(caption: _Caption, place: int) -> None:
     caption.classes.append(name)
     if name == "determiner":
         singular = this.text in SINGULAR_DETERMINERS
-        caption.number = "singular" if singular else "plural" if this.text in PLURAL_DETERMINERS else ""
+        caption.number = "singular" if singular else "plural" if this.text in PLURAL_DETERMINERS else "either"
     elif name == "number":
         caption.number = "plural"
     elif name not in ("noun", "adjective", "adverb"):
+        if caption.subject is None and "noun" in caption.classes:
+            caption.subject = caption.at(place - 1).plural
         caption.number = ""
     if name in ("verb", "auxiliary"):
         caption.verb = this.form or "base"
     elif this.text in CLAUSE_OPENERS:
-        caption.verb, caption.opened, caption.joined = "", True, False
+        caption.verb, caption.opened, caption.joined, caption.subject = "", True, False, None
     elif this.text in (".", ";", ":"):
-        caption.verb, caption.opened, caption.joined = "", False, False
+        caption.verb, caption.opened, caption.joined, caption.subject = "", False, False, None
     elif name == "conjunction" and "noun" in caption.classes:
         caption.joined = not caption.verb
 
@@ -233,6 +238,8 @@ def _is_verb(caption: _Caption, place: int, before: str) -> bool:
         return _is_joined_verb(caption, place, takes_object)
     if before == "noun":
         return _follows_subject(caption, place, takes_object)
+    if last.text in ("another", "each", "one"):  # "while another sings"
+        return this.form == "s"
     if before == "stop":
         return takes_object and this.caption_verb
     return False
@@ -258,10 +265,18 @@ def _follows_subject(caption: _Caption, place: int, takes_object: bool) -> bool:
         subject = caption.at(place - 1)
     waits = not caption.verb
     if this.form == "base":
+        if caption.number == "singular":  # "a farmers market"
+            return takes_object
         if subject.plural and not caption.names[place - 1]:
             return waits or takes_object or this.caption_verb
         joined = waits and caption.joined and subject.agent
-        return takes_object or (this.caption_verb and (subject.plural or joined))
+        far = (
+            waits
+            and bool(caption.subject)
+            and not caption.number
+            and after.closed in ("preposition", "adverb")
+        )
+        return takes_object or (this.caption_verb and (subject.plural or joined or far))
     if after.text == "of" or caption.number == "plural":
         return False
     if takes_object:

@@ -24,7 +24,7 @@ PREPOSITIONS = _words("""
     of in on at by with without within from into onto upon for to toward towards over under underneath above below
     beneath beside besides between among amid amidst amongst around about against along alongside across through
     throughout near nearby behind before after during until till since like unlike than as via per off out up down
-    inside outside atop past beyond despite except plus versus vs
+    inside outside atop past beyond despite except plus versus vs w
 """)
 CONJUNCTIONS = _words(
     "and or but nor so yet while when where whereas because although though if unless whether how why & x"
