@@ -106,9 +106,8 @@ def _read(caption: _Caption, place: int) -> None:
 
 
 def _names(tokens: list[str], words: list[Word]) -> list[bool]:
-    """Whether each token is a name: it has a capital inside a sentence that is not written in capitals."""
-    letters = [token for token in tokens if token[0].isalpha()]
-    if 2 * sum(token[0].isupper() for token in letters) > len(letters) + 1:
+    """Whether each token is a name: it has a capital inside a sentence that has words other than names without one."""
+    if not any(token.islower() and not each.closed for token, each in zip(tokens, words, strict=True)):
         return [False] * len(tokens)
     names, quoted, begins = [], False, True
     for place, token in enumerate(tokens):

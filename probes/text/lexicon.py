@@ -49,8 +49,8 @@ class Word:
     text : str
         In lower case.
     closed : str
-        Its closed class (determiner, preposition, conjunction, pronoun, auxiliary, adverb), "number" of a word that
-        begins with a digit, "stop" of a mark, or empty.
+        Its closed class (determiner, preposition, conjunction, pronoun, auxiliary, adverb), "number" of a word with
+        a digit in it, "stop" of a mark, or empty.
     noun, verb, adjective, adverb : bool
         Parts of speech that the dictionary or a list names. A word that nobody lists is a noun, or an adverb in -ly.
     form : {"base", "s", "ing", "past", ""}
@@ -84,8 +84,8 @@ def word(text: str) -> Word:
     >>> word("rides").form, word("rides").noun, word("the").closed, word("children").plural
     ('s', True, 'determiner', True)
     """
-    if not text[0].isalpha():
-        closed = "determiner" if text in DETERMINERS else "number" if text[0].isdigit() else "stop"
+    if not text[0].isalpha() or any(letter.isdigit() for letter in text):
+        closed = "determiner" if text in DETERMINERS else "number" if any(map(str.isdigit, text)) else "stop"
         return Word(text, closed)
     listed = _listed(text)
     noun, verbs = "NOUN" in listed, listed.get("VERB", ())
@@ -147,6 +147,10 @@ def _without_s(text: str) -> str:
 
     if not text.endswith("s") or text.endswith(("ss", "us", "is")) or len(text) < 4:
         return text
+    if text.endswith("ies") and not text.endswith(
+        "ties"
+    ):  # -y is listed: "selfies", "hoodies", not "fifties"
+        return text[:-1]
     return getAllLemmasOOV(text, upos="NOUN").get("NOUN", (text,))[0]
 
 

@@ -80,11 +80,11 @@ ADJECTIVES = _words("""
     complete floral fancy firm lush dirty clean clear blank historical historic funny grand nude naked unknown average
     standard typical natural commercial industrial domestic ancient giant marine social annual daily weekly monthly
     local central federal ethnic ethical tribal sexual racial spiritual classical vintage sharp blunt tender stiff steep
-    loose tight tense rapid quick swift slow slick steady stable static still silent noisy loud sore deaf lame weak
+    loose tight tense rapid quick swift slow slick steady stable static silent noisy loud sore deaf lame weak
     strong brave bold shy wise silly stupid proud keen mad crazy insane wicked evil kind gentle mild rude harsh cruel
     fierce savage tame hollow curved straight crooked bent broken frozen tough sturdy fragile fat slim skinny lean stout
-    chubby plump petite tiny huge vast massive enormous equal even odd real true false fake genuine exact perfect ideal
-    mere sole single whole entire total partial due late early recent current former previous next prior initial
+    chubby plump petite tiny huge vast massive enormous equal odd real true false fake genuine exact perfect ideal
+    mere sole single whole entire total partial due late recent current former previous prior initial
     ultimate eternal temporary permanent constant regular normal common ordinary rare unique exotic strange weird queer
     plush cosy cozy comfy snug neat tidy messy muddy dusty rusty sandy rocky snowy rainy windy cloudy sunny foggy misty
     stormy icy frosty slushy grassy leafy woody hilly bushy hairy curly wavy frizzy bald bearded furry fluffy woolly
@@ -100,8 +100,8 @@ ADJECTIVES = _words("""
 ADJECTIVES_AND_NOUNS = _words("""
     orange adult female male human individual native military professional amateur senior junior elementary antique
     classic special general major minor front rear top bottom left right middle double various second last final light
-    cold square round plain solid liquid musical pro future past present portable mobile remote concrete safe wild damp
-    blind original newborn novel secret opposite far elder teen patient official express elite deviant chief american
+    cold square round plain solid liquid musical pro future present portable mobile remote concrete safe wild damp
+    blind original newborn novel secret opposite elder teen patient official express elite deviant chief american
     asian african indian european chinese japanese french german italian spanish british english russian mexican latino
     latina arab muslim christian jewish hindu buddhist olympic korean thai vietnamese turkish greek irish scottish dutch
     swiss swedish polish brazilian canadian australian egyptian iranian
@@ -216,7 +216,7 @@ THINGS_IN_ER = _words("""
     semester october september november december cider beer stroller walker carrier rover bumper fender tanker cruiser
     bomber steamer freighter chopper laser taser roster register cluster disaster clutter litter batter glitter cancer
     ulcer liver shoulder finger after over under ever never however together another other either neither rather further
-    former latter proper inner outer upper lower super power hammer spider caterpillar sewer reader header footer altar
+    former latter proper inner outer upper lower super power hammer caterpillar sewer reader header footer altar
     tenor minor major
 """)
 
