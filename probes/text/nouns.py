@@ -237,6 +237,8 @@ def _textblob_spans(text: str) -> list[tuple[int, int]]:
     from nltk.tokenize import NLTKWordTokenizer
 
     spans = list(NLTKWordTokenizer().span_tokenize(text))
+    if not spans:
+        return []
     tags = _textblob_tagger().tag(" ".join(text[start:end] for start, end in spans), tokenize=False)
     return [
         (start, end)
