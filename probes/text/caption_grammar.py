@@ -37,9 +37,8 @@ _TOKEN = re.compile(
 _OPENS = ("determiner", "adjective", "preposition", "number")  # what a noun follows
 _END = Word("", "stop")
 _PREPOSITIONS = frozenset({"in front of", "on top of"})
-_WISHES = frozenset(
-    {"happy", "merry", "best", "good", "dear"}
-)  # with a capital, and no names: "Happy Birthday"
+# With a capital, and no names: "Happy Birthday".
+_WISHES = frozenset({"happy", "merry", "best", "good", "dear"})
 _RELATIVE = frozenset({"that", "who", "whom", "which", "what", "there"})
 _AFTER_TO_A_PLACE = frozenset(
     {"next", "close", "due", "according", "up", "on", "down", "adjacent", "from", "thanks"}
@@ -53,9 +52,8 @@ class _Caption:
     words: list[Word]
     names: list[bool]
     classes: list[str] = field(default_factory=list)
-    number: str = (
-        ""  # of the noun phrase being read, by its determiner: singular, plural, either ("the"), or empty
-    )
+    # the noun phrase being read is singular, plural, either ("the"), by its determiner; empty where it has none
+    number: str = ""
     subject: bool | None = None  # whether the first noun phrase of the clause is plural; None before its end
     verb: str = ""  # the form of the verb that the clause already has
     opened: bool = False  # whether a word such as "while" opened the clause

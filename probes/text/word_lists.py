@@ -81,7 +81,7 @@ ADJECTIVES = _words("""
     standard typical natural commercial industrial domestic ancient giant marine social annual daily weekly monthly
     local central federal ethnic ethical tribal sexual racial spiritual classical vintage sharp blunt tender stiff steep
     loose tight tense rapid quick swift slow slick steady stable static silent noisy loud sore deaf lame weak
-    strong brave bold shy wise silly stupid proud keen mad crazy insane wicked evil kind gentle mild rude harsh cruel
+    strong brave bold shy wise silly stupid proud keen mad crazy insane wicked evil gentle mild rude harsh cruel
     fierce savage tame hollow curved straight crooked bent broken frozen tough sturdy fragile fat slim skinny lean stout
     chubby plump petite tiny huge vast massive enormous equal odd real true false fake genuine exact perfect ideal
     mere sole single whole entire total partial due late recent current former previous prior initial

@@ -119,6 +119,7 @@ def test_captions_for_tuning():
         ("a black and white cat, snowy and young", ["cat"]),
         ("a net full of fish", ["net", "fish"]),
         ("a social worker at an animal shelter", ["worker", "animal", "shelter"]),
+        ("some kind of fruit", ["kind", "fruit"]),
         ("a light bulb in a light room", ["light", "bulb", "room"]),
         ("an adult elephant and two adults", ["elephant", "adults"]),
         ("in front of a house, at the front, on top of a hill", ["house", "front", "hill"]),
