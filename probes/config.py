@@ -157,7 +157,7 @@ class Measure(_Section):
     sigma: Share = 0.7
     sigma_human: Share = 0.25
     mask_words: Literal["nouns", "all"] = "nouns"
-    nouns: Literal["lemminflect", "nltk"] = "lemminflect"
+    nouns: Literal["lemminflect", "textblob", "nltk"] = "lemminflect"
     compounds: bool = False
     human_words: Literal["paper", "long"] = "paper"
     min_count: Positive = 5

@@ -112,7 +112,7 @@ def dependency_groups(
         ``width``, ``definition``. The words of an image stand in one of them.
     human : HumanWords
         Words that refer to humans.
-    backend : {"lemminflect", "nltk"}
+    backend : {"lemminflect", "textblob", "nltk"}
         What makes lemmas of labels.
     mask_words : {"nouns", "all"}
         Whose masks may guide an object.

@@ -171,7 +171,7 @@ def error_rates(
         A row a detection: ``sample_id``, ``triplet``, ``seed``, ``object`` (below 0: none), ``label``, ``lemma``.
     seen : DataFrame
         By ``sample_id``, a bool column for every thing of the checker.
-    backend : {"lemminflect", "nltk"}
+    backend : {"lemminflect", "textblob", "nltk"}
         What the lemmas of `objects` were made with: tags and things are brought to the same form.
     indicators, contrasts, level, resamples, seed
         See `analysis.stats.rates.detection_rates`.

@@ -2,8 +2,9 @@
 
 Wu et al. 2025, section 6.1 (1): the lemmatized nouns of the prompt, by NLTK. Its tagger and WordNet are downloads; so
 the default backend is lemminflect, whose dictionary is in the wheel. It lists what a word *can* be, and a short grammar
-of captions decides what it is (`probes.text.caption_grammar`). Both know the characters of each noun, so a noun meets
-its word map by place and not by spelling: in "a bike next to a bike" these are two.
+of captions decides what it is (`probes.text.caption_grammar`). textblob's tagger, in a wheel as well, is a second one
+that knows nothing of our grammar; `docs/nouns.md` holds them all against captions labelled by hand. Each knows the
+characters of a noun, so a noun meets its word map by place and not by spelling: in "a bike next to a bike" are two.
 
 Deviation: "people" is the plural of "person", as "women" is of "woman", so that all indicators are joined alike
 (WordNet keeps the two apart).
@@ -18,9 +19,10 @@ from typing import Any
 
 from probes.errors import UserError
 from probes.text.caption_grammar import noun_spans
+from probes.text.lexicon import singular
 from probes.text.word_lists import PLURAL_ONLY, PREPOSITIONS, SINGULAR, human_words_of_table_2
 
-BACKENDS = ("lemminflect", "nltk")
+BACKENDS = ("lemminflect", "textblob", "nltk")
 # Wu et al. 2025, Definition 2: words that refer to humans; and section 6.3.1: the individuals its figures leave out.
 DEFINITION_2 = ("people", "person", "woman", "women", "man", "men")
 INDIVIDUALS = (*DEFINITION_2, "female", "male", "girl", "boy")
@@ -62,8 +64,9 @@ def nouns(
     Parameters
     ----------
     text : str
-    backend : {"lemminflect", "nltk"}
-        The first needs no download; the second is the paper's.
+    backend : {"lemminflect", "textblob", "nltk"}
+        The first needs nothing more; the second a package (``pip install 'triptych[textblob]'``); the third, the
+        paper's, a download.
     compounds : bool
         Join nouns that follow one another ("tennis racket") into one. The paper takes single nouns.
     human : container of str, optional
@@ -72,7 +75,7 @@ def nouns(
     Raises
     ------
     UserError
-        If NLTK's data is not installed.
+        If textblob or NLTK's data is not installed.
 
     Examples
     --------
@@ -142,7 +145,7 @@ def human_words(
     choice : {"paper", "long"}
         ``paper``: the six words that Definition 2 names, and `words`. ``long``: also the 105 words of the paper's
         Table 2, made to sort captions by; a name that ends in one of them refers to a human, as "football player".
-    backend : {"lemminflect", "nltk"}
+    backend : {"lemminflect", "textblob", "nltk"}
 
     Source
     ------
@@ -158,11 +161,14 @@ def human_words(
     """
     if choice not in HUMAN_WORDS:
         raise ValueError(f"choice: expected one of {', '.join(HUMAN_WORDS)}, got {choice!r}")
+    named = (person_lemmas(word, backend=backend) for word in words)
+    return HumanWords(choice, _listed_humans(choice, backend).union(*named))
+
+
+@cache
+def _listed_humans(choice: str, backend: str) -> frozenset[str]:
     listed = human_words_of_table_2() if choice == "long" else ()
-    lemmas = {head(lemma(word, backend=backend)) for word in (*listed, *DEFINITION_2) if word}
-    return HumanWords(
-        choice, frozenset(lemmas.union(*(person_lemmas(word, backend=backend) for word in words)))
-    )
+    return frozenset(head(lemma(word, backend=backend)) for word in (*listed, *DEFINITION_2) if word)
 
 
 def person_lemmas(word: str, *, backend: str = "lemminflect") -> set[str]:
@@ -189,7 +195,7 @@ def _require(backend: str) -> None:
 def _found(text: str, backend: str) -> tuple[tuple[int, int, str], ...]:
     """Characters and lemmas of the nouns."""
     _require(backend)
-    spans = _nltk_spans(text) if backend == "nltk" else noun_spans(text)
+    spans = {"lemminflect": noun_spans, "textblob": _textblob_spans, "nltk": _nltk_spans}[backend](text)
     return tuple((start, end, _lemma(text[start:end].lower(), backend)) for start, end in spans)
 
 
@@ -206,16 +212,35 @@ def _joined(text: str, found: list[Noun]) -> list[Noun]:
 
 @cache
 def _lemma(word: str, backend: str) -> str:
-    if word in SINGULAR:
-        return SINGULAR[word]
-    if word in PLURAL_ONLY:
-        return word
-    if backend == "nltk":
-        return _nltk_data(lambda nltk: nltk.stem.WordNetLemmatizer().lemmatize(word, "n"))
-    from lemminflect import getAllLemmas, getAllLemmasOOV
+    if backend != "nltk" or word in SINGULAR or word in PLURAL_ONLY:
+        return singular(word)
+    return _nltk_data(lambda nltk: nltk.stem.WordNetLemmatizer().lemmatize(word, "n"))
 
-    known = getAllLemmas(word, upos="NOUN").get("NOUN") or getAllLemmasOOV(word, upos="NOUN").get("NOUN")
-    return word if not known or (word in known and not word.endswith("s")) else known[0]
+
+def _textblob_spans(text: str) -> list[tuple[int, int]]:
+    from nltk.tokenize import NLTKWordTokenizer
+
+    spans = list(NLTKWordTokenizer().span_tokenize(text))
+    if not spans:
+        return []
+    tags = _textblob_tagger().tag(" ".join(text[start:end] for start, end in spans), tokenize=False)
+    return [
+        (start, end)
+        for (start, end), (_, tag) in zip(spans, tags, strict=True)
+        if tag.startswith("NN") and text[start].isalpha()
+    ]
+
+
+@cache
+def _textblob_tagger() -> Any:
+    try:
+        from textblob.en.taggers import PatternTagger
+    except ImportError:
+        raise UserError(
+            "measure.nouns: expected the package textblob, found none: run `pip install textblob`, "
+            "or choose lemminflect"
+        ) from None
+    return PatternTagger()
 
 
 def _nltk_spans(text: str) -> list[tuple[int, int]]:

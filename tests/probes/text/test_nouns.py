@@ -16,7 +16,8 @@ from nltk.tag.perceptron import PerceptronTagger
 
 from analysis.tables.nouns import NOUN_COLUMNS, noun_table
 from probes.earlier_format import spans_anew
-from probes.text.nouns import human_words, lemma, nouns, person_lemmas
+from probes.errors import UserError
+from probes.text.nouns import _textblob_tagger, human_words, lemma, nouns, person_lemmas
 from probes.toyworld.captions import random_caption
 from probes.toyworld.world import load_world
 
@@ -42,10 +43,11 @@ def errors(name):
 def test_captions_marked_by_hand():
     """The grammar was written with the first set; of the second it saw nothing before it was first counted.
 
-    Then, 2 of its 188 nouns were missed and 11 other words taken for nouns; seven of these errors were mended since.
+    Then, 2 of its 188 nouns were missed and 11 other words taken for nouns; most of these errors were mended since.
+    What the grammar reaches on captions that no rule was made for: `test_caption_grammar`.
     """
     assert errors("grammar") == (259, 0, 0)
-    assert errors("held out") == (188, 0, 6)
+    assert errors("held out") == (188, 0, 1)
 
 
 def test_every_noun_of_toyworld_captions():
@@ -182,7 +184,30 @@ def test_table_is_one_row_a_noun_of_a_prompt_and_not_of_an_image():
     assert len(nothing) == 0 and nothing["human"].dtype == bool
 
 
-# NLTK
+# textblob and NLTK
+
+
+def test_textblob_backend():
+    pytest.importorskip("textblob")
+    found = nouns("two women riding a bike, and/or a man's dogs", backend="textblob")
+    assert [(noun.word, noun.lemma, noun.human) for noun in found if noun.word != "and/or"] == [
+        ("women", "woman", True),
+        ("bike", "bike", False),
+        ("man", "man", True),
+        ("dogs", "dog", False),
+    ]
+    assert nouns("", backend="textblob") == []
+
+
+def test_textblob_that_is_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "textblob", None)
+    monkeypatch.setitem(sys.modules, "textblob.en.taggers", None)
+    _textblob_tagger.cache_clear()
+    with pytest.raises(
+        UserError, match=r"measure\.nouns: expected the package textblob, found none: run `pip install"
+    ):
+        nouns("a person without a tagger", backend="textblob")
+
 
 TAGGED = [
     [("two", "CD"), ("women", "NNS"), ("riding", "VBG"), ("a", "DT"), ("bike", "NN"), (".", ".")],
@@ -240,5 +265,5 @@ def test_nltk_without_its_data(tmp_path):
 
 
 def test_unknown_backend():
-    with pytest.raises(ValueError, match="expected one of lemminflect, nltk, got 'spacy'"):
+    with pytest.raises(ValueError, match="expected one of lemminflect, textblob, nltk, got 'spacy'"):
         nouns("a person", backend="spacy")
