@@ -42,9 +42,14 @@ from probes.config_values import (
 )
 from probes.errors import UserError
 from probes.paths import expand
+from probes.prompts.source import Loaded, PromptSource, resolve
 from probes.yaml_source import YamlSource, read_yaml
 
 __all__ = ["PERSON", "Config", "Indicator", "build_config", "load_config", "prompt_id", "schema_text"]
+
+_Listed = Annotated[list[Prompt], Field(min_length=1)]
+# those of {from: ...} take the place of it
+Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Listed | PromptSource)]
 
 
 class _Section(BaseModel):
@@ -54,10 +59,12 @@ class _Section(BaseModel):
 class Indicator(_Section):
     """The word that stands for the person. A control is interchangeable with the indicator it names.
 
-    ``true`` names the reference.
+    ``true`` names the reference. ``plural`` goes for *people* in captions; nothing (null): by the dictionary.
     """
 
     word: Word
+    # what it alters are prompts, which are held against a run's themselves
+    plural: Annotated[Word | None, Alters("nothing")] = None
     control: Annotated[Control, Alters("measure")] = False
 
 
@@ -195,7 +202,7 @@ class Config(_Section):
     }
     reference: str = "neutral"
     contrasts: Annotated[list[list[str]] | None, Alters("measure")] = None
-    prompts: Annotated[list[Prompt], Field(min_length=1), Alters("part")]
+    prompts: Annotated[Prompts, Alters("part")]
     limit: Annotated[Positive | None, Alters("part")] = None
     seeds: Annotated[Seeds, Alters("part")] = [0]
     sampler: Sampler = Sampler()
@@ -232,7 +239,11 @@ class Config(_Section):
         return self.model_dump(mode="json")
 
 
-def load_config(path: str | Path, options: Mapping[tuple[str, ...], tuple[str, Any]] | None = None) -> Config:
+def load_config(
+    path: str | Path,
+    options: Mapping[tuple[str, ...], tuple[str, Any]] | None = None,
+    said: list[Loaded] | None = None,
+) -> Config:
     """Read ``triplets.yaml`` and put the command line's options over it.
 
     Parameters
@@ -241,6 +252,8 @@ def load_config(path: str | Path, options: Mapping[tuple[str, ...], tuple[str, A
         The YAML file.
     options
         What the command line gave: ``{("sampler", "steps"): ("--steps", 50)}``.
+    said
+        Takes what became of the captions where prompts come from some.
 
     Raises
     ------
@@ -252,7 +265,8 @@ def load_config(path: str | Path, options: Mapping[tuple[str, ...], tuple[str, A
         raise UserError(
             f"{source.name}: expected `key: value` lines, got {shown(source.data)}: see triplets.yaml"
         )
-    return build_config({"name": Path(path).stem, **source.data}, source, options)
+    context = {"folder": Path(path).parent, "said": [] if said is None else said}
+    return build_config({"name": Path(path).stem, **source.data}, source, options, context)
 
 
 def schema_text() -> str:
@@ -268,8 +282,12 @@ def build_config(
     data: Mapping[str, Any],
     source: YamlSource,
     options: Mapping[tuple[str, ...], tuple[str, Any]] | None = None,
+    context: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Validate plain data with the command line's options over it (see :func:`load_config`)."""
+    """Validate plain data with the command line's options over it (see :func:`load_config`).
+
+    `context` is that of `probes.prompts.source.resolve`.
+    """
     options = dict(options or {})
     merged: dict[str, Any] = {
         key: dict(value) if isinstance(value, dict) else value for key, value in data.items()
@@ -282,6 +300,6 @@ def build_config(
             section = section[key]
         section[loc[-1]] = value
     try:
-        return Config.model_validate(merged)
+        return Config.model_validate(merged, context=context)
     except ValidationError as error:
         raise UserError(message(error, Config, source, options)) from None

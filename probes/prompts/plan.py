@@ -17,7 +17,7 @@ from itertools import combinations
 
 from probes.config import PERSON, Config, prompt_id
 from probes.errors import UserError
-from probes.text.articles import article, fits
+from probes.text.articles import mended
 
 _EDGE = "\"'`“”‘’.,;:!?()[]{}<>…"
 
@@ -93,11 +93,7 @@ def fill(template: str, word: str) -> tuple[str, tuple[int, int]]:
     ('an historian speaks', (3, 12))
     """
     before, after = template.split(PERSON)
-    match = re.search(r"(?:^|(?<=[\s\"'(\[“‘-]))(a|an)(\s+)$", before, re.IGNORECASE)
-    if match and not fits(match[1], word):
-        right = article(word)
-        right = right.capitalize() if match[1][0].isupper() else right
-        before = before[: match.start(1)] + right + match[2]
+    before = mended(before, word)
     return before + word + after, (len(before), len(before) + len(word))
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from probes.config import Config
 from probes.errors import UserError
-from probes.prompts.plan import article, fill, pairs, plan, shared_words, split_words, tokenize
+from probes.prompts.plan import fill, pairs, plan, shared_words, split_words, tokenize
+from probes.text.articles import article
 from tests.tiny import tiny_tokenizer
 
 
