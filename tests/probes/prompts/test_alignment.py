@@ -1,0 +1,52 @@
+"""Words of a triplet that are the same: the quick way against `difflib`'s, and tokens against a plain search."""
+
+from difflib import SequenceMatcher
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from probes.prompts.alignment import occurrences, same_rest, tokens_of_words
+
+WORDS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=5), st.lists(st.integers(1, 3), min_size=10, max_size=10))
+def test_the_same_rest_is_that_of_the_longest_matching_blocks(runs, lengths):
+    """Runs of shared words between the indicators' own, of which each text has as many as it likes."""
+    texts, apart = [], []
+    for name, counts in (("x", lengths[:5]), ("y", lengths[5:])):
+        words, blocked = [], set()
+        for run, count in zip(runs, counts):
+            blocked |= set(range(len(words), len(words) + count))
+            words += [f"{name}{len(words) + i}" for i in range(count)] + run
+        texts.append(words)
+        apart.append(blocked)
+    found = same_rest(texts, apart)
+    blocks = SequenceMatcher(None, *texts, autojunk=False).get_matching_blocks()
+    expected = [(b.a + i, b.b + i) for b in blocks for i in range(b.size)]
+    assert list(zip(*found)) == expected
+    assert expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=12), st.data())
+def test_tokens_of_words_are_those_that_overlap(steps, data):
+    offsets, at = [], 0
+    for gap, length in steps:
+        at += gap
+        offsets.append((at, at + length))
+        at += length
+    cuts = sorted(data.draw(st.sets(st.integers(0, at + 2), max_size=8)))
+    spans = [(a, b) for a, b in zip(cuts[::2], cuts[1::2])]
+    plain = tuple(
+        tuple(i for i, (start, end) in enumerate(offsets) if end > start and start < stop and end > begin)
+        for begin, stop in spans
+    )
+    assert tokens_of_words(offsets, spans) == plain
+
+
+def test_occurrences_of_several_words():
+    words = ["An", "old", "man", "and", "old", "men"]
+    assert occurrences(words, {("old", "man"), ("old", "men")}) == {1, 2, 4, 5}
+    assert occurrences(words, {("man",)}) == {2}
