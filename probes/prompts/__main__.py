@@ -44,7 +44,9 @@ def parser() -> argparse.ArgumentParser:
         epilog=f"{EXAMPLES}{listed}\n  {DATASETS:<14} a name for the package `datasets`",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    make.add_argument("source", help=f"a file of captions, a set ({', '.join(sets.names())}), or a data set's name")
+    make.add_argument(
+        "source", help=f"a file of captions, a set ({', '.join(sets.names())}), or a data set's name"
+    )
     make.add_argument("--out", required=True, metavar="FOLDER", help="where triplets.yaml goes")
     make.add_argument("--format", choices=("auto", *FORMATS, DATASETS), help="of the file (default: auto)")
     make.add_argument("--column", metavar="NAME", help="where the captions stand in a table")

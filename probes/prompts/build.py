@@ -1,7 +1,7 @@
 """A folder with a ``triplets.yaml`` whose prompts were made from captions or from a set, and the report of it.
 
-Few prompts stand in ``triplets.yaml`` themselves; where they are more than a page holds they stand in ``prompts.parquet``
-beside it (`probes.prompts.stored`), which it names.
+Few prompts stand in ``triplets.yaml`` themselves; where they are more than a page holds they stand in
+``prompts.parquet`` beside it (`probes.prompts.stored`), which it names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ FILES = ("triplets.yaml", "prompts.parquet", "report.json")
 _HEAD = "# Made by `python -m probes.prompts build`; what was kept and why stands in report.json.\n"
 
 
-def build(data: Mapping[str, Any], options: Mapping[tuple[str, ...], tuple[str, Any]]) -> tuple[Config, Loaded]:
+def build(
+    data: Mapping[str, Any], options: Mapping[tuple[str, ...], tuple[str, Any]]
+) -> tuple[Config, Loaded]:
     """Return the configuration of the prompts, and what became of the captions.
 
     Parameters
@@ -59,7 +61,9 @@ def write(folder: Path, config: Config, loaded: Loaded, *, overwrite: bool = Fal
     """
     require_free(folder, overwrite)
     writable(folder, folder=True)
-    words = {name: (entry.word, entry.plural or plural(entry.word)) for name, entry in config.indicators.items()}
+    words = {
+        name: (entry.word, entry.plural or plural(entry.word)) for name, entry in config.indicators.items()
+    }
     prompts: list[dict[str, str]] = loaded.prompts[: config.limit]
     files = {"report.json": _json(_report(config, loaded, len(prompts)))}
     try:

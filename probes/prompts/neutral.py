@@ -46,7 +46,7 @@ _LETTER = re.compile(r"(?<![\w&'’-])(?<!\w\.)[iu](?![\w&-]|\.\w)", re.IGNORECA
 _ANY = re.compile(r"person|people", re.IGNORECASE)
 _WITHIN = re.compile(r"\b(?:person|people)\b", re.IGNORECASE)
 _PERSON = re.compile(
-    r"(?<![\w@#])(?<!\w[-‐‑])(?P<word>persons?|peoples?)(?![\w]|[-‐‑]\w|\.(?:com|org|net)\b)"  # noqa: RUF001
+    r"(?<![\w@#])(?<!\w[-‐‑])(?P<word>persons?|peoples?)(?![\w]|[-‐‑]\w|\.(?:com|org|net)\b)"
     r"(?P<suffix>['’]s\b|['’](?=\s+\w))?(?P<either>\(s\)|/s\b)?",
     re.IGNORECASE,
 )
@@ -56,7 +56,7 @@ _PHRASES = re.compile(
     r"|\b(?:first|second|third)\s+person\s+(?:views?|perspective|shooters?|point|pov|games?|camera|mode|narrat\w+)\b",
     re.IGNORECASE,
 )
-_OPENING = re.compile(r"(?<!\w)['‘]")  # noqa: RUF001
+_OPENING = re.compile(r"(?<!\w)['‘]")
 _ONE = re.compile(r"\b(?:an?|one|this|that|each|every|another)\s+$", re.IGNORECASE)
 
 

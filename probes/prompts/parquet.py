@@ -28,7 +28,9 @@ def open_parquet(path: Path) -> pq.ParquetFile:
         raise damaged(path, error) from None
 
 
-def batches(path: Path, file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, list[Any]]]]:
+def batches(
+    path: Path, file: pq.ParquetFile, columns: Sequence[str]
+) -> Iterator[tuple[int, dict[str, list[Any]]]]:
     """Yield the number of the first row from 1, and the values by column, of one batch of rows after the other."""
     start = 1
     try:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
-from functools import reduce
 from hashlib import sha256
 from itertools import chain, combinations
 
@@ -236,7 +235,10 @@ def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) 
     for index in range(1, len(members)):
         blocks = SequenceMatcher(a=first, b=keys(index), autojunk=False).get_matching_blocks()
         maps.append({block.a + k: block.b + k for block in blocks for k in range(block.size)})
-    common = sorted(reduce(lambda left, right: left & set(right), maps, set(range(len(first))) - blocked[0]))
+    matched = set(range(len(first))) - blocked[0]
+    for mapping in maps:
+        matched &= set(mapping)
+    common = sorted(matched)
     return [tuple(common), *(tuple(mapping[i] for i in common) for mapping in maps)]
 
 

@@ -74,10 +74,14 @@ def _entries(path: Path, key: str, what: str) -> Iterator[tuple[int, dict]]:
     data = _document(path)
     entries = data.get(key) if isinstance(data, dict) else None
     if not isinstance(entries, list):
-        raise UserError(f"{path}: expected {what}, a JSON object with a list `{key}`, got none: name its --format")
+        raise UserError(
+            f"{path}: expected {what}, a JSON object with a list `{key}`, got none: name its --format"
+        )
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
-            raise UserError(f"{path}: {key}[{index}]: expected an object, got {_short(entry)}: restore the file")
+            raise UserError(
+                f"{path}: {key}[{index}]: expected an object, got {_short(entry)}: restore the file"
+            )
         yield index, entry
 
 
@@ -118,7 +122,9 @@ def _karpathy(path: Path, column: str | None) -> Captions:
 def _json(path: Path, column: str | None) -> Captions:
     data = _document(path)
     if not isinstance(data, list):
-        raise UserError(f"{path}: expected a JSON list of captions or of objects, got {_short(data)}: write it so")
+        raise UserError(
+            f"{path}: expected a JSON list of captions or of objects, got {_short(data)}: write it so"
+        )
     for index, entry in enumerate(data):
         yield from _values(entry, column, f"{path}: {show((index,))}")
 
@@ -153,7 +159,9 @@ def _values(entry: Any, column: str | None, place: str) -> Captions:
 
 
 def _no_column(place: str, names: Sequence[str], column: str | None) -> UserError:
-    wanted = f"a column {column!r}" if column else f"a column of captions ({', '.join(CAPTION_COLUMNS[:4])} ...)"
+    wanted = (
+        f"a column {column!r}" if column else f"a column of captions ({', '.join(CAPTION_COLUMNS[:4])} ...)"
+    )
     there = ", ".join(map(str, names[:8])) + (" ..." if len(names) > 8 else "")
     return UserError(f"{place}: expected {wanted}, got {there or 'none'}: name one with --column")
 
@@ -314,4 +322,6 @@ def from_datasets(name: str, split: str | None, column: str | None) -> Captions:
         raise
     except Exception as error:  # whatever the package raises: no network, no such name, a script it refuses
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"{name}: cannot be read by `datasets` ({said}): check name, split and network") from None
+        raise UserError(
+            f"{name}: cannot be read by `datasets` ({said}): check name, split and network"
+        ) from None

@@ -29,7 +29,7 @@ class PromptSource(BaseModel):
     """Where prompts come from: a file of captions, one that ``python -m probes.prompts build`` wrote, or a set.
 
     ``from`` is a file, by its path beside ``triplets.yaml``; the name of a set of the package (``professions``); or,
-    with ``format: datasets``, a name of the Hugging Face hub, of which ``split`` is read. ``column`` holds the captions.
+    with ``format: datasets``, a name of the Hugging Face hub, of which ``split`` is read. ``column`` has the captions.
     ``human_words`` and ``articles`` are the choices that Wu et al. 2025, section 3.1, leave open
     (see `probes.prompts.neutral`); captions of more than ``max_words`` are left out.
     """
@@ -83,7 +83,8 @@ def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: 
     if not selection.kept:
         raise UserError(_nothing(selection))
     return Loaded(
-        captions.triplets(selection.kept, words, articles=source.articles, forms=source.human_words), selection
+        captions.triplets(selection.kept, words, articles=source.articles, forms=source.human_words),
+        selection,
     )
 
 
@@ -132,7 +133,9 @@ def resolve(value: Any, info: ValidationInfo) -> Any:
     if not isinstance(value, Mapping):
         return value
     if "from" not in value:
-        raise fail(f"expected a list of prompts, or {{from: captions.json}}, got {shown(dict(value))}: write one")
+        raise fail(
+            f"expected a list of prompts, or {{from: captions.json}}, got {shown(dict(value))}: write one"
+        )
     try:
         source = PromptSource.model_validate(dict(value))
     except ValidationError as error:
@@ -163,7 +166,6 @@ def said(loaded: Sequence[Loaded]) -> str:
     count = len(selection.kept)
     why = "; ".join(f"{number:,} {reason}" for reason, number in selection.dropped.most_common())
     are = "is" if count == 1 else "are"
-    return (
-        f"prompts: {count:,} of {selection.read:,} captions of {selection.source} {are} neutral"
-        + (f" ({why})" if why else "")
+    return f"prompts: {count:,} of {selection.read:,} captions of {selection.source} {are} neutral" + (
+        f" ({why})" if why else ""
     )

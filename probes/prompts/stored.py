@@ -1,7 +1,7 @@
 """Prompts as ``python -m probes.prompts build`` stores them: a Parquet file with a text by each indicator.
 
-Columns: ``id`` and one of each indicator, in their order. The words they were made with stand in its metadata, so that a
-file is not taken for the prompts of other words.
+Columns: ``id`` and one of each indicator, in their order. The words they were made with stand in its metadata, so that
+a file is not taken for the prompts of other words.
 """
 
 from __future__ import annotations

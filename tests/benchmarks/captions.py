@@ -22,8 +22,22 @@ from probes.prompts.captions import select, triplets
 from probes.prompts.plan import plan
 
 # toyworld's, so that a word is a token, as everyday words are in CLIP's vocabulary
-NOUNS = "horse table umbrella kite rack guitar park bike car box beach couch smartphone dog cat ball".split()
-VERBS = "riding holding".split()
+NOUNS = (
+    "horse",
+    "table",
+    "umbrella",
+    "kite",
+    "rack",
+    "guitar",
+    "park",
+    "bike",
+    "car",
+    "box",
+    "beach",
+    "couch",
+    "dog",
+)
+VERBS = ("riding", "holding")
 NEUTRAL = ("A person", "Two people", "The person's dog", "A group of people", "A person with two people")
 NOT_NEUTRAL = ("A person and a boy", "Several people and a man")
 OTHERS = ("A dog", "A man", "A woman", "A red bus", "A plate of food", "A cat", "Two giraffes", "A train")
@@ -77,7 +91,9 @@ def measure(count: int, triplet_count: int) -> dict:
 
 def main() -> None:
     """Print the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--captions", type=int, default=600_000)
     parser.add_argument("--triplets", type=int, default=51_219)
     parser.add_argument("--out", type=Path, help="a JSON file, beside what is printed")

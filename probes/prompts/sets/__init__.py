@@ -1,8 +1,8 @@
 """Sets of prompts that come with the package, a YAML file each: chosen by ``prompts: {from: professions}``.
 
-A file has ``about``, and ``topics``: for each topic names of professions, each with what is said of it. The neutral prompt
-is *a botanist presses a fern*, the others put a word before the profession, as Wu et al. 2025, section 3.1, do: *female*
-for the indicator *woman*, *male* for *man*, and any other word as it is.
+A file has ``about``, and ``topics``: for each topic names of professions, each with what is said of it. The neutral
+prompt is *a botanist presses a fern*, the others put a word before the profession, as Wu et al. 2025, section 3.1, do:
+*female* for the indicator *woman*, *male* for *man*, and any other word as it is.
 """
 
 from __future__ import annotations

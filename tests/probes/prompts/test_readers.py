@@ -11,14 +11,16 @@ from probes.errors import UserError
 from probes.prompts import readers
 from probes.prompts.readers import read_captions
 
-SAID = ["A person in a hat", "Two people, one \"dog\"", "A café at night"]
+SAID = ["A person in a hat", 'Two people, one "dog"', "A café at night"]
 ADDRESS = "http://images.example/a.jpg"
 
 
 def coco(captions):
     images = [{"id": 9, "file_name": "000000000009.jpg", "height": 480, "width": 640}]
     entries = [{"image_id": 9, "id": 40 + i, "caption": caption} for i, caption in enumerate(captions)]
-    return json.dumps({"info": {"description": "COCO"}, "images": images, "licenses": [], "annotations": entries})
+    return json.dumps(
+        {"info": {"description": "COCO"}, "images": images, "licenses": [], "annotations": entries}
+    )
 
 
 def textcaps(captions):
@@ -47,8 +49,9 @@ LAYOUTS = {
     "flickr30k": ("results_20130124.token", lambda c: "".join(f"10.jpg#{i}\t{s}\n" for i, s in enumerate(c))),
     "flickr30k-csv": (
         "results.csv",
-        lambda c: "image_name| comment_number| comment\n"
-        + "".join(f"10.jpg| {i}| {s}\n" for i, s in enumerate(c)),
+        lambda c: (
+            "image_name| comment_number| comment\n" + "".join(f"10.jpg| {i}| {s}\n" for i, s in enumerate(c))
+        ),
     ),
     "gcc": ("Validation_GCC-1.1.0-Validation.tsv", lambda c: "".join(f"{s}\t{ADDRESS}\n" for s in c)),
     "text": ("captions.txt", lambda c: "\n".join(c) + "\n"),
@@ -102,7 +105,9 @@ def test_flickr_annotations_keep_a_json_list_in_a_cell(tmp_path):
 
 def test_a_line_of_flickr30k_that_lacks_a_bar_is_read_as_published(tmp_path):
     path = tmp_path / "results.csv"
-    path.write_text("image_name| comment_number| comment\n2199200615.jpg| 4   A dog runs .\n1.jpg| 0| a | b\n")
+    path.write_text(
+        "image_name| comment_number| comment\n2199200615.jpg| 4   A dog runs .\n1.jpg| 0| a | b\n"
+    )
     assert [caption.strip() for caption in read_captions(path)[1]] == ["A dog runs .", "a | b"]
 
 
@@ -133,25 +138,67 @@ WRONG = {
     "packed": ("a.json.gz", b"\x1f\x8b\x08", "auto", None, "got binary data: unpack"),
     "latin": ("a.txt", "one\ncaf\xe9\n".encode("latin-1"), "auto", None, "line 2: expected UTF-8 text"),
     "latin json": ("a.json", b'["a",\n"caf\xe9"]', "auto", None, "line 2: expected UTF-8 text"),
-    "broken json": ("a.json", b'{"annotations": [\n{"caption": "a"},\n{]}', "auto", None, "line 3: expected JSON"),
+    "broken json": (
+        "a.json",
+        b'{"annotations": [\n{"caption": "a"},\n{]}',
+        "auto",
+        None,
+        "line 3: expected JSON",
+    ),
     "cut json": ("a.json", coco(SAID)[:-9].encode(), "auto", None, "line 1: expected JSON"),
     "another json": ("a.json", b'{"a": \n1}', "auto", None, "none of coco, textcaps, karpathy"),
-    "instances": ("a.json", b'{"annotations": [{"id": 1}]}', "auto", None, "annotations[0].caption: expected a"),
-    "no objects": ("a.json", b'{"annotations": [3]}', "auto", None, "annotations[0]: expected an object, got 3"),
+    "instances": (
+        "a.json",
+        b'{"annotations": [{"id": 1}]}',
+        "auto",
+        None,
+        "annotations[0].caption: expected a",
+    ),
+    "no objects": (
+        "a.json",
+        b'{"annotations": [3]}',
+        "auto",
+        None,
+        "annotations[0]: expected an object, got 3",
+    ),
     "not coco": ("a.json", textcaps(SAID).encode(), "coco", None, "a JSON object with a list `annotations`"),
     "not textcaps": ("a.json", coco(SAID).encode(), "textcaps", None, "with a list `data`"),
     "no sentences": ("a.json", b'{"images": [{"a": 1}]}', "karpathy", None, "images[0].sentences: expected"),
     "no list": ("a.json", coco(SAID).encode(), "json", None, "expected a JSON list"),
     "no column": ("a.csv", b"image,words\n1,a\n", "auto", None, "line 1: expected a column of captions"),
-    "other column": ("a.csv", b"image,caption\n1,a\n", "csv", "text", "expected a column 'text', got image, cap"),
+    "other column": (
+        "a.csv",
+        b"image,caption\n1,a\n",
+        "csv",
+        "text",
+        "expected a column 'text', got image, cap",
+    ),
     "short row": ("a.csv", b"image,caption\n1\n", "auto", None, "line 2: expected 2 columns, got 1"),
     "jsonl column": ("a.jsonl", b'{"x": 1}\n', "auto", None, "line 1: expected a column of captions"),
     "a number": ("a.jsonl", b'{"caption": 1}\n', "auto", None, "line 1: caption: expected a caption, got 1"),
-    "no tab": ("a.token", b"1.jpg#0\ta\n1.jpg#1 b\n", "flickr30k", None, "line 2: expected image.jpg#0, a tab"),
+    "no tab": (
+        "a.token",
+        b"1.jpg#0\ta\n1.jpg#1 b\n",
+        "flickr30k",
+        None,
+        "line 2: expected image.jpg#0, a tab",
+    ),
     "no address": ("a.tsv", b"a person\n", "gcc", None, "line 1: expected a caption, a tab and an address"),
-    "no bars": ("a.csv", b"image_name| n| comment\nabc\n", "auto", None, "line 2: expected image| number| caption"),
+    "no bars": (
+        "a.csv",
+        b"image_name| n| comment\nabc\n",
+        "auto",
+        None,
+        "line 2: expected image| number| caption",
+    ),
     "no parquet": ("a.parquet", b"PAR1abc", "auto", None, "expected a Parquet file, got a damaged one"),
-    "a column of text": ("a.txt", b"a person\n", "text", "caption", "expected no column for captions of the form"),
+    "a column of text": (
+        "a.txt",
+        b"a person\n",
+        "text",
+        "caption",
+        "expected no column for captions of the form",
+    ),
     "deep": ("a.json", b"[" * 100_000, "auto", None, "expected"),
 }
 
@@ -176,7 +223,7 @@ def test_what_is_no_file_and_what_is_damaged(tmp_path):
     with pytest.raises(UserError, match="got a damaged one"):
         list(read_captions(path)[1])
     pq.write_table(pa.table({"words": ["a"]}), path)
-    with pytest.raises(UserError, match="expected a column of captions .* got words"):
+    with pytest.raises(UserError, match=r"expected a column of captions .* got words"):
         list(read_captions(path)[1])
 
 
