@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import gc
+from collections.abc import Callable, Collection, Sequence
+from functools import wraps
+from typing import TypeVar
+
+Made = TypeVar("Made", bound=Callable)
 
 
 def forms(word: str, plural: str) -> set[tuple[str, ...]]:
@@ -99,3 +104,23 @@ def tokens_of_words(
             found[inside].append(position)
             inside += 1
     return tuple(map(tuple, found))
+
+
+def uncollected(make: Made) -> Made:
+    """Return a function during which Python looks for no garbage.
+
+    A plan is millions of tuples, none of them in a circle: to go through all of them again and again takes a sixth of
+    the time.
+    """
+
+    @wraps(make)
+    def made(*arguments, **options):
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return make(*arguments, **options)
+        finally:
+            if collecting:
+                gc.enable()
+
+    return made  # type: ignore[return-value]

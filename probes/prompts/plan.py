@@ -16,7 +16,7 @@ from itertools import chain, combinations
 
 from probes.config import PERSON, Config, prompt_id
 from probes.errors import UserError
-from probes.prompts.alignment import forms, occurrences, same_rest, tokens_of_words
+from probes.prompts.alignment import forms, occurrences, same_rest, tokens_of_words, uncollected
 from probes.text.articles import mended
 from probes.text.plurals import plural
 
@@ -247,6 +247,7 @@ def pairs(names: Sequence[str]) -> list[tuple[int, int]]:
     return list(combinations(range(len(names)), 2))
 
 
+@uncollected
 def plan(
     config: Config, tokenizers: Sequence, limit: int | None = None, name: str = "triplets.yaml"
 ) -> list[Sample]:

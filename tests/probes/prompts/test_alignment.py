@@ -1,11 +1,13 @@
 """Words of a triplet that are the same: the quick way against `difflib`'s, and tokens against a plain search."""
 
+import gc
 from difflib import SequenceMatcher
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probes.prompts.alignment import occurrences, same_rest, tokens_of_words
+from probes.prompts.alignment import occurrences, same_rest, tokens_of_words, uncollected
 
 WORDS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4)
 
@@ -50,3 +52,10 @@ def test_occurrences_of_several_words():
     words = ["An", "old", "man", "and", "old", "men"]
     assert occurrences(words, {("old", "man"), ("old", "men")}) == {1, 2, 4, 5}
     assert occurrences(words, {("man",)}) == {2}
+
+
+def test_garbage_is_looked_for_again_whatever_happens():
+    assert uncollected(gc.isenabled)() is False and gc.isenabled()
+    with pytest.raises(ZeroDivisionError):
+        uncollected(lambda: 1 / 0)()
+    assert gc.isenabled()
