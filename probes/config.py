@@ -42,9 +42,14 @@ from probes.config_values import (
 )
 from probes.errors import UserError
 from probes.paths import expand
+from probes.prompts.source import Loaded, PromptSource, resolve
 from probes.yaml_source import YamlSource, read_yaml
 
 __all__ = ["PERSON", "Config", "Indicator", "build_config", "load_config", "prompt_id", "schema_text"]
+
+_Listed = Annotated[list[Prompt], Field(min_length=1)]
+# those of {from: ...} take the place of it
+Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Listed | PromptSource)]
 
 
 class _Section(BaseModel):
@@ -57,10 +62,12 @@ _Model = TypeVar("_Model", bound=_Section)
 class Indicator(_Section):
     """The word that stands for the person. A control is interchangeable with the indicator it names.
 
-    ``true`` names the reference.
+    ``true`` names the reference. ``plural`` goes for *people* in captions; nothing (null): by the dictionary.
     """
 
     word: Word
+    # what it alters are prompts, which are held against a run's themselves
+    plural: Annotated[Word | None, Alters("nothing")] = None
     control: Annotated[Control, Alters("measure")] = False
 
 
@@ -198,7 +205,7 @@ class Config(_Section):
     }
     reference: str = "neutral"
     contrasts: Annotated[list[list[str]] | None, Alters("measure")] = None
-    prompts: Annotated[list[Prompt], Field(min_length=1), Alters("part")]
+    prompts: Annotated[Prompts, Alters("part")]
     limit: Annotated[Positive | None, Alters("part")] = None
     seeds: Annotated[Seeds, Alters("part")] = [0]
     sampler: Sampler = Sampler()
@@ -280,7 +287,9 @@ def _stored(kind: type[_Model], values: Mapping[str, Any]) -> _Model:
 def _stored_indicator(name: str, value: Any) -> Indicator:
     """An indicator as a record holds it: a word, or fields of which the word may be missing and is then the name."""
     said = {"word": value} if isinstance(value, str | None) else _said(f"indicators.{name}", value, Indicator)
-    return Indicator.model_construct(word=said.get("word") or name, control=said.get("control") or False)
+    return Indicator.model_construct(
+        word=said.get("word") or name, control=said.get("control") or False, plural=said.get("plural")
+    )
 
 
 def _said(name: str, values: Any, kind: type[_Section]) -> dict[str, Any]:
@@ -290,7 +299,11 @@ def _said(name: str, values: Any, kind: type[_Section]) -> dict[str, Any]:
     return {key: values[key] for key in kind.model_fields if values.get(key) is not None}
 
 
-def load_config(path: str | Path, options: Mapping[tuple[str, ...], tuple[str, Any]] | None = None) -> Config:
+def load_config(
+    path: str | Path,
+    options: Mapping[tuple[str, ...], tuple[str, Any]] | None = None,
+    said: list[Loaded] | None = None,
+) -> Config:
     """Read ``triplets.yaml`` and put the command line's options over it.
 
     Parameters
@@ -299,6 +312,8 @@ def load_config(path: str | Path, options: Mapping[tuple[str, ...], tuple[str, A
         The YAML file.
     options
         What the command line gave: ``{("sampler", "steps"): ("--steps", 50)}``.
+    said
+        Takes what became of the captions where prompts come from some.
 
     Raises
     ------
@@ -310,7 +325,8 @@ def load_config(path: str | Path, options: Mapping[tuple[str, ...], tuple[str, A
         raise UserError(
             f"{source.name}: expected `key: value` lines, got {shown(source.data)}: see triplets.yaml"
         )
-    return build_config({"name": Path(path).stem, **source.data}, source, options)
+    context = {"folder": Path(path).parent, "said": [] if said is None else said}
+    return build_config({"name": Path(path).stem, **source.data}, source, options, context)
 
 
 def schema_text() -> str:
@@ -326,8 +342,12 @@ def build_config(
     data: Mapping[str, Any],
     source: YamlSource,
     options: Mapping[tuple[str, ...], tuple[str, Any]] | None = None,
+    context: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Validate plain data with the command line's options over it (see :func:`load_config`)."""
+    """Validate plain data with the command line's options over it (see :func:`load_config`).
+
+    `context` is that of `probes.prompts.source.resolve`.
+    """
     options = dict(options or {})
     merged: dict[str, Any] = {
         key: dict(value) if isinstance(value, dict) else value for key, value in data.items()
@@ -340,6 +360,6 @@ def build_config(
             section = section[key]
         section[loc[-1]] = value
     try:
-        return Config.model_validate(merged)
+        return Config.model_validate(merged, context=context)
     except ValidationError as error:
         raise UserError(message(error, Config, source, options)) from None

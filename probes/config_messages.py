@@ -25,10 +25,11 @@ def message(
     place = option or f"{source.name}: {show(loc)}"
     hint = "" if option else source.hint(loc, _value_at(source.data, loc))
     more = f" ({len(faults) - 1} more like this)" if len(faults) > 1 else ""
-    return f"{place}: {_text(fault, loc, schema, hint)}{more}"
+    return f"{place}: {fault_text(fault, loc, schema, hint)}{more}"
 
 
-def _text(fault: Mapping[str, Any], loc: tuple, schema: type[BaseModel], hint: str) -> str:
+def fault_text(fault: Mapping[str, Any], loc: tuple, schema: type[BaseModel], hint: str) -> str:
+    """Return one of pydantic's faults without its place."""
     value, context = fault["input"], fault.get("ctx", {})
     match fault["type"]:
         case "triptych":
@@ -74,4 +75,4 @@ def _known_keys(loc: tuple, schema: type[BaseModel]) -> list[str]:
             return list(getattr(get_origin(get_args(model)[1]), "model_fields", []))
         if not hasattr(model, "model_fields"):
             return []
-    return list(model.model_fields)
+    return [entry.alias or name for name, entry in model.model_fields.items()]

@@ -11,6 +11,7 @@ from probes import command_line, interrupt, plan_text, rundir, workers
 from probes.config import Config, build_config, load_config, schema_text
 from probes.errors import UserError, printable
 from probes.paths import expand
+from probes.prompts.source import Loaded, said
 from probes.store import Run
 from probes.team import Team
 from probes.yaml_source import YamlSource, read_yaml
@@ -126,7 +127,10 @@ def configuration(arguments: argparse.Namespace) -> tuple[Config, YamlSource, di
     line = {flag: value for flag, value in chosen.values()}
     if not path.is_dir():
         source = read_yaml(path)
-        config = load_config(path, chosen)
+        read: list[Loaded] = []
+        config = load_config(path, chosen, read)
+        if line_on_captions := said(read):
+            _say(line_on_captions, arguments)
         _require_out(config, chosen, f"{source.name}: out")
         return config, source, {"file": source.data, "command_line": line}
     run = Run.open(path)

@@ -25,6 +25,7 @@ COMMANDS = {
     "probes.run",
     *STUDIES,
     *(f"{DETECTORS}.{name}" for name in ("__main__", "measure", "page")),
+    "probes.prompts.__main__",
     *(f"analysis.validation.{name}" for name in ("object_findings", "simulation_page")),
     *(
         f"probes.toyworld.{name}"

@@ -91,7 +91,9 @@ def encode(tokenizer: Any, texts: Sequence[str], place: str) -> list[tuple[list[
         If the tokenizer gives no character offsets.
     """
     require_fast(tokenizer, place)
-    encoded = tokenizer(list(texts), return_offsets_mapping=True, truncation=False, verbose=False)
+    encoded = tokenizer(
+        list(texts), return_offsets_mapping=True, return_attention_mask=False, truncation=False, verbose=False
+    )
     return list(zip(encoded["input_ids"], encoded["offset_mapping"]))
 
 
@@ -103,5 +105,33 @@ def token_positions(offsets: Iterable[Span], span: Span) -> tuple[int, ...]:
     >>> token_positions([(0, 0), (0, 1), (2, 5), (5, 7), (0, 0)], (2, 7))
     (2, 3)
     """
-    begin, stop = span
-    return tuple(i for i, (start, end) in enumerate(offsets) if start < end and start < stop and end > begin)
+    return tokens_of_words(offsets, [span])[0]
+
+
+def tokens_of_words(offsets: Iterable[Span], spans: Sequence[Span]) -> tuple[tuple[int, ...], ...]:
+    """Return the positions of the tokens of each word, in one pass.
+
+    Parameters
+    ----------
+    offsets
+        The half-open span of characters of each token, in order; empty for a token that stands for none.
+    spans
+        That of each word, in order, none over another.
+
+    Examples
+    --------
+    >>> tokens_of_words([(0, 0), (0, 1), (2, 5), (5, 8), (8, 9), (0, 0)], [(0, 1), (2, 8)])
+    ((1,), (2, 3))
+    """
+    found: list[list[int]] = [[] for _ in spans]
+    word, last = 0, len(spans)
+    for position, (start, end) in enumerate(offsets):
+        if end <= start:
+            continue
+        while word < last and spans[word][1] <= start:
+            word += 1
+        inside = word
+        while inside < last and spans[inside][0] < end:
+            found[inside].append(position)
+            inside += 1
+    return tuple(map(tuple, found))

@@ -7,19 +7,19 @@ their token positions come from the offsets of the model's own fast tokenizer.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import SequenceMatcher
-from functools import reduce
 from hashlib import sha256
-from itertools import combinations
+from itertools import chain, combinations
 
 from hooks.errors import HookError
-from hooks.prompt.spans import Span, encode, split_words, token_positions
+from hooks.prompt.spans import Span, encode, split_words, tokens_of_words
 from probes.config import PERSON, Config, prompt_id
 from probes.errors import UserError
-from probes.text.articles import article, fits
+from probes.prompts.alignment import forms, occurrences, same_rest, uncollected
+from probes.text.articles import mended
+from probes.text.plurals import plural
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,7 @@ def fill(template: str, word: str) -> tuple[str, tuple[int, int]]:
     ('an historian speaks', (3, 12))
     """
     before, after = template.split(PERSON)
-    match = re.search(r"(?:^|(?<=[\s\"'(\[“‘-]))(a|an)(\s+)$", before, re.IGNORECASE)
-    if match and not fits(match[1], word):
-        right = article(word)
-        right = right.capitalize() if match[1][0].isupper() else right
-        before = before[: match.start(1)] + right + match[2]
+    before = mended(before, word)
     return before + word + after, (len(before), len(before) + len(word))
 
 
@@ -144,31 +140,47 @@ def _tokenize(
     except HookError as error:
         raise UserError(str(error)) from None
     limit = min(tokenizer.model_max_length, limit or tokenizer.model_max_length)
+    vocabulary = _Vocabulary.of(tokenizer, [ids for ids, _ in encoded])
     return [
-        _tokenized(text, ids, offsets, tokenizer, place, limit)
+        _tokenized(text, ids, offsets, vocabulary, place, limit)
         for text, (ids, offsets), place in zip(texts, encoded, places)
     ]
 
 
-def _tokenized(text: str, ids: list[int], offsets: list, tokenizer, place: str, limit: int) -> Tokenized:
+def _tokenized(
+    text: str, ids: list[int], offsets: list, vocabulary: _Vocabulary, place: str, limit: int
+) -> Tokenized:
     if len(ids) > limit:
         raise UserError(
             f"{place}: expected at most {limit} tokens with start and end, got {len(ids)} in {text!r}:"
             " shorten it"
         )
-    special = {tokenizer.bos_token_id, tokenizer.eos_token_id}
     for token, (start, end) in zip(ids, offsets):
-        if end > start and token in special | {tokenizer.unk_token_id}:
+        if token in vocabulary.unspelled and end > start:
             raise UserError(
                 f"{place}: expected words the tokenizer can spell, got {text[start:end]!r}: use another word"
             )
     words = split_words(text)
     return Tokenized(
-        tokens=tuple(tokenizer.convert_ids_to_tokens(ids)),
+        tokens=tuple(vocabulary.names[number] for number in ids),
         words=tuple(word for word, _ in words),
         spans=tuple(span for _, span in words),
-        word_positions=tuple(token_positions(offsets, span) for _, span in words),
+        word_positions=tokens_of_words(offsets, [span for _, span in words]),
     )
+
+
+@dataclass(frozen=True)
+class _Vocabulary:
+    """What a tokenizer calls the tokens of some texts, and those that stand for no characters."""
+
+    names: dict[int, str]
+    unspelled: frozenset[int]
+
+    @classmethod
+    def of(cls, tokenizer, ids: Iterable[list[int]]) -> _Vocabulary:
+        numbers = sorted(set(chain.from_iterable(ids)))
+        unspelled = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id)
+        return cls(dict(zip(numbers, tokenizer.convert_ids_to_tokens(numbers))), frozenset(unspelled))
 
 
 def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) -> list[tuple[int, ...]]:
@@ -195,6 +207,10 @@ def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) 
     [(0, 2), (0, 3)]
     """
 
+    same = same_rest(members, blocked)
+    if same is not None:
+        return same
+
     def keys(index: int) -> list[str]:
         return [
             f"\0{index}" if i in blocked[index] else word.lower() for i, word in enumerate(members[index])
@@ -205,7 +221,10 @@ def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) 
     for index in range(1, len(members)):
         blocks = SequenceMatcher(a=first, b=keys(index), autojunk=False).get_matching_blocks()
         maps.append({block.a + k: block.b + k for block in blocks for k in range(block.size)})
-    common = sorted(reduce(lambda left, right: left & set(right), maps, set(range(len(first))) - blocked[0]))
+    matched = set(range(len(first))) - blocked[0]
+    for mapping in maps:
+        matched &= set(mapping)
+    common = sorted(matched)
     return [tuple(common), *(tuple(mapping[i] for i in common) for mapping in maps)]
 
 
@@ -214,6 +233,7 @@ def pairs(names: Sequence[str]) -> list[tuple[int, int]]:
     return list(combinations(range(len(names)), 2))
 
 
+@uncollected
 def plan(
     config: Config, tokenizers: Sequence, limit: int | None = None, name: str = "triplets.yaml"
 ) -> list[Sample]:
@@ -258,13 +278,19 @@ def plan(
             for first, second in zip(tokenized, others[0])
         ]
     count = len(config.indicators)
+    free = any(isinstance(prompt, dict) for prompt in prompts)
+    phrases = {
+        name: forms(entry.word, entry.plural or plural(entry.word))
+        for name, entry in config.indicators.items()
+        if free
+    }
     for triplet, prompt in enumerate(prompts):
         mine = slice(triplet * count, (triplet + 1) * count)
         identifier = prompt_id(prompt, triplet)
         template = "" if isinstance(prompt, dict) else prompt
         key = prompt[config.reference] if isinstance(prompt, dict) else prompt
         members = [(*entry, tokens) for entry, tokens in zip(entries[mine], tokenized[mine])]
-        drafts = _triplet(members, triplet, identifier, template, sampler.negative_prompt)
+        drafts = _triplet(members, triplet, identifier, template, sampler.negative_prompt, phrases)
         for seed in config.seeds:
             noise = noise_seed(key, seed) if sampler.noise == "own" else seed
             samples += [
@@ -286,8 +312,25 @@ def _text(config: Config, prompt: str | dict[str, str], indicator: str) -> tuple
     return fill(prompt, config.indicators[indicator].word)
 
 
-def _triplet(members: list, triplet: int, identifier: str, template: str, negative_prompt: str) -> list[dict]:
-    blocked = [_indicator_words(words, word, span) for _, word, _, span, words in members]
+def _blocked(members: list, phrases: Mapping[str, set[tuple[str, ...]]]) -> list[set[int]] | None:
+    """Every place of the indicators' words in free captions, where apart from those the captions are the same."""
+    if members[0][3] is not None:
+        return None
+    found = [occurrences(tokens.words, phrases[indicator]) for indicator, *_, tokens in members]
+    return found if same_rest([tokens.words for *_, tokens in members], found) is not None else None
+
+
+def _triplet(
+    members: list,
+    triplet: int,
+    identifier: str,
+    template: str,
+    negative_prompt: str,
+    phrases: Mapping[str, set[tuple[str, ...]]],
+) -> list[dict]:
+    blocked = _blocked(members, phrases) or [
+        _indicator_words(words, word, span) for _, word, _, span, words in members
+    ]
     shared = shared_words([words.words for *_, words in members], blocked)
     drafts = []
     for (indicator, word, text, _, tokens), own, common in zip(members, blocked, shared):

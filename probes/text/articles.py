@@ -34,6 +34,9 @@ _VOWEL = re.compile(r"[aeiou]|y[^aeiou]|xray|xbox|xmas|hour|honest|honou?r|heir|
 # Spoken in two ways: whichever article was written stays.
 _EITHER = re.compile(r"(herb|histori[ac]|hysteric|habitual|faqs?\b|sql\b|urls?\b|opec\b)", re.IGNORECASE)
 
+# An article right before the place of a word, an opening quote or bracket between them allowed.
+_BEFORE = re.compile(r"""(?:^|(?<=[\s"'(\[“‘-]))(an?)(\s+["'“‘(\[]?)$""", re.IGNORECASE)
+
 
 def article(word: str) -> str:
     """Return ``a`` or ``an``, whichever goes before `word` by its sound.
@@ -55,6 +58,31 @@ def fits(written: str, word: str) -> bool:
     (True, True, False)
     """
     return bool(_EITHER.match(word)) or written.lower() == article(word)
+
+
+def mended(before: str, word: str, *, capitals: bool = False) -> str:
+    """Return what stands before `word`, with an article at its end changed where the word does not take it.
+
+    Parameters
+    ----------
+    before, word : str
+    capitals : bool
+        The text is in capitals: *AN*, where otherwise *An* is written for *A*.
+
+    Examples
+    --------
+    >>> mended("near a ", "adult"), mended("An ", "woman"), mended("an old ", "woman"), mended("A ", "EMT")
+    ('near an ', 'A ', 'an old ', 'An ')
+    >>> mended("A ", "ADULT", capitals=True)
+    'AN '
+    """
+    match = _BEFORE.search(before)
+    if not match or fits(match[1], word):
+        return before
+    right = article(word)
+    if match[1][0].isupper():
+        right = right.upper() if capitals else right.capitalize()
+    return before[: match.start(1)] + right + match[2]
 
 
 def _begins_with_vowel(text: str) -> bool:

@@ -29,6 +29,7 @@ CHANGES = {
     "indicators": ({"indicators": {**WORDS, "feminine": "female"}}, REFUSED),
     "indicators.word": ({"indicators": {**WORDS, "neutral": "human"}}, REFUSED),
     "indicators.control": ({"indicators": {**WORDS, "other": {"word": "individual", "control": True}}}, SAME),
+    "indicators.plural": ({"indicators": {**WORDS, "other": {"word": "individual", "plural": "folk"}}}, SAME),
     "reference": ({"reference": "feminine"}, SAME),
     "contrasts": ({"contrasts": [["feminine", "masculine"]]}, SAME),
     "prompts": ({"prompts": ["a {person} with a dog", "a {person} in a hat"]}, REFUSED),

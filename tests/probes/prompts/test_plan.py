@@ -5,7 +5,8 @@ import pytest
 from hooks.prompt.spans import split_words
 from probes.config import Config
 from probes.errors import UserError
-from probes.prompts.plan import article, fill, pairs, plan, shared_words, tokenize
+from probes.prompts.plan import fill, pairs, plan, shared_words, tokenize
+from probes.text.articles import article
 from tests.tiny import tiny_tokenizer
 
 

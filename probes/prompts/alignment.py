@@ -1,0 +1,95 @@
+"""Which words of a triplet are the indicator's, and which are the same in all its texts, where that is plain to see."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Collection, Sequence
+from functools import wraps
+from typing import TypeVar
+
+Made = TypeVar("Made", bound=Callable)
+
+
+def forms(word: str, plural: str) -> set[tuple[str, ...]]:
+    """Return how a word for a person can stand in a caption, as tuples of lower-case words: possessives, plurals.
+
+    Examples
+    --------
+    >>> sorted(forms("old man", "old men"))
+    [('old', 'man'), ('old', "man's"), ('old', 'man’s'), ('old', 'men'), ('old', "men's"), ('old', 'men’s')]
+    """
+    found = set()
+    for phrase in (word, plural):
+        *before, last = phrase.lower().split()
+        found |= {(*before, last), (*before, f"{last}'s"), (*before, f"{last}’s")}
+    return found
+
+
+def occurrences(words: Sequence[str], wanted: Collection[tuple[str, ...]]) -> set[int]:
+    """Return the indices of words at which one of the wanted phrases stands.
+
+    >>> sorted(occurrences(["A", "woman", "and", "two", "women"], forms("woman", "women")))
+    [1, 4]
+    """
+    low = [word.lower() for word in words]
+    lengths = {len(phrase) for phrase in wanted}
+    return {
+        place
+        for start in range(len(low))
+        for length in lengths
+        if tuple(low[start : start + length]) in wanted
+        for place in range(start, start + length)
+    }
+
+
+def same_rest(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) -> list[tuple[int, ...]] | None:
+    """Return the indices of the words that are not blocked, where they are the same in all texts; otherwise None.
+
+    The texts must agree run by run: between blocked words stand the same words, in any case. There the longest matching
+    blocks of `difflib.SequenceMatcher` are those runs, each with its like: of the longest the first in one text can
+    match the first in the other alone, and so on to its left and right. So this is its result, in a tenth of the time.
+
+    Examples
+    --------
+    >>> same_rest([["a", "man", "runs"], ["A", "tall", "woman", "runs"]], [{1}, {1, 2}])
+    [(0, 2), (0, 3)]
+    >>> same_rest([["an", "adult", "runs"], ["a", "woman", "runs"]], [{1}, {1}]) is None
+    True
+    """
+    first, *others = (_runs(words, apart) for words, apart in zip(members, blocked))
+    if any(other != first for other in others):
+        return None
+    return [
+        tuple(index for index in range(len(words)) if index not in apart)
+        for words, apart in zip(members, blocked)
+    ]
+
+
+def _runs(words: Sequence[str], blocked: set[int]) -> list[list[str]]:
+    runs: list[list[str]] = [[]]
+    for index, word in enumerate(words):
+        if index not in blocked:
+            runs[-1].append(word.lower())
+        elif runs[-1]:
+            runs.append([])
+    return runs if runs[-1] else runs[:-1]
+
+
+def uncollected(make: Made) -> Made:
+    """Return a function during which Python looks for no garbage.
+
+    A plan is millions of tuples, none of them in a circle: to go through all of them again and again takes a sixth of
+    the time.
+    """
+
+    @wraps(make)
+    def made(*arguments, **options):
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return make(*arguments, **options)
+        finally:
+            if collecting:
+                gc.enable()
+
+    return made  # type: ignore[return-value]

@@ -1,0 +1,194 @@
+"""Which captions are neutral, and how their words for people are swapped: the rules of Wu et al. 2025, section 3.1.
+
+A caption is neutral where it has the word *person* or *people* and none of the other words for humans of Table 2. The
+feminine and the masculine prompt put *woman/women* and *man/men* for *person/people*; here any words may stand there.
+
+What the paper leaves open is settled as follows.
+
+- Words are compared whole, in any case, and a hyphen, a slash or an apostrophe ends one: *African-American* and *he's*
+  hold a word of Table 2, *snowman* and *boyfriend* hold none. The letters *I* and *u* count where they stand free,
+  not in *U.S.* or *U-turn*.
+- ``inflected`` (the default) also takes plurals, and possessives that lack their apostrophe (*mens*), for words of
+  the table, *bridesmaid* for its *bridemaid*, and *persons* for a plural of *person*; ``printed`` takes the words as
+  they are printed alone.
+- *person* in a set phrase (*in person*) or a compound (*two-person tent*) names nobody: it is not swapped, and a
+  caption with no other is left out. So is one whose number is unclear (*peoples*, *person(s)*).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from probes.text.articles import mended
+from probes.text.plurals import plural as plural_of
+from probes.text.word_lists import human_words_of_table_2
+
+Forms = Literal["inflected", "printed"]
+Articles = Literal["fitting", "kept"]
+
+NO_PERSON = "no person or people"
+PHRASE = "person or people in a set phrase or a compound alone"
+HUMAN = "another word for a human (Table 2)"
+NUMBER = "one or several: unclear (peoples, person(s))"
+
+# Words of Table 2 that have no plural.
+_NO_NOUNS = frozenset(
+    "pregnant she her hers herself he his him himself u me i mr myself teenage".split()  # noqa: SIM905
+)
+_MISPRINTS = {"bridemaid": "bridesmaid"}
+_LETTERS = frozenset("iu")
+_WORD = re.compile(r"[^\W_]+")
+_LETTER = re.compile(r"(?<![\w&'’-])(?<!\w\.)[iu](?![\w&-]|\.\w)", re.IGNORECASE)
+_ANY = re.compile(r"person|people", re.IGNORECASE)
+_WITHIN = re.compile(r"\b(?:person|people)\b", re.IGNORECASE)
+_PERSON = re.compile(
+    r"(?<![\w@#])(?<!\w[-‐‑])(?P<word>persons?|peoples?)(?![\w]|[-‐‑]\w|\.(?:com|org|net)\b)"
+    r"(?P<suffix>['’]s\b|['’](?=\s+\w))?(?P<either>\(s\)|/s\b)?",
+    re.IGNORECASE,
+)
+# Fixed expressions in which neither word stands for somebody in the picture.
+_PHRASES = re.compile(
+    r"\bin\s+person\b(?!['’\w-])|\bpeople\s+persons?\b|\bpeople\s+(?:movers?|carriers?|skills|magazine)\b"
+    r"|\b(?:first|second|third)\s+person\s+(?:views?|perspective|shooters?|point|pov|games?|camera|mode|narrat\w+)\b",
+    re.IGNORECASE,
+)
+_OPENING = re.compile(r"(?<!\w)['‘]")
+_ONE = re.compile(r"\b(?:an?|one|this|that|each|every|another)\s+$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a caption is neutral: the `reason` why not (empty where it is), and the `word` that says so."""
+
+    reason: str = ""
+    word: str = ""
+
+    def __bool__(self) -> bool:
+        return not self.reason
+
+
+_NEUTRAL, _WITHOUT = Verdict(), Verdict(NO_PERSON)
+
+
+def judge(caption: str, forms: Forms = "inflected") -> Verdict:
+    """Return whether a caption is neutral, and why not.
+
+    Parameters
+    ----------
+    caption : str
+    forms : {"inflected", "printed"}
+        Which forms of the words of Table 2 count (see the module).
+
+    Examples
+    --------
+    >>> bool(judge("A person holds an umbrella")), judge("The person and a boy play badminton").word
+    (True, 'boy')
+    >>> judge("A band seen in person").reason
+    'person or people in a set phrase or a compound alone'
+    """
+    if not _ANY.search(caption):
+        return _WITHOUT
+    swappable = list(_occurrences(caption, forms))
+    if not swappable:
+        inside = _WITHIN.search(caption)
+        return Verdict(PHRASE, inside[0].lower()) if inside else _WITHOUT
+    known = _human_words(forms)
+    for word in _WORD.findall(caption.lower()):
+        if word in known and (word not in _LETTERS or _LETTER.search(caption)):
+            return Verdict(HUMAN, word)
+    for match in swappable:
+        if match["either"] or match["word"].lower() == "peoples":
+            return Verdict(NUMBER, match[0].lower())
+    return _NEUTRAL
+
+
+def swap(
+    caption: str,
+    word: str,
+    plural: str | None = None,
+    *,
+    articles: Articles = "fitting",
+    forms: Forms = "inflected",
+) -> str:
+    """Return a neutral caption with `word` for every *person* and its plural for *people*.
+
+    Case and possessives are those of the word that was there. With *person* itself the caption stays as it is.
+
+    Parameters
+    ----------
+    caption : str
+        A caption that is neutral by `judge`.
+    word, plural : str
+        What to put; the plural is derived where it is left out.
+    articles : {"fitting", "kept"}
+        ``fitting`` mends an article right before the word (*an individual*); ``kept`` leaves it, as the paper does
+        (section 3.1 prints *an female*).
+    forms : {"inflected", "printed"}
+        As for `judge`: *persons* is swapped with ``inflected`` alone.
+
+    Examples
+    --------
+    >>> swap("A person's dog looks at two people.", "woman")
+    "A woman's dog looks at two women."
+    >>> swap("A person waves", "individual"), swap("A person waves", "individual", articles="kept")
+    ('An individual waves', 'A individual waves')
+    """
+    plural = plural or plural_of(word)
+    if (word, plural) == ("person", "people"):
+        return caption
+    done, at = "", 0
+    for match in _occurrences(caption, forms):
+        before = done + caption[at : match.start()]
+        shown, rest = _replacement(match, word, plural)
+        if articles == "fitting":
+            before = mended(before, shown, capitals=match["word"].isupper())
+        done, at = before + shown, match.end() - rest
+    return done + caption[at:]
+
+
+def _occurrences(caption: str, forms: Forms) -> Iterator[re.Match]:
+    """Where a word stands for somebody, and is to be swapped."""
+    phrases = [match.span() for match in _PHRASES.finditer(caption)]
+    for match in _PERSON.finditer(caption):
+        start = match.start()
+        if forms == "printed" and match["word"].lower() in ("persons", "peoples"):
+            continue
+        if not any(begin <= start < end for begin, end in phrases):
+            yield match
+
+
+def _replacement(match: re.Match, word: str, plural: str) -> tuple[str, int]:
+    """What stands instead of a word, and how many characters at the end of the match are kept behind it."""
+    there, suffix, rest = match["word"], match["suffix"] or "", len(match["either"] or "")
+    low = there.lower()
+    before = match.string[: match.start()]
+    if low == "persons" and not suffix and _ONE.search(before):  # "a persons hand": the apostrophe is missing
+        return _cased(f"{word}s", there), rest
+    several = low != "person"
+    shown = _cased(plural if several else word, there)
+    if suffix[1:]:  # 's
+        return shown + (suffix[0] if several and plural.lower().endswith("s") else suffix), rest
+    if suffix and low == "persons" and not _OPENING.search(before):  # the persons' dogs
+        return shown + suffix + ("" if plural.lower().endswith("s") else "s"), rest
+    return shown, rest + len(suffix)
+
+
+def _cased(word: str, like: str) -> str:
+    if like.isupper():
+        return word.upper()
+    return word[:1].upper() + word[1:] if like[0].isupper() else word
+
+
+@cache
+def _human_words(forms: Forms) -> frozenset[str]:
+    printed = {word.lower() for word in human_words_of_table_2()}
+    if forms == "printed":
+        return frozenset(printed)
+    nouns = {_MISPRINTS.get(word, word) for word in printed - _NO_NOUNS}
+    plurals = {plural_of(word) for word in nouns}
+    misspelt = {f"{word}s" for word in (*nouns, *(p for p in plurals if not p.endswith("s")))}
+    return frozenset(printed | nouns | plurals | misspelt)

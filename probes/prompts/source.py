@@ -1,0 +1,171 @@
+"""Prompts that stand elsewhere: ``prompts: {from: captions.json}`` and what can be said about them.
+
+They are read when the configuration is, and its resolved form holds the prompts themselves: whatever alters them
+(the file, the rule, a plural) alters those, and a run is known by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+
+from probes.config_messages import fault_text
+from probes.config_values import Positive, fail, shown
+from probes.errors import UserError
+from probes.paths import expand
+from probes.prompts import captions, readers, sets, stored
+from probes.prompts.formats import FORMATS, recognise
+from probes.prompts.neutral import Articles, Forms
+from probes.text.plurals import plural
+
+STORED, DATASETS = "triplets", "datasets"
+
+
+class PromptSource(BaseModel):
+    """Where prompts come from: a file of captions, one that ``python -m probes.prompts build`` wrote, or a set.
+
+    ``from`` is a file, by its path beside ``triplets.yaml``; the name of a set of the package (``professions``); or,
+    with ``format: datasets``, a name of the Hugging Face hub, of which ``split`` is read. ``column`` has the captions.
+    ``human_words`` and ``articles`` are the choices that Wu et al. 2025, section 3.1, leave open
+    (see `probes.prompts.neutral`); captions of more than ``max_words`` are left out.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="PromptSource")
+
+    from_: Annotated[str, Field(alias="from", min_length=1)]
+    format: Literal["auto", "triplets", "datasets", *FORMATS] = "auto"  # type: ignore[valid-type]
+    column: str | None = None
+    split: str | None = None
+    human_words: Forms = "inflected"
+    articles: Articles = "fitting"
+    max_words: Positive = captions.WORDS
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Prompts of every indicator, and what became of the captions; None where they were not chosen here."""
+
+    prompts: list[dict[str, str]]
+    selection: captions.Selection | None
+
+
+def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, folder: Path) -> Loaded:
+    """Return the prompts of a source.
+
+    Parameters
+    ----------
+    source : PromptSource
+    words : mapping
+        For each indicator the word for a person and its plural.
+    reference : str
+        The indicator that is put before no profession.
+    folder : pathlib.Path
+        Where a relative path begins.
+
+    Raises
+    ------
+    UserError
+        The source cannot be read, holds no captions, or no neutral one.
+    """
+    if source.format == "auto" and source.from_ in sets.names():
+        prompts = sets.prompts(source.from_, words, reference, articles=source.articles)
+        return Loaded(prompts, None)
+    form, read, name = _open(source, folder)
+    if form == STORED:
+        return Loaded(stored.read(Path(name), words), None)
+    selection = captions.select(
+        read(), forms=source.human_words, max_words=source.max_words, source=name, form=form
+    )
+    if not selection.kept:
+        raise UserError(_nothing(selection))
+    return Loaded(
+        captions.triplets(selection.kept, words, articles=source.articles, forms=source.human_words),
+        selection,
+    )
+
+
+def _open(source: PromptSource, folder: Path) -> tuple[str, Callable[[], readers.Captions], str]:
+    """The format of a source, what reads its captions, and its name."""
+    name, column = source.from_, source.column
+    if source.format == DATASETS:
+        return DATASETS, lambda: readers.from_datasets(name, source.split, column), name
+    if source.split is not None:
+        raise UserError(
+            f"{name}: expected a split of a data set alone, got {source.split!r} for a file:"
+            " leave it out, or name the format datasets"
+        )
+    path = folder / expand(name, "prompts.from")
+    if not path.exists():
+        listed = ", ".join(sets.names())
+        raise UserError(
+            f"{path}: expected a file of captions or a set ({listed}), found none: check the path,"
+            " or name the format datasets"
+        )
+    form = source.format
+    if form == STORED or (form == "auto" and stored.is_stored(path)):
+        return STORED, lambda: iter(()), str(path)
+    if form == "auto":
+        form = recognise(path, column)
+    _, read = readers.read_captions(path, form, column)
+    return form, lambda: read, str(path)
+
+
+def _nothing(selection: captions.Selection) -> str:
+    if not selection.read:
+        return f"{selection.source}: expected captions, found none ({selection.form}): check the file and its format"
+    why = "; ".join(f"{count} {reason}" for reason, count in selection.dropped.most_common(3))
+    return (
+        f"{selection.source}: expected a neutral caption (person or people, and no other word for a human), found"
+        f" none in {selection.read} ({why}): take other captions, or name their --column or --format"
+    )
+
+
+def resolve(value: Any, info: ValidationInfo) -> Any:
+    """Return the prompts for ``{from: ...}`` in the place of a list; a list stays as it is.
+
+    The validation context may hold ``folder``, where relative paths begin, and a list ``said``, to which the
+    `Loaded` is appended.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    if "from" not in value:
+        raise fail(
+            f"expected a list of prompts, or {{from: captions.json}}, got {shown(dict(value))}: write one"
+        )
+    try:
+        source = PromptSource.model_validate(dict(value))
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise fail(fault_text(fault, fault["loc"], PromptSource, ""), at=fault["loc"]) from None
+    indicators = info.data.get("indicators")
+    if indicators is None or "reference" not in info.data:  # which is said in its place
+        return ["{person}"]
+    context = info.context or {}
+    words = {name: (entry.word, entry.plural or plural(entry.word)) for name, entry in indicators.items()}
+    loaded = load(source, words, info.data["reference"], Path(context.get("folder", "")))
+    context.get("said", []).append(loaded)
+    return loaded.prompts
+
+
+def said(loaded: Sequence[Loaded]) -> str:
+    """Return in a line what became of the captions; nothing where none were read.
+
+    Examples
+    --------
+    >>> said([Loaded([], captions.select(["A person in a hat", "A hat"]))])
+    'prompts: 1 of 2 captions of captions is neutral (1 no person or people)'
+    """
+    chosen = [one.selection for one in loaded if one.selection]
+    if not chosen:
+        return ""
+    selection = chosen[0]
+    count = len(selection.kept)
+    why = "; ".join(f"{number:,} {reason}" for reason, number in selection.dropped.most_common())
+    are = "is" if count == 1 else "are"
+    return f"prompts: {count:,} of {selection.read:,} captions of {selection.source} {are} neutral" + (
+        f" ({why})" if why else ""
+    )

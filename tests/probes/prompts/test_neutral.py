@@ -1,0 +1,77 @@
+"""The rule for neutral captions and the swap, held against sentences worked by hand."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from probes.prompts.neutral import HUMAN, NO_PERSON, NUMBER, PHRASE, judge, swap
+from probes.text.word_lists import human_words_of_table_2
+
+REASONS = {"kept": "", "none": NO_PERSON, "phrase": PHRASE, "human": HUMAN, "number": NUMBER}
+with Path(__file__).with_name("neutral_captions.csv").open(encoding="utf-8", newline="") as file:
+    CASES = list(csv.DictReader(file, delimiter="|", quoting=csv.QUOTE_NONE))
+
+
+def test_there_are_300_different_sentences_of_every_kind():
+    assert len({case["caption"] for case in CASES}) == len(CASES) >= 300
+    assert {case["decision"] for case in CASES} == set(REASONS)
+    assert all(bool(case["feminine"]) == (case["decision"] == "kept") for case in CASES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["caption"])
+def test_decision_and_swap_are_those_by_hand(case):
+    assert judge(case["caption"]).reason == REASONS[case["decision"]]
+    if case["decision"] == "kept":
+        assert swap(case["caption"], "woman") == case["feminine"]
+        assert swap(case["caption"], "man") == case["masculine"]
+        assert swap(case["caption"], "person") == case["caption"]
+
+
+@pytest.mark.parametrize("word", sorted({*human_words_of_table_2()}))
+def test_every_word_of_table_2_is_a_reason_in_any_case_and_form(word):
+    for forms in ("inflected", "printed"):
+        for text in (word, word.upper(), word.capitalize(), f"({word})", f"{word}'s", f'"{word}"'):
+            assert judge(f"A person and {text} on a bench", forms).reason == HUMAN, text
+
+
+@pytest.mark.parametrize("text", ["two men", "some ladies", "a bridesmaid", "a mans hat"])
+def test_printed_words_alone_leave_plurals_and_repairs_in(text):
+    assert judge(f"a person with {text}").reason == HUMAN
+    assert judge(f"a person with {text}", "printed").reason == ""
+
+
+def test_printed_words_alone_know_person_and_people_alone():
+    assert judge("two persons", "printed").reason == NO_PERSON
+    assert judge("a person and two persons", "printed").reason == ""
+    assert swap("a person and two persons", "woman", forms="printed") == "a woman and two persons"
+
+
+@pytest.mark.parametrize(
+    ("caption", "word", "expected"),
+    [
+        ("A person waves", "individual", "An individual waves"),
+        ("A PERSON WAVES", "individual", "AN INDIVIDUAL WAVES"),
+        ("a person and an apple", "adult", "an adult and an apple"),
+        ("People wave; a person's dog barks", "adult", "Adults wave; an adult's dog barks"),
+        ("people's hats", "adult", "adults' hats"),
+        ("the persons' hats", "adult", "the adults' hats"),
+        ("a person’s hat", "adult", "an adult’s hat"),
+        ("an old person", "adult", "an old adult"),
+        ("a 'person' waves", "adult", "an 'adult' waves"),
+        ("Two people", "non-binary person", "Two non-binary people"),
+        ("A person", "old lady", "An old lady"),
+        ("a person", "honest man", "an honest man"),
+        ("two people", "gentleman", "two gentlemen"),
+        ("A person", "EMT", "An EMT"),
+        ("a persons hand", "adult", "an adults hand"),
+    ],
+)
+def test_other_words(caption, word, expected):
+    assert swap(caption, word) == expected
+
+
+def test_the_plural_may_be_said_and_the_article_kept():
+    assert swap("a person and people", "ze", "zes") == "a ze and zes"
+    assert swap("A person", "adult", articles="kept") == "A adult"
+    assert swap("a person", "individual", articles="kept") == "a individual"

@@ -1,0 +1,64 @@
+"""The professions: the paper's names, one sentence each, neutral but for the name itself."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from probes.prompts import sets
+from probes.prompts.neutral import judge
+
+REFERENCE = Path(__file__).parents[3] / "analysis" / "papers" / "reference"
+WORDS = {"neutral": ("person", "people"), "feminine": ("woman", "women"), "masculine": ("man", "men")}
+TOPICS = sets.read("professions")["topics"]
+
+
+def test_the_names_are_those_of_table_3_in_its_order():
+    with (REFERENCE / "wu2025_table3_professions.csv").open(encoding="utf-8") as file:
+        printed = [(row["topic"], row["profession"]) for row in csv.DictReader(file)]
+    assert [(topic, name) for topic, entries in TOPICS.items() for name in entries] == printed
+    assert [len(entries) for entries in TOPICS.values()] == [20] * 16
+
+
+def test_no_sentence_has_another_word_for_a_human_or_stands_twice():
+    said = [text for entries in TOPICS.values() for text in entries.values()]
+    assert len(set(said)) == 320
+    assert [text for text in said if not judge(f"a person {text}")] == []
+
+
+def test_the_members_differ_by_the_word_before_the_profession():
+    prompts = {prompt["id"]: prompt for prompt in sets.prompts("professions", WORDS, "neutral")}
+    assert len(prompts) == 320
+    ecologist = prompts["science-ecologist"]
+    assert ecologist["neutral"] == "an ecologist counts frogs at the edge of a pond"
+    assert ecologist["feminine"] == "a female ecologist counts frogs at the edge of a pond"
+    assert ecologist["masculine"] == "a male ecologist counts frogs at the edge of a pond"
+
+
+def test_the_papers_article_and_other_words():
+    words = {**WORDS, "old": ("old", "old"), "female": ("female", "females")}
+    first = sets.prompts("professions", words, "neutral", articles="kept")[13]
+    assert [first[name].split(" counts")[0] for name in words] == [
+        "an ecologist",
+        "an female ecologist",
+        "an male ecologist",
+        "an old ecologist",
+        "an female ecologist",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("AI Ethics Researcher", "an AI ethics researcher"),
+        ("IT Support Specialist", "an IT support specialist"),
+        ("UI Designer", "a UI designer"),
+        ("CNC Machinist", "a CNC machinist"),
+        ("TV News Reporter", "a TV news reporter"),
+        ("Online Instructor", "an online instructor"),
+        ("Eco-Tourism Guide", "an eco-tourism guide"),
+        ("Event DJ", "an event DJ"),
+    ],
+)
+def test_articles_of_names(name, expected):
+    assert sets.sentence(sets.in_sentence(name), "waits") == f"{expected} waits"
