@@ -22,7 +22,8 @@ from probes.run_record import STATUSES
 from probes.store import Run
 
 _LOCK = ".lock"
-_PARTS = ("samples", "captures", "words", "kept", "observed", "objects", "features", "attributes")
+OBSERVED = ("observed", "objects", "features", "attributes")  # kinds of parts that observers store
+_PARTS = ("samples", "captures", "words", "kept", *OBSERVED)
 _FOLDERS = (*_PARTS, "tables", "figures")
 # tables that commands beside the stages write
 _BESIDE = tuple(

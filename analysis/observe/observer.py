@@ -71,7 +71,8 @@ class Observer(Protocol):
     name : str
         For messages.
     schemas : mapping of str to pyarrow.Schema
-        The columns of its parts by kind, in the order they are written; the kinds are folders of the run.
+        The columns of its parts by kind, in the order they are written; the kinds are folders of the run, among
+        `probes.rundir.OBSERVED`, or they would outlive ``--overwrite``.
     batch : int
         Images that are looked at in one go; one that alters what is seen is among the `fields`.
     resolved : mapping

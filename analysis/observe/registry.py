@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from analysis.observe.objects.engines import engine_plan
-from analysis.observe.objects.observer import ObjectObserver
+from collections.abc import Callable
+
+from analysis.observe.objects.observer import object_observer
 from analysis.observe.observer import Observer
 from probes.config import Config
+
+# From a configuration as resolved to the observer that it asks for; or to none, and why.
+OBSERVERS: tuple[Callable[[Config], tuple[Observer | None, str]], ...] = (object_observer,)
 
 
 def observers(config: Config) -> tuple[list[Observer], str]:
@@ -21,7 +25,6 @@ def observers(config: Config) -> tuple[list[Observer], str]:
     UserError
         Something that an observer needs is not named or not there.
     """
-    objects = engine_plan(config)
-    if objects.skipped:
-        return [], str(objects)
-    return [ObjectObserver(objects)], ""
+    asked = [make(config) for make in OBSERVERS]
+    chosen = [observer for observer, _ in asked if observer is not None]
+    return chosen, "" if chosen else "; ".join(why for _, why in asked)

@@ -8,11 +8,12 @@ from types import MappingProxyType
 from typing import Any
 
 from analysis.observe.objects.detection import DROPPED, Engine, Found
-from analysis.observe.objects.engines import Plan
+from analysis.observe.objects.engines import Plan, engine_plan
 from analysis.observe.objects.tags import Tags
 from analysis.observe.observer import Needs, StoredImage
 from probes import parts
 from probes.coco_masks import encode
+from probes.config import Config
 from probes.store import Run
 
 
@@ -80,6 +81,18 @@ class ObjectObserver:
     def record(self, run: Run) -> dict[str, Any]:
         """The engine and how often it found what, under ``observer``."""
         return {"observer": {**self.plan.record(), "counts": counts(run)}}
+
+
+def object_observer(config: Config) -> tuple[ObjectObserver | None, str]:
+    """The observer of objects that a configuration asks for; or none, and why.
+
+    Raises
+    ------
+    UserError
+        Something that it needs is not named or not there.
+    """
+    plan = engine_plan(config)
+    return (None, str(plan)) if plan.skipped else (ObjectObserver(plan), "")
 
 
 def counts(run: Run) -> dict[str, int]:

@@ -6,8 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analysis.observe import stage
+from analysis.observe import registry, stage
 from analysis.observe.observer import KEY, Needs
+from analysis.observe.registry import OBSERVERS, observers
+from probes import rundir
 from probes.errors import UserError
 from probes.parts import read_part
 from probes.store import Run
@@ -77,6 +79,29 @@ def test_another_observer(run, monkeypatch):
     meta = Run.open(run.path).meta
     assert meta["brightness"] == {"images": 7, "threads": 1, "workers": 1}
     assert meta["config"]["resolved"]["observe"] == {**run.resolved["observe"], "objects": False}
+
+
+def test_overwriting_removes_what_every_observer_stores(run, monkeypatch):
+    chosen, _ = observers(run.config)
+    monkeypatch.setattr(stage, "observers", lambda config: ([Brightness()], ""))
+    stage.observe(run, progress=False)
+    assert len(chosen) == len(OBSERVERS)  # image_run asks for all
+    kinds = {kind for observer in (*chosen, Brightness()) for kind in observer.schemas}
+    assert kinds <= set(rundir.OBSERVED)
+    assert run.parts("features")
+    rundir.remove(run, rundir.OBSERVED)
+    assert not (run.path / "features").exists() and run.parts("samples")
+
+
+def test_the_reason_is_told_where_no_observer_is_asked_for(run, monkeypatch):
+    config = run.config.model_copy(
+        update={"observe": run.config.observe.model_copy(update={"objects": False})}
+    )
+    chosen, why = observers(config)
+    assert chosen == [] and why
+    brightness = Brightness()
+    monkeypatch.setattr(registry, "OBSERVERS", (*OBSERVERS, lambda config: (brightness, "")))
+    assert observers(config) == ([brightness], "")
 
 
 def test_it_goes_on_and_refuses_as_any_stage_does(run, monkeypatch):
