@@ -289,7 +289,7 @@ def _block(
     sides, width = (near(choices.reference, first), near(choices.reference, second)), family.shape[3]
     single, nothing = sides[0] - sides[1], below_rounding(sides)
     single = np.where(nothing & ~np.isnan(single), 0.0, single)
-    values, reach = prompt_means(single), _reach(family)
+    values, reach = prompt_means(single), family.reach()
     stated = choices.deltas.get(family.metric)
     if stated is None:
         delta = _smallest(family.pair(first, second, choices.indicators), sign, choices.smallest_effect)
@@ -391,16 +391,6 @@ def _equivalence(
         options["reach"] = reach[asked] / delta[asked]
         p_value[asked] = equivalence_test(scaled, 1.0, method=INTERVAL, **options).p_value
     return p_value
-
-
-def _reach(family: Family) -> NDArray[np.float64]:
-    """By how much a prompt's difference could at most be other than 0, judging by all words of the run."""
-    ends = [
-        [smaller.reduce(array.reshape(-1, array.shape[3]), axis=0, initial=np.nan) for array in family.arrays]
-        for smaller in (np.fmin, np.fmax)
-    ]
-    low, high = (np.concatenate(parts, dtype=np.float64) for parts in ends)
-    return np.nan_to_num(high - low)
 
 
 def _join(*reasons: str) -> str:

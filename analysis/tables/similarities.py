@@ -82,6 +82,24 @@ class Family:
             return np.concatenate([array[row] for array in self.arrays], axis=2, dtype=np.float64)
         return np.full(self.shape[1:], np.nan)
 
+    def reach(self) -> NDArray[np.float64]:
+        """Return how much two values of a column differ at most, over all pairs, prompts and seeds; shape (n_columns,).
+
+        By so much a prompt's difference could at most be other than 0, judging by all words of the run. 0 where a
+        column has no value.
+        """
+        low, high = (
+            np.concatenate(
+                [
+                    smaller.reduce(array.reshape(-1, array.shape[3]), axis=0, initial=np.nan)
+                    for array in self.arrays
+                ],
+                dtype=np.float64,
+            )
+            for smaller in (np.fmin, np.fmax)
+        )
+        return np.nan_to_num(high - low)
+
     def blocks(self, pairs: int = 1) -> Iterator[tuple[slice, Family]]:
         """Cut the columns into blocks, so that so many pairs in float64 stay within `BLOCK_BYTES`.
 
