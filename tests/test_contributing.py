@@ -6,13 +6,33 @@ from pathlib import Path
 from tests.test_imports import BELOW
 
 ROOT = Path(__file__).parents[1]
+PATH = re.compile(r"`([\w.]+(?:/[\w.]*)+)`")
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 
 
 def test_paths_are_there():
-    paths = re.findall(r"`([\w.]+(?:/[\w.]*)+)`", TEXT)
+    paths = PATH.findall(TEXT)
     assert len(set(paths)) > 20
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_exercise_touches_what_the_table_names_and_nothing_else():
+    first, _, second = TEXT.partition("## An exercise")
+    second = second.partition("\n## ")[0]
+    rows = {row[0]: " ".join(row[1:]) for row in cells(first)}
+    done = {row[0]: row[2] for row in cells(second)}
+    assert len(done) == 6
+    for name, touched in done.items():
+        named, paths = PATH.findall(rows[name]), PATH.findall(touched)
+        assert paths, name
+        for path in paths:  # a row that names a folder names what is in it
+            assert path in named or f"{path.rpartition('/')[0]}/" in named, (name, path)
+
+
+def cells(text: str) -> list[list[str]]:
+    """The rows of the Markdown tables of a text, without head and rule."""
+    rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in rows][2:]
 
 
 def test_commands_are_modules_that_are_there():

@@ -11,7 +11,7 @@ from probes import run
 from probes.config import Config, load_config
 from probes.errors import UserError
 from probes.prompts import __main__ as command
-from probes.prompts import build, stored
+from probes.prompts import build, sets, stored
 from probes.prompts.plan import plan
 from probes.store import Run
 from tests.tiny import tiny_tokenizer
@@ -79,7 +79,9 @@ def test_a_set_and_a_plural_of_the_users(captions, tmp_path):
 
 
 WRONG = {
-    "prompts: {from: none.json}": "none.json: expected a file of captions or a set (professions), found none",
+    "prompts: {from: none.json}": (
+        f"none.json: expected a file of captions or a set ({', '.join(sets.names())}), found none"
+    ),
     "prompts: {form: a}": "prompts: expected a list of prompts, or {from: captions.json}, got {'form': 'a'}",
     "prompts: {from: C, colum: x}": "prompts.colum: unknown key, got 'x': did you mean `column`?",
     "prompts: {from: 3}": "prompts.from: expected a text, got 3",
