@@ -152,7 +152,8 @@ class Measure(_Section):
     (``paper``), or every human word that the package lists (``long``).
 
     ``smallest_effect`` is the smallest gap that would matter, as a share of the distance between the two sides of a
-    contrast; ``primary`` names the measure that a run is asked about first, the others are secondary.
+    contrast; ``primary`` names the measure that a run is asked about first (``t``, ``z0``, ``ssim``,
+    ``diff_pix``, or another that `analysis.metrics.registry` holds), the others are secondary.
     """
 
     bootstrap: Resamples = 2000
@@ -170,7 +171,7 @@ class Measure(_Section):
     min_count: Positive = 5
     equivalence: dict[str, Annotated[float, Field(gt=0)]] = {}
     smallest_effect: Annotated[float, Field(gt=0, le=1)] = 0.1
-    primary: Literal["t", "z0", "ssim", "diff_pix"] = "z0"
+    primary: Annotated[str, Field(min_length=1)] = "z0"
 
     @model_validator(mode="after")
     def _ordered(self) -> Measure:

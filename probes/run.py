@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from time import monotonic
 
+from analysis.metrics.registry import require_primary
 from probes import command_line, interrupt, plan_text, rundir, workers
 from probes.config import Config, build_config, load_config, schema_text
 from probes.errors import UserError, printable
@@ -165,6 +166,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _run(arguments: argparse.Namespace, team: Team) -> None:
     config, yaml_source, passed = configuration(arguments)
+    require_primary(config.measure.primary, f"{yaml_source.name}: measure.primary")
     stages = (arguments.stage,) if arguments.stage else STAGES
     if "generate" in stages and not arguments.dry_run and not (config.out_path / "run.json").exists():
         team.start(workers.expected(config))
@@ -237,7 +239,7 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         else:
             rundir.take_up(directory, config, stages, passed=passed, text=text)
             if anew:
-                rundir.remove(directory, ("observed", "objects"))
+                rundir.remove(directory, rundir.OBSERVED)
         if "observe" in stages:
             from analysis.observe.stage import observe
 

@@ -297,6 +297,11 @@ BAD_YAML = {
     "seed": ("seeds: [0, 1]", "seeds: [0, x]", "seeds[1]: expected an integer, got 'x'"),
     "too long": ("a car", "a car" + " and a car" * 15, "prompts[2] (neutral): expected at most 32 tokens"),
     "model": ("model: ", "model: /nowhere", "unknown; expected toyworld"),
+    "primary": (
+        "measure: {",
+        "measure: {primary: lpips, ",
+        "measure.primary: expected 't', 'z0', 'ssim'",
+    ),
     "site": ("sampler: {", "capture: {sites: [unet.dwn.*]}\nsampler: {", "unet.dwn.*"),
 }
 

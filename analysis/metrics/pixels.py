@@ -3,11 +3,15 @@
 Wu, Nakashima and Garcia 2025, section 4.1.3: "the average of SSIM scores over all pixels" and "the ratio of
 the number of pixels in the contours with higher SSIM scores". The paper leaves the particulars open; what is
 chosen here is stated at each function. Where a number cannot be had it is NaN, with the reason beside it.
+
+A metric that runs hold is a function from a `PicturePair` to a `Score`; its row in `analysis.metrics.registry` names
+the function.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +83,52 @@ class LocalMoments:
     grey: NDArray[np.float64]
     mean: NDArray[np.float64]
     square: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a metric says of two pictures.
+
+    Attributes
+    ----------
+    value : float
+        In the unit of the metric; NaN where it is undefined.
+    reason : str
+        Why the value is NaN; empty where it is not.
+    """
+
+    value: float
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture, with what is computed of it once, however often it is compared.
+
+    Attributes
+    ----------
+    image : PIL image, or ndarray of uint8, shape (height, width) or (height, width, 3)
+    """
+
+    image: Image.Image | NDArray[np.uint8]
+
+    @cached_property
+    def moments(self) -> LocalMoments:
+        """The picture in grey with its local means."""
+        return local_moments(self.image)
+
+
+@dataclass(frozen=True)
+class PicturePair:
+    """Two pictures of one triplet and seed, with what several metrics need of both, computed once."""
+
+    first: Picture
+    second: Picture
+
+    @cached_property
+    def structure(self) -> Ssim:
+        """Their structural similarity."""
+        return ssim(self.first.moments, self.second.moments)
 
 
 def grey(image: Image.Image | NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -309,6 +359,17 @@ def diff_pix(similarity: NDArray[np.float64], min_area: float = MIN_CONTOUR_AREA
     threshold = threshold_otsu(difference)
     regions = filled_regions(difference > threshold, min_area)
     return DiffPix(float(100 * regions.sum() / regions.size), regions, float(threshold))
+
+
+def ssim_score(pair: PicturePair) -> Score:
+    """Return `ssim` of two pictures, for the registry."""
+    return Score(pair.structure.value)
+
+
+def diff_pix_score(pair: PicturePair) -> Score:
+    """Return `diff_pix` of two pictures, for the registry."""
+    difference = diff_pix(pair.structure.map)
+    return Score(difference.value, difference.reason)
 
 
 def _size(picture: NDArray) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from probes.errors import UserError
+
 SPACES = {"prompt": "Prompt", "denoising": "Denoising", "image": "Image"}
 READOUTS = ("sequence", "eos", "words")  # of the text encoder, the default first
 
@@ -42,6 +44,8 @@ class Metric:
         ``"%"`` or nothing.
     noun : str
         What is compared, to be followed by "<indicator> prompts".
+    function : str
+        Of a metric of pictures: the function of `analysis.metrics.pixels` that gives its score of two.
     """
 
     metric: str
@@ -57,6 +61,7 @@ class Metric:
     digits: int = 3
     unit: str = ""
     noun: str = "images generated from"
+    function: str = ""
 
     @property
     def key(self) -> str:
@@ -105,7 +110,7 @@ _ROWS = (
         latex="$\\mathbf{z}_0$",
         noun="final latents generated from",
     ),
-    Metric("ssim", "ssim/1", "pictures", "SSIM"),
+    Metric("ssim", "ssim/1", "pictures", "SSIM", function="ssim_score"),
     Metric(
         metric="diff_pix",
         version="diff_pix/1",
@@ -116,6 +121,7 @@ _ROWS = (
         higher_is_nearer=False,
         digits=2,
         unit="%",
+        function="diff_pix_score",
     ),
     Metric("resnet50", "", "features", "ResNet"),
     Metric("clip", "", "features", "CLIP"),
@@ -153,14 +159,37 @@ def computed_from(source: str) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> computed_from("pictures")
-    ('ssim', 'diff_pix')
+    >>> computed_from("objects")
+    ('cooccurrence',)
     """
     return tuple(row.metric for row in _ROWS if row.needs == source and row.version)
 
 
+def require_primary(key: str, place: str) -> None:
+    """Refuse a ``measure.primary`` that is no measure of a run.
+
+    Parameters
+    ----------
+    key : str
+        As `Metric.key`.
+    place : str
+        Where it stands, for the message.
+
+    Raises
+    ------
+    UserError
+        No headline metric that runs hold has this key.
+    """
+    keys = [metric.key for metric in headline_metrics() if metric.version]
+    if key not in keys:
+        names = f"{', '.join(map(repr, keys[:-1]))} or {keys[-1]!r}"
+        raise UserError(f"{place}: expected {names}, got {key!r}: name one of them")
+
+
 def headline_metrics(text_readout: str = "sequence") -> list[Metric]:
-    """Return the columns of the paper's Table 5 (Wu et al. 2025), the ones a run may hold, in its order.
+    """Return the measures that the report leads with: the columns of the paper's Table 5, and those added to them.
+
+    Those of Wu et al. 2025 stand in the order of their table. Some of them no run holds yet.
 
     Parameters
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from analysis.tables.registry import NEEDS, TABLES, Table
+from analysis.tables.stored_similarities import IMAGE_METRICS, IMAGE_TABLE
 
 _HEAD = """# Tables
 
@@ -16,7 +17,10 @@ This page is made by `python -m analysis.tables.page > docs/tables.md` of `analy
 def _section(table: Table) -> str:
     latex = f" LaTeX: `{table.latex.name}.tex`." if table.latex else ""
     parquet = "" if table.csv else " Parquet alone."
-    columns = ", ".join(f"`{name}`" for name in table.columns)
+    names = table.columns
+    if table.name == IMAGE_TABLE:  # of the metrics of pictures there may be others tomorrow
+        names = tuple(dict.fromkeys("<metric>" if name in IMAGE_METRICS else name for name in names))
+    columns = ", ".join(f"`{name}`" for name in names)
     return f"### `{table.name}`\n\nA row: {table.rows}.{parquet}{latex} Made by `{table.made_by}`.\n\n{columns}\n"
 
 

@@ -105,7 +105,7 @@ _SIMILARITIES = (
     Table(
         IMAGE_TABLE,
         "samples",
-        "a triplet, seed and pair: SSIM and Diff. Pix. of two pictures",
+        "a triplet, seed and pair: every metric of two pictures, in the column of its name",
         tuple(IMAGE_TYPES),
         "analysis.tables.stored_similarities.image_similarities",
         csv=False,

@@ -8,6 +8,7 @@ from itertools import islice
 
 import pandas as pd
 
+from analysis.metrics.registry import require_primary
 from analysis.study import contrasts, indicators
 from analysis.tables.agreement import agreement
 from analysis.tables.detector_error import Checked, checked_images
@@ -69,6 +70,7 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
 
 def _measure(run: Run, sharing: Sharing) -> None:
     options = run.config.measure
+    require_primary(options.primary, "measure.primary")
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
     sampling["shared_noise"] = shares_noise(run.config)
     looked_for = bool(run.parts("objects")) and run.config.observe.objects

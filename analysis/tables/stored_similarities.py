@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from PIL import Image
 
-from analysis.metrics.pixels import diff_pix, local_moments, ssim
+from analysis.metrics import pixels
 from analysis.metrics.registry import computed_from, definition
 from analysis.tables.family_plan import FamilyPlan, Key, captured_key
 from analysis.tables.similarities import COLUMNS, NO_STEP, Family, Similarities, Where
@@ -48,7 +48,7 @@ def image_similarities(
     load: Callable[[Sequence[str]], Sequence[Image.Image]],
     indicators: Sequence[str],
 ) -> pd.DataFrame:
-    """Compare the pictures of each triplet and seed, two by two, by SSIM and Diff. Pix.
+    """Compare the pictures of each triplet and seed, two by two, by every metric of pictures in the registry.
 
     Parameters
     ----------
@@ -62,8 +62,9 @@ def image_similarities(
     Returns
     -------
     DataFrame
-        A row a (triplet, seed, pair): ``ssim`` (at most 1, no difference) and ``diff_pix`` (percent, 0 no difference),
-        both float32, and ``reason`` why ``diff_pix`` is NaN, empty where it is not.
+        A row a (triplet, seed, pair), with `IMAGE_TYPES`: each metric under its name (``ssim``: at most 1, no
+        difference; ``diff_pix``: percent, 0 no difference), and ``reason`` why one is NaN, empty where none is; several
+        reasons are parted by ``; ``.
 
     Raises
     ------
@@ -71,17 +72,19 @@ def image_similarities(
         If two pictures cannot be compared, such as pictures of different size.
     """
     numbers: dict[str, list] = {name: [] for name in IMAGE_TYPES}
+    measures = [getattr(pixels, definition(metric).function) for metric in IMAGE_METRICS]
     for (triplet, seed), rows in samples.groupby(["triplet", "seed"], sort=False):
         ids = dict(zip(rows["indicator"], rows["sample_id"]))
         present = [name for name in indicators if name in ids]
-        pictures = dict(zip(present, map(local_moments, load([ids[name] for name in present]))))
+        pictures = dict(zip(present, map(pixels.Picture, load([ids[name] for name in present]))))
         for first, second in combinations(present, 2):
+            pair = pixels.PicturePair(pictures[first], pictures[second])
             try:
-                structure = ssim(pictures[first], pictures[second])
+                scores = [measure(pair) for measure in measures]
             except ValueError as error:
                 raise UserError(f"samples: {ids[first]}, {ids[second]}: {error}: store them alike") from None
-            difference = diff_pix(structure.map)
-            row = (triplet, seed, f"{first}-{second}", structure.value, difference.value, difference.reason)
+            reasons = "; ".join(dict.fromkeys(score.reason for score in scores if score.reason))
+            row = (triplet, seed, f"{first}-{second}", *(score.value for score in scores), reasons)
             for column, value in zip(numbers.values(), row):
                 column.append(value)
     return pd.DataFrame({name: pd.Series(numbers[name], dtype=kind) for name, kind in IMAGE_TYPES.items()})
@@ -280,10 +283,8 @@ class StoredSimilarities(Similarities):
             values, times = (_stacked([t[name] for t in tables]) for name in (key.column, "timesteps"))
         values = values.reshape(len(rows.seed), -1)[chosen]
         calls, steps = values.shape[1], has_steps(key.site)
-        if key.metric == "diff_pix" and not key.captured:
-            reason = self._images["reason"].to_numpy(object)[chosen]
-        else:
-            reason = np.where(np.isnan(values.ravel()), "" if not key.captured else NOT_CAPTURED, "")
+        missing = NOT_CAPTURED if key.captured else self._images["reason"].to_numpy(object)[chosen]
+        reason = np.where(np.isnan(values.ravel()), missing, "")
         names = np.array([*rows.names, None], object)
         return pd.DataFrame({
             "space": key.space,

@@ -3,6 +3,7 @@
 import pandas as pd
 import pyarrow.parquet as pq
 
+from analysis.metrics.registry import computed_from
 from hooks.architectures.addresses import has_steps, space
 from probes.store import Run
 
@@ -22,7 +23,7 @@ def melted(run: Run) -> pd.DataFrame:
             step = own.groupby(level=0).cumcount() if has_steps(site) else -1
             tables.append(own.assign(space=space(site), site=site, metric=metric, step=step))
     images = pd.read_parquet(run.path / "tables" / "image_similarities.parquet")
-    images = images.melt(INDEX, ["ssim", "diff_pix"], "metric")
+    images = images.melt(INDEX, list(computed_from("pictures")), "metric")
     tables.append(images.assign(space="image", site="image", step=-1))
     table = pd.concat(tables, ignore_index=True)
     return table.astype({"value": "float32", "triplet": "int64", "step": "int64"})

@@ -240,7 +240,7 @@ FAULTS = {
     PROMPTS + "contrasts: [[masculine, feminine], [feminine, masculine]]": (
         "contrasts[1]: the same pair as contrasts[0]",
     ),
-    PROMPTS + "measure: {primary: lpips}": ("measure.primary: expected 't', 'z0', 'ssim' or 'diff_pix'",),
+    PROMPTS + "measure: {primary: ''}": ("measure.primary",),
     PROMPTS + "measure: {smallest_effect: 0.0}": ("measure.smallest_effect",),
     PROMPTS + "measure: {human_words: all}": ("measure.human_words: expected 'paper' or 'long'",),
     "- a\n- b": ("expected `key: value` lines",),

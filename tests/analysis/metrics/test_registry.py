@@ -2,12 +2,21 @@
 
 from typing import get_args
 
+import numpy as np
 import pytest
 
-from analysis.metrics import registry
-from analysis.metrics.registry import METRICS, READOUTS, computed_from, definition, headline_metrics
+from analysis.metrics import pixels, registry
+from analysis.metrics.registry import (
+    METRICS,
+    READOUTS,
+    computed_from,
+    definition,
+    headline_metrics,
+    require_primary,
+)
 from hooks.records import METRICS_OF_TEXT
 from probes.config import Measure
+from probes.errors import UserError
 
 
 def test_versions_name_their_metric():
@@ -30,7 +39,7 @@ def test_captured_metrics_are_those_that_the_hooks_record():
 def test_columns_of_the_papers_table_5():
     symbols = ["t", "z₀", "SSIM", "Diff. Pix.", "ResNet", "CLIP", "DINO", "Split-Product"]
     for readout in READOUTS:
-        columns = headline_metrics(readout)
+        columns = [column for column in headline_metrics(readout) if column.symbol in symbols]
         assert [column.symbol for column in columns] == symbols
         assert (columns[0].metric, columns[0].readout) == (f"cosine_{readout}", readout)
         assert [column.arrow for column in columns] == ["↑", "↑", "↑", "↓", "↑", "↑", "↑", "↑"]
@@ -38,6 +47,32 @@ def test_columns_of_the_papers_table_5():
 
 
 def test_the_schema_names_the_metrics_that_runs_hold():
-    fields = Measure.model_fields
-    assert get_args(fields["text_readout"].annotation) == READOUTS
-    assert get_args(fields["primary"].annotation) == tuple(m.key for m in headline_metrics() if m.version)
+    assert get_args(Measure.model_fields["text_readout"].annotation) == READOUTS
+
+
+def test_the_primary_measure_is_one_that_runs_hold():
+    keys = [metric.key for metric in headline_metrics() if metric.version]
+    assert len(set(keys)) == len(keys) and {"t", "z0", "ssim", "diff_pix"} <= {*keys}
+    for key in (*keys, Measure().primary):
+        require_primary(key, "measure.primary")
+    for key in ("lpips", "dino", "cosine", "cooccurrence", ""):  # "dino" stands in the paper and in no run
+        with pytest.raises(UserError, match=rf"^a\.yaml: expected 't', .* or '\w+', got '{key}'") as e:
+            require_primary(key, "a.yaml")
+        assert all(repr(known) in str(e.value) for known in keys)
+
+
+def test_a_metric_of_pictures_names_its_function():
+    named = {name: row.function for name, row in METRICS.items() if row.function}
+    assert tuple(named) == computed_from("pictures")
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 256, (16, 12, 3), np.uint8) for _ in range(2)]
+    for name, function in named.items():
+        score = getattr(pixels, function)
+        there, back, same = (
+            score(pixels.PicturePair(*map(pixels.Picture, pair)))
+            for pair in (images, images[::-1], images[:1] * 2)
+        )
+        row = METRICS[name]
+        assert row.low <= there.value <= row.high and not there.reason, name
+        assert back.value == pytest.approx(there.value, rel=1e-12), f"{name}: a pair has no order"
+        assert same.value == pytest.approx(row.high if row.higher_is_nearer else row.low), name

@@ -13,7 +13,7 @@ import pytest
 from matplotlib.collections import PathCollection
 from PIL import Image
 
-from analysis.metrics.registry import headline_metrics
+from analysis.metrics.registry import computed_from, headline_metrics
 from analysis.report.figures import draw_figures, files, inline_svg
 from analysis.report.figures.atlas import filled_cells
 from analysis.report.figures.headline import draw_headline
@@ -157,7 +157,7 @@ def test_undefined_cells_stay_undefined(run):
 
 def test_what_was_not_captured_is_not_drawn(run):
     gap, disparity = run.table("gap"), run.table("disparity")
-    image = {"ssim", "diff_pix"}
+    image = computed_from("pictures")
     only = draw(gap[gap["metric"].isin(image)], disparity[disparity["metric"].isin(image)])
     assert list(only) == ["headline"]
     assert list(draw(gap.iloc[:0], disparity, contrasts=[])) == ["similarity-steps"]

@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from analysis.metrics.registry import headline_metrics
 from analysis.report.findings import COLUMNS, read_summaries, summaries
+from analysis.report.format import listed
 from analysis.report.page import report
 from analysis.report.wording_prompts import article_warning, shared_sentence
 from analysis.stats.multiplicity import adjust_p_values, gatekept
@@ -23,6 +25,7 @@ from tests.analysis.melted import melted
 from tests.analysis.synthetic_run import NINE, configure, write_run
 
 CONTRAST = ("masculine", "feminine")
+MEASURES = [metric for metric in headline_metrics() if metric.version]
 
 
 def made(path, **options) -> Run:
@@ -62,9 +65,11 @@ def test_gatekept_by_hand():
     np.testing.assert_allclose(gatekept(p, None), adjust_p_values(p, method="holm"))
 
 
-def test_the_primary_measure_stands_first_and_four_measures_are_not_four_findings(leaning):
+def test_the_primary_measure_stands_first_and_views_of_one_image_are_not_findings_each(leaning):
     (found,) = read_summaries(leaning)
-    assert [one.metric.key for one in found.findings] == ["z0", "t", "ssim", "diff_pix"]
+    others = [metric.key for metric in MEASURES if metric.key != "z0"]
+    assert [one.metric.key for one in found.findings] == ["z0", *others]
+    assert others[:3] == ["t", "ssim", "diff_pix"]
     top = found.findings[0]
     assert top.primary and top.direction == 1 and top.verdict.licence == "claim"
     assert found.opening.startswith(
@@ -73,8 +78,9 @@ def test_the_primary_measure_stands_first_and_four_measures_are_not_four_finding
     )
     assert "more than these words differ among themselves" in found.opening
     assert f"{top.support[0]} of {top.support[1]} specifications support it" in found.opening
-    assert "z₀, SSIM and Diff. Pix. are views of the same images, not separate findings" in found.others
-    assert " of 4" not in found.opening + found.others
+    views = listed(metric.symbol for metric in MEASURES if metric.space != "prompt")
+    assert f"{views} are views of the same images, not separate findings" in found.others
+    assert views.startswith("z₀, SSIM") and f" of {len(MEASURES)}" not in found.opening + found.others
     row = leaning.table("gap").query("site == 'latent.final'").iloc[0]
     assert top.p_measures == row["p_control"]
 
@@ -85,7 +91,7 @@ def test_the_findings_stand_in_a_table(leaning):
     assert tuple(table.columns) == COLUMNS
     expected = gatekept(table["p_control"], 0)
     np.testing.assert_allclose(table["p_measures"], expected, rtol=1e-12)
-    assert table["primary"].tolist() == [True, False, False, False]
+    assert table["primary"].tolist() == [True] + [False] * (len(MEASURES) - 1)
 
 
 def test_another_primary_measure_is_asked_first(leaning):
@@ -175,7 +181,7 @@ def test_agreement_is_the_correlation_of_gaps_over_prompts(leaning):
     expected = np.corrcoef(gaps("image", "ssim"), -gaps("image", "diff_pix"))[0, 1]
     row = table[(table["first"] == "ssim") & (table["second"] == "diff_pix")].iloc[0]
     assert row["correlation"] == pytest.approx(expected, rel=1e-6) and row["n_prompts"] == 10
-    assert len(table) == len(list(combinations(range(4), 2)))
+    assert len(table) == len(list(combinations(MEASURES, 2)))
 
 
 # The smallest effect

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from analysis.metrics.dependency import GROUPS, regroup
+from analysis.metrics.registry import headline_metrics
 from analysis.studies.sensitivity.command import main, summary
 from analysis.studies.sensitivity.findings import COLUMNS, sensitivity
 from analysis.studies.sensitivity.objects import presence_findings
@@ -90,13 +91,12 @@ def test_sensitivity_and_the_card_leave_out_words_alike(tmp_path):
     measure(run)
     here = sensitivity(run).query("choice == 'words' and not of_run")
     there = run.table("specifications").query("not of_run")
+    measures = [metric for metric in headline_metrics() if metric.version]
     there = there[there["specification"].str.startswith("without")].assign(
-        quantity=lambda t: t["metric"].map(
-            {"cosine": "z₀", "cosine_sequence": "t", "ssim": "SSIM", "diff_pix": "Diff. Pix."}
-        )
+        quantity=lambda t: t["metric"].map({metric.metric: metric.symbol for metric in measures})
     )
     merged = here.merge(there, left_on=["setting", "quantity"], right_on=["specification", "quantity"])
-    assert len(merged) == len(there) == len(here) == 9 * 4
+    assert len(merged) == len(there) == len(here) == 9 * len(measures)
     np.testing.assert_array_equal(merged["p_control_x"], merged["p_control_y"])
 
 
