@@ -33,6 +33,9 @@ def occurrences(words: Sequence[str], wanted: Collection[tuple[str, ...]]) -> se
     """
     low = [word.lower() for word in words]
     lengths = {len(phrase) for phrase in wanted}
+    if lengths == {1}:
+        single = {word for (word,) in wanted}
+        return {place for place, word in enumerate(low) if word in single}
     return {
         place
         for start in range(len(low))
@@ -56,13 +59,23 @@ def same_rest(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) -> 
     >>> same_rest([["an", "adult", "runs"], ["a", "woman", "runs"]], [{1}, {1}]) is None
     True
     """
-    first, *others = (_runs(words, apart) for words, apart in zip(members, blocked))
-    if any(other != first for other in others):
-        return None
+    first, *others = (_without(words, apart) for words, apart in zip(members, blocked))
+    if any(other != first for other in others):  # word by word; if not that, run by run
+        first, *others = (_runs(words, apart) for words, apart in zip(members, blocked))
+        if any(other != first for other in others):
+            return None
     return [
-        tuple(index for index in range(len(words)) if index not in apart)
+        tuple([index for index in range(len(words)) if index not in apart])
         for words, apart in zip(members, blocked)
     ]
+
+
+def _without(words: Sequence[str], blocked: set[int]) -> list[str]:
+    """The words in lower case, an empty one for each that is blocked."""
+    low = [word.lower() for word in words]
+    for index in blocked:
+        low[index] = ""
+    return low
 
 
 def _runs(words: Sequence[str], blocked: set[int]) -> list[list[str]]:

@@ -8,16 +8,16 @@ their token positions come from the offsets of the model's own fast tokenizer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from hashlib import sha256
 from itertools import chain, combinations
+from typing import NamedTuple
 
-from hooks.errors import HookError
-from hooks.prompt.spans import Span, encode, split_words, tokens_of_words
+from hooks.prompt.spans import Span, split_words
 from probes.config import PERSON, Config, prompt_id
-from probes.errors import UserError
 from probes.prompts.alignment import forms, occurrences, same_rest, uncollected
+from probes.prompts.tokens import Tokenized, tokenize, tokenize_all
 from probes.text.articles import mended
 from probes.text.plurals import plural
 
@@ -72,19 +72,6 @@ def noise_seed(text: str, seed: int) -> int:
     return int.from_bytes(sha256(f"{seed}\n{text}".encode()).digest()[:8], "big") >> 1
 
 
-@dataclass(frozen=True)
-class Tokenized:
-    """A text as the model reads it: tokens, words, and the characters and token positions of each word."""
-
-    tokens: tuple[str, ...]
-    words: tuple[str, ...]
-    spans: tuple[Span, ...]
-    word_positions: tuple[tuple[int, ...], ...]
-    word_positions_2: tuple[tuple[int, ...], ...] | None = (
-        None  # by the second tokenizer, if the model has two
-    )
-
-
 def fill(template: str, word: str) -> tuple[str, tuple[int, int]]:
     """Put `word` for ``{person}``, mending an article right before it where the word does not take it.
 
@@ -105,82 +92,6 @@ def fill(template: str, word: str) -> tuple[str, tuple[int, int]]:
     before, after = template.split(PERSON)
     before = mended(before, word)
     return before + word + after, (len(before), len(before) + len(word))
-
-
-def tokenize(text: str, tokenizer, place: str, limit: int | None = None) -> Tokenized:
-    """Tokens, words and the token positions of each word.
-
-    Parameters
-    ----------
-    text
-        The prompt.
-    tokenizer
-        A fast tokenizer of transformers (one that gives offsets).
-    place
-        Where the text stands, for errors.
-    limit
-        Most tokens the text encoder takes, start and end token included; default
-        ``tokenizer.model_max_length``.
-
-    Raises
-    ------
-    UserError
-        The tokenizer gives no offsets, the text has more tokens than it takes, or holds a word it cannot
-        spell.
-    """
-    return _tokenize([text], tokenizer, [place], limit)[0]
-
-
-def _tokenize(
-    texts: Sequence[str], tokenizer, places: Sequence[str], limit: int | None = None
-) -> list[Tokenized]:
-    """:func:`tokenize` for several texts at once, which takes a fraction of the time of one by one."""
-    try:
-        encoded = encode(tokenizer, texts, places[0])
-    except HookError as error:
-        raise UserError(str(error)) from None
-    limit = min(tokenizer.model_max_length, limit or tokenizer.model_max_length)
-    vocabulary = _Vocabulary.of(tokenizer, [ids for ids, _ in encoded])
-    return [
-        _tokenized(text, ids, offsets, vocabulary, place, limit)
-        for text, (ids, offsets), place in zip(texts, encoded, places)
-    ]
-
-
-def _tokenized(
-    text: str, ids: list[int], offsets: list, vocabulary: _Vocabulary, place: str, limit: int
-) -> Tokenized:
-    if len(ids) > limit:
-        raise UserError(
-            f"{place}: expected at most {limit} tokens with start and end, got {len(ids)} in {text!r}:"
-            " shorten it"
-        )
-    for token, (start, end) in zip(ids, offsets):
-        if token in vocabulary.unspelled and end > start:
-            raise UserError(
-                f"{place}: expected words the tokenizer can spell, got {text[start:end]!r}: use another word"
-            )
-    words = split_words(text)
-    return Tokenized(
-        tokens=tuple(vocabulary.names[number] for number in ids),
-        words=tuple(word for word, _ in words),
-        spans=tuple(span for _, span in words),
-        word_positions=tokens_of_words(offsets, [span for _, span in words]),
-    )
-
-
-@dataclass(frozen=True)
-class _Vocabulary:
-    """What a tokenizer calls the tokens of some texts, and those that stand for no characters."""
-
-    names: dict[int, str]
-    unspelled: frozenset[int]
-
-    @classmethod
-    def of(cls, tokenizer, ids: Iterable[list[int]]) -> _Vocabulary:
-        numbers = sorted(set(chain.from_iterable(ids)))
-        unspelled = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id)
-        return cls(dict(zip(numbers, tokenizer.convert_ids_to_tokens(numbers))), frozenset(unspelled))
 
 
 def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) -> list[tuple[int, ...]]:
@@ -258,26 +169,24 @@ def plan(
     samples: list[Sample] = []
     sampler = config.sampler
     prompts = config.prompts[: config.limit]
+    indicators = list(config.indicators)
     for tokenizer in tokenizers:
         tokenize(sampler.negative_prompt, tokenizer, f"{name}: sampler.negative_prompt", limit)
-    entries = [
-        (indicator, config.indicators[indicator].word, *_text(config, prompt, indicator))
-        for prompt in prompts
-        for indicator in config.indicators
+    texts = [_text(config, prompt, indicator) for prompt in prompts for indicator in indicators]
+
+    def place(index: int) -> str:
+        triplet, member = divmod(index, len(indicators))
+        return f"{name}: prompts[{triplet}] ({indicators[member]})"
+
+    first, *others = (
+        tokenize_all([text for text, _ in texts], tokenizer, place, limit) for tokenizer in tokenizers
+    )
+    second = [tokens.word_positions for tokens in others[0]] if others else [None] * len(texts)
+    words = [entry.word for entry in config.indicators.values()] * len(prompts)
+    members = [
+        _Member(*entry, *text, *read)
+        for entry, text, read in zip(zip(indicators * len(prompts), words), texts, zip(first, second))
     ]
-    texts = [text for *_, text, _ in entries]
-    places = [
-        f"{name}: prompts[{triplet}] ({indicator})"
-        for triplet in range(len(prompts))
-        for indicator in config.indicators
-    ]
-    tokenized, *others = [_tokenize(texts, tokenizer, places, limit) for tokenizer in tokenizers]
-    if others:
-        tokenized = [
-            replace(first, word_positions_2=second.word_positions)
-            for first, second in zip(tokenized, others[0])
-        ]
-    count = len(config.indicators)
     free = any(isinstance(prompt, dict) for prompt in prompts)
     phrases = {
         name: forms(entry.word, entry.plural or plural(entry.word))
@@ -285,24 +194,47 @@ def plan(
         if free
     }
     for triplet, prompt in enumerate(prompts):
-        mine = slice(triplet * count, (triplet + 1) * count)
+        mine = members[triplet * len(indicators) : (triplet + 1) * len(indicators)]
         identifier = prompt_id(prompt, triplet)
         template = "" if isinstance(prompt, dict) else prompt
         key = prompt[config.reference] if isinstance(prompt, dict) else prompt
-        members = [(*entry, tokens) for entry, tokens in zip(entries[mine], tokenized[mine])]
-        drafts = _triplet(members, triplet, identifier, template, sampler.negative_prompt, phrases)
+        places = _places(mine, not template, phrases)
         for seed in config.seeds:
             noise = noise_seed(key, seed) if sampler.noise == "own" else seed
             samples += [
                 Sample(
-                    sample_id=f"t{triplet:05d}-s{seed}-{draft['indicator']}",
+                    sample_id=f"t{triplet:05d}-s{seed}-{member.indicator}",
+                    triplet=triplet,
+                    prompt_id=identifier,
+                    template=template,
+                    indicator=member.indicator,
+                    word=member.word,
+                    prompt=member.text,
+                    negative_prompt=sampler.negative_prompt,
                     seed=seed,
                     noise_seed=noise,
-                    **draft,
+                    tokens=member.read.tokens,
+                    words=member.read.words,
+                    word_spans=member.read.spans,
+                    word_positions=member.read.word_positions,
+                    word_positions_2=member.word_positions_2,
+                    indicator_positions=apart,
+                    shared_positions=shared,
                 )
-                for draft in drafts
+                for member, (apart, shared) in zip(mine, places)
             ]
     return samples
+
+
+class _Member(NamedTuple):
+    """A text of a triplet: of which indicator, the characters of its word, and how it is read; None as for `Sample`."""
+
+    indicator: str
+    word: str
+    text: str
+    span: Span | None
+    read: Tokenized
+    word_positions_2: tuple[tuple[int, ...], ...] | None
 
 
 def _text(config: Config, prompt: str | dict[str, str], indicator: str) -> tuple[str, tuple[int, int] | None]:
@@ -312,60 +244,42 @@ def _text(config: Config, prompt: str | dict[str, str], indicator: str) -> tuple
     return fill(prompt, config.indicators[indicator].word)
 
 
-def _blocked(members: list, phrases: Mapping[str, set[tuple[str, ...]]]) -> list[set[int]] | None:
-    """Every place of the indicators' words in free captions, where apart from those the captions are the same."""
-    if members[0][3] is not None:
-        return None
-    found = [occurrences(tokens.words, phrases[indicator]) for indicator, *_, tokens in members]
-    return found if same_rest([tokens.words for *_, tokens in members], found) is not None else None
+def _places(
+    members: Sequence[_Member], free: bool, phrases: Mapping[str, set[tuple[str, ...]]]
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Of each text of a triplet the positions of the tokens of its indicator, and of the words that all share."""
+    words = [member.read.words for member in members]
+    blocked, shared = _everywhere(members, phrases) if free else ([], None)
+    if shared is None:
+        blocked = [_indicator_words(member) for member in members]
+        shared = shared_words(words, blocked)
+    places = []
+    for member, apart, common in zip(members, blocked, shared):
+        if free:  # a free caption names no place for the word: what the others lack is the indicator
+            apart = apart or set(range(len(member.read.words))) - set(common)
+        places.append((_positions(member.read, sorted(apart)), _positions(member.read, common)))
+    return places
 
 
-def _triplet(
-    members: list,
-    triplet: int,
-    identifier: str,
-    template: str,
-    negative_prompt: str,
-    phrases: Mapping[str, set[tuple[str, ...]]],
-) -> list[dict]:
-    blocked = _blocked(members, phrases) or [
-        _indicator_words(words, word, span) for _, word, _, span, words in members
-    ]
-    shared = shared_words([words.words for *_, words in members], blocked)
-    drafts = []
-    for (indicator, word, text, _, tokens), own, common in zip(members, blocked, shared):
-        if not template:  # a free caption names no place for the word: what the others lack is the indicator
-            own = own or set(range(len(tokens.words))) - set(common)
-        drafts.append(
-            {
-                "triplet": triplet,
-                "prompt_id": identifier,
-                "template": template,
-                "indicator": indicator,
-                "word": word,
-                "prompt": text,
-                "negative_prompt": negative_prompt,
-                "tokens": tokens.tokens,
-                "words": tokens.words,
-                "word_spans": tokens.spans,
-                "word_positions": tokens.word_positions,
-                "word_positions_2": tokens.word_positions_2,
-                "indicator_positions": _positions(tokens, sorted(own)),
-                "shared_positions": _positions(tokens, common),
-            }
-        )
-    return drafts
+def _everywhere(
+    members: Sequence[_Member], phrases: Mapping[str, set[tuple[str, ...]]]
+) -> tuple[list[set[int]], list[tuple[int, ...]] | None]:
+    """Every place of the indicators' words in free captions, and the other words where those are the same."""
+    blocked = [occurrences(member.read.words, phrases[member.indicator]) for member in members]
+    return blocked, same_rest([member.read.words for member in members], blocked)
 
 
-def _indicator_words(tokens: Tokenized, word: str, span: tuple[int, int] | None) -> set[int]:
+def _indicator_words(member: _Member) -> set[int]:
+    read, span = member.read, member.span
     if span is not None:
-        return {i for i, (start, end) in enumerate(tokens.spans) if start < span[1] and end > span[0]}
-    wanted, have = [part.lower() for part, _ in split_words(word)], [part.lower() for part in tokens.words]
+        return {i for i, (start, end) in enumerate(read.spans) if start < span[1] and end > span[0]}
+    wanted, have = [piece.lower() for piece, _ in split_words(member.word)], [w.lower() for w in read.words]
     for start in range(len(have) - len(wanted) + 1):
         if have[start : start + len(wanted)] == wanted:
             return set(range(start, start + len(wanted)))
     return set()
 
 
-def _positions(tokens: Tokenized, words: Sequence[int]) -> tuple[int, ...]:
-    return tuple(position for word in words for position in tokens.word_positions[word])
+def _positions(read: Tokenized, words: Iterable[int]) -> tuple[int, ...]:
+    positions = read.word_positions
+    return tuple(chain.from_iterable([positions[word] for word in words]))

@@ -4,7 +4,8 @@
 
 chooses the neutral ones of made-up captions of COCO's form (one in eight has *person* or *people*, a quarter of those
 another word of Table 2), swaps and plans as many triplets as COCO gave Wu et al. 2025 (Table 4), and prints JSON. The
-tokenizer is CLIP's in kind, with toyworld's vocabulary and 77 tokens. The machine may be shared, so that only seconds
+tokenizer is CLIP's in kind, with toyworld's vocabulary and 77 tokens. Texts are tokenized by their chunks and, beside
+it in the same run, directly (`probes.prompts.chunks`). The machine may be shared, so that only seconds
 of the processor, which include those of the tokenizer's threads, say something.
 """
 
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from probes import models
 from probes.config import Config
+from probes.prompts import tokens
 from probes.prompts.captions import select, triplets
 from probes.prompts.plan import plan
 
@@ -77,6 +79,11 @@ def measure(count: int, triplet_count: int) -> dict:
     tokenizers, _ = models.tokenizers(models.resolve("toyworld", weights=False))
     tokenizers[0].model_max_length = 77
     samples, planning = timed(lambda: plan(config, tokenizers, 77))
+    texts = [sample.prompt for sample in samples]
+    by_chunks, quick = timed(lambda: tokens.tokenize_all(texts, tokenizers[0], str))
+    tokens.BY_CHUNKS = len(texts) + 1
+    directly, slow = timed(lambda: tokens.tokenize_all(texts, tokenizers[0], str))
+    assert by_chunks == directly
     return {
         "captions": count,
         "neutral": len(chosen.kept),
@@ -86,6 +93,7 @@ def measure(count: int, triplet_count: int) -> dict:
         "checking_seconds": checking,
         "images": len(samples),
         "planning_seconds": planning,
+        "tokenizing_seconds": {"by chunks": quick, "directly": slow, "ratio": round(slow / quick, 1)},
     }
 
 
