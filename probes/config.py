@@ -43,6 +43,7 @@ from probes.config_values import (
 from probes.errors import UserError
 from probes.paths import expand
 from probes.prompts.source import Loaded, PromptSource, resolve
+from probes.text.plurals import plural
 from probes.yaml_source import YamlSource, read_yaml
 
 __all__ = ["PERSON", "Config", "Indicator", "build_config", "load_config", "prompt_id", "schema_text"]
@@ -69,6 +70,17 @@ class Indicator(_Section):
     # what it alters are prompts, which are held against a run's themselves
     plural: Annotated[Word | None, Alters("nothing")] = None
     control: Annotated[Control, Alters("measure")] = False
+
+    @property
+    def forms(self) -> tuple[str, str]:
+        """The word and its plural: the one that is said, or the dictionary's.
+
+        Examples
+        --------
+        >>> Indicator(word="woman").forms, Indicator(word="ze", plural="zem").forms
+        (('woman', 'women'), ('ze', 'zem'))
+        """
+        return self.word, self.plural or plural(self.word)
 
 
 class Sampler(_Section):

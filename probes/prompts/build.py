@@ -19,7 +19,6 @@ from probes.errors import UserError, printable
 from probes.parts import digest, disk_error, write_bytes
 from probes.prompts import stored
 from probes.prompts.source import Loaded
-from probes.text.plurals import plural
 from probes.yaml_source import YamlSource
 
 IN_YAML = 500  # prompts; more go to a Parquet file
@@ -61,9 +60,7 @@ def write(folder: Path, config: Config, loaded: Loaded, *, overwrite: bool = Fal
     """
     require_free(folder, overwrite)
     writable(folder, folder=True)
-    words = {
-        name: (entry.word, entry.plural or plural(entry.word)) for name, entry in config.indicators.items()
-    }
+    words = {name: entry.forms for name, entry in config.indicators.items()}
     prompts: list[dict[str, str]] = loaded.prompts[: config.limit]
     files = {"report.json": _json(_report(config, loaded, len(prompts)))}
     try:

@@ -19,7 +19,6 @@ from probes.config import PERSON, Config, prompt_id
 from probes.prompts.alignment import forms, occurrences, same_rest, uncollected
 from probes.prompts.tokens import Tokenized, tokenize, tokenize_all
 from probes.text.articles import mended
-from probes.text.plurals import plural
 
 
 @dataclass(frozen=True)
@@ -188,11 +187,7 @@ def plan(
         for entry, text, read in zip(zip(indicators * len(prompts), words), texts, zip(first, second))
     ]
     free = any(isinstance(prompt, dict) for prompt in prompts)
-    phrases = {
-        name: forms(entry.word, entry.plural or plural(entry.word))
-        for name, entry in config.indicators.items()
-        if free
-    }
+    phrases = {name: forms(*entry.forms) for name, entry in config.indicators.items() if free}
     for triplet, prompt in enumerate(prompts):
         mine = members[triplet * len(indicators) : (triplet + 1) * len(indicators)]
         identifier = prompt_id(prompt, triplet)

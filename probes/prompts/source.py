@@ -20,7 +20,6 @@ from probes.paths import expand
 from probes.prompts import captions, readers, sets, stored
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
-from probes.text.plurals import plural
 
 STORED, DATASETS = "triplets", "datasets"
 
@@ -145,7 +144,7 @@ def resolve(value: Any, info: ValidationInfo) -> Any:
     if indicators is None or "reference" not in info.data:  # which is said in its place
         return ["{person}"]
     context = info.context or {}
-    words = {name: (entry.word, entry.plural or plural(entry.word)) for name, entry in indicators.items()}
+    words = {name: entry.forms for name, entry in indicators.items()}
     loaded = load(source, words, info.data["reference"], Path(context.get("folder", "")))
     context.get("said", []).append(loaded)
     return loaded.prompts
