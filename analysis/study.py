@@ -74,8 +74,8 @@ class Comparison:
     individuals: frozenset[str]
 
 
-def comparison(config: Config, *, backend: str = "lemminflect") -> Comparison:
-    """Return what a configuration compares."""
+def comparison(config: Config) -> Comparison:
+    """Return what a configuration compares; lemmas are those of its ``measure.nouns``."""
     members, reference = indicators(config), config.reference
     names = tuple(member.name for member in members)
     controls = {member.name: member.control for member in members if member.control}
@@ -98,5 +98,5 @@ def comparison(config: Config, *, backend: str = "lemminflect") -> Comparison:
         ),
         contrasts=tuple(contrasts(config)),
         controls=controls,
-        individuals=frozenset().union(*(person_lemmas(word, backend=backend) for word in words)),
+        individuals=frozenset().union(*(person_lemmas(word, backend=config.measure.nouns) for word in words)),
     )

@@ -86,7 +86,7 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     """Return the LaTeX of every table of the paper that a run holds, each with its name."""
     config, there = run.config, set(run.tables())
     compared: dict[str, Any] = {
-        "chosen": comparison(config, backend=config.measure.nouns),
+        "chosen": comparison(config),
         "model": config.model,
         "data": config.name,
     }

@@ -129,7 +129,7 @@ def tables(
     """Every table of the paper's sections 5 to 7 by name."""
     config = sharing.run.config
     options = config.measure
-    chosen = comparison(config, backend=options.nouns)
+    chosen = comparison(config)
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
     rest = objects[~objects["lemma"].isin(chosen.individuals)]
     # the paper's tables know its prompt sets alone: a control that could not be read takes nothing from them

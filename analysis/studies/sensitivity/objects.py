@@ -145,7 +145,7 @@ def presence_findings(
     Individuals are left out. A group that stands in no image, or an object in fewer than ``min_count``, has no row.
     """
     measure = run.config.measure
-    individuals = comparison(run.config, backend=measure.nouns).individuals
+    individuals = comparison(run.config).individuals
     objects = objects[~objects["lemma"].isin(list(individuals))]
     samples_with = [(name, of_group(objects, name)["sample_id"]) for name in kinds if name != "object"]
     if "object" in kinds:
