@@ -5,7 +5,8 @@ import pytest
 from PIL import Image
 from skimage.metrics import structural_similarity
 
-from analysis.metrics.pixels import diff_pix, difference_map, filled_regions, grey, ssim
+from analysis.metrics.pixels import diff_pix, filled_regions
+from analysis.metrics.ssim import difference_map, grey, ssim
 
 
 def picture(seed, shape=(48, 40, 3), blur=3):

@@ -9,7 +9,7 @@ from skimage.metrics import structural_similarity
 
 import analysis
 import probes.store
-from analysis.metrics.pixels import local_moments, ssim
+from analysis.metrics.ssim import local_moments, ssim
 from analysis.tables import similarities as similarities_module
 from analysis.tables.disparity import disparity
 from analysis.tables.gap import gap
