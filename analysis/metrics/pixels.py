@@ -191,7 +191,7 @@ def _diff_pix(difference: NDArray[np.uint8], min_area: float) -> DiffPix:
         return DiffPix(
             float("nan"), nothing, float("nan"), "the pictures differ alike everywhere: no threshold"
         )
-    threshold = threshold_otsu(hist=(counts, np.arange(256)))
+    threshold = int(threshold_otsu(hist=(counts, np.arange(256))))
     regions = filled_regions(difference > threshold, min_area)
     return DiffPix(float(100 * np.count_nonzero(regions) / regions.size), regions, float(threshold))
 

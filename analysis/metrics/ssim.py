@@ -132,15 +132,26 @@ def local_moments(image: Image.Image | NDArray[np.uint8]) -> LocalMoments:
     image : PIL image, or ndarray of uint8, shape (height, width) or (height, width, 3)
     """
     values = grey(image)
-    total, spread = _window_sum(values), _window_sum(_product(values, values))
-    square = total * total
-    spread *= WINDOW**2
-    spread -= square
+    total, square, spread = np.empty((3, *values.shape), np.int32)
+    for rows, near, place in _blocks(*values.shape):
+        total[rows] = _window_sum(values[near])[place]
+        np.multiply(total[rows], total[rows], out=square[rows])
+        np.multiply(_window_sum(_product(values[near], values[near]))[place], WINDOW**2, out=spread[rows])
+        spread[rows] -= square[rows]
     return LocalMoments(values, total, square, spread)
 
 
+def _blocks(height: int, width: int) -> Iterator[tuple[slice, slice, slice]]:
+    """Rows of a picture that are worked through together, all rows that their windows see, and their place in these."""
+    step = max(1, BLOCK_PIXELS // width)
+    for start in range(0, height, step):
+        stop = min(start + step, height)
+        near = slice(max(start - BORDER, 0), min(stop + BORDER, height))
+        yield slice(start, stop), near, slice(start - near.start, stop - near.start)
+
+
 def _window_sum(values: NDArray) -> NDArray[np.int32]:
-    """Sums in the window around each pixel, the picture mirrored at its border."""
+    """Sums in the window around each pixel, mirrored at the border."""
     border = cv2.BORDER_REFLECT
     return cv2.boxFilter(values, cv2.CV_32S, (WINDOW, WINDOW), normalize=False, borderType=border)
 
@@ -239,24 +250,25 @@ def _similarities(a: LocalMoments, b: LocalMoments) -> Iterator[tuple[slice, NDA
     """
     n = WINDOW**2
     c1, c2 = (0.01 * DATA_RANGE) ** 2 * n**2, (0.03 * DATA_RANGE) ** 2 * n * (n - 1)
-    products = _window_sum(_product(a.grey, b.grey))
-    height, width = products.shape
-    step = max(1, BLOCK_PIXELS // width)
-    wholes = np.empty((2, min(step, height), width), np.int32)
+    height, width = a.grey.shape
+    wholes = np.empty((2, min(max(1, BLOCK_PIXELS // width), height), width), np.int32)
     floats = np.empty((3, *wholes.shape[1:]))
-    for start in range(0, height, step):
-        rows = slice(start, min(start + step, height))
-        covariance, (means, sums) = products[rows], wholes[:, : rows.stop - start]
-        above, below, factor = floats[:, : rows.stop - start]
+    for rows, near, place in _blocks(height, width):
+        covariance = _window_sum(_product(a.grey[near], b.grey[near]))[place]
+        means, sums = wholes[:, : rows.stop - rows.start]
+        above, below, factor = floats[:, : rows.stop - rows.start]
         np.multiply(a.total[rows], b.total[rows], out=means)
         covariance *= n
         covariance -= means
-        np.add(means, c1 / 2, out=above)  # halves of both factors: doubled below, which rounds nothing
-        np.add(covariance, c2 / 2, out=factor)
+        above[...], factor[...] = means, covariance
+        above += c1 / 2  # halves of both factors: doubled below, which rounds nothing
+        factor += c2 / 2
         above *= factor
         above *= 4
-        np.add(np.add(a.square[rows], b.square[rows], out=sums), c1, out=below)
-        np.add(np.add(a.spread[rows], b.spread[rows], out=sums), c2, out=factor)
+        below[...] = np.add(a.square[rows], b.square[rows], out=sums)
+        factor[...] = np.add(a.spread[rows], b.spread[rows], out=sums)
+        below += c1
+        factor += c2
         below *= factor
         above /= below
         yield rows, above
@@ -267,12 +279,14 @@ class _Means:
 
     def __init__(self, height: int, width: int):
         self._height = height
-        self._all, self._inside = np.zeros((2, width))
+        self._all, self._edges = np.zeros((2, width))
 
     def add(self, rows: slice, values: NDArray[np.float64]) -> None:
         self._all += values.sum(axis=0)
         first, last = max(BORDER - rows.start, 0), max(self._height - BORDER - rows.start, 0)
-        self._inside += values[first:last].sum(axis=0)
+        for edge in (values[:first], values[last:]):
+            if len(edge):
+                self._edges += edge.sum(axis=0)
 
     @property
     def full(self) -> float:
@@ -280,7 +294,8 @@ class _Means:
 
     @property
     def inside(self) -> float:
-        return float(self._inside[BORDER:-BORDER].mean() / (self._height - 2 * BORDER))
+        inside = (self._all - self._edges)[BORDER:-BORDER]
+        return float(inside.mean() / (self._height - 2 * BORDER))
 
 
 def difference_map(similarity: NDArray[np.float64]) -> NDArray[np.uint8]:
