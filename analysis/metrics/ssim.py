@@ -70,17 +70,14 @@ class LocalMoments:
     Attributes
     ----------
     grey : ndarray of uint8, shape (height, width)
-    total : ndarray of int32, shape (height, width)
+    total : ndarray of uint16, shape (height, width)
         Sum of the n = 49 values in the window around each pixel.
-    square : ndarray of int32, shape (height, width)
-        The square of that sum.
     spread : ndarray of int32, shape (height, width)
-        n times the sum of their squares less `square`: n (n - 1) times the variance of a sample.
+        n times the sum of their squares, less the square of their sum: n (n - 1) times the variance of a sample.
     """
 
     grey: NDArray[np.uint8]
-    total: NDArray[np.int32]
-    square: NDArray[np.int32]
+    total: NDArray[np.uint16]
     spread: NDArray[np.int32]
 
 
@@ -132,13 +129,14 @@ def local_moments(image: Image.Image | NDArray[np.uint8]) -> LocalMoments:
     image : PIL image, or ndarray of uint8, shape (height, width) or (height, width, 3)
     """
     values = grey(image)
-    total, square, spread = np.empty((3, *values.shape), np.int32)
+    total, spread = np.empty(values.shape, np.uint16), np.empty(values.shape, np.int32)
     for rows, near, place in _blocks(*values.shape):
-        total[rows] = _window_sum(values[near])[place]
-        np.multiply(total[rows], total[rows], out=square[rows])
+        sums = _window_sum(values[near])[place]
+        total[rows] = sums
+        sums *= sums
         np.multiply(_window_sum(_product(values[near], values[near]))[place], WINDOW**2, out=spread[rows])
-        spread[rows] -= square[rows]
-    return LocalMoments(values, total, square, spread)
+        spread[rows] -= sums
+    return LocalMoments(values, total, spread)
 
 
 def _blocks(height: int, width: int) -> Iterator[tuple[slice, slice, slice]]:
@@ -251,22 +249,24 @@ def _similarities(a: LocalMoments, b: LocalMoments) -> Iterator[tuple[slice, NDA
     n = WINDOW**2
     c1, c2 = (0.01 * DATA_RANGE) ** 2 * n**2, (0.03 * DATA_RANGE) ** 2 * n * (n - 1)
     height, width = a.grey.shape
-    wholes = np.empty((2, min(max(1, BLOCK_PIXELS // width), height), width), np.int32)
+    wholes = np.empty((3, min(max(1, BLOCK_PIXELS // width), height), width), np.int32)
     floats = np.empty((3, *wholes.shape[1:]))
     for rows, near, place in _blocks(height, width):
         covariance = _window_sum(_product(a.grey[near], b.grey[near]))[place]
-        means, sums = wholes[:, : rows.stop - rows.start]
+        first, second, whole = wholes[:, : rows.stop - rows.start]
         above, below, factor = floats[:, : rows.stop - rows.start]
-        np.multiply(a.total[rows], b.total[rows], out=means)
+        first[...], second[...] = a.total[rows], b.total[rows]
+        above[...] = np.multiply(first, second, out=whole)
         covariance *= n
-        covariance -= means
-        above[...], factor[...] = means, covariance
+        factor[...] = np.subtract(covariance, whole, out=covariance)
         above += c1 / 2  # halves of both factors: doubled below, which rounds nothing
         factor += c2 / 2
         above *= factor
         above *= 4
-        below[...] = np.add(a.square[rows], b.square[rows], out=sums)
-        factor[...] = np.add(a.spread[rows], b.spread[rows], out=sums)
+        first *= first
+        second *= second
+        below[...] = np.add(first, second, out=whole)
+        factor[...] = np.add(a.spread[rows], b.spread[rows], out=whole)
         below += c1
         factor += c2
         below *= factor
