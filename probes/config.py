@@ -166,6 +166,10 @@ class Measure(_Section):
     ``smallest_effect`` is the smallest gap that would matter, as a share of the distance between the two sides of a
     contrast; ``primary`` names the measure that a run is asked about first (``t``, ``z0``, ``ssim``,
     ``diff_pix``, or another that `analysis.metrics.registry` holds), the others are secondary.
+
+    ``pictures`` asks for further comparisons of pictures, in tables beside the others: ``ssim_full``, SSIM over all
+    pixels (``ssim`` leaves out the 3 at the border, where its window does not fit), and ``diff_pix_scaled``, whose
+    smallest region is 40 pixels of an image of 512 x 512 and in proportion of others (``diff_pix``: 40 of any image).
     """
 
     bootstrap: Resamples = 2000
@@ -184,6 +188,7 @@ class Measure(_Section):
     equivalence: dict[str, Annotated[float, Field(gt=0)]] = {}
     smallest_effect: Annotated[float, Field(gt=0, le=1)] = 0.1
     primary: Annotated[str, Field(min_length=1)] = "z0"
+    pictures: list[Literal["ssim_full", "diff_pix_scaled"]] = []
 
     @model_validator(mode="after")
     def _ordered(self) -> Measure:

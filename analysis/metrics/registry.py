@@ -5,7 +5,7 @@ Where a metric stands in the paper's Table 5 (Wu et al. 2025) its row names the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,6 +46,8 @@ class Metric:
         What is compared, to be followed by "<indicator> prompts".
     function : str
         Of a metric of pictures: the function of `analysis.metrics.pixels` that gives its score of two.
+    optional : bool
+        Whether a run holds it only where ``measure.pictures`` of its configuration asks for it; no headline metric.
     """
 
     metric: str
@@ -62,6 +64,7 @@ class Metric:
     unit: str = ""
     noun: str = "images generated from"
     function: str = ""
+    optional: bool = False
 
     @property
     def key(self) -> str:
@@ -123,6 +126,27 @@ _ROWS = (
         unit="%",
         function="diff_pix_score",
     ),
+    Metric(
+        metric="ssim_full",
+        version="ssim_full/1",
+        needs="pictures",
+        symbol="SSIM, all pixels",
+        function="ssim_full_score",
+        optional=True,
+    ),
+    Metric(
+        metric="diff_pix_scaled",
+        version="diff_pix_scaled/1",
+        needs="pictures",
+        symbol="Diff. Pix., scaled",
+        low=0.0,
+        high=100.0,
+        higher_is_nearer=False,
+        digits=2,
+        unit="%",
+        function="diff_pix_scaled_score",
+        optional=True,
+    ),
     Metric("resnet50", "", "features", "ResNet"),
     Metric("clip", "", "features", "CLIP"),
     Metric("dino", "", "features", "DINO"),
@@ -154,15 +178,24 @@ def definition(metric: str) -> Metric:
     return METRICS[metric]
 
 
-def computed_from(source: str) -> tuple[str, ...]:
+def computed_from(source: str, asked: Collection[str] = ()) -> tuple[str, ...]:
     """Return the metrics that are computed from captures, pictures or objects, in order.
+
+    Parameters
+    ----------
+    source : {"captures", "pictures", "objects"}
+    asked : collection of str
+        Those of the optional ones that are wanted.
 
     Examples
     --------
     >>> computed_from("objects")
     ('cooccurrence',)
+    >>> "ssim_full" in computed_from("pictures"), "ssim_full" in computed_from("pictures", ["ssim_full"])
+    (False, True)
     """
-    return tuple(row.metric for row in _ROWS if row.needs == source and row.version)
+    held = (row for row in _ROWS if row.needs == source and row.version)
+    return tuple(row.metric for row in held if not row.optional or row.metric in asked)
 
 
 def require_primary(key: str, place: str) -> None:
@@ -196,4 +229,5 @@ def headline_metrics(text_readout: str = "sequence") -> list[Metric]:
     text_readout : str
         Which readout of the text encoder stands for **t**: ``sequence``, ``eos`` or ``words``.
     """
-    return [row for row in _ROWS if row.site and row.readout in ("", text_readout)]
+    shown = (row for row in _ROWS if row.site and not row.optional)
+    return [row for row in shown if row.readout in ("", text_readout)]

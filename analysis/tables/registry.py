@@ -19,7 +19,7 @@ from analysis.tables.gap import GAP_COLUMNS
 from analysis.tables.nouns import NOUN_COLUMNS
 from analysis.tables.object_claims import CLAIM_COLUMNS, COUNTS
 from analysis.tables.object_statistics import OBJECT_COLUMNS, TABLE_COLUMNS
-from analysis.tables.stored_similarities import IMAGE_TABLE, IMAGE_TYPES, TIMESTEP_TABLE
+from analysis.tables.stored_similarities import IMAGE_TABLE, OPTIONAL_METRICS, TIMESTEP_TABLE, image_types
 from analysis.tables.wu import CHI_SQUARE_COLUMNS
 from probes.store import Run
 
@@ -74,6 +74,8 @@ class Table:
     csv : bool
         Whether it is written as CSV as well as Parquet: what grows with the pictures is not.
     latex : Latex, optional
+    optional : tuple of str
+        Names of columns that stand in it only where they were asked for.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Table:
     stage: Literal["measure", "report", ""] = "measure"
     csv: bool = True
     latex: Latex | None = None
+    optional: tuple[str, ...] = ()
 
     def fits(self, columns: Sequence[str]) -> bool:
         """Whether a table with these columns is one of this kind.
@@ -98,7 +101,7 @@ class Table:
         for name in self.columns:
             start = name.removesuffix("*")
             expected += [own for own in columns if own.startswith(start)] if start != name else [name]
-        return list(columns) == expected
+        return [name for name in columns if name not in self.optional] == expected
 
 
 _SIMILARITIES = (
@@ -106,9 +109,10 @@ _SIMILARITIES = (
         IMAGE_TABLE,
         "samples",
         "a triplet, seed and pair: every metric of two pictures, in the column of its name",
-        tuple(IMAGE_TYPES),
+        tuple(image_types()),
         "analysis.tables.stored_similarities.image_similarities",
         csv=False,
+        optional=OPTIONAL_METRICS,
     ),
     Table(
         TIMESTEP_TABLE,

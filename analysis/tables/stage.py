@@ -8,7 +8,7 @@ from itertools import islice
 
 import pandas as pd
 
-from analysis.metrics.registry import require_primary
+from analysis.metrics.registry import computed_from, require_primary
 from analysis.study import contrasts, indicators
 from analysis.tables.agreement import agreement
 from analysis.tables.detector_error import Checked, checked_images
@@ -169,12 +169,15 @@ def picture_shares(run: Run) -> list[Piece]:
     readable = samples[~samples["sample_id"].isin(run.unreadable())]
     group = readable.groupby(["triplet", "seed"], sort=False).ngroup().to_numpy()
     names = [member.name for member in indicators(run.config)]
+    metrics = computed_from("pictures", run.config.measure.pictures)
     shares = cut(int(group.max(initial=-1)) + 1, PICTURE_SHARES) or [slice(0, 0)]
     return [
-        Piece(_compared, (readable[(group >= share.start) & (group < share.stop)], names), of_run=True)
+        Piece(
+            _compared, (readable[(group >= share.start) & (group < share.stop)], names, metrics), of_run=True
+        )
         for share in shares
     ]
 
 
-def _compared(run: Run, samples: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    return image_similarities(samples, run.images, names)
+def _compared(run: Run, samples: pd.DataFrame, names: Sequence[str], metrics: Sequence[str]) -> pd.DataFrame:
+    return image_similarities(samples, run.images, names, metrics)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from analysis.metrics import pixels
-from analysis.metrics.registry import computed_from, definition
+from analysis.metrics.registry import METRICS, computed_from, definition
 from analysis.tables.family_plan import FamilyPlan, Key, captured_key
 from analysis.tables.similarities import COLUMNS, NO_STEP, Family, Similarities, Where
 from hooks.architectures.addresses import has_steps, space
@@ -32,23 +32,26 @@ from probes.store import Run
 
 IMAGE_TABLE, TIMESTEP_TABLE = "image_similarities", "timesteps"
 IMAGE_METRICS = computed_from("pictures")
+OPTIONAL_METRICS = tuple(name for name, row in METRICS.items() if row.needs == "pictures" and row.optional)
 IMAGE_SITE = "image"
-IMAGE_TYPES = {
-    **{"triplet": "int32", "seed": "int64", "pair": "str"},
-    **dict.fromkeys(IMAGE_METRICS, "float32"),
-    "reason": "str",
-}
 INDEX = ("triplet", "seed", "pair")
 FIXED = (*INDEX, "first", "second", "timesteps")  # columns of captures/ that are no site
 NOT_CAPTURED = "not captured"
+
+
+def image_types(metrics: Sequence[str] = IMAGE_METRICS) -> dict[str, str]:
+    """Columns and types of the table `IMAGE_TABLE` with these metrics, in order."""
+    index = {"triplet": "int32", "seed": "int64", "pair": "str"}
+    return {**index, **dict.fromkeys(metrics, "float32"), "reason": "str"}
 
 
 def image_similarities(
     samples: pd.DataFrame,
     load: Callable[[Sequence[str]], Sequence[Image.Image]],
     indicators: Sequence[str],
+    metrics: Sequence[str] = IMAGE_METRICS,
 ) -> pd.DataFrame:
-    """Compare the pictures of each triplet and seed, two by two, by every metric of pictures in the registry.
+    """Compare the pictures of each triplet and seed, two by two, by metrics of pictures in the registry.
 
     Parameters
     ----------
@@ -58,11 +61,13 @@ def image_similarities(
         From a list of sample ids to the pictures.
     indicators : sequence of str
         In the order that names the pairs. An indicator without a picture makes no pair.
+    metrics : sequence of str
+        By default all but the optional ones.
 
     Returns
     -------
     DataFrame
-        A row a (triplet, seed, pair), with `IMAGE_TYPES`: each metric under its name (``ssim``: at most 1, no
+        A row a (triplet, seed, pair), with `image_types`: each metric under its name (``ssim``: at most 1, no
         difference; ``diff_pix``: percent, 0 no difference), and ``reason`` why one is NaN, empty where none is; several
         reasons are parted by ``; ``.
 
@@ -71,8 +76,9 @@ def image_similarities(
     UserError
         If two pictures cannot be compared, such as pictures of different size.
     """
-    numbers: dict[str, list] = {name: [] for name in IMAGE_TYPES}
-    measures = [getattr(pixels, definition(metric).function) for metric in IMAGE_METRICS]
+    types = image_types(metrics)
+    numbers: dict[str, list] = {name: [] for name in types}
+    measures = [getattr(pixels, definition(metric).function) for metric in metrics]
     for (triplet, seed), rows in samples.groupby(["triplet", "seed"], sort=False):
         ids = dict(zip(rows["indicator"], rows["sample_id"]))
         present = [name for name in indicators if name in ids]
@@ -87,7 +93,7 @@ def image_similarities(
             row = (triplet, seed, f"{first}-{second}", *(score.value for score in scores), reasons)
             for column, value in zip(numbers.values(), row):
                 column.append(value)
-    return pd.DataFrame({name: pd.Series(numbers[name], dtype=kind) for name, kind in IMAGE_TYPES.items()})
+    return pd.DataFrame({name: pd.Series(numbers[name], dtype=kind) for name, kind in types.items()})
 
 
 def timesteps(run: Run) -> dict[int, float]:
@@ -159,7 +165,8 @@ class StoredSimilarities(Similarities):
         if run.parts("captures"):
             self._captured = self._read_ends()
         self._compared = Rows.of(self._images, str(run.path / "samples"))
-        for metric in IMAGE_METRICS if len(self._images) else ():
+        held = [name for name in (*IMAGE_METRICS, *OPTIONAL_METRICS) if name in self._images]
+        for metric in held if len(self._images) else ():
             key = Key(space(IMAGE_SITE), IMAGE_SITE, metric, captured=False)
             self._chosen.append(key)
             self._ends[key] = self._images[metric].to_numpy(np.float32)

@@ -4,9 +4,9 @@ Pictures of triplets, compared two by two: here (`analysis.metrics.pixels`), and
 `structural_similarity` with its map and OpenCV's Otsu threshold, outer contours and their areas, pair by pair. Both
 start from the same decoded pictures in colour, turn each to grey once, and run in turn on one thread; of so many
 repetitions of a triplet each side's fastest counts, by processor time, since other work on the machine takes the caches
-away. The ratio is that of these, triplet by triplet: its median and quartiles. The pictures are textures of three kinds, of which
-the members of a triplet share most: noise of several scales, flat areas with hard edges and extreme contrasts, and
-smooth ramps. Prints one JSON line, with the largest difference between both.
+away. The ratio is that of these, triplet by triplet: its median and quartiles. The pictures are textures of three
+kinds, of which the members of a triplet share most: noise of several scales, flat areas with hard edges and extreme
+contrasts, and smooth ramps. Prints one JSON line, with the largest difference between both.
 """
 
 import argparse
@@ -86,7 +86,9 @@ def libraries(pictures: list[Image.Image]) -> Scores:
     return scores
 
 
-def timed(function: Callable[[list[Image.Image]], Scores], pictures: list[Image.Image]) -> tuple[float, Scores]:
+def timed(
+    function: Callable[[list[Image.Image]], Scores], pictures: list[Image.Image]
+) -> tuple[float, Scores]:
     """Processor seconds, and what is returned."""
     start = time.process_time()
     scores = function(pictures)

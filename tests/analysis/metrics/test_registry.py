@@ -14,6 +14,7 @@ from analysis.metrics.registry import (
     headline_metrics,
     require_primary,
 )
+from analysis.tables.stored_similarities import OPTIONAL_METRICS
 from hooks.records import METRICS_OF_TEXT
 from probes.config import Measure
 from probes.errors import UserError
@@ -50,6 +51,13 @@ def test_the_schema_names_the_metrics_that_runs_hold():
     assert get_args(Measure.model_fields["text_readout"].annotation) == READOUTS
 
 
+def test_optional_metrics_are_those_that_one_can_ask_for_and_no_headline():
+    asked = get_args(get_args(Measure.model_fields["pictures"].annotation)[0])
+    assert asked == OPTIONAL_METRICS == tuple(name for name, row in METRICS.items() if row.optional)
+    assert not {*asked} & {metric.metric for metric in headline_metrics()}
+    assert computed_from("pictures", [asked[1]]) == (*computed_from("pictures"), asked[1])
+
+
 def test_the_primary_measure_is_one_that_runs_hold():
     keys = [metric.key for metric in headline_metrics() if metric.version]
     assert len(set(keys)) == len(keys) and {"t", "z0", "ssim", "diff_pix"} <= {*keys}
@@ -63,7 +71,7 @@ def test_the_primary_measure_is_one_that_runs_hold():
 
 def test_a_metric_of_pictures_names_its_function():
     named = {name: row.function for name, row in METRICS.items() if row.function}
-    assert tuple(named) == computed_from("pictures")
+    assert tuple(named) == computed_from("pictures", OPTIONAL_METRICS)
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, (16, 12, 3), np.uint8) for _ in range(2)]
     for name, function in named.items():
