@@ -233,7 +233,7 @@ def structure(
 
 
 def _comparable(*pictures: Image.Image | NDArray[np.uint8] | LocalMoments) -> list[LocalMoments]:
-    a, b = moments = [own if isinstance(own, LocalMoments) else local_moments(own) for own in pictures]
+    a, b = moments = [x if isinstance(x, LocalMoments) else local_moments(x) for x in pictures]
     if a.grey.shape != b.grey.shape:
         raise ValueError(f"pictures: expected two of one size, got {_size(a.grey)} and {_size(b.grey)}")
     if min(a.grey.shape) < WINDOW:

@@ -56,12 +56,12 @@ def triplet(number: int, size: int) -> list[Image.Image]:
     first, other = (texture(kind % 3, size, rng) for kind in (number, number + 1))
     pictures = []
     for _ in range(3):
-        own = first.astype(int)
+        member = first.astype(int)
         for _ in range(3):
             (top, left), side = rng.integers(0, size // 2, 2), int(rng.integers(size // 16, size // 2))
-            own[top : top + side, left : left + side] = other[top : top + side, left : left + side]
-        own = np.clip(own + rng.integers(-3, 4, own.shape), 0, 255).astype(np.uint8)
-        pictures.append(Image.fromarray(own))
+            member[top : top + side, left : left + side] = other[top : top + side, left : left + side]
+        member = np.clip(member + rng.integers(-3, 4, member.shape), 0, 255).astype(np.uint8)
+        pictures.append(Image.fromarray(member))
     return pictures
 
 
@@ -99,11 +99,11 @@ def run(size: int, triplets: int, repetitions: int) -> dict[str, float]:
     """Pairs per second of both, their ratio, and by how much they differ."""
     seconds = np.full((triplets, 2), np.inf)
     differences = []
-    for own in seconds:
+    for fastest in seconds:
         pictures = triplet(len(differences), size)
         for _ in range(repetitions):
             (ours, scores), (theirs, expected) = timed(here, pictures), timed(libraries, pictures)
-            np.minimum(own, (ours, theirs), out=own)
+            np.minimum(fastest, (ours, theirs), out=fastest)
         differences.append(np.abs(np.array(scores) - expected).max(axis=0))
     ours, theirs = seconds.T
     low, ratio, high = np.quantile(theirs / ours, [0.25, 0.5, 0.75])
