@@ -66,7 +66,8 @@ class Table:
     rows : str
         What a row is.
     columns : tuple of str
-        Their names in order; one that ends in ``_*`` stands for one of every indicator.
+        Their names in order; one that ends in ``_*`` stands for one of every indicator, one that ends in ``?`` is there
+        in some runs.
     made_by : str
         The function that computes it.
     stage : {"measure", "report", ""}
@@ -93,11 +94,16 @@ class Table:
         >>> table = Table("x", "samples", "an image", ("object", "count_*", "n"), "f")
         >>> table.fits(["object", "count_a", "count_b", "n"]), table.fits(["object", "n", "count_a"])
         (True, False)
+        >>> Table("x", "samples", "an image", ("n", "reason?"), "f").fits(["n"])
+        True
         """
         expected: list[str] = []
         for name in self.columns:
-            start = name.removesuffix("*")
-            expected += [own for own in columns if own.startswith(start)] if start != name else [name]
+            start, maybe = name.removesuffix("*"), name.removesuffix("?")
+            if start != name:
+                expected += [own for own in columns if own.startswith(start)]
+            elif maybe == name or maybe in columns:
+                expected.append(maybe)
         return list(columns) == expected
 
 
@@ -291,7 +297,7 @@ _OBJECTS = (
         "table12_amounts",
         "objects",
         "a dependency group (or the nouns) and indicator: distinct objects",
-        ("group", "indicator", "amount"),
+        ("group", "indicator", "amount", "reason?"),
         "analysis.metrics.cooccurrence.amounts",
         latex=Latex(
             "table12_amounts",

@@ -51,5 +51,3 @@ def test_names_of_like_things_stand_apart():
     ]
     in_one_file = sum(bool({*a.split()} & {*b.split()}) for a, b in pairwise(sorted(names, key=lambda n: n[::-1])))
     assert in_one_file > 100 and len(sharing) <= 5, sharing
-    kinds = {row["noun"]: row["kind"] for row in rows()}
-    assert sum(kinds[a] == kinds[b] for a, b in pairwise(names)) / len(names) < 0.7
