@@ -60,7 +60,9 @@ def _source(kind: str, observer: Mapping[str, Any]) -> str:
     }.get(name, f"the {number}tags of {name}")
     if kind != "tagger":
         return things
-    return f"the {observer.get('tagger_top') or 'best'} of {things} that {observer.get('tagger')} ranks highest"
+    return (
+        f"the {observer.get('tagger_top') or 'best'} of {things} that {observer.get('tagger')} ranks highest"
+    )
 
 
 def claimed(claims: pd.DataFrame, *kinds: str) -> pd.DataFrame:

@@ -94,7 +94,9 @@ def leave_open(name: str, table: pd.DataFrame) -> pd.DataFrame:
     if name not in _OPEN:
         return table
     what = _OPEN[name]
-    unknown = [table[column].isin([ALL, *GROUPS]) & ~table[column].isin(KNOWN_GROUPS) for column in what.groups]
+    unknown = [
+        table[column].isin([ALL, *GROUPS]) & ~table[column].isin(KNOWN_GROUPS) for column in what.groups
+    ]
     rows = np.logical_or.reduce(unknown) if unknown else np.ones(len(table), bool)
     if "reason" not in table:
         table = table.assign(reason="")

@@ -21,7 +21,8 @@ def _section(table: Table) -> str:
     if table.name == IMAGE_TABLE:  # of the metrics of pictures there may be others tomorrow
         names = tuple(dict.fromkeys("<metric>" if name in IMAGE_METRICS else name for name in names))
     columns = ", ".join(
-        f"`{name.removesuffix('?')}`{' (where a number is open)' if name.endswith('?') else ''}" for name in names
+        f"`{name.removesuffix('?')}`{' (where a number is open)' if name.endswith('?') else ''}"
+        for name in names
     )
     return f"### `{table.name}`\n\nA row: {table.rows}.{parquet}{latex} Made by `{table.made_by}`.\n\n{columns}\n"
 

@@ -149,7 +149,9 @@ class GroundedPlan(Plan):
             return ""
         there = all(find(getattr(self.settings, kind), f"observe.{kind}", fetch=False) for kind in _MODELS)
         takes = f", about {self.seconds_an_image:.0f} s an image on one core" if there else ""
-        return f"; at least {self.passes} passes of the detector over each image{takes if self.on_cpu else ''}"
+        return (
+            f"; at least {self.passes} passes of the detector over each image{takes if self.on_cpu else ''}"
+        )
 
     @property
     def on_cpu(self) -> bool:

@@ -56,7 +56,9 @@ def _digest(arguments: Sequence[tuple[int | str, Any]]) -> str:
     made = hashlib.sha256()
     for name, value in arguments:
         if isinstance(value, torch.Tensor):
-            made.update(f"{name} {tuple(value.shape)} {value.dtype} ".encode() + value.cpu().numpy().tobytes())
+            made.update(
+                f"{name} {tuple(value.shape)} {value.dtype} ".encode() + value.cpu().numpy().tobytes()
+            )
         else:
             made.update(f"{name} {value!r} ".encode())
     return made.hexdigest()

@@ -194,7 +194,7 @@ def test_the_plan_says_what_will_be_done(settings, tmp_path):
     ],
 )
 def test_what_is_looked_for_unless_it_is_said(said, tags, vocabulary, checkpoints, monkeypatch):
-    """A tagger where one is named, else a vocabulary, and the prompt's nouns; toyworld's own look for what they know."""
+    """A tagger where one is named, else a vocabulary, and the prompt's nouns; toyworld's own for what they know."""
     if vocabulary == __file__:  # any file: what is in it is not the question
         monkeypatch.setattr(engines, "read_vocabulary", lambda path: ["dog"])
     plan = engine_plan(Config(prompts=["a {person}"], model="a/b", observe={**checkpoints, **said}))

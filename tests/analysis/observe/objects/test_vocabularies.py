@@ -49,5 +49,7 @@ def test_names_of_like_things_stand_apart():
         for other in names[place + 1 : place + 60]
         if {*one.split()} & {*other.split()}
     ]
-    in_one_file = sum(bool({*a.split()} & {*b.split()}) for a, b in pairwise(sorted(names, key=lambda n: n[::-1])))
+    in_one_file = sum(
+        bool({*a.split()} & {*b.split()}) for a, b in pairwise(sorted(names, key=lambda n: n[::-1]))
+    )
     assert in_one_file > 100 and len(sharing) <= 5, sharing
