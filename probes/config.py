@@ -129,8 +129,12 @@ class Observe(_Section):
     Unless told otherwise toyworld's own detectors look at the bundled specimens' images, for everything they know; the
     engine `toyworld-checker` reads them exactly, by their palette.
     `detector` and `segmenter` are checkpoint files (``groundingdino_swint_ogc.pth``, ``sam_vit_h_4b8939.pth``) or,
-    with the engine `transformers`, folders or hub ids; ``toyworld`` names the small ones that come with the package,
-    and as a `vocabulary` everything that they know; `tagger` is an open_clip folder or ``ViT-B-32/openai``.
+    with the engine `transformers`, folders or hub ids; ``toyworld`` names the small ones that come with the package.
+    `tags` says what is looked for: the prompt's nouns, a `vocabulary` (a file with a tag a line; ``everyday``, the
+    everyday nouns that come with the package; ``toyworld``, everything there is in the toy world), what a `tagger` (an
+    open_clip folder or ``ViT-B-32/openai``) ranks highest of a vocabulary, or what `ram` gives an image. Unless it is
+    said: the taggers that are named, else ``everyday``, and the prompt's nouns. With `prompt` alone nothing can be said
+    of what prompts do not name.
     Wu et al. 2025 state none of the three thresholds.
     """
 
@@ -139,7 +143,7 @@ class Observe(_Section):
     detector: str | None = None
     segmenter: str | None = None
     text_encoder: str = "bert-base-uncased"
-    # none: the prompt's nouns; all that they know for toyworld's own detectors
+    # none: the taggers that are named, else a vocabulary, and the prompt's nouns
     tags: Annotated[list[Literal["prompt", "vocabulary", "tagger", "ram"]], Field(min_length=1)] | None = None
     vocabulary: str | None = None
     tagger: str | None = None

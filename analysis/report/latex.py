@@ -14,6 +14,7 @@ from analysis.metrics.dependency import GROUPS
 from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report.format import LATEX_DASH, fixed, label, latex_p_value
 from analysis.study import Comparison, comparison
+from analysis.tables.looked_for import PROMPTS_ALONE, prompts_alone
 from analysis.tables.registry import TABLES
 from analysis.tables.similarities import pair_name
 from probes.store import Run
@@ -101,11 +102,21 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
         "table12_amounts": partial(amounts_table, **plain),
         "table13_intersection": partial(intersection_table, **plain),
     }
+    open_cells = prompts_alone(run)
     for name, entry in ((row.name, row.latex) for row in TABLES.values() if row.latex):
+        found: Iterable[tuple[str, str]] = ()
         if name == "figure04_bias_scores" and name in there:
-            yield from _score_tables(run.table(name), compared["chosen"], plain)
+            found = _score_tables(run.table(name), compared["chosen"], plain)
         elif name in there or TABLES[name].needs == "samples":  # every measured run has these
-            yield entry.name, shown[name](run.table(name))
+            found = [(entry.name, shown[name](run.table(name)))]
+        for file, text in found:
+            yield file, _noted(text) if open_cells and TABLES[name].needs == "objects" else text
+
+
+def _noted(text: str) -> str:
+    """A table with the reason for what it leaves open."""
+    note = escaped(f"{LATEX_DASH}, or nothing: not known, since {PROMPTS_ALONE}.")
+    return text.replace("\\end{table}", f"\\par\\smallskip\\footnotesize {note}\n\\end{{table}}")
 
 
 def _shown(

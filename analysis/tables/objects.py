@@ -24,6 +24,7 @@ from analysis.tables.detector_error import Checked, checked_images, detector_cou
 from analysis.tables.disparity import disparity
 from analysis.tables.families import shares_noise, stacked
 from analysis.tables.gap import gap
+from analysis.tables.looked_for import leave_open, prompts_alone
 from analysis.tables.nouns import PROMPT_COLUMNS, noun_table
 from analysis.tables.object_claims import CLAIM_COLUMNS, DetectorCounts, claim_table, sides_of
 from analysis.tables.object_statistics import object_statistics, table_statistics
@@ -45,6 +46,8 @@ def measure_objects(
 ) -> None:
     """Write ``tables/nouns``, ``tables/objects``, the paper's tables, and what is known of the detector's errors.
 
+    What cannot be known, since it was not looked for, is NaN with its reason (`analysis.tables.looked_for`).
+
     Parameters
     ----------
     run : Run
@@ -63,8 +66,9 @@ def measure_objects(
     write(run, "nouns", nouns)
     write(run, "objects", objects)
     counts, images = error_counts(run, checked), looked_at(run)
+    alone = prompts_alone(run)
     for name, table in tables(sharing or Sharing(run), images, nouns, objects, counts):
-        write(run, name, table)
+        write(run, name, leave_open(name, table) if alone else table)
     error = detector_error(run, checked)
     if error is not None:
         write(run, "detector_error", error)

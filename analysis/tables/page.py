@@ -22,7 +22,7 @@ def _section(table: Table) -> str:
         names = tuple(dict.fromkeys("<metric>" if name in IMAGE_METRICS else name for name in names))
     columns = ", ".join(f"`{name}`" for name in names)
     asked = (
-        f" Where it is asked for: {', '.join(f'`{name}`' for name in table.optional)}."
+        f" In some runs: {', '.join(f'`{name}`' for name in table.optional)}."
         if table.optional
         else ""
     )

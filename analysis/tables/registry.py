@@ -75,7 +75,7 @@ class Table:
         Whether it is written as CSV as well as Parquet: what grows with the pictures is not.
     latex : Latex, optional
     optional : tuple of str
-        Names of columns that stand in it only where they were asked for.
+        Names of columns that stand in it in some runs alone: where they were asked for, or a number is open.
     """
 
     name: str
@@ -96,6 +96,8 @@ class Table:
         >>> table = Table("x", "samples", "an image", ("object", "count_*", "n"), "f")
         >>> table.fits(["object", "count_a", "count_b", "n"]), table.fits(["object", "n", "count_a"])
         (True, False)
+        >>> Table("x", "samples", "an image", ("n",), "f", optional=("reason",)).fits(["n", "reason"])
+        True
         """
         expected: list[str] = []
         for name in self.columns:
@@ -297,6 +299,7 @@ _OBJECTS = (
         "a dependency group (or the nouns) and indicator: distinct objects",
         ("group", "indicator", "amount"),
         "analysis.metrics.cooccurrence.amounts",
+        optional=("reason",),
         latex=Latex(
             "table12_amounts",
             "amounts",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
@@ -10,7 +11,9 @@ from typing import Any
 
 from analysis.observe.checkpoints import TOYWORLD, find, sha256, weight_files
 from analysis.observe.objects.detection import Engine
+from analysis.observe.objects.tag_captions import fewest_captions
 from analysis.observe.objects.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
+from analysis.observe.objects.vocabularies import EVERYDAY
 from probes.config import Config, Observe
 from probes.devices import pick_device
 from probes.errors import UserError
@@ -22,6 +25,7 @@ from probes.toyworld.draw import SIZE
 CHECKER = "toyworld-checker"
 OWN_NMS = 0.8  # a garment's box can be nearly the figure's: with the usual 0.5 one of them would go
 USUAL_NMS = 0.5
+_MODELS = ("detector", "segmenter")
 THRESHOLDS = ("box_threshold", "text_threshold", "nms_iou")
 _NAME = (
     "`observe.detector` (such as groundingdino_swint_ogc.pth) and `observe.segmenter` (such as"
@@ -135,8 +139,32 @@ class GroundedPlan(Plan):
         count = f" ({len(self.vocabulary)} tags)" if self.vocabulary else ""
         return (
             f"{self.name}: boxes by {settings.detector}, masks by {settings.segmenter}, tags from"
-            f" {', '.join(settings.tags)}{count}; batches of {self.batch} on {self.device}"
+            f" {', '.join(settings.tags)}{count}; batches of {self.batch} on {self.device}{self._cost}"
         )
+
+    @property
+    def _cost(self) -> str:
+        """What looking takes where all of it is on this machine already and an image is looked at more than once."""
+        if self.passes == 1:
+            return ""
+        there = all(find(getattr(self.settings, kind), f"observe.{kind}", fetch=False) for kind in _MODELS)
+        takes = f", about {self.seconds_an_image:.0f} s an image on one core" if there else ""
+        return (
+            f"; at least {self.passes} passes of the detector over each image{takes if self.on_cpu else ''}"
+        )
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the models run on the CPU."""
+        return self.device_type == "cpu"
+
+    @cached_property
+    def passes(self) -> int:
+        """Captions, at least, in which an image's tags fit: of each the detector makes a pass."""
+        settings = self.settings
+        if "vocabulary" in settings.tags:
+            return fewest_captions(self.vocabulary)
+        return fewest_captions(self.vocabulary[: settings.tagger_top]) if "tagger" in settings.tags else 1
 
     @property
     def batch(self) -> int:
@@ -166,20 +194,18 @@ class GroundedPlan(Plan):
     @property
     def parameters(self) -> int:
         """Parameters of all checkpoints, about: in float32, as they are loaded, a fourth of their bytes."""
-        files = [Path(file) for hashes in self.checkpoints.values() for file in hashes]
-        return sum(file.stat().st_size for file in files) // 4
+        return _parameters([Path(file) for hashes in self.checkpoints.values() for file in hashes])
 
     @property
     def seconds_an_image(self) -> float:
-        """Seconds of one core, about: measured with toyworld's detectors, and taken to grow with their size."""
-        return 5e-8 * self.parameters
+        """Seconds of one core, about: measured with toyworld's detectors, and taken to grow with size and passes."""
+        detector, segmenter = (_parameters(weight_files(path)) for path in self.paths.values())
+        return 5e-8 * (self.passes * detector + segmenter)
 
     @cached_property
     def paths(self) -> dict[str, Path]:
         """Where the detector and the segmenter are on this machine; fetches those of the hub."""
-        return {
-            kind: find(getattr(self.settings, kind), f"observe.{kind}") for kind in ("detector", "segmenter")
-        }
+        return {kind: find(getattr(self.settings, kind), f"observe.{kind}") for kind in _MODELS}
 
     @cached_property
     def checkpoints(self) -> dict[str, dict[str, str]]:
@@ -267,8 +293,10 @@ class GroundedPlan(Plan):
             "detector": settings.detector,
             "segmenter": settings.segmenter,
             "tagger": settings.tagger if "tagger" in settings.tags else None,
+            "tagger_top": settings.tagger_top if "tagger" in settings.tags else None,
             "tags": list(settings.tags),
             "vocabulary": settings.vocabulary,
+            "vocabulary_tags": len(self.vocabulary),
             "checkpoints": self.checkpoints,
             "thresholds": self._thresholds,
             "versions": self.versions,
@@ -287,20 +315,19 @@ def engine_plan(config: Config) -> Plan:
     if not settings.objects:
         return Plan("", config, "`observe.objects` is false")
     name = settings.engine
-    named = [kind for kind in ("detector", "segmenter") if getattr(settings, kind)]
+    named = [kind for kind in _MODELS if getattr(settings, kind)]
     if name == "auto" and not named:
         if config.model not in SPECIMENS:
             return Plan("", config, f"no detector for the images of this model: name {_NAME}")
         if {config.sampler.height, config.sampler.width} - {None, SIZE}:
             reason = f"toyworld's detectors know images of {SIZE} × {SIZE} pixels only: name {_NAME}"
             return Plan("", config, reason)
-        settings, named = settings.model_copy(update=_own(settings)), ["detector", "segmenter"]
+        settings, named = settings.model_copy(update=dict.fromkeys(_MODELS, TOYWORLD)), list(_MODELS)
     if name == CHECKER:
         return CheckerPlan(CHECKER, config)
     if len(named) < 2:
         raise UserError(f"observe: expected {_NAME}, got {' and '.join(named) or 'neither'} alone: name both")
-    if settings.tags is None:
-        settings = settings.model_copy(update={"tags": ["prompt"]})
+    settings = settings.model_copy(update=_sources(settings))
     if settings.nms_iou is None:
         usual = OWN_NMS if settings.detector == TOYWORLD else USUAL_NMS
         settings = settings.model_copy(update={"nms_iou": usual})
@@ -314,11 +341,22 @@ def engine_plan(config: Config) -> Plan:
     return chosen
 
 
-def _own(settings: Observe) -> dict[str, Any]:
-    """What looks at a specimen's images unless told otherwise: toyworld's own detectors, for everything they know."""
-    tags = {"tags": ["vocabulary"], "vocabulary": TOYWORLD}
-    unsaid = settings.tags is None and not settings.vocabulary
-    return {"detector": TOYWORLD, "segmenter": TOYWORLD, **(tags if unsaid else {})}
+def _sources(settings: Observe) -> dict[str, Any]:
+    """Where tags come from unless it is said: the taggers that are named, else a vocabulary; and the prompt's nouns.
+
+    Toyworld's own detectors look for everything that they know, and nothing more.
+    """
+    own = settings.detector == TOYWORLD
+    tags: list[Any] | None = settings.tags
+    if tags is None:
+        tags = [kind for kind in ("ram", "tagger") if getattr(settings, kind)]
+        if not tags or (settings.vocabulary and "tagger" not in tags):
+            tags.append("vocabulary")
+        if not own or tags != ["vocabulary"] or settings.vocabulary:
+            tags.append("prompt")
+    if not {"vocabulary", "tagger"} & set(tags):
+        return {"tags": tags}
+    return {"tags": tags, "vocabulary": settings.vocabulary or (TOYWORLD if own else EVERYDAY)}
 
 
 def _check_sources(settings: Observe, chosen: GroundedPlan) -> None:
@@ -327,10 +365,6 @@ def _check_sources(settings: Observe, chosen: GroundedPlan) -> None:
         if sources.count(kind) > 1:
             raise UserError(f"observe.tags: `{kind}` stands twice: keep one")
     ranked = [kind for kind in sources if kind in ("vocabulary", "tagger")]
-    if ranked and not settings.vocabulary:
-        raise UserError(
-            f"observe.vocabulary: expected a file for the source `{ranked[0]}`, found none: name one with a tag a line"
-        )
     if settings.vocabulary and not ranked:
         raise UserError(
             "observe.tags: expected `vocabulary` or `tagger`, since a vocabulary is named, got"
@@ -346,6 +380,11 @@ def _check_sources(settings: Observe, chosen: GroundedPlan) -> None:
         from analysis.observe.objects.taggers import require_ram
 
         require_ram(settings.ram)
+
+
+def _parameters(files: Iterable[Path]) -> int:
+    """Parameters in files of weights, about."""
+    return sum(file.stat().st_size for file in files) // 4
 
 
 def _description(path: Path) -> str:

@@ -68,7 +68,7 @@ print(time.monotonic() - began, used.ru_utime + used.ru_stime, used.ru_maxrss * 
 def test_two_images_within_24_gigabytes(real, tmp_path, capsys):
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, (512, 512, 3), dtype=np.uint8) for _ in range(2)]
-    run = image_run(tmp_path / "run", images, PROMPTS, model="a/b", device="cpu", **real)
+    run = image_run(tmp_path / "run", images, PROMPTS, model="a/b", device="cpu", tags=["prompt"], **real)
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", OBSERVE, str(run.path)],
         capture_output=True,
