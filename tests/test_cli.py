@@ -19,6 +19,7 @@ from probes.run import main
 from probes.store import Run
 from tests.forked import Forked
 from tests.probes.conftest import flipped, stored
+from tests.remembered import remember_figures
 from tests.tiny import tiny_pipeline
 
 ROOT = Path(__file__).parent.parent
@@ -75,6 +76,17 @@ def whole(yaml_file, tmp_path_factory):
     return {"path": path, "out": out, "err": err, "seconds": time.monotonic() - began}
 
 
+@pytest.fixture(scope="session")
+def kept_figures():
+    return {}
+
+
+@pytest.fixture
+def figures_once(kept_figures, monkeypatch):
+    """Whoever asks for this is not about figures: those of the same tables are drawn once."""
+    remember_figures(monkeypatch, kept_figures)
+
+
 @pytest.fixture
 def copy(whole, tmp_path):
     return shutil.copytree(whole["path"], tmp_path / "copy")
@@ -117,7 +129,7 @@ def test_run_again_changes_nothing(copy, yaml_file, capsys):
     assert len((copy / "report.html").read_bytes()) == pytest.approx(len(report), rel=0.05)
 
 
-def test_killed_at_random_moments_and_started_again(whole, yaml_file, tmp_path, capsys):
+def test_killed_at_random_moments_and_started_again(whole, yaml_file, tmp_path, capsys, figures_once):
     """SIGKILL while parts, tables and the report are written: tables and parts end byte-identical."""
     path, expected = tmp_path / "run", stored(whole["path"])
     rng = random.Random(time.time_ns())
@@ -157,7 +169,7 @@ def test_interrupted_with_control_c(whole, yaml_file, tmp_path):
     assert "Traceback" not in err
 
 
-def test_stages_one_by_one(whole, yaml_file, tmp_path, capsys):
+def test_stages_one_by_one(whole, yaml_file, tmp_path, capsys, figures_once):
     path = tmp_path / "run"
     stages = {"plan": "planned", "generate": "generated", "observe": "observed"}
     stages |= {"measure": "measured", "report": "complete"}
@@ -344,7 +356,7 @@ def test_a_folder_that_holds_another_run(copy, yaml_file, capsys):
     assert len(stored(copy)) == 6  # two parts of three kinds; the old tables are gone
 
 
-def test_a_corrupted_part(copy, yaml_file, capsys):
+def test_a_corrupted_part(copy, yaml_file, capsys, figures_once):
     part, before = copy / "samples" / "part-00002.parquet", stored(copy)
     with flipped(part):
         for arguments in ([], ["--stage", "measure"]):
@@ -385,7 +397,7 @@ def little_room():
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
 
-def test_a_full_disk(copy, yaml_file):
+def test_a_full_disk(copy, yaml_file, figures_once):
     """The system refuses files beyond a size: what is finished stays, the run goes on when there is room."""
     before = stored(copy)
     (copy / "samples" / "part-00003.parquet").unlink()
