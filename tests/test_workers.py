@@ -24,7 +24,7 @@ CONFIG = {
     "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
     "prompts": ["a {person} with a dog", "a {person} in a car", "a {person} reading a book"],
     "seeds": [0, 1],
-    "sampler": {"steps": 8},
+    "sampler": {"steps": 20},
     "capture": {"keep": ["latent.final"]},
     "generate": {"part_triplets": 1, "batch_triplets": 1, "device": "cpu"},
     "observe": {"engine": "toyworld-checker", "batch": 2},
