@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -200,15 +202,23 @@ def _wanted(index: Mapping[str, Any], name: str) -> bool:
 
 def _build(source: Source, name: str, kind: str) -> Any:
     """A component from its configuration, without weights."""
+    file = f"{name}/config.json"
+    config = read_object(source, file)
+    _check_size(source, file, config)
+    with readable(source, file, f"a description of a {kind}"):
+        return copy(_component(kind, json.dumps(config)))  # pipelines put settings over those of old models
+
+
+@lru_cache(maxsize=4)  # a second of work, and asked for twice: before and after the weights are read
+def _component(kind: str, settings: str) -> Any:
+    """A component of this class, on torch's meta device; nobody alters it."""
     import diffusers
     import torch
     import transformers
 
-    file = f"{name}/config.json"
-    config = read_object(source, file)
-    _check_size(source, file, config)
-    with readable(source, file, f"a description of a {kind}"), torch.device("meta"):
-        if name.startswith("text_encoder"):
+    config = json.loads(settings)
+    with torch.device("meta"):
+        if hasattr(transformers, kind):
             return getattr(transformers, kind)(transformers.CLIPTextConfig.from_dict(config)).eval()
         return getattr(diffusers, kind).from_config(config).eval()
 

@@ -16,6 +16,7 @@ from probes import rundir
 from probes.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import configure, write_run
+from tests.remembered import leave_figures_out
 
 ROOT = Path(__file__).parents[3]
 
@@ -28,7 +29,9 @@ def run(tmp_path_factory):
     run = Run.open(path)
     configure(run, measure={"bootstrap": 20, "permutations": 16}, report={"gallery": 1})
     measure(run)
-    report(run)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        leave_figures_out(monkeypatch)
+        report(run)
     return run
 
 
