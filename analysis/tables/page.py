@@ -21,11 +21,7 @@ def _section(table: Table) -> str:
     if table.name == IMAGE_TABLE:  # of the metrics of pictures there may be others tomorrow
         names = tuple(dict.fromkeys("<metric>" if name in IMAGE_METRICS else name for name in names))
     columns = ", ".join(f"`{name}`" for name in names)
-    asked = (
-        f" In some runs: {', '.join(f'`{name}`' for name in table.optional)}."
-        if table.optional
-        else ""
-    )
+    asked = f" In some runs: {', '.join(f'`{name}`' for name in table.optional)}." if table.optional else ""
     head = f"A row: {table.rows}.{parquet}{latex}{asked} Made by `{table.made_by}`."
     return f"### `{table.name}`\n\n{head}\n\n{columns}\n"
 
