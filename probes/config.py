@@ -130,7 +130,8 @@ class Observe(_Section):
     engine `toyworld-checker` reads them exactly, by their palette.
     `detector` and `segmenter` are checkpoint files (``groundingdino_swint_ogc.pth``, ``sam_vit_h_4b8939.pth``) or,
     with the engine `transformers`, folders or hub ids; ``toyworld`` names the small ones that come with the package,
-    and as a `vocabulary` everything that they know; `tagger` is an open_clip folder or ``ViT-B-32/openai``.
+    and as a `vocabulary` everything that they know; `tagger` is an open_clip folder or ``ViT-B-32/openai``; `ram` is
+    RAM's checkpoint (``ram_swin_large_14m.pth``), and `ram_tags` its list of tags, which the checkpoint does not hold.
     Wu et al. 2025 state none of the three thresholds.
     """
 
@@ -145,6 +146,7 @@ class Observe(_Section):
     tagger: str | None = None
     tagger_top: Positive = 10  # tags of the vocabulary that the tagger keeps for an image
     ram: str | None = None
+    ram_tags: str | None = None  # none: ram_tag_list.txt beside the checkpoint
     box_threshold: Share = 0.25
     text_threshold: Share = 0.2
     nms_iou: Share | None = None  # none: 0.5; 0.8 for toyworld's own detector

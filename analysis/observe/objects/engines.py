@@ -15,7 +15,6 @@ from probes.config import Config, Observe
 from probes.devices import pick_device
 from probes.errors import UserError
 from probes.parts import digest
-from probes.paths import expand
 from probes.toyworld import SPECIMENS
 from probes.toyworld.draw import SIZE
 
@@ -38,6 +37,7 @@ _LIBRARIES = {
         "segment-anything",
     ),
     "transformers": ("triptych", "torch", "torchvision", "transformers"),
+    "ram": ("timm",),
 }
 
 
@@ -77,7 +77,8 @@ class Plan:
     @property
     def versions(self) -> dict[str, str]:
         """Versions of the libraries that the engine needs."""
-        return {name: metadata.version(name) for name in _LIBRARIES[self.name]}
+        libraries = _LIBRARIES[self.name] + (_LIBRARIES["ram"] if "ram" in (self.settings.tags or ()) else ())
+        return {name: metadata.version(name) for name in libraries}
 
 
 class CheckerPlan(Plan):
@@ -193,9 +194,15 @@ class GroundedPlan(Plan):
 
             checkpoints["tagger"] = clip_files(self.settings.tagger)
         if "ram" in self.settings.tags:
-            file = expand(self.settings.ram, "observe.ram")
-            checkpoints["ram"] = {str(file): sha256(file)}
+            checkpoints["ram"] = {str(self.ram.weights): sha256(self.ram.weights)}
         return checkpoints
+
+    @cached_property
+    def ram(self) -> Any:
+        """RAM's checkpoint, tags and thresholds, checked; fetches it from the hub."""
+        from analysis.observe.objects.ram import named_files
+
+        return named_files(self.settings)
 
     def fields(self) -> dict[str, Any]:
         """Every field that alters what is seen, for the identity of the parts."""
@@ -210,6 +217,8 @@ class GroundedPlan(Plan):
         fields |= {f"observe.{kind}.description": _description(path) for kind, path in self.paths.items()}
         if {"vocabulary", "tagger"} & set(sources):
             fields["observe.vocabulary"] = digest("\n".join(self.vocabulary))
+        if "ram" in sources:
+            fields["observe.ram_tags"] = self.ram.digest
         if "tagger" in sources:
             fields["observe.tagger_top"] = settings.tagger_top
         if "prompt" in sources:
@@ -253,10 +262,12 @@ class GroundedPlan(Plan):
             return prompt_nouns(backend=measure.nouns, compounds=measure.compounds)
         if kind == "vocabulary":
             return fixed(self.vocabulary, "vocabulary")
-        from analysis.observe.objects.taggers import ClipTagger, RamTagger
-
         if kind == "ram":
-            return RamTagger(settings.ram, device=self.device)
+            from analysis.observe.objects.ram import RamTagger
+
+            return RamTagger(self.ram, self.device)
+        from analysis.observe.objects.taggers import ClipTagger
+
         return ClipTagger(settings.tagger, self.vocabulary, top=settings.tagger_top, device=self.device)
 
     def record(self) -> dict[str, Any]:
@@ -267,6 +278,7 @@ class GroundedPlan(Plan):
             "detector": settings.detector,
             "segmenter": settings.segmenter,
             "tagger": settings.tagger if "tagger" in settings.tags else None,
+            "ram": settings.ram if "ram" in settings.tags else None,
             "tags": list(settings.tags),
             "vocabulary": settings.vocabulary,
             "checkpoints": self.checkpoints,
@@ -342,10 +354,10 @@ def _check_sources(settings: Observe, chosen: GroundedPlan) -> None:
             " ViT-B-32/openai"
         )
     _ = chosen.vocabulary
-    if "ram" in sources:
-        from analysis.observe.objects.taggers import require_ram
+    if "ram" in sources or settings.ram_tags:
+        from analysis.observe.objects.ram import require_ram
 
-        require_ram(settings.ram)
+        require_ram(settings)
 
 
 def _description(path: Path) -> str:

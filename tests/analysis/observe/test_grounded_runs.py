@@ -153,7 +153,7 @@ def test_another_threshold_is_refused(whole, tmp_path):
         ({"tags": ["vocabulary"]}, r"observe.vocabulary: expected a file for the source `vocabulary`"),
         ({"vocabulary": "tags.txt"}, r"observe.tags: expected `vocabulary` or `tagger`"),
         ({"tags": ["tagger"], "vocabulary": __file__}, r"observe.tagger: expected an open_clip model"),
-        ({"tags": ["ram"]}, r"observe.tags: ram: expected the package `ram`"),
+        ({"tags": ["ram"]}, r"observe.ram: expected RAM's checkpoint"),
         ({"device": "cuda:9"}, r"observe.device: expected a device of this machine, got cuda:9"),
     ],
 )
