@@ -127,6 +127,21 @@ def test_a_file_as_published_is_used_up(tmp_path):
     assert files.parameters == sum(int(np.prod(shape)) for shape in tagger.values())
 
 
+@pytest.mark.slow  # 216 million parameters: about 4 GB, and minutes of one core
+def test_logits_at_full_size_are_those_of_the_equations(tmp_path):
+    weights = drawn(tagger_layout(PUBLISHED), np.random.default_rng(0))
+    path = checkpoint(tmp_path / "ram_swin_large_14m.pth", weights, other_layout(PUBLISHED))
+    (tmp_path / "ram_tag_list.txt").write_text("\n".join(f"tag {number}" for number in range(4585)))
+    image = np.random.default_rng(1).integers(0, 256, (384, 384, 3), dtype=np.uint8)
+    tagger = RamTagger(ram_files(path), CPU)
+    with torch.inference_mode():
+        got = tagger.model(pixels(image, 384)[None])[0].numpy()
+    del tagger
+    expected = logits(pixels(image, 384).double().numpy(), weights, PUBLISHED)
+    assert got.shape == (4585,) and expected.std() > 0.1
+    np.testing.assert_allclose(got, expected, atol=1e-4, rtol=0)
+
+
 def test_an_earlier_name_of_the_decoder(small, weights, copied):
     renamed = {name.replace("tagging_head", "vision_multi"): value for name, value in weights.items()}
     checkpoint(copied, renamed, {"vision_multi.encoder.layer.0.attention.self.query.weight": (3, 3)})
