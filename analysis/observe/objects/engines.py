@@ -166,9 +166,13 @@ class GroundedPlan(Plan):
 
     @property
     def parameters(self) -> int:
-        """Parameters of all checkpoints, about: in float32, as they are loaded, a fourth of their bytes."""
-        files = [Path(file) for hashes in self.checkpoints.values() for file in hashes]
-        return sum(file.stat().st_size for file in files) // 4
+        """Parameters of all models, about: in float32, as they are loaded, a fourth of their checkpoints' bytes.
+
+        RAM's checkpoint holds far more than the tagger, so its are counted.
+        """
+        files = [Path(file) for kind, some in self.checkpoints.items() if kind != "ram" for file in some]
+        counted = self.ram.parameters if "ram" in self.settings.tags else 0
+        return sum(file.stat().st_size for file in files) // 4 + counted
 
     @property
     def seconds_an_image(self) -> float:

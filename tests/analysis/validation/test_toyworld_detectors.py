@@ -50,7 +50,8 @@ def pictures():
 def trained(tmp_path_factory):
     """A few steps of everything, and what was exported."""
     folder = tmp_path_factory.mktemp("detectors")
-    arguments = f"--pictures 12 --drawn 0 --calibration 4 --steps 2 --batch 2 --work {folder / 'work'} --weights {folder / 'weights'}"
+    few = "--pictures 12 --drawn 0 --calibration 4 --steps 2 --batch 2"
+    arguments = f"{few} --work {folder / 'work'} --weights {folder / 'weights'}"
     assert command.main(arguments.split()) == 0
     return folder
 

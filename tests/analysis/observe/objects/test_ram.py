@@ -191,6 +191,9 @@ def test_a_plan_with_ram(checkpoints, small):
     fields = made.fields()
     assert fields["observe.ram"] and fields["observe.tags"] == ["ram"]
     assert made.record()["ram"] == str(small)
+    # of the tagger alone: the file holds two models of captions and an optimiser besides
+    without = plan(checkpoints, tags=["prompt"]).parameters
+    assert made.parameters - without == sum(int(np.prod(shape)) for shape in tagger_layout(SMALL).values())
 
 
 def test_what_is_not_there_is_said_at_plan(checkpoints, copied):
