@@ -197,7 +197,7 @@ class RamFiles:
 def require_ram(settings: Observe) -> None:
     """Refuse what RAM cannot run with, before anything is drawn.
 
-    A checkpoint on the hub that is not on this machine is checked when it is fetched (`named_files`).
+    Of a checkpoint on the hub that is not on this machine the tags are checked here, and the rest when it is fetched.
 
     Raises
     ------
@@ -215,6 +215,13 @@ def require_ram(settings: Observe) -> None:
         )
     if find(settings.ram, FIELD, fetch=False):
         named_files(settings)
+    elif not settings.ram_tags:
+        raise UserError(
+            f"observe.ram_tags: expected the list of RAM's tags ({TAG_LIST}), since the hub has the checkpoint alone,"
+            " found none: name it"
+        )
+    else:
+        read_tags(expand(settings.ram_tags, "observe.ram_tags"), PUBLISHED["tags"])
 
 
 def named_files(settings: Observe) -> RamFiles:

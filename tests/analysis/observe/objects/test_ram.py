@@ -20,6 +20,7 @@ from analysis.observe.objects.ram import (
 from analysis.observe.stage import observe
 from probes.config import Config
 from probes.errors import UserError
+from probes.run import main
 from probes.store import Run
 from tests.analysis.observe.objects.ram_equations import logits, other_layout, tagger_layout
 from tests.analysis.observe.stored_images import image_run
@@ -206,10 +207,27 @@ def test_what_is_not_there_is_said_at_plan(checkpoints, copied):
             r"^observe.ram_tags: no.txt: expected the list of RAM's tags",
         ),
         ({"tags": ["prompt"], "ram_tags": "no.txt"}, r"^observe.tags: expected `ram`, since"),
+        (
+            {"ram": "a/b/ram_swin_large_14m.pth"},
+            r"^observe.ram_tags: .* since the hub has the checkpoint alone",
+        ),
+        (
+            {"ram": "a/b/ram.pth", "ram_tags": str(copied.with_name("ram_tag_list.txt"))},
+            r"expected 4585 lines",
+        ),
     ]
     for given, message in cases:
         with pytest.raises(UserError, match=message):
             plan(checkpoints, **given)
+
+
+def test_a_dry_run_says_it_in_a_line(tmp_path, capsys):
+    (tmp_path / "triplets.yaml").write_text(
+        "prompts: ['a {person}']\nobserve: {tags: [ram], ram: none.pth}\n"
+    )
+    assert main([str(tmp_path / "triplets.yaml"), "--dry-run", "--out", str(tmp_path / "run")]) == 2
+    assert "observe.ram: none.pth: no such file" in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "run").exists()
 
 
 def written(path, text):
