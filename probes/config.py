@@ -132,9 +132,10 @@ class Observe(_Section):
     with the engine `transformers`, folders or hub ids; ``toyworld`` names the small ones that come with the package.
     `tags` says what is looked for: the prompt's nouns, a `vocabulary` (a file with a tag a line; ``everyday``, the
     everyday nouns that come with the package; ``toyworld``, everything there is in the toy world), what a `tagger` (an
-    open_clip folder or ``ViT-B-32/openai``) ranks highest of a vocabulary, or what `ram` gives an image. Unless it is
-    said: the taggers that are named, else ``everyday``, and the prompt's nouns. With `prompt` alone nothing can be said
-    of what prompts do not name.
+    open_clip folder or ``ViT-B-32/openai``) ranks highest of a vocabulary, or what `ram` gives an image (RAM's
+    checkpoint ``ram_swin_large_14m.pth``; `ram_tags` is its list of tags, which that does not hold). Unless it is said:
+    the taggers that are named, else ``everyday``, and the prompt's nouns. With `prompt` alone nothing can be said of
+    what prompts do not name.
     Wu et al. 2025 state none of the three thresholds.
     """
 
@@ -149,6 +150,7 @@ class Observe(_Section):
     tagger: str | None = None
     tagger_top: Positive = 10  # tags of the vocabulary that the tagger keeps for an image
     ram: str | None = None
+    ram_tags: str | None = None  # none: ram_tag_list.txt beside the checkpoint
     box_threshold: Share = 0.25
     text_threshold: Share = 0.2
     nms_iou: Share | None = None  # none: 0.5; 0.8 for toyworld's own detector

@@ -14,7 +14,7 @@ from probes.paths import expand
 from probes.toyworld import WEIGHTS
 
 TOYWORLD = "toyworld"
-OWN = {"observe.detector": "grounding-dino", "observe.segmenter": "sam"}
+OWN = {"observe.detector": "grounding-dino", "observe.segmenter": "sam", "observe.ram": "ram"}
 
 
 def find(name: str, field: str, *, fetch: bool = True) -> Path | None:
@@ -131,7 +131,17 @@ def _zipped(path: Path) -> bool:
 def fit(
     model: Any, weights: Mapping[str, Any], *, path: Path, field: str, what: str, spare: Collection[str] = ()
 ) -> None:
-    """Put weights into a model, each in its place.
+    """Put weights into a model, each in its place, once `check_fit` has nothing against them."""
+    check_fit(model, weights, path=path, field=field, what=what, spare=spare)
+    model.load_state_dict(
+        {name: weights[name] for name in model.state_dict() if name in weights}, strict=False
+    )
+
+
+def check_fit(
+    model: Any, weights: Mapping[str, Any], *, path: Path, field: str, what: str, spare: Collection[str] = ()
+) -> None:
+    """Check that weights are a model's; the model may be on torch's device ``meta``.
 
     Parameters
     ----------
@@ -147,7 +157,7 @@ def fit(
     """
     wanted = model.state_dict()
     # heads that layers share stand under several names, of which safetensors keeps one
-    shared = {wanted[name].data_ptr() for name in wanted if name in weights}
+    shared = {wanted[name].data_ptr() for name in wanted if name in weights} - {0}  # 0: on no memory
     missing = [name for name in wanted if name not in weights and wanted[name].data_ptr() not in shared]
     unknown = [name for name in weights if name not in wanted and name not in spare]
     other = [name for name in wanted if name in weights and wanted[name].shape != weights[name].shape]
@@ -164,4 +174,3 @@ def fit(
             f"{field}: {path}: expected the weights of {what}, got {', '.join(faults)}: choose the checkpoint that"
             " belongs to it, or describe it in a JSON file of its name beside it"
         )
-    model.load_state_dict({name: weights[name] for name in wanted if name in weights}, strict=False)

@@ -11,6 +11,7 @@ from typing import Any
 
 from analysis.observe.checkpoints import TOYWORLD, find, sha256, weight_files
 from analysis.observe.objects.detection import Engine
+from analysis.observe.objects.sources import require_sources, sources
 from analysis.observe.objects.tag_captions import fewest_captions
 from analysis.observe.objects.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
 from analysis.observe.objects.vocabularies import EVERYDAY
@@ -18,7 +19,6 @@ from probes.config import Config, Observe
 from probes.devices import pick_device
 from probes.errors import UserError
 from probes.parts import digest
-from probes.paths import expand
 from probes.toyworld import SPECIMENS
 from probes.toyworld.draw import SIZE
 
@@ -42,6 +42,7 @@ _LIBRARIES = {
         "segment-anything",
     ),
     "transformers": ("triptych", "torch", "torchvision", "transformers"),
+    "ram": ("timm",),
 }
 
 
@@ -81,7 +82,8 @@ class Plan:
     @property
     def versions(self) -> dict[str, str]:
         """Versions of the libraries that the engine needs."""
-        return {name: metadata.version(name) for name in _LIBRARIES[self.name]}
+        libraries = _LIBRARIES[self.name] + (_LIBRARIES["ram"] if "ram" in (self.settings.tags or ()) else ())
+        return {name: metadata.version(name) for name in libraries}
 
 
 class CheckerPlan(Plan):
@@ -193,8 +195,13 @@ class GroundedPlan(Plan):
 
     @property
     def parameters(self) -> int:
-        """Parameters of all checkpoints, about: in float32, as they are loaded, a fourth of their bytes."""
-        return _parameters([Path(file) for hashes in self.checkpoints.values() for file in hashes])
+        """Parameters of all models, about: in float32, as they are loaded, a fourth of their checkpoints' bytes.
+
+        RAM's checkpoint holds far more than the tagger, so its are counted.
+        """
+        counted = self.ram.parameters if "ram" in self.settings.tags else 0
+        files = [Path(file) for kind, hashes in self.checkpoints.items() if kind != "ram" for file in hashes]
+        return _parameters(files) + counted
 
     @property
     def seconds_an_image(self) -> float:
@@ -219,9 +226,15 @@ class GroundedPlan(Plan):
 
             checkpoints["tagger"] = clip_files(self.settings.tagger)
         if "ram" in self.settings.tags:
-            file = expand(self.settings.ram, "observe.ram")
-            checkpoints["ram"] = {str(file): sha256(file)}
+            checkpoints["ram"] = {str(self.ram.weights): sha256(self.ram.weights)}
         return checkpoints
+
+    @cached_property
+    def ram(self) -> Any:
+        """RAM's checkpoint, tags and thresholds, checked; fetches it from the hub."""
+        from analysis.observe.objects.ram import named_files
+
+        return named_files(self.settings)
 
     def fields(self) -> dict[str, Any]:
         """Every field that alters what is seen, for the identity of the parts."""
@@ -236,6 +249,8 @@ class GroundedPlan(Plan):
         fields |= {f"observe.{kind}.description": _description(path) for kind, path in self.paths.items()}
         if {"vocabulary", "tagger"} & set(sources):
             fields["observe.vocabulary"] = digest("\n".join(self.vocabulary))
+        if "ram" in sources:
+            fields["observe.ram_tags"] = self.ram.digest
         if "tagger" in sources:
             fields["observe.tagger_top"] = settings.tagger_top
         if "prompt" in sources:
@@ -279,10 +294,12 @@ class GroundedPlan(Plan):
             return prompt_nouns(backend=measure.nouns, compounds=measure.compounds)
         if kind == "vocabulary":
             return fixed(self.vocabulary, "vocabulary")
-        from analysis.observe.objects.taggers import ClipTagger, RamTagger
-
         if kind == "ram":
-            return RamTagger(settings.ram, device=self.device)
+            from analysis.observe.objects.ram import RamTagger
+
+            return RamTagger(self.ram, self.device)
+        from analysis.observe.objects.taggers import ClipTagger
+
         return ClipTagger(settings.tagger, self.vocabulary, top=settings.tagger_top, device=self.device)
 
     def record(self) -> dict[str, Any]:
@@ -294,6 +311,7 @@ class GroundedPlan(Plan):
             "segmenter": settings.segmenter,
             "tagger": settings.tagger if "tagger" in settings.tags else None,
             "tagger_top": settings.tagger_top if "tagger" in settings.tags else None,
+            "ram": settings.ram if "ram" in settings.tags else None,
             "tags": list(settings.tags),
             "vocabulary": settings.vocabulary,
             "vocabulary_tags": len(self.vocabulary),
@@ -327,59 +345,19 @@ def engine_plan(config: Config) -> Plan:
         return CheckerPlan(CHECKER, config)
     if len(named) < 2:
         raise UserError(f"observe: expected {_NAME}, got {' and '.join(named) or 'neither'} alone: name both")
-    settings = settings.model_copy(update=_sources(settings))
+    settings = settings.model_copy(update=sources(settings))
     if settings.nms_iou is None:
         usual = OWN_NMS if settings.detector == TOYWORLD else USUAL_NMS
         settings = settings.model_copy(update={"nms_iou": usual})
     chosen = GroundedPlan(
         "groundingdino" if name == "auto" else name, config.model_copy(update={"observe": settings})
     )
-    _check_sources(settings, chosen)
+    require_sources(settings)
+    _ = chosen.vocabulary
     for kind in named:
         find(getattr(settings, kind), f"observe.{kind}", fetch=False)
     _ = chosen.device
     return chosen
-
-
-def _sources(settings: Observe) -> dict[str, Any]:
-    """Where tags come from unless it is said: the taggers that are named, else a vocabulary; and the prompt's nouns.
-
-    Toyworld's own detectors look for everything that they know, and nothing more.
-    """
-    own = settings.detector == TOYWORLD
-    tags: list[Any] | None = settings.tags
-    if tags is None:
-        tags = [kind for kind in ("ram", "tagger") if getattr(settings, kind)]
-        if not tags or (settings.vocabulary and "tagger" not in tags):
-            tags.append("vocabulary")
-        if not own or tags != ["vocabulary"] or settings.vocabulary:
-            tags.append("prompt")
-    if not {"vocabulary", "tagger"} & set(tags):
-        return {"tags": tags}
-    return {"tags": tags, "vocabulary": settings.vocabulary or (TOYWORLD if own else EVERYDAY)}
-
-
-def _check_sources(settings: Observe, chosen: GroundedPlan) -> None:
-    sources = settings.tags or []
-    for kind in dict.fromkeys(sources):
-        if sources.count(kind) > 1:
-            raise UserError(f"observe.tags: `{kind}` stands twice: keep one")
-    ranked = [kind for kind in sources if kind in ("vocabulary", "tagger")]
-    if settings.vocabulary and not ranked:
-        raise UserError(
-            "observe.tags: expected `vocabulary` or `tagger`, since a vocabulary is named, got"
-            f" {', '.join(sources)}: add one of them"
-        )
-    if "tagger" in sources and not settings.tagger:
-        raise UserError(
-            "observe.tagger: expected an open_clip model for the source `tagger`, found none: name a folder, or"
-            " ViT-B-32/openai"
-        )
-    _ = chosen.vocabulary
-    if "ram" in sources:
-        from analysis.observe.objects.taggers import require_ram
-
-        require_ram(settings.ram)
 
 
 def _parameters(files: Iterable[Path]) -> int:

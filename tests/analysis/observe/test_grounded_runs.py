@@ -162,7 +162,7 @@ def test_another_threshold_is_refused(whole, tmp_path):
             r"observe.tags: expected `vocabulary` or `tagger`, since a vocabulary is named, got prompt",
         ),
         ({"tags": ["tagger"], "vocabulary": __file__}, r"observe.tagger: expected an open_clip model"),
-        ({"tags": ["ram"]}, r"observe.tags: ram: expected the package `ram`"),
+        ({"tags": ["ram"]}, r"observe.ram: expected RAM's checkpoint"),
         ({"device": "cuda:9"}, r"observe.device: expected a device of this machine, got cuda:9"),
     ],
 )
@@ -202,7 +202,7 @@ def test_what_is_looked_for_unless_it_is_said(said, tags, vocabulary, checkpoint
 
 
 def test_a_tagger_comes_first(checkpoints, monkeypatch, tmp_path):
-    monkeypatch.setattr(engines, "_check_sources", lambda settings, chosen: None)  # no weights are here
+    monkeypatch.setattr(engines, "require_sources", lambda settings: None)  # no weights are here
     said = {**checkpoints, "ram": "ram_swin_large_14m.pth"}
     plan = engine_plan(Config(prompts=["a {person}"], model="a/b", observe=said))
     assert plan.resolved["tags"] == ["ram", "prompt"] and plan.passes == 1

@@ -50,7 +50,8 @@ def pictures():
 def trained(tmp_path_factory):
     """A few steps of everything, and what was exported."""
     folder = tmp_path_factory.mktemp("detectors")
-    arguments = f"--pictures 12 --steps 2 --batch 2 --work {folder / 'work'} --weights {folder / 'weights'}"
+    few = "--pictures 12 --drawn 0 --calibration 4 --steps 2 --batch 2"
+    arguments = f"{few} --work {folder / 'work'} --weights {folder / 'weights'}"
     assert command.main(arguments.split()) == 0
     return folder
 
@@ -329,5 +330,5 @@ def test_the_grounding_dino_in_place_reaches_its_bar_on_fresh_renderings():
     assert ap_by_label(detections(detector, list(pictures.images)), truth).mean() >= 0.85
 
 
-def test_all_weights_together_are_within_40_mb():
-    assert sum(path.stat().st_size for path in WEIGHTS.rglob("*") if path.is_file()) <= 40e6
+def test_all_weights_together_are_within_52_mb():
+    assert sum(path.stat().st_size for path in WEIGHTS.rglob("*") if path.is_file()) <= 52e6
