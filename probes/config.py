@@ -41,6 +41,8 @@ from probes.config_values import (
     shown,
 )
 from probes.errors import UserError
+from probes.foreign import configuration as foreign
+from probes.foreign.options import Images
 from probes.paths import expand
 from probes.prompts.source import Loaded, PromptSource, resolve
 from probes.text.plurals import plural
@@ -218,6 +220,8 @@ class Config(_Section):
     }
     reference: str = "neutral"
     contrasts: Annotated[list[list[str]] | None, Alters("measure")] = None
+    # known by the prompts and the content of its images
+    images: Annotated[Images | None, Alters("nothing")] = None
     prompts: Annotated[Prompts, Alters("part")]
     limit: Annotated[Positive | None, Alters("part")] = None
     seeds: Annotated[Seeds, Alters("part")] = [0]
@@ -275,6 +279,8 @@ class Config(_Section):
         if not isinstance(words, Mapping):
             raise ValueError(f"indicators: expected words by their names, got {shown(words)}")
         values["indicators"] = {name: _stored_indicator(name, value) for name, value in words.items()}
+        if values.get("images") is not None:
+            values["images"] = Images.model_validate(values["images"])
         return _stored(cls, values)
 
     @property
@@ -339,7 +345,24 @@ def load_config(
             f"{source.name}: expected `key: value` lines, got {shown(source.data)}: see triplets.yaml"
         )
     context = {"folder": Path(path).parent, "said": [] if said is None else said}
-    return build_config({"name": Path(path).stem, **source.data}, source, options, context)
+    data = {"name": Path(path).stem, **source.data}
+    if data.get("images") is not None:
+        data = _with_images(data, source, options or {}, context)
+        options = {place: option for place, option in (options or {}).items() if place != ("model",)}
+    return build_config(data, source, options, context)
+
+
+def _with_images(
+    data: dict[str, Any], source: YamlSource, options: Mapping[tuple[str, ...], tuple[str, Any]], context: dict
+) -> dict[str, Any]:
+    """The configuration with what its images say, once all the rest of it is found right."""
+    foreign.require_no_drawing(data, options, source.name)
+    stand_in = {"prompts": [PERSON], "seeds": [0]}
+    rest = build_config({**data, **stand_in}, source, options, context)
+    assert rest.images is not None
+    words = {name: entry.forms for name, entry in rest.indicators.items()}
+    named = {"model": options[("model",)][1]} if ("model",) in options else {}
+    return foreign.resolved({**data, **named}, rest.images, words, rest.reference, context["folder"])
 
 
 def schema_text() -> str:

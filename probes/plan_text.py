@@ -17,8 +17,12 @@ CONTRASTS = 12  # that are named
 
 def describe(config: Config, samples: Sequence[Sample]) -> str:
     """Return the plan: a row an image, the contrasts, and what so few prompts cannot show."""
-    lines = [table(samples), contrasts(config), few_prompts(config)]
-    return "\n".join(line for line in lines if line)
+    return "\n".join([table(samples), *comparison(config)])
+
+
+def comparison(config: Config) -> list[str]:
+    """Return lines on what is compared, and on what so few prompts cannot show."""
+    return [line for line in (contrasts(config), few_prompts(config)) if line]
 
 
 def table(samples: Sequence[Sample], maximum: int = ROWS) -> str:

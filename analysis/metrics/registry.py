@@ -165,7 +165,7 @@ def computed_from(source: str) -> tuple[str, ...]:
     return tuple(row.metric for row in _ROWS if row.needs == source and row.version)
 
 
-def require_primary(key: str, place: str) -> None:
+def require_primary(key: str, place: str, *, opened: bool = True) -> None:
     """Refuse a ``measure.primary`` that is no measure of a run.
 
     Parameters
@@ -174,13 +174,16 @@ def require_primary(key: str, place: str) -> None:
         As `Metric.key`.
     place : str
         Where it stands, for the message.
+    opened : bool
+        Whether the run's model could be looked into; of images of another program nothing was captured.
 
     Raises
     ------
     UserError
         No headline metric that runs hold has this key.
     """
-    keys = [metric.key for metric in headline_metrics() if metric.version]
+    measured = [metric for metric in headline_metrics() if metric.version]
+    keys = [metric.key for metric in measured if opened or metric.needs != "captures"]
     if key not in keys:
         names = f"{', '.join(map(repr, keys[:-1]))} or {keys[-1]!r}"
         raise UserError(f"{place}: expected {names}, got {key!r}: name one of them")
