@@ -50,6 +50,7 @@ from probes.yaml_source import YamlSource, read_yaml
 
 __all__ = ["PERSON", "Config", "Indicator", "build_config", "load_config", "prompt_id", "schema_text"]
 
+Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
 _Listed = Annotated[list[Prompt], Field(min_length=1)]
 # those of {from: ...} take the place of it
 Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Listed | PromptSource)]
@@ -320,7 +321,7 @@ def _said(name: str, values: Any, kind: type[_Section]) -> dict[str, Any]:
 
 def load_config(
     path: str | Path,
-    options: Mapping[tuple[str, ...], tuple[str, Any]] | None = None,
+    options: Options | None = None,
     said: list[Loaded] | None = None,
 ) -> Config:
     """Read ``triplets.yaml`` and put the command line's options over it.
@@ -352,9 +353,7 @@ def load_config(
     return build_config(data, source, options, context)
 
 
-def _with_images(
-    data: dict[str, Any], source: YamlSource, options: Mapping[tuple[str, ...], tuple[str, Any]], context: dict
-) -> dict[str, Any]:
+def _with_images(data: dict[str, Any], source: YamlSource, options: Options, context: dict) -> dict[str, Any]:
     """The configuration with what its images say, once all the rest of it is found right."""
     foreign.require_no_drawing(data, options, source.name)
     stand_in = {"prompts": [PERSON], "seeds": [0]}
@@ -377,7 +376,7 @@ def schema_text() -> str:
 def build_config(
     data: Mapping[str, Any],
     source: YamlSource,
-    options: Mapping[tuple[str, ...], tuple[str, Any]] | None = None,
+    options: Options | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> Config:
     """Validate plain data with the command line's options over it (see :func:`load_config`).

@@ -171,7 +171,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _run(arguments: argparse.Namespace, team: Team) -> None:
     config, yaml_source, passed = configuration(arguments)
-    require_primary(config.measure.primary, f"{yaml_source.name}: measure.primary", opened=config.images is None)
+    require_primary(
+        config.measure.primary, f"{yaml_source.name}: measure.primary", opened=config.images is None
+    )
     stages = (arguments.stage,) if arguments.stage else STAGES
     if "generate" in stages and not arguments.dry_run and not (config.out_path / "run.json").exists():
         team.start(workers.expected(config))

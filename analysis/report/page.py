@@ -67,6 +67,7 @@ class Content:
     words: pd.DataFrame | None
     objects: Objects | None = None
     more: list[tuple[int, int]] = field(default_factory=list)
+    not_measured: pd.DataFrame | None = None
 
     @property
     def people(self) -> list[Member]:
@@ -148,6 +149,7 @@ def read(run: Run) -> Content:
         words=run.of_samples("words", shown, WORDS),
         objects=objects,
         more=more,
+        not_measured=run.table("not_measured") if run.config.images is not None else None,
     )
 
 
@@ -190,6 +192,9 @@ def render(content: Content, figures: dict[str, Drawn]) -> str:
         n_prompts=int(samples["triplet"].nunique()),
         n_seeds=int(samples["seed"].nunique()),
         summaries=content.summaries,
+        missing=None if content.not_measured is None else content.not_measured.to_dict("records"),
+        paired=config.images is None or config.images.paired,
+        taken=content.meta.get("taken_in"),
         shared=wording_prompts.shared_sentence(samples),
         articles=wording_prompts.article_warning(samples),
         table=disparity_table(content.disparity, content.metrics, people, reference),

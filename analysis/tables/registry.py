@@ -12,7 +12,7 @@ from typing import Literal
 import pandas as pd
 
 from analysis.metrics import dependency
-from analysis.tables import agreement, specifications
+from analysis.tables import agreement, not_measured, specifications
 from analysis.tables.detector_error import CHECK_COLUMNS, ERROR_COLUMNS
 from analysis.tables.disparity import DISPARITY_COLUMNS
 from analysis.tables.gap import GAP_COLUMNS
@@ -29,6 +29,7 @@ NEEDS = {
     "truth": "a run of objects, where something else knows what is in the images",
     "labels": "answers of people, given to `python -m analysis human-check`",
     "choices": "`python -m analysis sensitivity`",
+    "images": "a run of images that another program drew",
 }
 COUNT = "count_"  # begins a column of each indicator
 
@@ -357,7 +358,16 @@ _CHECKED = (
         stage="",
     ),
 )
-TABLES: Mapping[str, Table] = {row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED)}
+_FOREIGN = (
+    Table(
+        "not_measured",
+        "images",
+        "a quantity that such a run cannot hold, where it would stand, and why it is not there",
+        not_measured.COLUMNS,
+        "analysis.tables.not_measured.not_measured",
+    ),
+)
+TABLES: Mapping[str, Table] = {row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *_FOREIGN)}
 
 
 def write(run: Run, name: str, frame: pd.DataFrame) -> None:

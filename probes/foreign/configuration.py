@@ -17,10 +17,15 @@ from probes.foreign.triplets import Forms, Triplets, triplets
 
 PRIMARY = "ssim"  # of what can be measured, the first
 DRAWING = ("prompts", "seeds", "capture")  # say what is drawn, or what is seen while it is
-ALONE = {"sampler": ("noise",), "generate": ("part_triplets", "device", "workers")}  # of these sections the rest does
+ALONE = {
+    "sampler": ("noise",),
+    "generate": ("part_triplets", "device", "workers"),
+}  # of these sections the rest does
 
 
-def require_no_drawing(data: Mapping[str, Any], options: Mapping[tuple[str, ...], tuple[str, Any]], file: str) -> None:
+def require_no_drawing(
+    data: Mapping[str, Any], options: Mapping[tuple[str, ...], tuple[str, Any]], file: str
+) -> None:
     """Refuse fields and options that say how images are drawn.
 
     Parameters

@@ -1,7 +1,7 @@
 """The generate stage of images that another program drew: they are read, and stored as if this one had drawn them.
 
-Parts have the layout of drawn ones, without tokens, captures or word maps. A part is known by its prompts, its seeds and
-the content of its images, byte for byte as they stood in their files: a run goes on, and is refused, by these.
+Parts have the layout of drawn ones, without tokens, captures or word maps. A part is known by its prompts, its seeds
+and the content of its images, byte for byte as they stood in their files: a run goes on, and is refused, by these.
 """
 
 from __future__ import annotations
@@ -74,9 +74,10 @@ class Taken:
         record = self.record
         pairs = "" if record["paired"] else "; no seeds, so that nothing pairs the images of a triplet"
         left = "; ".join(f"{number} {why}" for why, number in record["left_out"].items())
-        return printable(
-            f"images: {self.images} of the {record['rows']} in {record['from']}, in {record['triplets']} triplets{pairs}"
-        ) + (f" (left out: {left})" if left else "")
+        where = f"{record['rows']} in {record['from']}, in {record['triplets']} triplets"
+        return printable(f"images: {self.images} of the {where}{pairs}") + (
+            f" (left out: {left})" if left else ""
+        )
 
 
 def plan(config: Config, place: str) -> Taken:
@@ -189,7 +190,9 @@ def _stored(pictures: Pictures, draws: list[list[TakenImage]], tick: Tick) -> ex
     for image in (image for draw in draws for image in draw):
         data = pictures.read(image.row.image, image.row.at)
         if parts.digest(data) != image.digest:
-            raise UserError(f"{image.row.at}: expected the image to stay as it is, but it was changed: run again")
+            raise UserError(
+                f"{image.row.at}: expected the image to stay as it is, but it was changed: run again"
+            )
         path = f"{image.columns['sample_id']}{f'.{image.kind}' if image.kind else ''}"
         rows.append({**image.columns, "image": {"bytes": data, "path": path}})
         tick(1)

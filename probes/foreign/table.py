@@ -62,7 +62,9 @@ def find(images: Images, folder: Path) -> Path:
     """
     path = (folder / expand(images.from_, "images.from")).absolute()
     if not path.exists():
-        raise UserError(f"images.from: expected a table or a folder of images, found none at {path}: check the path")
+        raise UserError(
+            f"images.from: expected a table or a folder of images, found none at {path}: check the path"
+        )
     return path
 
 
@@ -82,7 +84,9 @@ def read_rows(images: Images, path: Path) -> list[Row]:
     """
     if images.names is not None:
         if not path.is_dir():
-            raise UserError(f"images.names: expected a folder in images.from, got the file {path}: take `names` out")
+            raise UserError(
+                f"images.names: expected a folder in images.from, got the file {path}: take `names` out"
+            )
         rows = list(_of_names(images, path))
     else:
         rows = [row for file in _tables(path) for row in _of_table(images, file)]
@@ -150,7 +154,9 @@ def _column_names(images: Images, file: Path, columns: Sequence[str]) -> dict[st
     chosen = [images.image] if images.image else [name for name in IMAGE_COLUMNS if name in columns]
     if not chosen or chosen[0] not in columns:
         wanted = images.image or ", ".join(IMAGE_COLUMNS)
-        raise UserError(f"{file}: expected a column of images ({wanted}), found none: name it in images.image")
+        raise UserError(
+            f"{file}: expected a column of images ({wanted}), found none: name it in images.image"
+        )
     return found | {"image": chosen[0]}
 
 
@@ -174,7 +180,9 @@ def _text(file: Path) -> tuple[list[str], Any]:
     except csv.Error as error:
         raise UserError(f"{file}: line {reader.line_num}: expected a CSV table ({error}): mend it") from None
     if len(set(head)) < len(head):
-        raise UserError(f"{file}: line 1: expected every column once, got {', '.join(head)[:120]}: rename one")
+        raise UserError(
+            f"{file}: line 1: expected every column once, got {', '.join(head)[:120]}: rename one"
+        )
     for number, values in rows:
         if len(values) != len(head):
             raise UserError(f"{file}: line {number}: expected {len(head)} fields, got {len(values)}: mend it")
@@ -199,7 +207,9 @@ def _parquet(file: Path) -> tuple[list[str], Any]:
     try:
         schema = pq.read_schema(file)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise UserError(f"{file}: expected a Parquet table ({_line(error)}): mend it, or name another") from None
+        raise UserError(
+            f"{file}: expected a Parquet table ({_line(error)}): mend it, or name another"
+        ) from None
 
     def rows(names: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         texts = [name for name in names if not _holds_bytes(schema.field(name).type)]
@@ -321,7 +331,9 @@ def _file_bytes(path: Path, at: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UserError(f"{at}: {path}: cannot be read ({error.strerror}): mend it, or take the row out") from None
+        raise UserError(
+            f"{at}: {path}: cannot be read ({error.strerror}): mend it, or take the row out"
+        ) from None
 
 
 def _group_starts(path: Path) -> list[int]:

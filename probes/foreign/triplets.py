@@ -150,7 +150,8 @@ def _key(row: Row, wanted: Mapping[str, set], words: Forms, any_words: bool) -> 
             else "mend it, or take any prompt (images: {any_words: true})"
         )
         raise UserError(
-            f"{row.at}: expected the word of {row.indicator} ({spoken}) in the prompt, got {shown(row.prompt)}: {remedy}"
+            f"{row.at}: expected the word of {row.indicator} ({spoken}) in the prompt, got {shown(row.prompt)}:"
+            f" {remedy}"
         )
     if row.triplet is not None:
         return row.triplet
@@ -187,7 +188,8 @@ def _draws(
         left_out[NO_PARTNER] += sum(len(members[name]) - count for name in names)
         left_out += Counter()  # takes zeros out
         return [
-            Draw(triplet, index, None, tuple(members[name][index] for name in names)) for index in range(count)
+            Draw(triplet, index, None, tuple(members[name][index] for name in names))
+            for index in range(count)
         ]
     by_seed: dict[int, dict[str, Row]] = {}
     for name in names:
@@ -201,17 +203,15 @@ def _draws(
     whole = {seed: rows for seed, rows in sorted(by_seed.items()) if len(rows) == len(names)}
     if len(whole) < len(by_seed):
         left_out[NO_IMAGE] += len(by_seed) - len(whole)
-    return [
-        Draw(triplet, seed, seed, tuple(rows[name] for name in names)) for seed, rows in whole.items()
-    ]
+    return [Draw(triplet, seed, seed, tuple(rows[name] for name in names)) for seed, rows in whole.items()]
 
 
 def _require_new(known: dict[tuple[str, ...], Row], texts: tuple[str, ...], row: Row) -> None:
     before = known.setdefault(texts, row)
     if before is not row:
         raise UserError(
-            f"{row.at}: expected prompts that no other triplet has, got those of {before.at}: give both one triplet, and"
-            " their images different seeds"
+            f"{row.at}: expected prompts that no other triplet has, got those of {before.at}: give both one triplet,"
+            " and their images different seeds"
         )
 
 
