@@ -285,6 +285,11 @@ class Config(_Section):
         return _stored(cls, values)
 
     @property
+    def unit(self) -> str:
+        """What intervals and p-values are over: ``prompt``; in a run of one prompt and several seeds, ``seed``."""
+        return "seed" if len(self.prompts[: self.limit]) == 1 < len(self.seeds) else "prompt"
+
+    @property
     def out_path(self) -> Path:
         """The run directory: `out`, where ``~`` is the user's home, or ``runs/<name>``."""
         return expand(self.out, "out") if self.out else Path("runs") / self.name
@@ -348,20 +353,8 @@ def load_config(
     context = {"folder": Path(path).parent, "said": [] if said is None else said}
     data = {"name": Path(path).stem, **source.data}
     if data.get("images") is not None:
-        data = _with_images(data, source, options or {}, context)
-        options = {place: option for place, option in (options or {}).items() if place != ("model",)}
+        data = foreign.configured(data, source, options or {}, context, build_config)
     return build_config(data, source, options, context)
-
-
-def _with_images(data: dict[str, Any], source: YamlSource, options: Options, context: dict) -> dict[str, Any]:
-    """The configuration with what its images say, once all the rest of it is found right."""
-    foreign.require_no_drawing(data, options, source.name)
-    stand_in = {"prompts": [PERSON], "seeds": [0]}
-    rest = build_config({**data, **stand_in}, source, options, context)
-    assert rest.images is not None
-    words = {name: entry.forms for name, entry in rest.indicators.items()}
-    named = {"model": options[("model",)][1]} if ("model",) in options else {}
-    return foreign.resolved({**data, **named}, rest.images, words, rest.reference, context["folder"])
 
 
 def schema_text() -> str:

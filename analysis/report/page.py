@@ -27,6 +27,7 @@ from analysis.report.findings import Summary, findings_table, summaries
 from analysis.report.format import counted, interval, label, listed, number, p_value
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
+from analysis.report.units import in_units
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import write
 from analysis.tables.stored_similarities import timesteps
@@ -119,7 +120,7 @@ def report(run: Run) -> Path:
         write(run, "findings", findings_table(content.summaries))
         for name, text in latex.documents(run):
             run.write_file(f"tables/{name}.tex", text.encode())
-        run.write_file("report.html", render(content, figures).encode())
+        run.write_file("report.html", in_units(render(content, figures), content.config).encode())
     return run.path / "report.html"
 
 
@@ -191,6 +192,8 @@ def render(content: Content, figures: dict[str, Drawn]) -> str:
         n_images=len(samples),
         n_prompts=int(samples["triplet"].nunique()),
         n_seeds=int(samples["seed"].nunique()),
+        unit=config.unit,
+        n_units=int(samples["triplet" if config.unit == "prompt" else "seed"].nunique()),
         summaries=content.summaries,
         missing=None if content.not_measured is None else content.not_measured.to_dict("records"),
         paired=config.images is None or config.images.paired,

@@ -15,6 +15,7 @@ from analysis.metrics import dependency
 from analysis.tables import agreement, not_measured, specifications
 from analysis.tables.detector_error import CHECK_COLUMNS, ERROR_COLUMNS
 from analysis.tables.disparity import DISPARITY_COLUMNS
+from analysis.tables.families import with_unit
 from analysis.tables.gap import GAP_COLUMNS
 from analysis.tables.nouns import NOUN_COLUMNS
 from analysis.tables.object_claims import CLAIM_COLUMNS, COUNTS
@@ -75,6 +76,8 @@ class Table:
     csv : bool
         Whether it is written as CSV as well as Parquet: what grows with the pictures is not.
     latex : Latex, optional
+    latex_alone : Latex, optional
+        In its place where the run has one prompt; ``{seeds}`` and ``{prompt}`` stand for its seeds and its prompt.
     """
 
     name: str
@@ -85,6 +88,7 @@ class Table:
     stage: Literal["measure", "report", ""] = "measure"
     csv: bool = True
     latex: Latex | None = None
+    latex_alone: Latex | None = None
 
     def fits(self, columns: Sequence[str]) -> bool:
         """Whether a table with these columns is one of this kind.
@@ -128,6 +132,12 @@ _SIMILARITIES = (
             "table05_disparity",
             "representational-disparity",
             "Representational disparity in {data} on {model}: similarity of each pair, mean over prompts.",
+        ),
+        latex_alone=Latex(
+            "table10_intra_prompt",
+            "intra-prompt",
+            "Representational disparity on {model}: similarity of each pair, mean over {seeds} of “{prompt}”.",
+            "For this prompt alone.",
         ),
     ),
     Table(
@@ -383,4 +393,4 @@ def write(run: Run, name: str, frame: pd.DataFrame) -> None:
     row = TABLES[name]
     if not row.fits(list(frame.columns)):
         raise ValueError(f"{name}: expected the columns {', '.join(row.columns)}, got {', '.join(frame)}")
-    (run.write_table if row.csv else run.write_parquet)(name, frame)
+    (run.write_table if row.csv else run.write_parquet)(name, with_unit(frame, run.config))

@@ -78,7 +78,7 @@ def _measure(run: Run, sharing: Sharing) -> None:
         write(run, "not_measured", absent)
     looked_for = bool(run.parts("objects")) and run.config.observe.objects
     images, objects = _looked_at(sharing, looked_for)
-    pairs = StoredSimilarities(run, images)
+    pairs = StoredSimilarities(run, images).by_unit()
     write(run, IMAGE_TABLE, images)
     times = {"step": list(pairs.timesteps), "timestep": list(pairs.timesteps.values())}
     write(run, TIMESTEP_TABLE, pd.DataFrame(times).astype({"step": "int32", "timestep": "float32"}))

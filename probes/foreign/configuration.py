@@ -6,14 +6,21 @@ run is known by them. What a model would have to be opened for cannot be asked f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from probes.config_values import PERSON
 from probes.errors import UserError
 from probes.foreign.options import UNNAMED, Images
 from probes.foreign.table import find, read_rows
 from probes.foreign.triplets import Forms, Triplets, triplets
+
+if TYPE_CHECKING:
+    from probes.config import Config
+    from probes.yaml_source import YamlSource
+
+Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.load_config`
 
 PRIMARY = "ssim"  # of what can be measured, the first
 DRAWING = ("prompts", "seeds", "capture")  # say what is drawn, or what is seen while it is
@@ -23,9 +30,33 @@ ALONE = {
 }  # of these sections the rest does
 
 
-def require_no_drawing(
-    data: Mapping[str, Any], options: Mapping[tuple[str, ...], tuple[str, Any]], file: str
-) -> None:
+def configured(
+    data: Mapping[str, Any],
+    source: YamlSource,
+    options: Options,
+    context: Mapping[str, Any],
+    build: Callable[..., Config],
+) -> dict[str, Any]:
+    """Return a configuration as it is written with what its images say in place, once all the rest is right.
+
+    Parameters
+    ----------
+    data, source, options, context
+        As of `probes.config.build_config`, which is `build`.
+
+    Raises
+    ------
+    UserError
+        The configuration is wrong, or its images are not what is needed.
+    """
+    require_no_drawing(data, options, source.name)
+    rest = build({**data, "prompts": [PERSON], "seeds": [0]}, source, options, context)
+    assert rest.images is not None
+    words = {name: entry.forms for name, entry in rest.indicators.items()}
+    return resolved(data, rest.images, words, rest.reference, context["folder"])
+
+
+def require_no_drawing(data: Mapping[str, Any], options: Options, file: str) -> None:
     """Refuse fields and options that say how images are drawn.
 
     Parameters

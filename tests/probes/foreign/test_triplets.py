@@ -89,7 +89,7 @@ def test_seeds_that_say_nothing_across_triplets_are_numbered():
         ([*made("a {} runs", triplet="x"), row("the person", "neutral", 1, "x", "l7")], "^l7: expected one prompt"),
         (made("a {} runs", triplet="x") + made("a {} runs", (1,), "y"), "expected prompts that no other triplet has"),
         (made("a {} runs")[:2], "expected a triplet with an image of every indicator"),
-        ([row("a person runs", "neutral", 0), *made("a {} runs", (1,))[1:]], "expected a triplet .* 2 seeds of"),
+        ([row("a person runs", "neutral", 0), *made("a {} runs", (1,))[1:]], r"expected a triplet .* \(2 seeds of"),
     ],
 )  # fmt: skip
 def test_rows_that_do_not_fit_are_told_by_their_place(rows, error):
