@@ -33,6 +33,7 @@ NEEDS = {
     "images": "a run of images that another program drew",
 }
 COUNT = "count_"  # begins a column of each indicator
+SEEN_BY = ("both", "detector_only", "people_only", "neither", "unclear")
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,8 @@ class Latex:
     ----------
     name : str
         Of the file, without its ending; with places in braces where there is one of every contrast.
-    label : str
-        For references.
-    caption, note : str
-        Plain text.
+    label, caption, note : str
+        For references; plain text.
     """
 
     name: str
@@ -93,8 +92,6 @@ class Table:
     def fits(self, columns: Sequence[str]) -> bool:
         """Whether a table with these columns is one of this kind.
 
-        Examples
-        --------
         >>> table = Table("x", "samples", "an image", ("object", "count_*", "n"), "f")
         >>> table.fits(["object", "count_a", "count_b", "n"]), table.fits(["object", "n", "count_a"])
         (True, False)
@@ -349,6 +346,14 @@ _CHECKED = (
         stage="",
     ),
     Table(
+        "human_nouns",
+        "labels",
+        "an annotator and a noun of the prompts: who saw it, as in section 7.3 of the paper, whose figures stand below",
+        ("annotator", "word", "nouns", *SEEN_BY, "percent_both"),
+        "analysis.studies.human_check.nouns.noun_agreement",
+        stage="",
+    ),
+    Table(
         "human_counts",
         "labels",
         "a prompt, indicator and object: right and wrong detections by people, weighted",
@@ -367,8 +372,6 @@ _CHECKED = (
         "analysis.studies.sensitivity.findings.sensitivity",
         stage="",
     ),
-)
-_FOREIGN = (
     Table(
         "not_measured",
         "images",
@@ -377,7 +380,7 @@ _FOREIGN = (
         "analysis.tables.not_measured.not_measured",
     ),
 )
-TABLES: Mapping[str, Table] = {row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *_FOREIGN)}
+TABLES: Mapping[str, Table] = {row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED)}
 
 
 def write(run: Run, name: str, frame: pd.DataFrame) -> None:
@@ -386,11 +389,11 @@ def write(run: Run, name: str, frame: pd.DataFrame) -> None:
     Raises
     ------
     ValueError
-        There is no such row, or the columns are others: the program is at fault, not the run.
+        There is no such row, or the columns are others: the program is at fault.
     """
-    if name not in TABLES:
+    row = TABLES.get(name)
+    if row is None:
         raise ValueError(f"expected a table of the registry, got {name!r}")
-    row = TABLES[name]
     if not row.fits(list(frame.columns)):
         raise ValueError(f"{name}: expected the columns {', '.join(row.columns)}, got {', '.join(frame)}")
     (run.write_table if row.csv else run.write_parquet)(name, with_unit(frame, run.config))
