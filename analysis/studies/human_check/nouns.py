@@ -1,9 +1,9 @@
 """The human check as Wu et al. 2025 report it (section 7.3): are the nouns of a prompt in its image?
 
-They ask for the nouns of an image's prompt alone, and count how many are seen by people and by the detector, by people
-alone and by the detector alone, each noun under its own word. So *woman* and *person* are apart here: the detector
-sees a *woman* where it calls something that. People were asked for *a person* for every word that refers to humans, since
-nobody is asked to see a gender; what they answered stands for each of these words.
+They ask for the nouns of an image's prompt alone, and count how many are seen by people and by the detector, by
+people alone and by the detector alone, each noun under its own word. So *woman* and *person* are apart here: the
+detector sees a *woman* where it calls something that. People were asked for *a person* for every word that refers to
+humans, since nobody is asked to see a gender; what they answered stands for each of these words.
 """
 
 from __future__ import annotations
