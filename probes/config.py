@@ -41,6 +41,8 @@ from probes.config_values import (
     shown,
 )
 from probes.errors import UserError
+from probes.foreign import configuration as foreign
+from probes.foreign.options import Images
 from probes.paths import expand
 from probes.prompts.source import Loaded, PromptSource, resolve
 from probes.text.plurals import plural
@@ -48,6 +50,7 @@ from probes.yaml_source import YamlSource, read_yaml
 
 __all__ = ["PERSON", "Config", "Indicator", "build_config", "load_config", "prompt_id", "schema_text"]
 
+Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
 _Listed = Annotated[list[Prompt], Field(min_length=1)]
 # those of {from: ...} take the place of it
 Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Listed | PromptSource)]
@@ -229,6 +232,8 @@ class Config(_Section):
     }
     reference: str = "neutral"
     contrasts: Annotated[list[list[str]] | None, Alters("measure")] = None
+    # known by the prompts and the content of its images
+    images: Annotated[Images | None, Alters("nothing")] = None
     prompts: Annotated[Prompts, Alters("part")]
     limit: Annotated[Positive | None, Alters("part")] = None
     seeds: Annotated[Seeds, Alters("part")] = [0]
@@ -286,7 +291,14 @@ class Config(_Section):
         if not isinstance(words, Mapping):
             raise ValueError(f"indicators: expected words by their names, got {shown(words)}")
         values["indicators"] = {name: _stored_indicator(name, value) for name, value in words.items()}
+        if values.get("images") is not None:
+            values["images"] = Images.model_validate(values["images"])
         return _stored(cls, values)
+
+    @property
+    def unit(self) -> str:
+        """What intervals and p-values are over: ``prompt``; in a run of one prompt and several seeds, ``seed``."""
+        return "seed" if len(self.prompts[: self.limit]) == 1 < len(self.seeds) else "prompt"
 
     @property
     def out_path(self) -> Path:
@@ -325,7 +337,7 @@ def _said(name: str, values: Any, kind: type[_Section]) -> dict[str, Any]:
 
 def load_config(
     path: str | Path,
-    options: Mapping[tuple[str, ...], tuple[str, Any]] | None = None,
+    options: Options | None = None,
     said: list[Loaded] | None = None,
 ) -> Config:
     """Read ``triplets.yaml`` and put the command line's options over it.
@@ -350,7 +362,10 @@ def load_config(
             f"{source.name}: expected `key: value` lines, got {shown(source.data)}: see triplets.yaml"
         )
     context = {"folder": Path(path).parent, "said": [] if said is None else said}
-    return build_config({"name": Path(path).stem, **source.data}, source, options, context)
+    data = {"name": Path(path).stem, **source.data}
+    if data.get("images") is not None:
+        data = foreign.configured(data, source, options or {}, context, build_config)
+    return build_config(data, source, options, context)
 
 
 def schema_text() -> str:
@@ -365,7 +380,7 @@ def schema_text() -> str:
 def build_config(
     data: Mapping[str, Any],
     source: YamlSource,
-    options: Mapping[tuple[str, ...], tuple[str, Any]] | None = None,
+    options: Options | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> Config:
     """Validate plain data with the command line's options over it (see :func:`load_config`).

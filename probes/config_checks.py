@@ -135,7 +135,9 @@ def prompt_id(prompt: str | dict[str, str], index: int) -> str:
 
 
 def check_size(config: Config) -> None:
-    """Refuse a run of more images than any machine draws."""
+    """Refuse a run of more images than any machine draws; those of another program are there already."""
+    if config.images is not None:
+        return
     images = len(config.prompts[: config.limit]) * len(config.seeds) * len(config.indicators)
     if images > IMAGES:
         raise fail(

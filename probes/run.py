@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from analysis.metrics.registry import require_primary
 from probes import command_line, interrupt, plan_text, rundir, workers
@@ -16,6 +17,10 @@ from probes.prompts.source import Loaded, said
 from probes.store import Run
 from probes.team import Team
 from probes.yaml_source import YamlSource, read_yaml
+
+if TYPE_CHECKING:
+    from probes.models import Source
+    from probes.prompts.plan import Sample
 
 STAGES = ("plan", "generate", "observe", "measure", "report")
 EXAMPLES = """examples:
@@ -166,16 +171,24 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _run(arguments: argparse.Namespace, team: Team) -> None:
     config, yaml_source, passed = configuration(arguments)
-    require_primary(config.measure.primary, f"{yaml_source.name}: measure.primary")
+    require_primary(
+        config.measure.primary, f"{yaml_source.name}: measure.primary", opened=config.images is None
+    )
     stages = (arguments.stage,) if arguments.stage else STAGES
     if "generate" in stages and not arguments.dry_run and not (config.out_path / "run.json").exists():
         team.start(workers.expected(config))
     if stages == ("measure",) and not arguments.dry_run:
         team.start(workers.measuring(config), "analysis.tables.stage")
     text = yaml_source.text or None
-    samples = source = None
+    samples = source = taken = None
     drawing = {"plan", "generate"} & set(stages)
-    if arguments.dry_run or drawing:
+    if (arguments.dry_run or drawing) and config.images is not None:
+        from probes.foreign import stage as foreign
+
+        taken = foreign.plan(config, yaml_source.name)
+        if not arguments.dry_run:
+            _say(taken.line, arguments)
+    elif arguments.dry_run or drawing:
         from probes import feasible, guidance, model_files, models
         from probes.prompts import plan as prompts
 
@@ -192,13 +205,7 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         if not arguments.dry_run and (few := plan_text.few_prompts(config)):
             _say(few, arguments)
     if arguments.dry_run:
-        from probes import estimate
-
-        takes = estimate.estimate(config, samples, source)
-        lines = [
-            plan_text.describe(config, samples),
-            str(takes or f"{len(samples)} images (no description to reckon from)"),
-        ]
+        lines = [str(taken), *plan_text.comparison(config)] if taken else _estimated(config, samples, source)
         if "observe" in stages:
             from analysis.observe.registry import observers
 
@@ -219,10 +226,22 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         if not (arguments.overwrite and drawing):
             rundir.require_same(directory, config.resolved(), observing_anew=anew)
         if stages == ("plan",):
-            rundir.write_plan(directory, config, passed, text, len(samples), overwrite=arguments.overwrite)
-            print(printable(f"planned {len(samples)} images in {directory.path}"))
+            images = taken.images if taken else len(samples)
+            rundir.write_plan(directory, config, passed, text, images, overwrite=arguments.overwrite)
+            print(printable(f"planned {images} images in {directory.path}"))
             return
-        if "generate" in stages:
+        if "generate" in stages and taken:
+            foreign.take_in(
+                directory,
+                config,
+                taken,
+                passed=passed,
+                text=text,
+                overwrite=arguments.overwrite,
+                progress=not arguments.quiet,
+                team=team,
+            )
+        elif "generate" in stages:
             from probes.generate import generate
 
             generate(
@@ -265,6 +284,17 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
             page = report(directory)
             rundir.reached(directory, "complete", monotonic() - began)
     print(printable(f"report: {page}" if page else f"{arguments.stage}: done in {config.out_path}"))
+
+
+def _estimated(config: Config, samples: list[Sample], source: Source) -> list[str]:
+    """The plan of what is to be drawn, and what it will take."""
+    from probes import estimate
+
+    takes = estimate.estimate(config, samples, source)
+    return [
+        plan_text.describe(config, samples),
+        str(takes or f"{len(samples)} images (no description to reckon from)"),
+    ]
 
 
 def _say(text: str, arguments: argparse.Namespace) -> None:

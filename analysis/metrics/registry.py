@@ -198,7 +198,7 @@ def computed_from(source: str, asked: Collection[str] = ()) -> tuple[str, ...]:
     return tuple(row.metric for row in held if not row.optional or row.metric in asked)
 
 
-def require_primary(key: str, place: str) -> None:
+def require_primary(key: str, place: str, *, opened: bool = True) -> None:
     """Refuse a ``measure.primary`` that is no measure of a run.
 
     Parameters
@@ -207,13 +207,16 @@ def require_primary(key: str, place: str) -> None:
         As `Metric.key`.
     place : str
         Where it stands, for the message.
+    opened : bool
+        Whether the run's model could be looked into; of images of another program nothing was captured.
 
     Raises
     ------
     UserError
         No headline metric that runs hold has this key.
     """
-    keys = [metric.key for metric in headline_metrics() if metric.version]
+    measured = [metric for metric in headline_metrics() if metric.version]
+    keys = [metric.key for metric in measured if opened or metric.needs != "captures"]
     if key not in keys:
         names = f"{', '.join(map(repr, keys[:-1]))} or {keys[-1]!r}"
         raise UserError(f"{place}: expected {names}, got {key!r}: name one of them")

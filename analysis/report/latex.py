@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.metrics.cooccurrence import ALL, INCLUDED, LEFT_OUT
 from analysis.metrics.dependency import GROUPS
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report.format import LATEX_DASH, fixed, label, latex_p_value
+from analysis.report.format import LATEX_DASH, counted, fixed, label, latex_p_value
 from analysis.study import Comparison, comparison
 from analysis.tables.looked_for import PROMPTS_ALONE, prompts_alone
 from analysis.tables.registry import TABLES
@@ -107,6 +107,9 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
         found: Iterable[tuple[str, str]] = ()
         if name == "figure04_bias_scores" and name in there:
             found = _score_tables(run.table(name), compared["chosen"], plain)
+        elif name == "disparity" and config.unit == "seed":
+            text = intra_prompt_table(run.table(name), run, metrics, **compared)
+            found = [(TABLES[name].latex_alone.name, text)]
         elif name in there or TABLES[name].needs == "samples":  # every measured run has these
             found = [(entry.name, shown[name](run.table(name)))]
         for file, text in found:
@@ -152,6 +155,30 @@ def disparity_table(
     metrics : sequence of Metric
         The paper's columns; a dash stands in those that the run does not hold.
     """
+    entry = TABLES["disparity"].latex
+    heads, rows, note = _disparity(disparity, metrics, chosen)
+    return latex(entry.caption.format(data=data, model=model), heads, rows, entry.label, note)
+
+
+def intra_prompt_table(
+    disparity: pd.DataFrame, run: Run, metrics: Sequence[Metric], chosen: Comparison, model: str, data: str
+) -> str:
+    """Table 10: the same of one prompt, over its seeds."""
+    entry = TABLES["disparity"].latex_alone
+    samples = run.samples(["indicator", "seed", "prompt"])
+    of_reference = samples.loc[samples["indicator"] == chosen.reference, "prompt"]
+    caption = entry.caption.format(
+        model=model, seeds=counted(samples["seed"].nunique(), "seed"), prompt=of_reference.iloc[0]
+    )
+    heads, rows, absent = _disparity(disparity, metrics, chosen)
+    note = Raw(f"{escaped(entry.note)} {absent}".strip())
+    return latex(caption, heads, rows, entry.label, note)
+
+
+def _disparity(
+    disparity: pd.DataFrame, metrics: Sequence[Metric], chosen: Comparison
+) -> tuple[list[str], list[tuple[str, list[str]]], Raw]:
+    """Heads, rows and note of Tables 5 and 10."""
     final = disparity[disparity["step"] == -1].astype({"pair": str})
     keys = zip(final["space"], final["site"], final["metric"], final["pair"])
     cells = dict(zip(keys, final["mean"]))
@@ -173,8 +200,7 @@ def disparity_table(
         rows.append((f"({chosen.reference}, {other})", text))
     absent = [m.latex or escaped(m.symbol) for m in metrics if not any(k[2] == m.metric for k in cells)]
     note = Raw(f"{LATEX_DASH}: not measured in this run ({', '.join(absent)})." if absent else "")
-    entry = TABLES["disparity"].latex
-    return latex(entry.caption.format(data=data, model=model), heads, rows, entry.label, note)
+    return heads, rows, note
 
 
 def similarity_table(table06: pd.DataFrame, chosen: Comparison, model: str, data: str) -> str:

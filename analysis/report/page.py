@@ -27,6 +27,7 @@ from analysis.report.findings import Summary, findings_table, summaries
 from analysis.report.format import counted, interval, label, listed, number, p_value
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
+from analysis.report.units import in_units
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import write
 from analysis.tables.stored_similarities import timesteps
@@ -67,6 +68,7 @@ class Content:
     words: pd.DataFrame | None
     objects: Objects | None = None
     more: list[tuple[int, int]] = field(default_factory=list)
+    not_measured: pd.DataFrame | None = None
 
     @property
     def people(self) -> list[Member]:
@@ -118,7 +120,7 @@ def report(run: Run) -> Path:
         write(run, "findings", findings_table(content.summaries))
         for name, text in latex.documents(run):
             run.write_file(f"tables/{name}.tex", text.encode())
-        run.write_file("report.html", render(content, figures).encode())
+        run.write_file("report.html", in_units(render(content, figures), content.config).encode())
     return run.path / "report.html"
 
 
@@ -148,6 +150,7 @@ def read(run: Run) -> Content:
         words=run.of_samples("words", shown, WORDS),
         objects=objects,
         more=more,
+        not_measured=run.table("not_measured") if run.config.images is not None else None,
     )
 
 
@@ -189,7 +192,12 @@ def render(content: Content, figures: dict[str, Drawn]) -> str:
         n_images=len(samples),
         n_prompts=int(samples["triplet"].nunique()),
         n_seeds=int(samples["seed"].nunique()),
+        unit=config.unit,
+        n_units=int(samples["triplet" if config.unit == "prompt" else "seed"].nunique()),
         summaries=content.summaries,
+        missing=None if content.not_measured is None else content.not_measured.to_dict("records"),
+        paired=config.images is None or config.images.paired,
+        taken=content.meta.get("taken_in"),
         shared=wording_prompts.shared_sentence(samples),
         articles=wording_prompts.article_warning(samples),
         table=disparity_table(content.disparity, content.metrics, people, reference),

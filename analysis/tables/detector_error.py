@@ -19,6 +19,7 @@ import pandas as pd
 from analysis.stats.effects import wilson_interval
 from analysis.stats.rates import ALL, COLUMNS, detection_rates
 from analysis.study import contrasts, indicators
+from analysis.tables.families import by_unit
 from analysis.tables.object_claims import COUNTS
 from probes.store import Run
 from probes.text.nouns import lemma
@@ -61,7 +62,7 @@ def detector_error(run: Run, checked: Checked | None = None) -> pd.DataFrame | N
     observed, seen = checked or checked_images(run)
     if observed is None:
         return None
-    objects = run.table("objects")
+    objects = by_unit(run.table("objects"), run.config)
     options, members = run.config.measure, indicators(run.config)
     rates = error_rates(
         observed,
@@ -139,7 +140,7 @@ def checked_images(run: Run) -> Checked:
     if run.config.model not in SPECIMENS or not run.parts("objects") or _its_own_truth(run):
         return None, None
     observed = run.observed(["sample_id", "triplet", "seed", "indicator", "status", "tags"])
-    observed = observed[observed["status"] == "ok"]
+    observed = by_unit(observed[observed["status"] == "ok"], run.config)
     samples, tables = observed["sample_id"].to_list(), []
     for start in range(0, len(samples), IMAGES):
         images = run.images(samples[start : start + IMAGES])

@@ -12,9 +12,10 @@ from typing import Literal
 import pandas as pd
 
 from analysis.metrics import dependency
-from analysis.tables import agreement, specifications
+from analysis.tables import agreement, not_measured, specifications
 from analysis.tables.detector_error import CHECK_COLUMNS, ERROR_COLUMNS
 from analysis.tables.disparity import DISPARITY_COLUMNS
+from analysis.tables.families import with_unit
 from analysis.tables.gap import GAP_COLUMNS
 from analysis.tables.nouns import NOUN_COLUMNS
 from analysis.tables.object_claims import CLAIM_COLUMNS, COUNTS
@@ -29,8 +30,10 @@ NEEDS = {
     "truth": "a run of objects, where something else knows what is in the images",
     "labels": "answers of people, given to `python -m analysis human-check`",
     "choices": "`python -m analysis sensitivity`",
+    "images": "a run of images that another program drew",
 }
 COUNT = "count_"  # begins a column of each indicator
+SEEN_BY = ("both", "detector_only", "people_only", "neither", "unclear")
 
 
 @dataclass(frozen=True)
@@ -41,10 +44,8 @@ class Latex:
     ----------
     name : str
         Of the file, without its ending; with places in braces where there is one of every contrast.
-    label : str
-        For references.
-    caption, note : str
-        Plain text.
+    label, caption, note : str
+        For references; plain text.
     """
 
     name: str
@@ -76,6 +77,8 @@ class Table:
     latex : Latex, optional
     optional : tuple of str
         Names of columns that stand in it in some runs alone: where they were asked for, or a number is open.
+    latex_alone : Latex, optional
+        In its place where the run has one prompt; ``{seeds}`` and ``{prompt}`` stand for its seeds and its prompt.
     """
 
     name: str
@@ -87,12 +90,11 @@ class Table:
     csv: bool = True
     latex: Latex | None = None
     optional: tuple[str, ...] = ()
+    latex_alone: Latex | None = None
 
     def fits(self, columns: Sequence[str]) -> bool:
         """Whether a table with these columns is one of this kind.
 
-        Examples
-        --------
         >>> table = Table("x", "samples", "an image", ("object", "count_*", "n"), "f")
         >>> table.fits(["object", "count_a", "count_b", "n"]), table.fits(["object", "n", "count_a"])
         (True, False)
@@ -133,6 +135,12 @@ _SIMILARITIES = (
             "table05_disparity",
             "representational-disparity",
             "Representational disparity in {data} on {model}: similarity of each pair, mean over prompts.",
+        ),
+        latex_alone=Latex(
+            "table10_intra_prompt",
+            "intra-prompt",
+            "Representational disparity on {model}: similarity of each pair, mean over {seeds} of “{prompt}”.",
+            "For this prompt alone.",
         ),
     ),
     Table(
@@ -345,6 +353,14 @@ _CHECKED = (
         stage="",
     ),
     Table(
+        "human_nouns",
+        "labels",
+        "an annotator and a noun of the prompts: who saw it, as in section 7.3 of the paper, whose figures stand below",
+        ("annotator", "word", "nouns", *SEEN_BY, "percent_both"),
+        "analysis.studies.human_check.nouns.noun_agreement",
+        stage="",
+    ),
+    Table(
         "human_counts",
         "labels",
         "a prompt, indicator and object: right and wrong detections by people, weighted",
@@ -363,6 +379,13 @@ _CHECKED = (
         "analysis.studies.sensitivity.findings.sensitivity",
         stage="",
     ),
+    Table(
+        "not_measured",
+        "images",
+        "a quantity that such a run cannot hold, where it would stand, and why it is not there",
+        not_measured.COLUMNS,
+        "analysis.tables.not_measured.not_measured",
+    ),
 )
 TABLES: Mapping[str, Table] = {row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED)}
 
@@ -373,11 +396,11 @@ def write(run: Run, name: str, frame: pd.DataFrame) -> None:
     Raises
     ------
     ValueError
-        There is no such row, or the columns are others: the program is at fault, not the run.
+        There is no such row, or the columns are others: the program is at fault.
     """
-    if name not in TABLES:
+    row = TABLES.get(name)
+    if row is None:
         raise ValueError(f"expected a table of the registry, got {name!r}")
-    row = TABLES[name]
     if not row.fits(list(frame.columns)):
         raise ValueError(f"{name}: expected the columns {', '.join(row.columns)}, got {', '.join(frame)}")
-    (run.write_table if row.csv else run.write_parquet)(name, frame)
+    (run.write_table if row.csv else run.write_parquet)(name, with_unit(frame, run.config))

@@ -16,6 +16,7 @@ from analysis.tables.disparity import DISPARITY_COLUMNS, family_disparity
 from analysis.tables.families import shares_noise, stacked
 from analysis.tables.family_plan import FamilyPlan
 from analysis.tables.gap import GAP_COLUMNS, GapChoices, GapColumns, gap_columns, joined_gap
+from analysis.tables.not_measured import not_measured
 from analysis.tables.object_shares import joined, object_shares
 from analysis.tables.objects import Objects, measure_objects
 from analysis.tables.registry import write
@@ -70,12 +71,14 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
 
 def _measure(run: Run, sharing: Sharing) -> None:
     options = run.config.measure
-    require_primary(options.primary, "measure.primary")
+    require_primary(options.primary, "measure.primary", opened=run.config.images is None)
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
     sampling["shared_noise"] = shares_noise(run.config)
+    if (absent := not_measured(run.config)) is not None:
+        write(run, "not_measured", absent)
     looked_for = bool(run.parts("objects")) and run.config.observe.objects
     images, objects = _looked_at(sharing, looked_for)
-    pairs = StoredSimilarities(run, images)
+    pairs = StoredSimilarities(run, images).by_unit()
     write(run, IMAGE_TABLE, images)
     times = {"step": list(pairs.timesteps), "timestep": list(pairs.timesteps.values())}
     write(run, TIMESTEP_TABLE, pd.DataFrame(times).astype({"step": "int32", "timestep": "float32"}))
@@ -164,9 +167,14 @@ def picture_table(run: Run) -> pd.DataFrame:
 
 
 def picture_shares(run: Run) -> list[Piece]:
-    """Cut the comparison of a run's pictures by triplets and seeds; at least one share, which may be empty."""
+    """Cut the comparison of a run's pictures by triplets and seeds; at least one share, which may be empty.
+
+    Pictures that no seed pairs are not compared.
+    """
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
     readable = samples[~samples["sample_id"].isin(run.unreadable())]
+    if run.config.images is not None and not run.config.images.paired:
+        readable = readable.iloc[:0]
     group = readable.groupby(["triplet", "seed"], sort=False).ngroup().to_numpy()
     names = [member.name for member in indicators(run.config)]
     metrics = computed_from("pictures", run.config.measure.pictures)

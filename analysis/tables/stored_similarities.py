@@ -24,6 +24,7 @@ from PIL import Image
 
 from analysis.metrics import pixels
 from analysis.metrics.registry import METRICS, computed_from, definition
+from analysis.tables.families import PROMPT_SPACE
 from analysis.tables.family_plan import FamilyPlan, Key, captured_key
 from analysis.tables.similarities import COLUMNS, NO_STEP, Family, Similarities, Where
 from hooks.architectures.addresses import has_steps, space
@@ -160,6 +161,7 @@ class StoredSimilarities(Similarities):
         self._images = run.table(IMAGE_TABLE) if images is None else images
         self._ends: dict[Key, NDArray[np.float32]] = {}  # values of the sites without steps, a row a pair
         self._seeds: frozenset[int] | None = None
+        self._over_seeds = False
         self._chosen: list[Key] = []
         self._captured = Rows.of(self._images.iloc[:0], "")
         if run.parts("captures"):
@@ -254,8 +256,16 @@ class StoredSimilarities(Similarities):
             for key, array in there
             for step in (range(array.shape[3]) if has_steps(key.site) else (NO_STEP,))
         ]
-        table = pd.DataFrame(columns, columns=["site", "step"])
-        return Family(plan.space, plan.metric, table, plan.pairs, plan.prompts, [array for _, array in there])
+        table, values = pd.DataFrame(columns, columns=["site", "step"]), [array for _, array in there]
+        family = Family(plan.space, plan.metric, table, plan.pairs, plan.prompts, values)
+        # no noise enters the prompt space: its seeds are copies
+        return family.over_seeds() if self._over_seeds and plan.space != PROMPT_SPACE else family
+
+    def by_unit(self) -> StoredSimilarities:
+        """Return a copy whose families hold, of a run of one prompt, its seeds as prompts (`Config.unit`)."""
+        other = copy.copy(self)
+        other._over_seeds = self.run.config.unit == "seed"
+        return other
 
     def apart(self) -> StoredSimilarities:
         """Return a copy to be sent to another process, without what the run has kept of its pictures."""

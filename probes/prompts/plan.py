@@ -15,10 +15,9 @@ from itertools import chain, combinations
 from typing import NamedTuple
 
 from hooks.prompt.spans import Span, split_words
-from probes.config import PERSON, Config, prompt_id
-from probes.prompts.alignment import forms, occurrences, same_rest, uncollected
+from probes.config import Config, prompt_id
+from probes.prompts.alignment import fill, forms, occurrences, same_rest, uncollected
 from probes.prompts.tokens import Tokenized, tokenize, tokenize_all
-from probes.text.articles import mended
 
 
 @dataclass(frozen=True)
@@ -69,28 +68,6 @@ def noise_seed(text: str, seed: int) -> int:
     False
     """
     return int.from_bytes(sha256(f"{seed}\n{text}".encode()).digest()[:8], "big") >> 1
-
-
-def fill(template: str, word: str) -> tuple[str, tuple[int, int]]:
-    """Put `word` for ``{person}``, mending an article right before it where the word does not take it.
-
-    Returns
-    -------
-    text, span
-        The prompt, and the half-open span of characters at which the word stands.
-
-    Examples
-    --------
-    >>> fill("A {person} with a dog", "adult")
-    ('An adult with a dog', (3, 8))
-    >>> fill("an old {person}", "woman")
-    ('an old woman', (7, 12))
-    >>> fill("an {person} speaks", "historian")
-    ('an historian speaks', (3, 12))
-    """
-    before, after = template.split(PERSON)
-    before = mended(before, word)
-    return before + word + after, (len(before), len(before) + len(word))
 
 
 def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) -> list[tuple[int, ...]]:

@@ -14,7 +14,6 @@ from analysis.observe.objects.detection import Engine
 from analysis.observe.objects.sources import require_sources, sources
 from analysis.observe.objects.tag_captions import fewest_captions
 from analysis.observe.objects.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
-from analysis.observe.objects.vocabularies import EVERYDAY
 from probes.config import Config, Observe
 from probes.devices import pick_device
 from probes.errors import UserError

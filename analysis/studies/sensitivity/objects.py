@@ -16,6 +16,7 @@ from analysis.stats.effects import effect_sizes
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.studies.sensitivity.setting import Setting
 from analysis.study import comparison, contrasts, indicators
+from analysis.tables.families import by_unit
 from analysis.tables.looked_for import known_groups
 from analysis.tables.nouns import PROMPT_COLUMNS, noun_table
 from analysis.tables.objects import looked_at, word_parts
@@ -146,7 +147,7 @@ def presence_findings(
 
     Individuals are left out. A group that stands in no image, or an object in fewer than ``min_count``, has no row.
     """
-    measure = run.config.measure
+    measure, images = run.config.measure, by_unit(images, run.config)
     individuals = comparison(run.config).individuals
     objects = objects[~objects["lemma"].isin(list(individuals))]
     samples_with = [(name, of_group(objects, name)["sample_id"]) for name in kinds if name != "object"]
