@@ -18,8 +18,8 @@ _SECTIONS = ("sampler", "capture", "generate", "observe", "measure", "report")
 def names() -> tuple[str, ...]:
     """Names of the presets, in alphabetical order.
 
-    >>> names()
-    ('wu2025',)
+    >>> "wu2025" in names()
+    True
     """
     inside = (entry.name for entry in files(__package__).iterdir())
     return tuple(sorted(name.removesuffix(_ENDING) for name in inside if name.endswith(_ENDING)))

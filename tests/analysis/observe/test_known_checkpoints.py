@@ -4,6 +4,7 @@ import pytest
 
 from analysis.observe import known_checkpoints
 from analysis.observe.checkpoints import find
+from analysis.observe.objects import grounding_dino
 from probes.config import Config
 from probes.errors import LIMIT, UserError
 from probes.run import main
@@ -15,12 +16,10 @@ FILES = ("groundingdino_swint_ogc.pth", "sam_vit_h_4b8939.pth", "ram_swin_large_
 
 @pytest.fixture
 def bare(tmp_path, monkeypatch):
-    """A machine without checkpoints, text encoder and NLTK's data; gives torch's folder of checkpoints."""
+    """A machine without checkpoints and NLTK's data; gives torch's folder of checkpoints."""
     import nltk
-    from huggingface_hub import constants
 
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(nltk.data, "path", [])
     return tmp_path / "torch/hub/checkpoints"
 
@@ -44,7 +43,13 @@ def test_a_known_file_that_is_not_there_is_told_with_size_and_command(name, bare
     assert known_checkpoints.size(name) in line
 
 
+def no_text_encoder(name):
+    """As where neither the hub nor its cache gives one, whatever this machine has."""
+    raise UserError(f"observe.text_encoder: {name}: expected a folder")
+
+
 def test_all_that_a_preset_lacks_stands_in_one_line(bare, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(grounding_dino, "text_encoder", no_text_encoder)
     file = tmp_path / "triplets.yaml"
     file.write_text(f"preset: wu2025\nprompts: {PROMPTS}\nout: {tmp_path / 'run'}\n")
     for more in ((), ("--dry-run",)):
