@@ -43,6 +43,8 @@ def _component(source: Source, name: str, library: str, kind: str) -> Any:
     """A component with every one of its weights: the libraries fill missing ones with random numbers."""
     import importlib
 
+    import torch
+
     cls = getattr(importlib.import_module(library), kind)
     expected = f"the whole weights of a {kind}"
     folder = source.path / name
@@ -50,9 +52,11 @@ def _component(source: Source, name: str, library: str, kind: str) -> Any:
     if source.variant and not weight_files.names(folder, variant):
         there = ", ".join(weight_files.variants(folder)) or "full precision alone"
         raise UserError(f"variant: {source.name}: {name}: expected {variant}, found {there}: choose another")
+    # transformers would round to the format that config.json names: XL's says float16 beside weights in float32
+    whole = {"dtype": torch.float32} if library == "transformers" else {}
     with readable(source, name, expected), quiet():
         module, report = cls.from_pretrained(
-            folder, local_files_only=True, output_loading_info=True, variant=variant
+            folder, local_files_only=True, output_loading_info=True, variant=variant, **whole
         )
     for fault in ("missing", "mismatched"):
         names = sorted(str(key) for key in report.get(f"{fault}_keys") or ())

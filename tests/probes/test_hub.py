@@ -13,6 +13,7 @@ from probes.errors import LIMIT, UserError
 from probes.run import main
 from probes.store import Run
 from tests.probes.conftest import settings
+from tests.probes.model_faults import change
 from tests.probes.test_models import draw
 from tests.tiny import tiny_pipeline
 
@@ -108,6 +109,14 @@ def test_full_precision_goes_before_a_variant(half, saved, tmp_path):
     shutil.copytree(half, both, dirs_exist_ok=True)
     assert load(str(both)).record["weight_hash"] == load(str(saved("sd1"))).record["weight_hash"]
     assert load(str(both), variant="fp16").record["weight_hash"] == load(str(half)).record["weight_hash"]
+
+
+def test_the_format_that_a_text_encoder_names_does_not_round_its_weights(saved, tmp_path):
+    """XL's descriptions name float16 beside weights in float32."""
+    folder = shutil.copytree(saved("sdxl"), tmp_path / "model")
+    for name in ("text_encoder", "text_encoder_2"):
+        change(folder, f"{name}/config.json", dtype="float16", torch_dtype="float16")
+    assert load(str(folder)).record["weight_hash"] == load(str(saved("sdxl"))).record["weight_hash"]
 
 
 def test_weights_in_shards_are_whole_or_absent(saved, tmp_path):
