@@ -169,7 +169,7 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
     require_primary(config.measure.primary, f"{yaml_source.name}: measure.primary")
     stages = (arguments.stage,) if arguments.stage else STAGES
     if config.preset and "observe" in stages:
-        from analysis.observe.known_checkpoints import require_preset
+        from analysis.observe.missing import require_preset
 
         require_preset(config)
     if "generate" in stages and not arguments.dry_run and not (config.out_path / "run.json").exists():

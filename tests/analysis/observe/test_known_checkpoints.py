@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.observe import known_checkpoints
+from analysis.observe import known_checkpoints, missing
 from analysis.observe.checkpoints import find
 from analysis.observe.objects import grounding_dino
 from probes.config import Config
@@ -68,9 +68,9 @@ def test_what_is_there_or_not_asked_for_is_not_missing(bare, tmp_path):
         (bare / name).write_bytes(b"")
     encoder = str(save_text_encoder(tmp_path / "bert"))
     over = {"observe": {"text_encoder": encoder}, "measure": {"nouns": "lemminflect"}}
-    assert known_checkpoints.absent(Config(preset="wu2025", prompts=PROMPTS, **over)) == []
+    assert missing.absent(Config(preset="wu2025", prompts=PROMPTS, **over)) == []
     nothing = Config(preset="wu2025", prompts=PROMPTS, observe={"objects": False})
-    assert known_checkpoints.absent(nothing) == ["what measure.nouns: nltk needs"]
+    assert missing.absent(nothing) == ["what measure.nouns: nltk needs"]
     bundled = Config(prompts=PROMPTS)
-    assert known_checkpoints.absent(bundled) == []
-    known_checkpoints.require_preset(bundled)
+    assert missing.absent(bundled) == []
+    missing.require_preset(bundled)
