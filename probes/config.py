@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from hooks.attention import definitions
 from probes import config_checks as checks
+from probes import presets
 from probes.config_checks import prompt_id
 from probes.config_messages import message
 from probes.config_values import (
@@ -29,6 +30,7 @@ from probes.config_values import (
     Globs,
     Pixels,
     Positive,
+    Preset,
     Prompt,
     Resamples,
     Seed,
@@ -121,7 +123,8 @@ class Generate(_Section):
 
     batch_triplets: AutoOrCount = "auto"
     part_triplets: Positive = 8
-    dtype: Literal["float32", "float16", "bfloat16"] = "float32"
+    # auto: float16 on a CUDA device, float32 elsewhere and for the bundled specimens
+    dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     device: Device = "auto"
     workers: Annotated[AutoOrWorkers, Alters("nothing")] = "auto"
 
@@ -221,8 +224,13 @@ class Config(_Section):
     name: Annotated[
         str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100), Alters("nothing")
     ] = "run"
-    # a model is known by its content, not by its name
+    # settings of a publication, under those that are written here; its values are recorded, its name alters nothing
+    preset: Annotated[Preset | None, Alters("nothing")] = None
+    # a model is known by its content, not by its name; revision: a branch, tag or commit of a model of the hub, whose
+    # commit run.json keeps; variant: the weights of a folder or hub model that are called so, such as fp16
     model: Annotated[str, Field(min_length=1), Alters("nothing")] = "toyworld"
+    revision: Annotated[str | None, Field(min_length=1), Alters("nothing")] = None
+    variant: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9_]+$"), Alters("nothing")] = None
     indicators: dict[
         str, Annotated[Indicator, BeforeValidator(indicator, json_schema_input_type=Word | Indicator)]
     ] = {
@@ -249,7 +257,7 @@ class Config(_Section):
     @classmethod
     def _printable(cls, data: Any) -> Any:
         require_printable(data)
-        return data
+        return presets.applied(data) if isinstance(data, Mapping) else data
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from hooks.attention import definitions
-from probes import devices
+from probes import devices, presets
 
 PERSON = "{person}"
 HINT = "\0"  # in a message: where a note on what YAML made of a bare word goes; no value shown holds one
@@ -188,6 +188,12 @@ def _definition(value: Any) -> Any:
     raise fail(f"expected one of {', '.join(definitions.names())}, got {shown(value)}{HINT}: choose one")
 
 
+def _preset(value: Any) -> Any:
+    if value in presets.names():
+        return value
+    raise fail(f"expected one of {', '.join(presets.names())}, got {shown(value)}{HINT}: choose one")
+
+
 def _device(value: str) -> str:
     if devices.is_name(value):
         return value
@@ -214,4 +220,5 @@ AutoOrCount = Annotated[
 Definition = Annotated[
     str, BeforeValidator(_definition, json_schema_input_type=Literal[*definitions.names()])
 ]
+Preset = Annotated[str, BeforeValidator(_preset, json_schema_input_type=Literal[*presets.names()])]
 Device = Annotated[str, AfterValidator(_device)]

@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
 
     what = main.add_argument_group("what to draw")
     what.add_argument(
-        "--model", help="toyworld, toyworld-mirror, toyworld-null, hub id, folder or .safetensors"
+        "--model", help="toyworld, toyworld-mirror, toyworld-null, hub id, folder, .safetensors or .ckpt"
     )
     what.add_argument("--seeds", nargs="+", metavar="N", help="seeds, e.g. --seeds 0 1 2")
     what.add_argument("--limit", metavar="N", help="only the first N prompts")
@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
     where = main.add_argument_group("where and with what")
     where.add_argument("--out", metavar="FOLDER", help="run directory (default: runs/NAME)")
     where.add_argument("--device", help="auto, cpu, cuda, cuda:1, mps")
-    where.add_argument("--dtype", help="float32, float16, bfloat16")
+    where.add_argument("--dtype", help="auto, float32, float16, bfloat16")
     where.add_argument("--batch-triplets", metavar="N", help="triplets a batch holds, or auto")
     where.add_argument(
         "--workers", metavar="N", help="processes that draw, look at images and measure, or auto"
@@ -175,6 +175,10 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         config.measure.primary, f"{yaml_source.name}: measure.primary", opened=config.images is None
     )
     stages = (arguments.stage,) if arguments.stage else STAGES
+    if config.preset and "observe" in stages:
+        from analysis.observe.missing import require_preset
+
+        require_preset(config)
     if "generate" in stages and not arguments.dry_run and not (config.out_path / "run.json").exists():
         team.start(workers.expected(config))
     if stages == ("measure",) and not arguments.dry_run:
@@ -192,7 +196,12 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         from probes import feasible, guidance, model_files, models
         from probes.prompts import plan as prompts
 
-        source = models.resolve(config.model, weights="generate" in stages and not arguments.dry_run)
+        source = models.resolve(
+            config.model,
+            weights="generate" in stages and not arguments.dry_run,
+            revision=config.revision or (None if arguments.overwrite else rundir.pinned(config)),
+            variant=config.variant,
+        )
         if not arguments.overwrite and not arguments.dry_run:
             rundir.require_model(config.out_path, model_files.files(source))
         flag = arguments.negative_prompt is not None
@@ -290,11 +299,7 @@ def _estimated(config: Config, samples: list[Sample], source: Source) -> list[st
     """The plan of what is to be drawn, and what it will take."""
     from probes import estimate
 
-    takes = estimate.estimate(config, samples, source)
-    return [
-        plan_text.describe(config, samples),
-        str(takes or f"{len(samples)} images (no description to reckon from)"),
-    ]
+    return [plan_text.describe(config, samples), str(estimate.estimate(config, samples, source))]
 
 
 def _say(text: str, arguments: argparse.Namespace) -> None:

@@ -231,6 +231,18 @@ def require_model(path: Path, files: Mapping[str, str]) -> None:
         raise another_run(run, name, there.get(name), files.get(name))
 
 
+def pinned(config: Config) -> str | None:
+    """The commit of the hub that the run in a configuration's folder began with, where it is of the same model.
+
+    Whoever goes on with a run draws with that one, wherever a branch has moved since.
+    """
+    if not (config.out_path / "run.json").exists():
+        return None
+    model = Run.open(config.out_path).meta.get("model") or {}
+    same = model.get("kind") == "hub" and model.get("id") == config.model and "@" not in config.model
+    return model.get("revision") if same else None
+
+
 def another_run(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> UserError:
     """The line that names the field in which a run differs from what was asked."""
     if isinstance(old, list) and isinstance(new, list):

@@ -9,11 +9,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from analysis.observe.known_checkpoints import known, remedy
 from probes.errors import UserError
 from probes.paths import expand
 from probes.toyworld import WEIGHTS
 
 TOYWORLD = "toyworld"
+_SPELLING = "check the spelling, connect to the network once so that it is cached, or give a local file"
 OWN = {"observe.detector": "grounding-dino", "observe.segmenter": "sam", "observe.ram": "ram"}
 
 
@@ -48,7 +50,7 @@ def find(name: str, field: str, *, fetch: bool = True) -> Path | None:
         if cached.exists():
             return cached
         raise UserError(
-            f"{field}: {name}: no such file, and none of that name in {cached.parent}: check the path"
+            f"{field}: {name}: no such file, and none of that name in {cached.parent}: {remedy(name)}"
         )
     match = re.fullmatch(r"([\w.-]+/[\w.-]+)(?:/([\w./-]+))?", name)
     if not match:
@@ -64,8 +66,8 @@ def find(name: str, field: str, *, fetch: bool = True) -> Path | None:
     except Exception as error:  # the hub raises errors of many libraries; all mean that it gave nothing
         first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
         raise UserError(
-            f"{field}: {name}: no such file, and the hub gave none ({first}): check the spelling, connect to the"
-            " network once so that it is cached, or give a local file"
+            f"{field}: {name}: no such file, and the hub gave none ({first}):"
+            f" {remedy(name) if name in known() else _SPELLING}"
         ) from error
 
 

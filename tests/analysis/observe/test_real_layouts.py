@@ -37,10 +37,14 @@ def bert_words():
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory):
+    """Files as they are downloaded, with the largest segmenter."""
+    return publish(tmp_path_factory.mktemp("real"), "sam_vit_h_4b8939.pth")
+
+
+def publish(folder, name):
     """Files as they are downloaded: groundingdino_swint_ogc.pth, sam_vit_h_4b8939.pth, bert-base-uncased/."""
-    folder = tmp_path_factory.mktemp("real")
     encoder = save_text_encoder(folder / "bert-base-uncased", bert_words(), **BERT)
-    detector, segmenter = folder / "groundingdino_swint_ogc.pth", folder / "sam_vit_h_4b8939.pth"
+    detector, segmenter = folder / "groundingdino_swint_ogc.pth", folder / name
     torch.manual_seed(0)
     tokenizer, config = grounding_dino.text_encoder(str(encoder))
     model = grounding_dino.build(grounding_dino.description(detector), tokenizer, config)
