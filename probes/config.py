@@ -132,6 +132,9 @@ class Observe(_Section):
     with the engine `transformers`, folders or hub ids; ``toyworld`` names the small ones that come with the package,
     and as a `vocabulary` everything that they know; `tagger` is an open_clip folder or ``ViT-B-32/openai``.
     Wu et al. 2025 state none of the three thresholds.
+    `features` are vectors by which images are compared (`analysis.observe.features.registry`): ``auto`` takes those of
+    the paper's Table 5 whose weights are there. `feature_weights` says where: a file, a folder, a hub id, a name of
+    timm's or open_clip's, or ``toyworld``, which the bundled specimens' images have unless told otherwise.
     """
 
     objects: Annotated[bool, Alters("measure")] = True
@@ -149,6 +152,10 @@ class Observe(_Section):
     text_threshold: Share = 0.2
     nms_iou: Share | None = None  # none: 0.5; 0.8 for toyworld's own detector
     batch: Positive = 4
+    features: Annotated[Literal["auto"] | list[str], Alters("measure")] = "auto"
+    # parts of features carry checksum and batch themselves, each feature apart, so that one more can be added
+    feature_weights: Annotated[dict[str, str], Alters("nothing")] = {}
+    feature_batch: Annotated[Positive, Alters("nothing")] = 32
     device: Device = "auto"  # auto: the one the images were drawn on, where there is one
 
 

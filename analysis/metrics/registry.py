@@ -24,7 +24,7 @@ class Metric:
     metric : str
         Its name, as in the column ``metric`` of every table.
     version : str
-        Of its definition; empty for a column of the paper that no run holds yet.
+        Of its definition. Of which network the numbers of a run are its record says.
     needs : {"captures", "pictures", "objects", "features"}
         What of a run it is computed from.
     symbol : str
@@ -123,10 +123,11 @@ _ROWS = (
         unit="%",
         function="diff_pix_score",
     ),
-    Metric("resnet50", "", "features", "ResNet"),
-    Metric("clip", "", "features", "CLIP"),
-    Metric("dino", "", "features", "DINO"),
-    Metric("split_product", "", "features", "Split-Product"),
+    Metric("resnet50", "resnet50/1", "features", "ResNet"),
+    Metric("resnet50_logits", "resnet50_logits/1", "features", "ResNet logits", site=""),
+    Metric("clip", "clip/1", "features", "CLIP"),
+    Metric("dino", "dino/1", "features", "DINO"),
+    Metric("split_product", "split_product/1", "features", "Split-Product"),
     Metric(
         metric="cooccurrence",
         version="cooccurrence/1",
@@ -148,21 +149,20 @@ def definition(metric: str) -> Metric:
     ValueError
         If no metric of that name is defined.
     """
-    defined = [name for name, row in METRICS.items() if row.version]
-    if metric not in defined:
-        raise ValueError(f"metric: expected one of {', '.join(defined)}, got {metric!r}")
+    if metric not in METRICS:
+        raise ValueError(f"metric: expected one of {', '.join(METRICS)}, got {metric!r}")
     return METRICS[metric]
 
 
 def computed_from(source: str) -> tuple[str, ...]:
-    """Return the metrics that are computed from captures, pictures or objects, in order.
+    """Return the metrics that are computed from captures, pictures, features or objects, in order.
 
     Examples
     --------
     >>> computed_from("objects")
     ('cooccurrence',)
     """
-    return tuple(row.metric for row in _ROWS if row.needs == source and row.version)
+    return tuple(row.metric for row in _ROWS if row.needs == source)
 
 
 def require_primary(key: str, place: str) -> None:
@@ -180,7 +180,7 @@ def require_primary(key: str, place: str) -> None:
     UserError
         No headline metric that runs hold has this key.
     """
-    keys = [metric.key for metric in headline_metrics() if metric.version]
+    keys = [metric.key for metric in headline_metrics()]
     if key not in keys:
         names = f"{', '.join(map(repr, keys[:-1]))} or {keys[-1]!r}"
         raise UserError(f"{place}: expected {names}, got {key!r}: name one of them")
@@ -189,7 +189,8 @@ def require_primary(key: str, place: str) -> None:
 def headline_metrics(text_readout: str = "sequence") -> list[Metric]:
     """Return the measures that the report leads with: the columns of the paper's Table 5, and those added to them.
 
-    Those of Wu et al. 2025 stand in the order of their table. Some of them no run holds yet.
+    Those of Wu et al. 2025 stand in the order of their table. Those of features a run holds where their weights were
+    there.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.tables.registry import NEEDS, TABLES, Table
-from analysis.tables.stored_similarities import IMAGE_METRICS, IMAGE_TABLE
+from analysis.tables.stored_similarities import FEATURE_METRICS, IMAGE_METRICS, IMAGE_TABLE
 
 _HEAD = """# Tables
 
@@ -19,7 +19,8 @@ def _section(table: Table) -> str:
     parquet = "" if table.csv else " Parquet alone."
     names = table.columns
     if table.name == IMAGE_TABLE:  # of the metrics of pictures there may be others tomorrow
-        names = tuple(dict.fromkeys("<metric>" if name in IMAGE_METRICS else name for name in names))
+        metrics = {*IMAGE_METRICS, *(f"{name}?" for name in FEATURE_METRICS)}
+        names = tuple(dict.fromkeys("<metric>" if name in metrics else name for name in names))
     columns = ", ".join(f"`{name}`" for name in names)
     return f"### `{table.name}`\n\nA row: {table.rows}.{parquet}{latex} Made by `{table.made_by}`.\n\n{columns}\n"
 

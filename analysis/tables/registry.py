@@ -19,7 +19,7 @@ from analysis.tables.gap import GAP_COLUMNS
 from analysis.tables.nouns import NOUN_COLUMNS
 from analysis.tables.object_claims import CLAIM_COLUMNS, COUNTS
 from analysis.tables.object_statistics import OBJECT_COLUMNS, TABLE_COLUMNS
-from analysis.tables.stored_similarities import IMAGE_TABLE, IMAGE_TYPES, TIMESTEP_TABLE
+from analysis.tables.stored_similarities import FEATURE_METRICS, IMAGE_TABLE, IMAGE_TYPES, TIMESTEP_TABLE
 from analysis.tables.wu import CHI_SQUARE_COLUMNS
 from probes.store import Run
 
@@ -66,7 +66,8 @@ class Table:
     rows : str
         What a row is.
     columns : tuple of str
-        Their names in order; one that ends in ``_*`` stands for one of every indicator.
+        Their names in order; one that ends in ``_*`` stands for one of every indicator, one that
+        ends in ``?`` may be missing.
     made_by : str
         The function that computes it.
     stage : {"measure", "report", ""}
@@ -96,6 +97,9 @@ class Table:
         """
         expected: list[str] = []
         for name in self.columns:
+            if name.endswith("?"):
+                expected += [own for own in columns if own == name[:-1]]
+                continue
             start = name.removesuffix("*")
             expected += [own for own in columns if own.startswith(start)] if start != name else [name]
         return list(columns) == expected
@@ -106,7 +110,11 @@ _SIMILARITIES = (
         IMAGE_TABLE,
         "samples",
         "a triplet, seed and pair: every metric of two pictures, in the column of its name",
-        tuple(IMAGE_TYPES),
+        (
+            *[name for name in IMAGE_TYPES if name != "reason"],
+            *[f"{name}?" for name in FEATURE_METRICS],
+            "reason",
+        ),
         "analysis.tables.stored_similarities.image_similarities",
         csv=False,
     ),

@@ -32,6 +32,7 @@ from probes.store import Run
 
 IMAGE_TABLE, TIMESTEP_TABLE = "image_similarities", "timesteps"
 IMAGE_METRICS = computed_from("pictures")
+FEATURE_METRICS = computed_from("features")  # further columns of `IMAGE_TABLE`, where the run holds them
 IMAGE_SITE = "image"
 IMAGE_TYPES = {
     **{"triplet": "int32", "seed": "int64", "pair": "str"},
@@ -159,7 +160,9 @@ class StoredSimilarities(Similarities):
         if run.parts("captures"):
             self._captured = self._read_ends()
         self._compared = Rows.of(self._images, str(run.path / "samples"))
-        for metric in IMAGE_METRICS if len(self._images) else ():
+        for metric in (*IMAGE_METRICS, *FEATURE_METRICS) if len(self._images) else ():
+            if metric not in self._images:  # a feature that this run does not hold
+                continue
             key = Key(space(IMAGE_SITE), IMAGE_SITE, metric, captured=False)
             self._chosen.append(key)
             self._ends[key] = self._images[metric].to_numpy(np.float32)
