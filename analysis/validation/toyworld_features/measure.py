@@ -1,8 +1,9 @@
 """How well toyworld's features tell what is in further renderings: by neighbours and by a linear probe.
 
 As in Caron et al. 2021 (section 4.1): features stay as they are; a thing is told by the 20 nearest neighbours in
-cosine, or by a logistic regression on unit vectors. Each thing's score is the area under the ROC curve, so that one that
-is rare counts as one that is not; the place, of which there is just one, is told by the majority of the neighbours.
+cosine, or by a logistic regression on unit vectors. Each thing's score is the area under the ROC curve, so that one
+that is rare counts as one that is not; the place, of which there is just one, is told by the majority of the
+neighbours.
 """
 
 from __future__ import annotations
