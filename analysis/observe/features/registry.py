@@ -7,7 +7,7 @@ A new one (another CLIP, say) is a row here; where its cosine is to be a metric,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 
@@ -47,10 +47,18 @@ class Feature:
 
 
 # Wu et al. 2025 name ResNet-50 (He et al. 2016) and no weights: those of torchvision from ImageNet, version 1.
-_RESNET = ("timm", "resnet50.tv_in1k", "timm/resnet50.tv_in1k")
+_RESNET = Feature(
+    name="resnet50",
+    library="timm",
+    architecture="resnet50.tv_in1k",
+    weights="timm/resnet50.tv_in1k",
+    readout="pooled",
+    positions=160,
+    toyworld="features/resnet50",
+)
 _ROWS = (
-    Feature("resnet50", *_RESNET, "pooled", 160, "features/resnet50"),
-    Feature("resnet50_logits", *_RESNET, "logits", 160, "features/resnet50", usual=False),
+    _RESNET,
+    replace(_RESNET, name="resnet50_logits", readout="logits", usual=False),
     Feature(
         name="clip",
         library="open_clip",

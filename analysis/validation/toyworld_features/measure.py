@@ -24,7 +24,7 @@ from analysis.validation.toyworld_features.pictures import LabelledPictures, mak
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import PLACES, THINGS
 
-PICTURES, HELD_OUT, SEED, NEIGHBOURS = 2_000, 1_000, 1_000_003, 20
+PICTURES, HELD_OUT, SEED, NEIGHBOURS = 1_000, 400, 1_000_003, 20
 MEASURED = ("resnet50", "clip", "dino")
 _THINGS = len(THINGS) - len(PLACES)
 
