@@ -12,7 +12,7 @@ from analysis.validation.specimen_gaps import QUANTITIES, exchanged_words
 def interchangeable_pairs(names, prompts=30, seed=0):
     """Similarities of words of one meaning: vectors with a part of the word's own, the same at every prompt."""
     rng, tables = np.random.default_rng(seed), []
-    for place in (place for place in QUANTITIES if METRICS[place[2]].version):
+    for place in (place for place in QUANTITIES if METRICS[place[2]].needs != "features"):
         sign = 1 if METRICS[place[2]].higher_is_nearer else -1
         word = 0.4 * rng.standard_normal((len(names), 1, 16))
         vectors = word + rng.standard_normal((prompts, 16)) + 0.1 * rng.standard_normal((1, prompts, 16))
