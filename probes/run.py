@@ -216,18 +216,20 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
     if arguments.dry_run:
         lines = [str(taken), *plan_text.comparison(config)] if taken else _estimated(config, samples, source)
         if "observe" in stages:
-            from analysis.observe.registry import observers
+            from analysis.observe.registry import observers, why_not
 
-            chosen, skipped = observers(config)
-            lines += [printable(f"observe: {line}") for line in (*chosen, *([skipped] if skipped else []))]
+            chosen, missing = observers(config)
+            lines += [printable(f"observe: {line}") for line in (*chosen, *why_not(missing))]
         print("\n".join(lines))
         return
     if "observe" in stages:
-        from analysis.observe.registry import observers
+        from analysis.observe.registry import observers, why_not
 
-        _, skipped = observers(config)  # what is not there is said before the images are drawn
-        if skipped and arguments.stage:
-            raise UserError(f"observe: {skipped}")
+        chosen, missing = observers(config)  # what is not there is said before the images are drawn
+        if not chosen and arguments.stage:
+            raise UserError(f"observe: {'; '.join(why_not(missing))}")
+        for line in why_not(missing) if chosen else ():
+            _say(f"observe: {line}", arguments)
     page = None
     interrupt.begun()
     with rundir.claim(config.out_path) as directory:

@@ -22,7 +22,9 @@ from probes.run_record import STATUSES
 from probes.store import Run
 
 _LOCK = ".lock"
-OBSERVED = ("observed", "objects", "features", "attributes")  # kinds of parts that observers store
+# kinds of parts that observers store; those of features and attributes have a folder for each model
+OBSERVED = ("observed", "objects", "features", "attributes")
+_NESTED = ("features", "attributes")
 _PARTS = ("samples", "captures", "words", "kept", *OBSERVED)
 _FOLDERS = (*_PARTS, "tables", "figures")
 # tables that commands beside the stages write
@@ -79,7 +81,7 @@ def claim(path: Path) -> Iterator[Run]:
     with lock:
         _lock(lock, path)
         try:
-            for folder in (path, *(path / name for name in _FOLDERS)):
+            for folder in (path, *(path / name for name in _folders(path, _FOLDERS))):
                 if folder.is_dir():
                     clean(folder)
             yield Run.open(path) if (path / "run.json").exists() else Run(path, {})
@@ -151,14 +153,26 @@ def clear(run: Run) -> None:
 
 def remove(run: Run, kinds: Sequence[str]) -> None:
     """Remove the parts of these kinds, so that they are made anew."""
-    for kind in kinds:
+    for kind in _folders(run.path, kinds):
         for file in run.parts(kind):
             run.remove_file(f"{kind}/{file.name}")
     _remove_empty(run, kinds)
 
 
+def _folders(path: Path, names: Sequence[str]) -> list[str]:
+    """Folders of a run and those in them, the inner ones first."""
+    inner = [
+        f"{name}/{entry.name}"
+        for name in names
+        if name in _NESTED and (path / name).is_dir()
+        for entry in sorted((path / name).iterdir())
+        if entry.is_dir()
+    ]
+    return [*inner, *names]
+
+
 def _remove_empty(run: Run, folders: Sequence[str]) -> None:
-    for name in folders:
+    for name in _folders(run.path, folders):
         with contextlib.suppress(OSError):  # it is not there, or holds files that no run wrote
             (run.path / name).rmdir()
 

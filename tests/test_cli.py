@@ -214,7 +214,9 @@ def test_observe_again(copy, yaml_file, tmp_path, capsys):
     capsys.readouterr()
     assert main([str(other), *arguments]) == 2
     one_line(
-        capsys.readouterr(), "observe: skipped: no detector for the images of this model", "observe.detector"
+        capsys.readouterr(),
+        "observe: objects skipped: no detector for the images of this model",
+        "observe.detector",
     )
 
 

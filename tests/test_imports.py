@@ -62,7 +62,11 @@ ALLOWED = {
 }
 ALLOWED["analysis/observe"] += LOOP
 ALLOWED["analysis/tables"] += ("probes.team", "probes.workers")  # processes that share the measuring
-TORCH = ("analysis/observe/", "analysis/validation/toyworld_detectors/")
+TORCH = (
+    "analysis/observe/",
+    "analysis/validation/toyworld_detectors/",
+    "analysis/validation/toyworld_features/",
+)
 FILES = sorted(
     path.relative_to(ROOT)
     for room in ROOMS

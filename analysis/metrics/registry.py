@@ -24,7 +24,7 @@ class Metric:
     metric : str
         Its name, as in the column ``metric`` of every table.
     version : str
-        Of its definition; empty for a column of the paper that no run holds yet.
+        Of its definition. Of which network the numbers of a run are its record says.
     needs : {"captures", "pictures", "objects", "features"}
         What of a run it is computed from.
     symbol : str
@@ -147,10 +147,11 @@ _ROWS = (
         function="diff_pix_scaled_score",
         optional=True,
     ),
-    Metric("resnet50", "", "features", "ResNet"),
-    Metric("clip", "", "features", "CLIP"),
-    Metric("dino", "", "features", "DINO"),
-    Metric("split_product", "", "features", "Split-Product"),
+    Metric("resnet50", "resnet50/1", "features", "ResNet"),
+    Metric("resnet50_logits", "resnet50_logits/1", "features", "ResNet logits", site=""),
+    Metric("clip", "clip/1", "features", "CLIP"),
+    Metric("dino", "dino/1", "features", "DINO"),
+    Metric("split_product", "split_product/1", "features", "Split-Product"),
     Metric(
         metric="cooccurrence",
         version="cooccurrence/1",
@@ -172,18 +173,17 @@ def definition(metric: str) -> Metric:
     ValueError
         If no metric of that name is defined.
     """
-    defined = [name for name, row in METRICS.items() if row.version]
-    if metric not in defined:
-        raise ValueError(f"metric: expected one of {', '.join(defined)}, got {metric!r}")
+    if metric not in METRICS:
+        raise ValueError(f"metric: expected one of {', '.join(METRICS)}, got {metric!r}")
     return METRICS[metric]
 
 
 def computed_from(source: str, asked: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the metrics that are computed from captures, pictures or objects, in order.
+    """Return the metrics that are computed from captures, pictures, features or objects, in order.
 
     Parameters
     ----------
-    source : {"captures", "pictures", "objects"}
+    source : {"captures", "pictures", "features", "objects"}
     asked : collection of str
         Those of the optional ones that are wanted.
 
@@ -194,7 +194,7 @@ def computed_from(source: str, asked: Collection[str] = ()) -> tuple[str, ...]:
     >>> "ssim_full" in computed_from("pictures"), "ssim_full" in computed_from("pictures", ["ssim_full"])
     (False, True)
     """
-    held = (row for row in _ROWS if row.needs == source and row.version)
+    held = (row for row in _ROWS if row.needs == source)
     return tuple(row.metric for row in held if not row.optional or row.metric in asked)
 
 
@@ -215,8 +215,7 @@ def require_primary(key: str, place: str, *, opened: bool = True) -> None:
     UserError
         No headline metric that runs hold has this key.
     """
-    measured = [metric for metric in headline_metrics() if metric.version]
-    keys = [metric.key for metric in measured if opened or metric.needs != "captures"]
+    keys = [metric.key for metric in headline_metrics() if opened or metric.needs != "captures"]
     if key not in keys:
         names = f"{', '.join(map(repr, keys[:-1]))} or {keys[-1]!r}"
         raise UserError(f"{place}: expected {names}, got {key!r}: name one of them")
@@ -225,7 +224,8 @@ def require_primary(key: str, place: str, *, opened: bool = True) -> None:
 def headline_metrics(text_readout: str = "sequence") -> list[Metric]:
     """Return the measures that the report leads with: the columns of the paper's Table 5, and those added to them.
 
-    Those of Wu et al. 2025 stand in the order of their table. Some of them no run holds yet.
+    Those of Wu et al. 2025 stand in the order of their table. Those of features a run holds where their weights were
+    there.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from analysis.metrics.cooccurrence import ALL, INCLUDED, LEFT_OUT
 from analysis.metrics.dependency import GROUPS
 from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report.format import LATEX_DASH, counted, fixed, label, latex_p_value
+from analysis.report.wording import not_run
 from analysis.study import Comparison, comparison
 from analysis.tables.looked_for import PROMPTS_ALONE, prompts_alone
 from analysis.tables.registry import TABLES
@@ -94,7 +95,9 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     plain = {name: compared[name] for name in ("model", "data")}
     metrics = headline_metrics(config.measure.text_readout)
     shown = {
-        "disparity": partial(disparity_table, metrics=metrics, **compared),
+        "disparity": partial(
+            disparity_table, metrics=metrics, missing=run.meta.get("not_observed"), **compared
+        ),
         "table06_similarity": partial(similarity_table, **compared),
         "table07_chi_square": partial(chi_square_table, **compared),
         "figure06_group_objects": partial(frequent_table, **plain),
@@ -144,7 +147,12 @@ def _score_tables(
 
 
 def disparity_table(
-    disparity: pd.DataFrame, metrics: Sequence[Metric], chosen: Comparison, model: str, data: str
+    disparity: pd.DataFrame,
+    metrics: Sequence[Metric],
+    chosen: Comparison,
+    model: str,
+    data: str,
+    missing: Mapping[str, str] | None = None,
 ) -> str:
     """Table 5: similarity of the reference with every other indicator in prompt, denoising and image space.
 
@@ -154,9 +162,11 @@ def disparity_table(
         ``tables/disparity``.
     metrics : sequence of Metric
         The paper's columns; a dash stands in those that the run does not hold.
+    missing : mapping of str to str, optional
+        Why, by the name of what did not look at the images.
     """
     entry = TABLES["disparity"].latex
-    heads, rows, note = _disparity(disparity, metrics, chosen)
+    heads, rows, note = _disparity(disparity, metrics, chosen, missing)
     return latex(entry.caption.format(data=data, model=model), heads, rows, entry.label, note)
 
 
@@ -170,13 +180,16 @@ def intra_prompt_table(
     caption = entry.caption.format(
         model=model, seeds=counted(samples["seed"].nunique(), "seed"), prompt=of_reference.iloc[0]
     )
-    heads, rows, absent = _disparity(disparity, metrics, chosen)
+    heads, rows, absent = _disparity(disparity, metrics, chosen, run.meta.get("not_observed"))
     note = Raw(f"{escaped(entry.note)} {absent}".strip())
     return latex(caption, heads, rows, entry.label, note)
 
 
 def _disparity(
-    disparity: pd.DataFrame, metrics: Sequence[Metric], chosen: Comparison
+    disparity: pd.DataFrame,
+    metrics: Sequence[Metric],
+    chosen: Comparison,
+    missing: Mapping[str, str] | None,
 ) -> tuple[list[str], list[tuple[str, list[str]]], Raw]:
     """Heads, rows and note of Tables 5 and 10."""
     final = disparity[disparity["step"] == -1].astype({"pair": str})
@@ -198,8 +211,10 @@ def _disparity(
         values = [cells.get((m.space, m.site, m.metric, pair), math.nan) for m in metrics]
         text = [fixed(value, metric.digits, LATEX_DASH) for value, metric in zip(values, metrics)]
         rows.append((f"({chosen.reference}, {other})", text))
-    absent = [m.latex or escaped(m.symbol) for m in metrics if not any(k[2] == m.metric for k in cells)]
-    note = Raw(f"{LATEX_DASH}: not measured in this run ({', '.join(absent)})." if absent else "")
+    absent = [m for m in metrics if not any(k[2] == m.metric for k in cells)]
+    named = ", ".join(m.latex or escaped(m.symbol) for m in absent)
+    why = "".join(f" {escaped(line)}." for line in not_run(absent, missing or {}))
+    note = Raw(f"{LATEX_DASH}: not measured in this run ({named}).{why}" if absent else "")
     return heads, rows, note
 
 

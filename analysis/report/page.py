@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -28,6 +28,7 @@ from analysis.report.format import counted, interval, label, listed, number, p_v
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
 from analysis.report.units import in_units
+from analysis.report.wording import not_run
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import write
 from analysis.tables.stored_similarities import timesteps
@@ -200,7 +201,9 @@ def render(content: Content, figures: dict[str, Drawn]) -> str:
         taken=content.meta.get("taken_in"),
         shared=wording_prompts.shared_sentence(samples),
         articles=wording_prompts.article_warning(samples),
-        table=disparity_table(content.disparity, content.metrics, people, reference),
+        table=disparity_table(
+            content.disparity, content.metrics, people, reference, content.meta.get("not_observed")
+        ),
         figures=figures,
         atlases=[drawn for name, drawn in figures.items() if name.startswith("atlas-")],
         lines=[figures[name] for name in LINES if name in figures],
@@ -257,7 +260,11 @@ def ordered_pairs(people: Sequence[Member], reference: str) -> list[tuple[str, l
 
 
 def disparity_table(
-    disparity: pd.DataFrame, metrics: list[Metric], people: Sequence[Member], reference: str
+    disparity: pd.DataFrame,
+    metrics: list[Metric],
+    people: Sequence[Member],
+    reference: str,
+    missing: Mapping[str, str] | None = None,
 ) -> dict:
     """Lay out ``tables/disparity`` as in the paper: a row a pair, a column a metric, a column group a space.
 
@@ -266,7 +273,8 @@ def disparity_table(
     dict
         ``columns`` (list of Metric), ``spaces`` ((space, n_columns) in order), ``groups`` (title, rows),
         where each row has ``pair`` and ``cells``, and each cell is a row of the table as a dict, or None
-        where the table has none; ``reasons`` why a value or an interval is undefined.
+        where the table has none; ``reasons`` why a value or an interval is undefined; ``not_run`` why a measure has no
+        column, by ``not_observed`` of the run's record (`missing`).
     """
     final = disparity[disparity["step"] == -1]
     columns = []
@@ -291,7 +299,14 @@ def disparity_table(
             for p in pairs
         ]
         groups.append((title, rows))
-    return {"columns": columns, "spaces": list(spaces.items()), "groups": groups, "reasons": reasons}
+    absent = not_run([metric for metric in metrics if metric not in columns], missing or {})
+    return {
+        "columns": columns,
+        "spaces": list(spaces.items()),
+        "groups": groups,
+        "reasons": reasons,
+        "not_run": absent,
+    }
 
 
 def _sheet(content: Content) -> Drawn | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from analysis.tables.registry import NEEDS, TABLES, Table
+from analysis.tables.registry import TABLES
 from analysis.tables.stored_similarities import IMAGE_METRICS, IMAGE_TABLE
+from analysis.tables.table import NEEDS, Table
 
 _HEAD = """# Tables
 

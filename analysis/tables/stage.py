@@ -15,6 +15,12 @@ from analysis.tables.detector_error import Checked, checked_images
 from analysis.tables.disparity import DISPARITY_COLUMNS, family_disparity
 from analysis.tables.families import shares_noise, stacked
 from analysis.tables.family_plan import FamilyPlan
+from analysis.tables.feature_similarities import (
+    feature_similarities,
+    part_names,
+    stored_features,
+    with_features,
+)
 from analysis.tables.gap import GAP_COLUMNS, GapChoices, GapColumns, gap_columns, joined_gap
 from analysis.tables.not_measured import not_measured
 from analysis.tables.object_shares import joined, object_shares
@@ -78,6 +84,7 @@ def _measure(run: Run, sharing: Sharing) -> None:
         write(run, "not_measured", absent)
     looked_for = bool(run.parts("objects")) and run.config.observe.objects
     images, objects = _looked_at(sharing, looked_for)
+    images = with_features(images, _features(sharing))
     pairs = StoredSimilarities(run, images).by_unit()
     write(run, IMAGE_TABLE, images)
     times = {"step": list(pairs.timesteps), "timestep": list(pairs.timesteps.values())}
@@ -159,6 +166,19 @@ def _looked_at(sharing: Sharing, looked_for: bool) -> tuple[pd.DataFrame, tuple[
     )
     images = pd.concat(others[: len(pictures)], ignore_index=True)
     return images, (joined(sharing.run, others[len(pictures) :]), checker)
+
+
+def _features(sharing: Sharing) -> list[pd.DataFrame]:
+    """How alike the images of a run are by each feature that it holds."""
+    run, numbers = sharing.run, part_names(sharing.run)
+    names, words = stored_features(run), [member.name for member in indicators(run.config)]
+    pieces = [
+        Piece(feature_similarities, (name, number, words), of_run=True)
+        for name in names
+        for number in numbers
+    ]
+    made = iter(sharing.results(pieces))
+    return [pd.concat(islice(made, len(numbers)), ignore_index=True) for _ in names]
 
 
 def picture_table(run: Run) -> pd.DataFrame:

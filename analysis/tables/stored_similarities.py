@@ -34,6 +34,7 @@ from probes.store import Run
 IMAGE_TABLE, TIMESTEP_TABLE = "image_similarities", "timesteps"
 IMAGE_METRICS = computed_from("pictures")
 OPTIONAL_METRICS = tuple(name for name, row in METRICS.items() if row.needs == "pictures" and row.optional)
+FEATURE_METRICS = computed_from("features")  # further columns of `IMAGE_TABLE`, where the run holds them
 IMAGE_SITE = "image"
 INDEX = ("triplet", "seed", "pair")
 FIXED = (*INDEX, "first", "second", "timesteps")  # columns of captures/ that are no site
@@ -167,7 +168,9 @@ class StoredSimilarities(Similarities):
         if run.parts("captures"):
             self._captured = self._read_ends()
         self._compared = Rows.of(self._images, str(run.path / "samples"))
-        held = [name for name in (*IMAGE_METRICS, *OPTIONAL_METRICS) if name in self._images]
+        held = [
+            name for name in (*IMAGE_METRICS, *OPTIONAL_METRICS, *FEATURE_METRICS) if name in self._images
+        ]
         for metric in held if len(self._images) else ():
             key = Key(space(IMAGE_SITE), IMAGE_SITE, metric, captured=False)
             self._chosen.append(key)
