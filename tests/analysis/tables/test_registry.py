@@ -10,7 +10,8 @@ import pytest
 from analysis.report.latex import documents
 from analysis.report.page import report
 from analysis.tables import page
-from analysis.tables.registry import NEEDS, TABLES, write
+from analysis.tables.registry import TABLES, write
+from analysis.tables.table import NEEDS
 from analysis.tables.stage import measure
 from probes import rundir
 from probes.store import Run
