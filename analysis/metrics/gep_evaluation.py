@@ -57,8 +57,9 @@ def agreement(estimated: ArrayLike, labelled: ArrayLike, *, zero: str = "positiv
 
     Examples
     --------
-    >>> agreement([0.3, 0.1, -0.2], [0.5, 0.2, -0.1])
-    Agreement(tau=1.0, mcc=1.0, pearson=0.989743318610787, n=3)
+    >>> result = agreement([0.3, 0.1, -0.2], [0.5, 0.2, -0.1])
+    >>> result.tau, result.mcc, round(result.pearson, 6), result.n
+    (1.0, 1.0, 0.993399, 3)
     """
     first, second = np.asarray(estimated, float), np.asarray(labelled, float)
     if first.shape != second.shape or first.ndim != 1:
