@@ -42,6 +42,7 @@ from probes.config_values import (
 )
 from probes.errors import UserError
 from probes.paths import expand
+from probes.prompts.grids import Grid
 from probes.prompts.source import Loaded, PromptSource, resolve
 from probes.text.plurals import plural
 from probes.yaml_source import YamlSource, read_yaml
@@ -50,7 +51,7 @@ __all__ = ["PERSON", "Config", "Indicator", "build_config", "load_config", "prom
 
 _Listed = Annotated[list[Prompt], Field(min_length=1)]
 # those of {from: ...} take the place of it
-Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Listed | PromptSource)]
+Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Listed | PromptSource | Grid)]
 
 
 class _Section(BaseModel):
