@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from analysis.stats.absolute_mean import AbsoluteMean, absolute_mean
+
 FEW = 5  # labels of a group and attribute below which no error is stated
 
 
@@ -53,28 +55,6 @@ class PredictionPowered:
         """Return the ends of the interval of each difference, shape (n_attributes,) each."""
         half = stats.t.ppf((1 + level) / 2, self.freedom) * self.error
         return self.difference - half, self.difference + half
-
-
-@dataclass(frozen=True)
-class ScoreInterval:
-    """A mean absolute difference with its interval.
-
-    Attributes
-    ----------
-    score : float
-        Less what the errors of the differences add to it on average.
-    low, high : float
-    raw : float
-        Mean absolute difference as estimated, which errors make too large.
-    n : int
-        Attributes that it is the mean of.
-    """
-
-    score: float
-    low: float
-    high: float
-    raw: float
-    n: int
 
 
 def prediction_powered(labels: ArrayLike, predictions: ArrayLike) -> PredictionPowered:
@@ -139,45 +119,18 @@ def prediction_powered(labels: ArrayLike, predictions: ArrayLike) -> PredictionP
     )
 
 
-def score_interval(estimate: PredictionPowered, *, level: float = 0.95) -> ScoreInterval:
+def score_interval(estimate: PredictionPowered, *, level: float = 0.95) -> AbsoluteMean:
     """Return the mean absolute difference (Zhang et al. 2023, Eq. 2) with an interval.
 
     Parameters
     ----------
     estimate : PredictionPowered
-        Attributes with a reason are left out.
+        Attributes with a reason are left out. Their errors are taken as independent, which they are where each
+        attribute has images of its own (GEP's explicit setting).
     level : float
-
-    Notes
-    -----
-    The error :math:`\\sigma` of an estimated difference :math:`v` adds :math:`b(v) = E|v + \\sigma Z| - |v|` to its
-    absolute value, between :math:`\\sigma\\sqrt{2/\\pi}` at 0 and nothing where :math:`|v|` is large. No estimate of
-    :math:`|v|` is unbiased. The score is the raw one less :math:`b` at the estimates. The interval allows for every
-    :math:`v` that the data do not exclude: its lower end takes off :math:`b` at the smallest of them (99 %), its upper
-    end nothing. Errors of different attributes are taken as independent, which they are where each attribute has images
-    of its own (GEP's explicit setting).
     """
     there = estimate.reason == ""
-    v, sigma = estimate.difference[there], estimate.error[there]
-    if not there.any():
-        return ScoreInterval(np.nan, np.nan, np.nan, np.nan, 0)
-    raw = float(np.abs(v).mean())
-    count = len(v)
-    added = _added(np.abs(v), sigma).sum() / count
-    nearest = np.maximum(np.abs(v) - stats.norm.ppf(0.995) * sigma, 0.0)
-    largest = _added(nearest, sigma).sum() / count
-    half = stats.norm.ppf((1 + level) / 2) * float(np.sqrt((sigma**2).sum())) / count
-    low = max(raw - largest - half, 0.0)
-    return ScoreInterval(max(raw - added, 0.0), low, raw + half, raw, count)
-
-
-def _added(distance: NDArray[np.float64], sigma: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What an error adds to an absolute difference on average (the folded normal's mean less the distance)."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = np.where(sigma > 0, distance / sigma, np.inf)
-    return (
-        2 * sigma * (stats.norm.pdf(ratio) - np.where(np.isinf(ratio), 0.0, ratio) * stats.norm.cdf(-ratio))
-    )
+    return absolute_mean(estimate.difference[there], np.diag(estimate.error[there] ** 2), level=level)
 
 
 def _weights(y: NDArray, p: NDArray, known: NDArray[np.bool_], n: NDArray[np.int64]) -> NDArray[np.float64]:

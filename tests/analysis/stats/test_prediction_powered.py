@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.stats.prediction_powered import FEW, PredictionPowered, prediction_powered, score_interval
+from analysis.stats.prediction_powered import FEW, prediction_powered, score_interval
 
 
 def world(rng, images=80, attributes=15, quality=1.5, same=False):
@@ -123,23 +123,6 @@ def test_the_score_is_nearer_to_the_truth_than_the_raw_one():
         less.append(score.score - truth)
     assert np.mean(raw) > 0
     assert abs(np.mean(less)) < abs(np.mean(raw))
-
-
-def test_what_an_error_adds_is_the_folded_normals():
-    differences, errors = np.array([0.0, 0.05, -0.3]), np.array([0.1, 0.1, 0.1])
-    blank = np.zeros(3)
-    estimate = PredictionPowered(
-        differences,
-        errors,
-        blank,
-        blank,
-        np.full((2, 3), 9),
-        np.full(3, np.inf),
-        np.array(["", "", ""], object),
-    )
-    mean = [stats.foldnorm.mean(abs(v) / s, scale=s) for v, s in zip(differences, errors)]
-    expected = 2 * np.abs(differences).mean() - np.mean(mean)
-    assert score_interval(estimate).score == pytest.approx(expected, abs=1e-12)
 
 
 def test_shapes_that_differ_and_labels_without_prediction_are_refused():
