@@ -64,27 +64,58 @@ def agreement(estimated: ArrayLike, labelled: ArrayLike, *, zero: str = "positiv
     first, second = np.asarray(estimated, float), np.asarray(labelled, float)
     if first.shape != second.shape or first.ndim != 1:
         raise ValueError(f"vectors: expected one shape (n,), got {first.shape} and {second.shape}")
+    tau, mcc, pearson, n = agreements(first[None], second[None], zero=zero)
+    return Agreement(float(tau[0]), float(mcc[0]), float(pearson[0]), int(n[0]))
+
+
+def agreements(
+    estimated: ArrayLike, labelled: ArrayLike, *, zero: str = "positive"
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return `agreement` of many pairs of vectors at once, as of resampled contexts.
+
+    Parameters
+    ----------
+    estimated, labelled : array_like of float, shape (n_pairs, n)
+    zero : {"positive", "left out"}
+
+    Returns
+    -------
+    tau, mcc, pearson, n : ndarray, shape (n_pairs,)
+    """
+    first, second = np.asarray(estimated, float), np.asarray(labelled, float)
     if zero not in ("positive", "left out"):
         raise ValueError(f"zero: expected 'positive' or 'left out', got {zero!r}")
-    both = ~(np.isnan(first) | np.isnan(second))
-    first, second = first[both], second[both]
-    varied = len(first) > 1 and np.ptp(first) > 0 and np.ptp(second) > 0
-    kept = np.full(len(second), True) if zero == "positive" else second != 0
-    return Agreement(
-        tau=float(stats.kendalltau(first, second).statistic) if varied else np.nan,
-        mcc=_matthews(first[kept] >= 0, second[kept] >= 0),
-        pearson=float(stats.pearsonr(first, second).statistic) if varied else np.nan,
-        n=len(first),
-    )
+    known = ~(np.isnan(first) | np.isnan(second))
+    kept = known & (second != 0) if zero == "left out" else known
+    upper = np.triu_indices(first.shape[1], 1)
+    both = known[:, upper[0]] & known[:, upper[1]]
+    order = [np.where(both, np.sign(side[:, upper[0]] - side[:, upper[1]]), 0.0) for side in (first, second)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        apart = np.sqrt((order[0] != 0).sum(axis=1)) * np.sqrt((order[1] != 0).sum(axis=1))
+        tau = (order[0] * order[1]).sum(axis=1) / np.where(apart > 0, apart, np.nan)
+    varied = apart > 0
+    pearson = np.where(varied, _correlation(first, second, known), np.nan)
+    signs = _correlation((first >= 0).astype(float), (second >= 0).astype(float), kept)
+    # where all of a side's signs are alike the correlation of signs is 0, as scikit-learn has it
+    mcc = np.where(kept.any(axis=1), np.nan_to_num(signs), np.nan)
+    return tau, mcc, pearson, known.sum(axis=1)
 
 
-def _matthews(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
-    """Matthews' correlation; 0 where a side is constant (as scikit-learn has it), NaN without values."""
-    if not len(first):
-        return np.nan
-    if first.all() or second.all() or not (first.any() and second.any()):
-        return 0.0
-    return float(np.corrcoef(first, second)[0, 1])
+def _correlation(first: NDArray, second: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Pearson's correlation of each pair of rows over what is known; NaN where a side is constant."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centred = [
+            np.where(
+                known,
+                side - np.where(known, side, 0.0).sum(axis=1, keepdims=True) / known.sum(axis=1)[:, None],
+                0.0,
+            )
+            for side in (first, second)
+        ]
+        sizes = [(side**2).sum(axis=1) for side in centred]
+        constant = np.minimum(*sizes) <= 1e-24 * known.shape[1]
+        scale = np.sqrt(sizes[0]) * np.sqrt(sizes[1])
+        return np.where(constant, np.nan, (centred[0] * centred[1]).sum(axis=1) / scale)
 
 
 def roc_auc(values: ArrayLike, labels: ArrayLike) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from analysis.metrics import gep
 from analysis.metrics.gep import Audit
-from analysis.metrics.gep_evaluation import agreement, roc_auc
+from analysis.metrics.gep_evaluation import agreement, agreements, roc_auc
 from analysis.stats.absolute_mean import absolute_mean
 from analysis.stats.intervals import bootstrap_interval
 from analysis.stats.noise_floor import paired_floor
@@ -207,8 +207,7 @@ def agreement_table(
             at_hand = agreement(gep.vector(estimate, first, second), gep.vector(labels, first, second))
             drawn = _resampled(estimate, labels, first, second, measure)
             for name in MEASURES:
-                values = np.array([getattr(one, name) for one in drawn])
-                ends = _percentiles(values, measure.level)
+                ends = _percentiles(drawn[name], measure.level)
                 rows.append(
                     (
                         *(labels.setting, estimate.source, labels.source, first, second, name),
@@ -223,14 +222,14 @@ def _resampled(estimate: Audit, labels: Audit, first: str, second: str, measure:
     """Agreement of both vectors over contexts drawn again and again."""
     sides = [gep.by_context(one, first, second) for one in (estimate, labels)]
     if len(labels.contexts) < 2:
-        return []
+        return dict.fromkeys(MEASURES, np.empty(0))
     counts = resample_counts(len(labels.contexts), measure.bootstrap, measure.seed).astype(float)
     means = []
     for side in sides:
         there = ~np.isnan(side)
         with np.errstate(invalid="ignore", divide="ignore"):
             means.append(counts @ np.where(there, side, 0.0) / (counts @ there))
-    return [agreement(*vectors) for vectors in zip(*means)]
+    return dict(zip(MEASURES, agreements(*means)))
 
 
 def _percentiles(values: NDArray[np.float64], level: float) -> tuple[float, float]:

@@ -104,7 +104,7 @@ def from_checker(run: Run, seen: pd.DataFrame) -> pd.DataFrame:
 
 
 def from_detections(run: Run) -> pd.DataFrame:
-    """Return for each image that was searched whether an attribute was detected in it; attributes meet objects by lemma.
+    """Return for each image that was searched whether an attribute was detected in it; both go by their lemma.
 
     Those that were not looked for in an image are left out.
     """
