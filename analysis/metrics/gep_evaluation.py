@@ -92,7 +92,7 @@ def agreements(
     order = [np.where(both, np.sign(side[:, upper[0]] - side[:, upper[1]]), 0.0) for side in (first, second)]
     with np.errstate(invalid="ignore", divide="ignore"):
         apart = np.sqrt((order[0] != 0).sum(axis=1)) * np.sqrt((order[1] != 0).sum(axis=1))
-        tau = (order[0] * order[1]).sum(axis=1) / np.where(apart > 0, apart, np.nan)
+        tau = np.clip((order[0] * order[1]).sum(axis=1) / np.where(apart > 0, apart, np.nan), -1.0, 1.0)
     varied = apart > 0
     pearson = np.where(varied, _correlation(first, second, known), np.nan)
     signs = _correlation((first >= 0).astype(float), (second >= 0).astype(float), kept)
@@ -115,7 +115,7 @@ def _correlation(first: NDArray, second: NDArray, known: NDArray[np.bool_]) -> N
         sizes = [(side**2).sum(axis=1) for side in centred]
         constant = np.minimum(*sizes) <= 1e-24 * known.shape[1]
         scale = np.sqrt(sizes[0]) * np.sqrt(sizes[1])
-        return np.where(constant, np.nan, (centred[0] * centred[1]).sum(axis=1) / scale)
+        return np.where(constant, np.nan, np.clip((centred[0] * centred[1]).sum(axis=1) / scale, -1.0, 1.0))
 
 
 def roc_auc(values: ArrayLike, labels: ArrayLike) -> float:

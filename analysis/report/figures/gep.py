@@ -112,7 +112,8 @@ def draw_estimates(vector: pd.DataFrame, first: str, second: str, labels: str) -
             panels[0].legend(loc="best", handlelength=1)
     caption = (
         f"What each estimate says of the difference between {label(first)} and {label(second)} prompts against what "
-        f"{label(labels)} says, a mark an attribute (after Zhang et al. 2023, figure 5). Every estimate has its own scale."
+        f"{label(labels)} says, a mark an attribute (after Zhang et al. 2023, figure 5). Every estimate has its own "
+        "scale."
     )
     return Drawn("gep-estimates", figure, "GEP: estimates against labels", caption, wide=len(others) > 1)
 
@@ -165,7 +166,7 @@ def draw_scores(scores: Mapping[str, pd.DataFrame], first: str, second: str, sou
         axes.legend(loc="best")
     caption = (
         f"GEP score between {label(first)} and {label(second)} prompts as read by {label(source)}: the mean absolute "
-        "difference over attributes (dot), the interval of the score without what its own error adds (bar), what chance "
-        "alone gives at these numbers of images (tick), and the scores between words of one meaning (crosses)."
+        "difference over attributes (dot), the interval of the score without what its own error adds (bar), what "
+        "chance alone gives at these numbers of images (tick), and the scores between words of one meaning (crosses)."
     )
     return Drawn("gep-scores", figure, "GEP scores", caption, wide=True)
