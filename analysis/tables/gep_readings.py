@@ -42,10 +42,9 @@ def places(config: Config) -> pd.DataFrame:
 
 
 def attributes(config: Config) -> dict[str, str]:
-    """Return the attributes of an audit with their phrases: GEP's where no grid of the run says any.
-
-    The phrase is what the explicit prompts say of it.
-    """
+    """Return the attributes of an audit with their phrases: ``gep.attributes``, or those of the prompts, or GEP's."""
+    if config.gep.attributes:
+        return dict(config.gep.attributes)
     named = [level for level in places(config)["named"] if level]
     known: Mapping[str, str] = sets.read("gep")["axes"]["attribute"]
     if not named:
