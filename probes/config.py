@@ -21,6 +21,7 @@ from probes.config_messages import message
 from probes.config_sections import (
     Capture,
     Generate,
+    Gep,
     Indicator,
     Measure,
     Observe,
@@ -44,6 +45,7 @@ from probes.errors import UserError
 from probes.foreign import configuration as foreign
 from probes.foreign.options import Images
 from probes.paths import expand
+from probes.prompts.grids import Grid
 from probes.prompts.source import Loaded, PromptSource, resolve
 from probes.yaml_source import YamlSource, read_yaml
 
@@ -52,6 +54,7 @@ __all__ = [
     "Capture",
     "Config",
     "Generate",
+    "Gep",
     "Indicator",
     "Measure",
     "Observe",
@@ -66,7 +69,7 @@ __all__ = [
 Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
 _Listed = Annotated[list[Prompt], Field(min_length=1)]
 # those of {from: ...} take the place of it
-Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Listed | PromptSource)]
+Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Listed | PromptSource | Grid)]
 
 
 _Model = TypeVar("_Model", bound=Section)
@@ -106,6 +109,7 @@ class Config(Section):
     generate: Generate = Generate()
     observe: Annotated[Observe, Alters("observe")] = Observe()
     measure: Annotated[Measure, Alters("measure")] = Measure()
+    gep: Annotated[Gep, Alters("measure")] = Gep()
     report: Annotated[Report, Alters("report")] = Report()
     out: Annotated[str | None, Alters("nothing")] = None
 

@@ -186,6 +186,25 @@ class Measure(Section):
         return self
 
 
+class Gep(Section):
+    """An audit of attributes (GEP, Zhang et al. 2023), of prompts that have a ``context`` among their levels.
+
+    ``attributes`` are names with their phrases (``dress: in a dress``); none: those that the prompts name, else the
+    paper's 15. Estimates are made with ``clip``, one of ``observe.features``: C and CC from the attribute's name
+    without its preposition and ``reference``; CLS from classifiers trained on sentences of ``subjects``, phrases and
+    ``contexts`` (none: the run's), and ``negative`` sentences (none: the same without the phrase), ``ensemble`` of
+    them an attribute.
+    """
+
+    attributes: Annotated[dict[Word, Word], Field(min_length=1)] | None = None
+    clip: str = "clip"
+    reference: str = "an object"
+    subjects: Annotated[list[Word], Field(min_length=1)] = ["A man", "A woman", "A person"]
+    contexts: Annotated[list[Word], Field(min_length=1)] | None = None
+    negative: Annotated[list[Word], Field(min_length=5)] | None = None
+    ensemble: Annotated[int, Field(ge=1, le=100)] = 10
+
+
 class Report(Section):
     """The page: how many triplets the gallery shows."""
 

@@ -12,10 +12,12 @@ from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from hashlib import sha256
 from itertools import chain, combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hooks.prompt.spans import Span, split_words
 from probes.config import Config, prompt_id
+from probes.config_checks import caption
+from probes.config_checks import template as template_of
 from probes.prompts.alignment import fill, forms, occurrences, same_rest, uncollected
 from probes.prompts.tokens import Tokenized, tokenize, tokenize_all
 
@@ -163,13 +165,13 @@ def plan(
         _Member(*entry, *text, *read)
         for entry, text, read in zip(zip(indicators * len(prompts), words), texts, zip(first, second))
     ]
-    free = any(isinstance(prompt, dict) for prompt in prompts)
+    free = not all(map(template_of, prompts))
     phrases = {name: forms(*entry.forms) for name, entry in config.indicators.items() if free}
     for triplet, prompt in enumerate(prompts):
         mine = members[triplet * len(indicators) : (triplet + 1) * len(indicators)]
         identifier = prompt_id(prompt, triplet)
-        template = "" if isinstance(prompt, dict) else prompt
-        key = prompt[config.reference] if isinstance(prompt, dict) else prompt
+        template = template_of(prompt)
+        key = template or caption(prompt, config.reference)
         places = _places(mine, not template, phrases)
         for seed in config.seeds:
             noise = noise_seed(key, seed) if sampler.noise == "own" else seed
@@ -209,11 +211,14 @@ class _Member(NamedTuple):
     word_positions_2: tuple[tuple[int, ...], ...] | None
 
 
-def _text(config: Config, prompt: str | dict[str, str], indicator: str) -> tuple[str, tuple[int, int] | None]:
+def _text(
+    config: Config, prompt: str | Mapping[str, Any], indicator: str
+) -> tuple[str, tuple[int, int] | None]:
     """The text of one indicator, and the characters at which its word stands; a free caption names no such place."""
-    if isinstance(prompt, dict):
-        return prompt[indicator], None
-    return fill(prompt, config.indicators[indicator].word)
+    template = template_of(prompt)
+    if not template:
+        return caption(prompt, indicator), None
+    return fill(template, config.indicators[indicator].word)
 
 
 def _places(

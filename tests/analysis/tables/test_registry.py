@@ -11,8 +11,8 @@ from analysis.report.latex import documents
 from analysis.report.page import report
 from analysis.tables import page
 from analysis.tables.registry import TABLES, write
-from analysis.tables.table import NEEDS
 from analysis.tables.stage import measure
+from analysis.tables.table import NEEDS
 from probes import rundir
 from probes.store import Run
 from tests.analysis.object_parts import add_objects
