@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-SETTINGS = ("neutral", "explicit")
+from probes.prompts.audit import SETTINGS
+
 COLUMNS = ("setting", "context", "indicator", "image", "attribute", "value")  # of a table that `audit` takes
 
 

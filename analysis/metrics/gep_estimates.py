@@ -141,33 +141,3 @@ def train(
         weights=np.concatenate([one.coef_ for one in fitted]),
         intercepts=np.concatenate([one.intercept_ for one in fitted]),
     )
-
-
-def training_sentences(
-    phrases: Sequence[str],
-    contexts: Sequence[str],
-    subjects: Sequence[str] = ("A man", "A woman", "A person"),
-) -> tuple[dict[str, list[str]], list[str]]:
-    """Return for each attribute's phrase the sentences that name it, and the sentences that name none.
-
-    Parameters
-    ----------
-    phrases : sequence of str
-        How an attribute is said (*in a dress*).
-    contexts : sequence of str
-        *riding a bike*; the paper takes those that images were drawn from, and others in an ablation.
-    subjects : sequence of str
-        The paper's three; without *A person* in an ablation.
-
-    Examples
-    --------
-    >>> with_it, without = training_sentences(["in a dress"], ["riding a bike"])
-    >>> with_it["in a dress"][0], without[0]
-    ('A man in a dress riding a bike', 'A man riding a bike')
-    """
-    without = [f"{subject} {context}" for subject in subjects for context in contexts]
-    with_it = {
-        phrase: [f"{subject} {phrase} {context}" for subject in subjects for context in contexts]
-        for phrase in phrases
-    }
-    return with_it, without

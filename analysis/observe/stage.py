@@ -23,6 +23,7 @@ from analysis.observe.observer import KEY, Observer, StoredImage
 from analysis.observe.registry import observers, why_not
 from probes import execute, parts, workers
 from probes.errors import UserError
+from probes.prompts.audit import places
 from probes.store import Run
 from probes.stored_images import read_image
 from probes.team import Team, Tick
@@ -73,6 +74,10 @@ def observe(run: Run, *, progress: bool = True, team: Team | None = None) -> str
     with nullcontext(team) if team else Team() as team:
         for observer in chosen:
             _observe(run, observer, team, progress)
+    if places(run.config):
+        from analysis.observe.features.texts import embed_texts
+
+        embed_texts(run, chosen)
     if run.meta.get("not_observed", {}) != missing:
         run.write_meta(not_observed=missing)
     return "" if chosen else "; ".join(why_not(missing))

@@ -141,13 +141,31 @@ def checked_images(run: Run) -> Checked:
         return None, None
     observed = run.observed(["sample_id", "triplet", "seed", "indicator", "status", "tags"])
     observed = by_unit(observed[observed["status"] == "ok"], run.config)
-    samples, tables = observed["sample_id"].to_list(), []
+    seen = seen_by_checker(run, observed["sample_id"].to_list())
+    return (None, None) if seen is None else (observed, seen)
+
+
+def seen_by_checker(run: Run, samples: Sequence[str] | None = None) -> pd.DataFrame | None:
+    """Return what the checker sees in images of a run, by ``sample_id``; None where it cannot read them.
+
+    Parameters
+    ----------
+    run : Run
+    samples : sequence of str, optional
+        All that can be read, unless they are named.
+    """
+    if run.config.model not in SPECIMENS:
+        return None
+    if samples is None:
+        unreadable = run.unreadable()
+        samples = [name for name in run.samples(["sample_id"])["sample_id"] if name not in unreadable]
+    tables = []
     for start in range(0, len(samples), IMAGES):
         images = run.images(samples[start : start + IMAGES])
         if any(image.size != (SIZE, SIZE) for image in images):
-            return None, None
+            return None
         tables.append(read_images(images))
-    return (observed, pd.concat(tables, ignore_index=True).set_axis(samples)) if tables else (None, None)
+    return pd.concat(tables, ignore_index=True).set_axis(list(samples)) if tables else None
 
 
 def error_rates(

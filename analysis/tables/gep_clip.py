@@ -1,90 +1,21 @@
 """What CLIP says of a run's attributes: C, CC and CLS from stored embeddings of images and sentences.
 
-The observe stage embeds the images and, once for a run, the sentences that `sentences` lists
-(`analysis.observe.features`); everything else is arithmetic, so that other references or ensembles cost no model.
+The observe stage embeds the images and, once for a run, the sentences of `probes.prompts.audit`
+(`analysis.observe.features.texts`); everything else is arithmetic, so that other references or ensembles cost no model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.metrics import gep_estimates as estimates
-from analysis.tables.gep_readings import attributes, places
-from probes.config import Config
 from probes.errors import UserError
+from probes.prompts.audit import Sentences, attributes, sentences
 from probes.store import Run
-
-SOURCES = ("C", "CC", "CLS")
-PREPOSITIONS = ("in", "with", "wearing")
-
-
-@dataclass(frozen=True)
-class Sentences:
-    """What is embedded for an audit.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Of each attribute, without preposition (*a dress*), in the order of the attributes.
-    reference : str
-    positive : tuple of tuples of str
-        Sentences with each attribute.
-    negative : tuple of str
-        Sentences without any.
-    """
-
-    names: tuple[str, ...]
-    reference: str
-    positive: tuple[tuple[str, ...], ...]
-    negative: tuple[str, ...]
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        """Every one of them once."""
-        return tuple(dict.fromkeys((*self.names, self.reference, *chain(*self.positive), *self.negative)))
-
-
-def sentences(config: Config) -> Sentences | None:
-    """Return the sentences of an audit; None where a run is none.
-
-    Examples
-    --------
-    >>> prompts = {
-    ...     "grid": "a {person} {attribute} {context}",
-    ...     "attribute": {"tie": "with a tie"},
-    ...     "context": ["at sea"],
-    ... }
-    >>> asked = sentences(Config(prompts=prompts))
-    >>> asked.names, asked.positive[0][0], asked.negative[0]
-    (('a tie',), 'A man with a tie at sea', 'A man at sea')
-    """
-    contexts = list(dict.fromkeys(places(config)["context"]))
-    if not contexts:
-        return None
-    options, phrases = config.gep, list(attributes(config).values())
-    with_it, without = estimates.training_sentences(phrases, options.contexts or contexts, options.subjects)
-    return Sentences(
-        names=tuple(map(bare, phrases)),
-        reference=options.reference,
-        positive=tuple(tuple(with_it[phrase]) for phrase in phrases),
-        negative=tuple(options.negative or without),
-    )
-
-
-def bare(phrase: str) -> str:
-    """Return an attribute's phrase without its preposition.
-
-    >>> bare("in a dress"), bare("with gloves"), bare("boots")
-    ('a dress', 'gloves', 'boots')
-    """
-    first, _, rest = phrase.partition(" ")
-    return rest if first in PREPOSITIONS and rest else phrase
 
 
 def clip_readings(run: Run) -> dict[str, pd.DataFrame]:

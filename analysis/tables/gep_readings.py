@@ -1,55 +1,27 @@
 """Who says which attribute is in which image of a run: its labels and their places in the audit.
 
-A prompt of a grid carries the levels ``context``, ``attribute`` where it names one, and ``setting``
-(`probes.prompts.grids`). What a source says comes as one table of ``sample_id``, ``attribute`` and ``value``; whoever
+What a source says comes as one table of ``sample_id``, ``attribute`` and ``value``; whoever
 made it, it is laid out in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from analysis.metrics.gep import COLUMNS, SETTINGS, Audit, audit
+from analysis.metrics.gep import COLUMNS, Audit, audit
 from analysis.stats.annotators import krippendorff_alpha, majority
-from probes.config import Config
-from probes.config_checks import levels
 from probes.errors import UserError
-from probes.prompts import sets
+from probes.prompts.audit import SETTINGS, attributes, places
 from probes.store import Run
 from probes.text.nouns import lemma
 
 YES, NO = {"1", "yes", "true"}, {"0", "no", "false"}
 LABEL_COLUMNS = ("sample_id", "attribute", "annotator", "label")
-
-
-def places(config: Config) -> pd.DataFrame:
-    """Return of each prompt of an audit its triplet, setting, context and the attribute it names (empty: none).
-
-    Prompts without a ``context`` among their levels are left out.
-    """
-    rows = []
-    for triplet, prompt in enumerate(config.prompts[: config.limit]):
-        stands = levels(prompt)
-        if "context" in stands:
-            attribute = stands.get("attribute", "")
-            setting = stands.get("setting", SETTINGS[bool(attribute)])
-            rows.append((triplet, setting, stands["context"], attribute))
-    return pd.DataFrame(rows, columns=["triplet", "setting", "context", "named"])
-
-
-def attributes(config: Config) -> dict[str, str]:
-    """Return the attributes of an audit with their phrases: ``gep.attributes``, or those of the prompts, or GEP's."""
-    if config.gep.attributes:
-        return dict(config.gep.attributes)
-    named = [level for level in places(config)["named"] if level]
-    known: Mapping[str, str] = sets.read("gep")["axes"]["attribute"]
-    if not named:
-        return dict(known)
-    return {name: known.get(name, name) for name in dict.fromkeys(named)}
 
 
 def lay_out(run: Run, said: pd.DataFrame, source: str) -> list[Audit]:
@@ -62,7 +34,7 @@ def lay_out(run: Run, said: pd.DataFrame, source: str) -> list[Audit]:
         ``sample_id``, ``attribute``, ``value``; NaN or no row where nothing was read.
     source : str
     """
-    where = places(run.config)
+    where = pd.DataFrame(map(asdict, places(run.config)))
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).merge(where, on="triplet")
     table = samples.merge(said, on="sample_id").rename(columns={"seed": "image"})
     table = table[(table["setting"] != "explicit") | (table["attribute"] == table["named"])]

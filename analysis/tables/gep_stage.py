@@ -7,7 +7,9 @@ import pandas as pd
 from analysis.metrics.gep import Audit
 from analysis.study import comparison
 from analysis.tables import gep, gep_clip, gep_readings
+from analysis.tables.detector_error import Checked, seen_by_checker
 from analysis.tables.registry import write
+from probes.prompts.audit import places
 from probes.store import Run
 
 LABELS = "gep_labels"  # the table of people's answers, written by `python -m analysis gep`
@@ -39,9 +41,23 @@ def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
         write(run, name, table)
 
 
+def checker_readings(run: Run, checked: Checked | None) -> pd.DataFrame | None:
+    """Return what the toyworld checker sees in each image, by ``sample_id``; None where it cannot read a run's images.
+
+    Parameters
+    ----------
+    run : Run
+    checked : tuple of DataFrame, optional
+        Of `analysis.tables.detector_error.checked_images`, where they were read before.
+    """
+    if checked and checked[1] is not None:
+        return checked[1]
+    return seen_by_checker(run)
+
+
 def read_audits(run: Run, seen: pd.DataFrame | None) -> list[Audit]:
     """Return what each source read, by setting: the checker, people, detections, and CLIP's three estimates."""
-    if not len(gep_readings.places(run.config)):
+    if not places(run.config):
         return []
     said: dict[str, pd.DataFrame] = {}
     if seen is not None:

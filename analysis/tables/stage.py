@@ -22,6 +22,7 @@ from analysis.tables.feature_similarities import (
     with_features,
 )
 from analysis.tables.gap import GAP_COLUMNS, GapChoices, GapColumns, gap_columns, joined_gap
+from analysis.tables.gep_stage import checker_readings, measure_gep
 from analysis.tables.not_measured import not_measured
 from analysis.tables.object_shares import joined, object_shares
 from analysis.tables.objects import Objects, measure_objects
@@ -35,6 +36,7 @@ from analysis.tables.stored_similarities import (
     image_similarities,
 )
 from probes.errors import UserError
+from probes.prompts.audit import places
 from probes.store import Run
 from probes.team import Team
 
@@ -119,6 +121,8 @@ def _measure(run: Run, sharing: Sharing) -> None:
     write(run, "agreement", agreed)
     if objects:
         measure_objects(run, sharing, objects)
+    if places(run.config):
+        measure_gep(run, checker_readings(run, objects[1] if objects else None))
 
 
 Columns = tuple[pd.DataFrame, GapColumns]

@@ -25,6 +25,7 @@ from probes import parts
 from probes.config import Config
 from probes.devices import pick_device
 from probes.errors import UserError
+from probes.prompts.audit import places
 from probes.store import Run
 from probes.toyworld import SPECIMENS
 from probes.toyworld.draw import SIZE
@@ -214,7 +215,8 @@ def feature_observer(name: str, config: Config) -> tuple[FeatureObserver | None,
     feature, settings = FEATURES[name], config.observe
     _check_names(config)
     chosen = settings.features
-    if name not in chosen if isinstance(chosen, list) else not feature.usual:
+    of_audit = name == config.gep.clip and bool(places(config))
+    if not of_audit and (name not in chosen if isinstance(chosen, list) else not feature.usual):
         return None, ""
     kind = SplitProductObserver if feature.readout == "patch_tokens" else FeatureObserver
     named = settings.feature_weights.get(name)
@@ -233,6 +235,11 @@ def _check_names(config: Config) -> None:
     settings = config.observe
     names = settings.features if isinstance(settings.features, list) else []
     asked = {**dict.fromkeys(names, "observe.features"), **dict.fromkeys(settings.feature_weights, PLACE)}
+    clips = [name for name, feature in FEATURES.items() if feature.library == "open_clip"]
+    if config.gep.clip not in clips:
+        raise UserError(
+            f"gep.clip: expected {' or '.join(clips)}, got {config.gep.clip!r:.60}: name one of them"
+        )
     for name, field in asked.items():
         if name not in FEATURES:
             raise UserError(f"{field}: expected {', '.join(FEATURES)}, got {name!r:.60}: name one of them")

@@ -68,6 +68,16 @@ _ROWS = (
         positions=50,
         toyworld="clip",
     ),
+    # the one of Zhang et al. 2023 (GEP)
+    Feature(
+        name="clip_vit_l_14",
+        library="open_clip",
+        architecture="ViT-L-14-quickgelu",
+        weights="timm/vit_large_patch14_clip_224.openai",
+        readout="embedding",
+        positions=257,
+        usual=False,
+    ),
     Feature(
         name="dino",
         library="timm",

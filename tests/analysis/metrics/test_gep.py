@@ -7,6 +7,7 @@ import pytest
 from analysis.metrics import gep
 from analysis.papers.gep_floors import IMAGES, attribute_counts
 from analysis.papers.tables import read_table
+from probes.prompts.audit import SETTINGS
 
 
 def published(setting, model):
@@ -23,7 +24,7 @@ def published(setting, model):
     return gep.Audit(values, contexts, ("woman", "man"), tuple(counts.index), setting, "human")
 
 
-CASES = [(s, m) for s in gep.SETTINGS for m in ("CogView2", "DALLE-2", "Stable Diffusion")]
+CASES = [(s, m) for s in SETTINGS for m in ("CogView2", "DALLE-2", "Stable Diffusion")]
 
 
 @pytest.mark.parametrize(("setting", "model"), CASES)
@@ -64,7 +65,7 @@ def test_published_frequencies_give_the_published_vectors_and_scores(setting, mo
 def long_table(rng, contexts=3, images=4, attributes=2):
     rows = [
         (setting, f"context {c}", word, image, f"attribute {a}", float(rng.integers(2)))
-        for setting in gep.SETTINGS
+        for setting in SETTINGS
         for c in range(contexts)
         for word in ("woman", "man", "person")
         for image in range(images)

@@ -50,14 +50,6 @@ def test_an_ensemble_of_one_and_what_it_finds():
     assert one.probabilities(positive).mean() > 0.9 > 0.1 > one.probabilities(negative).mean()
 
 
-def test_the_papers_training_sentences_are_96_an_attribute():
-    contexts = [f"context {number}" for number in range(16)]
-    with_it, without = estimates.training_sentences(["in boots", "with a tie"], contexts)
-    assert [len(rows) for rows in with_it.values()] == [48, 48]
-    assert len(without) == 48
-    assert with_it["with a tie"][-1] == "A person with a tie context 15"
-
-
 def test_what_cannot_be_compared_or_trained_on_is_refused():
     with pytest.raises(ValueError, match="finite numbers that are not all 0"):
         estimates.unit(np.zeros((2, 3)))
