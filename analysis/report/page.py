@@ -21,10 +21,12 @@ from PIL import Image
 
 from analysis.metrics.registry import SPACES, Metric, headline_metrics
 from analysis.report import gallery, latex, record, wording, wording_prompts
+from analysis.report import gep as report_gep
 from analysis.report import objects as report_objects
 from analysis.report.figures import Drawn, draw_figures, draw_triplets, files, inline_svg
 from analysis.report.findings import Summary, findings_table, summaries
 from analysis.report.format import counted, interval, label, listed, number, p_value
+from analysis.report.gep import Attributes
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
 from analysis.report.units import in_units
@@ -70,6 +72,7 @@ class Content:
     objects: Objects | None = None
     more: list[tuple[int, int]] = field(default_factory=list)
     not_measured: pd.DataFrame | None = None
+    attributes: Attributes | None = None
 
     @property
     def people(self) -> list[Member]:
@@ -152,6 +155,7 @@ def read(run: Run) -> Content:
         objects=objects,
         more=more,
         not_measured=run.table("not_measured") if run.config.images is not None else None,
+        attributes=report_gep.read_attributes(run),
     )
 
 
@@ -167,6 +171,7 @@ def draw(content: Content) -> dict[str, Drawn]:
         _drawn_pairs(content.people, content.reference),
     )
     drawn |= report_objects.draw(content.objects, content.config) if content.objects else {}
+    drawn |= report_gep.draw(content.attributes, content.config) if content.attributes else {}
     sheet = _sheet(content)
     return drawn | ({sheet.name: sheet} if sheet else {})
 
@@ -208,6 +213,7 @@ def render(content: Content, figures: dict[str, Drawn]) -> str:
         atlases=[drawn for name, drawn in figures.items() if name.startswith("atlas-")],
         lines=[figures[name] for name in LINES if name in figures],
         o=report_objects.section(objects, config, people) if objects else None,
+        g=report_gep.section(content.attributes) if content.attributes else None,
         overlays=bool(overlays),
         group_names=report_objects.TITLES,
         ungrouped=any(entry["group"] == NOT_GROUPED for own in overlays.values() for entry in own),
