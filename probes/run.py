@@ -273,7 +273,7 @@ def _say(text: str, arguments: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return 0, 2 for what the user can mend, or 130 when interrupted."""
+    """Run the command line; return 0, 2 for what the user can mend, 130 when interrupted or 143 when terminated."""
     kept = "run the same command again to go on, finished parts are kept"
     return command_line.run(run, parser(), argv, interrupted=kept, begins=False)
 
