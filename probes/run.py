@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from time import monotonic
 
 from analysis.metrics.registry import require_primary
-from probes import command_line, interrupt, plan_text, rundir, workers
+from probes import command_line, image_faults, interrupt, plan_text, rundir, workers
 from probes.config import Config, build_config, load_config, schema_text
 from probes.errors import UserError, printable
 from probes.paths import expand
@@ -236,6 +236,8 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
                 progress=not arguments.quiet,
                 team=team,
             )
+            if faulty := directory.meta.get("faults"):
+                _say(image_faults.sentence(faulty, len(samples)), arguments)
         else:
             rundir.take_up(directory, config, stages, passed=passed, text=text)
             if anew:

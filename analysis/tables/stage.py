@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import pandas as pd
@@ -159,22 +159,25 @@ def _looked_at(sharing: Sharing, looked_for: bool) -> tuple[pd.DataFrame, tuple[
 
 
 def picture_table(run: Run) -> pd.DataFrame:
-    """Return the similarities of a run's pictures, see `image_similarities`; an unreadable picture makes no pair."""
+    """Return the similarities of a run's pictures, see `image_similarities`; those with a picture left out are NaN."""
     return pd.concat([share.done(run) for share in picture_shares(run)], ignore_index=True)
 
 
 def picture_shares(run: Run) -> list[Piece]:
     """Cut the comparison of a run's pictures by triplets and seeds; at least one share, which may be empty."""
-    samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
-    readable = samples[~samples["sample_id"].isin(run.unreadable())]
-    group = readable.groupby(["triplet", "seed"], sort=False).ngroup().to_numpy()
+    samples, left_out = run.samples(["sample_id", "triplet", "seed", "indicator"]), run.left_out()
+    group = samples.groupby(["triplet", "seed"], sort=False).ngroup().to_numpy()
     names = [member.name for member in indicators(run.config)]
     shares = cut(int(group.max(initial=-1)) + 1, PICTURE_SHARES) or [slice(0, 0)]
     return [
-        Piece(_compared, (readable[(group >= share.start) & (group < share.stop)], names), of_run=True)
+        Piece(
+            _compared, (samples[(group >= share.start) & (group < share.stop)], names, left_out), of_run=True
+        )
         for share in shares
     ]
 
 
-def _compared(run: Run, samples: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    return image_similarities(samples, run.images, names)
+def _compared(
+    run: Run, samples: pd.DataFrame, names: Sequence[str], left_out: Mapping[str, str]
+) -> pd.DataFrame:
+    return image_similarities(samples, run.images, names, left_out)
