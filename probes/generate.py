@@ -160,8 +160,8 @@ def generate(
             team.dismiss(at_once=True)  # helpers hold memory of the device too
             sizes = batches.halve(run, config, sizes, todo)
             parts, todo = _plan(run, config, fields, samples, sizes, damaged)
-    rundir.reached(run, "generated", monotonic() - began)
     run.write_meta(faults=image_faults.counts(list(run.faults().values())))
+    rundir.reached(run, "generated", monotonic() - began)
 
 
 def _plan(
