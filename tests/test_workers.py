@@ -117,10 +117,8 @@ def test_two_workers_store_what_one_does(whole, yaml_file, tmp_path, capfd):
 def test_whoever_is_ended_the_run_goes_on_to_the_same_bytes(whole, yaml_file, tmp_path):
     """Four times the run is started again and ended again; of every part that is there not a byte is other."""
     path, expected = tmp_path / "run", parts(whole)
-    for part, who in enumerate(("terminal", "batch system", "parent", "helper")):
-        part = min(
-            part, 2
-        )  # the last is ended as soon as it is there: parts that are left would be drawn meanwhile
+    # the last is ended as soon as it is there: the parts that are left would be drawn meanwhile
+    for part, who in zip((0, 1, 2, 2), ("terminal", "batch system", "parent", "helper")):
         process = start(yaml_file, path)
         wait_for(path / "samples" / f"part-{part:05d}.parquet", process)
         helper = helper_of(process)
