@@ -48,8 +48,9 @@ def with_pipeline(monkeypatch, change):
 # A damaged part
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
-@pytest.mark.parametrize("kind", ["samples", "captures"])
+@pytest.mark.parametrize(
+    ("damage", "kind"), [("cut", "samples"), ("flipped", "captures"), ("empty", "samples")]
+)
 def test_a_damaged_part_is_made_again(damage, kind, whole, saved, capsys):
     path, before = whole.part_path(kind, 1), stored(whole.path)
     data = path.read_bytes()
