@@ -70,14 +70,15 @@ def run(
     argv : sequence of str, optional
         Those of the process if not given.
     interrupted : str
-        What is said after Control-C.
+        What is said after Control-C or SIGTERM.
     begins : bool
         False where `work` says itself, by `probes.interrupt.begun`, when there is something to go on with.
 
     Returns
     -------
     int
-        0; 2 for what the user can mend, said in one line of at most 400 characters on stderr; 130 when interrupted.
+        0; 2 for what the user can mend, said in one line of at most 400 characters on stderr; 130 when interrupted,
+        143 when terminated.
         A reader of the output that has gone, as with ``| head``, is no fault.
     """
     if begins:
@@ -87,9 +88,10 @@ def run(
         sys.stdout.flush()
     except UserError as error:
         return _refuse(error)
-    except KeyboardInterrupt:
-        print(f"\ninterrupted: {interrupted}", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as error:
+        what, status = interrupt.said(error)
+        print(f"\n{what}: {interrupted}", file=sys.stderr)
+        return status
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

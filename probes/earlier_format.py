@@ -1,7 +1,8 @@
-"""What the samples of format 1, and tables made elsewhere, lack: read as format 2 stores it, in this place alone.
+"""What samples of earlier formats, and tables made elsewhere, lack: read as it is stored now, in this place alone.
 
-Such samples say which words a prompt has, and not where they stand. The words stay as they are stored, since the maps
-of ``words/`` count them; they are laid over the prompt again.
+Those of formats 1 and 2 do not say what is at fault with an image: nothing is known to be. Those of format 1 say which
+words a prompt has, and not where they stand. The words stay as they are stored, since the maps of ``words/`` count
+them; they are laid over the prompt again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pandas as pd
 from hooks.prompt.spans import Span
 
 SPANS, MADE_FROM = "word_spans", ("prompt", "words")
+FAULT = "fault"
 
 
 def read_samples(
@@ -29,6 +31,9 @@ def read_samples(
     columns : sequence of str, optional
         Those asked for; by default all but the image, and ``word_spans`` where it can be made.
     """
+    if FAULT not in stored and columns is not None and FAULT in columns:
+        samples = read_samples(read, stored, [name for name in columns if name != FAULT])
+        return samples.assign(**{FAULT: None})[list(columns)]
     wanted = [name for name in stored if name != "image"] if columns is None else list(columns)
     if columns is None and SPANS not in stored and set(MADE_FROM) <= set(stored):
         wanted.append(SPANS)

@@ -8,6 +8,7 @@ no byte.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,8 +20,10 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from probes import parts as files
+from probes import rundir
 from probes.errors import UserError
 from probes.identity import differing
+from probes.store import Run
 from probes.team import Team, Work
 
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"
@@ -59,8 +62,12 @@ class Part:
     pieces: Sequence[Any]
 
 
-def due(parts: Sequence[Part], refused: Callable[[Path, str, Any, Any], UserError]) -> list[Part]:
-    """The parts of which a file is missing. Those that are there are read, and held against what they should be.
+Refused = Callable[[Path, str, Any, Any], UserError]
+Damaged = Callable[[files.DamagedPartError], None]
+
+
+def due(parts: Sequence[Part], refused: Refused, damaged: Damaged) -> list[Part]:
+    """The parts of which a file is missing or damaged; what is there is read, and held against what it should be.
 
     Parameters
     ----------
@@ -69,17 +76,24 @@ def due(parts: Sequence[Part], refused: Callable[[Path, str, Any, Any], UserErro
     refused
         Gives the error for a file that was made from something else: its path, the first field that differs, what
         that is there and what was expected.
+    damaged
+        Told of each file that is not as it was written: a part is a function of its identity, so it is made again.
 
     Raises
     ------
     UserError
-        A file is damaged, or was made from something else.
+        A file was made from something else.
     """
-    return [part for part in parts if not _finished(part, refused)]
+    return [part for part in parts if not _finished(part, refused, damaged)]
 
 
-def _finished(part: Part, refused: Callable[[Path, str, Any, Any], UserError]) -> bool:
-    for path in part.paths.values():
+def _finished(part: Part, refused: Refused, damaged: Damaged) -> bool:
+    return all([_whole(part, path, refused, damaged) for path in part.paths.values()])  # each is looked at
+
+
+def _whole(part: Part, path: Path, refused: Refused, damaged: Damaged) -> bool:
+    """Whether a file of a part is there, as it was written and made from what it should be."""
+    try:
         if path.exists():
             there = files.read_identity(path)
             if there.get("format") != part.identity["format"]:
@@ -91,7 +105,19 @@ def _finished(part: Part, refused: Callable[[Path, str, Any, Any], UserError]) -
                     raise refused(path, "hash", there.get("hash"), part.identity["hash"])
                 raise refused(path, name, old.get(name), new.get(name))
             files.read_part(path)
-    return all(path.exists() for path in part.paths.values())
+        return path.exists()
+    except files.DamagedPartError as error:
+        damaged(error)
+        return False
+
+
+def note_damaged(run: Run, damaged: Sequence[files.DamagedPartError]) -> None:
+    """Say which parts are made again since they were damaged, on stderr and in the record."""
+    if damaged:
+        noted = [{"found": str(error).partition(": run --stage")[0], "at": rundir.now()} for error in damaged]
+        run.write_meta(made_again=[*(run.meta.get("made_again") or []), *noted])
+    for entry in noted if damaged else ():
+        print(f"{entry['found']}: made again", file=sys.stderr)
 
 
 def make(

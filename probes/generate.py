@@ -9,7 +9,6 @@ with the same bytes, whichever process draws which batch (:mod:`probes.execute`)
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -23,22 +22,25 @@ import numpy as np
 import torch
 
 from hooks import Probe
-from hooks.architectures.unet_size import latent_size
-from probes import estimate, execute, feasible, identity, model_files, models, rows, rundir, workers
+from probes import (
+    batches,
+    estimate,
+    execute,
+    feasible,
+    identity,
+    image_faults,
+    model_files,
+    models,
+    rows,
+    rundir,
+    workers,
+)
 from probes import parts as part_files
 from probes.config import Config
 from probes.errors import UserError
 from probes.prompts.plan import Sample, pairs
-from probes.sizes import image_size
 from probes.store import Run
 from probes.team import Team, Tick
-
-# Images of 64x64 latents that one batch may hold. On a CPU core, with the bundled model, batches of 30 images of
-# 16x16 latents are some 5 % faster than batches of 15 and take twice the memory. The bytes an image takes on a GPU
-# (float32, activations and what the probe compares) are assumed, on the safe side; they were not measured.
-_CPU_IMAGES = 1.0
-_GPU_BYTES_PER_IMAGE = 2.5e9
-_REFERENCE_AREA = 64 * 64
 
 _ANOTHER_FORMAT = (
     "use --stage measure to measure what is there, --overwrite to draw it anew, or another --out"
@@ -61,6 +63,7 @@ class Drawing:
     device: str
     weights: str
     threads: int
+    first: str  # sample of the run
     loaded: models.Loaded | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -71,7 +74,7 @@ class Drawing:
         """Hold the model, ready to draw; gives the function that draws a batch."""
         loaded = self.loaded or self._load()
         with workers.steady(self.threads):
-            yield partial(_batch, loaded.pipe, self.config)
+            yield partial(_batch, loaded.pipe, self.config, self.first)
 
     def _load(self) -> models.Loaded:
         loaded = _load(self.source, self.config, self.device)
@@ -116,8 +119,8 @@ def generate(
     Raises
     ------
     UserError
-        The directory holds another run, a part is damaged, the disk is full, or the model gives no finite
-        image.
+        The directory holds another run, the disk is full, the device has no room for one triplet, or the first
+        batch gives no finite image.
     """
     began = monotonic()
     config = config if overwrite else _format_as_begun(config, run)
@@ -129,8 +132,8 @@ def generate(
     rundir.require_same(run, config.resolved())
     fields = _fields(config, loaded, source)
     _require_same_parts(run, fields, source)
-    parts = _parts(run, config, fields, samples)
-    todo = execute.due(parts, partial(_refused, run))
+    sizes, damaged = batches.used(run, config), list[part_files.DamagedPartError]()
+    parts, todo = _plan(run, config, fields, samples, sizes, damaged)
     model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
     threads = workers.threads(model.parameters, loaded.device)
     left = sum(part.images for part in todo)
@@ -147,11 +150,32 @@ def generate(
         device={**_device(loaded), "threads": threads, "workers": count},
         parts=len(parts),
         images=len(samples),
+        **{batches.USED: sizes},
     )
-    drawing = Drawing(source, config, loaded.device, loaded.record["weight_hash"], threads, loaded)
+    execute.note_damaged(run, damaged)
+    first = samples[0].sample_id
+    drawing = Drawing(source, config, loaded.device, loaded.record["weight_hash"], threads, first, loaded)
     with nullcontext(team) if team else Team() as team:
-        execute.make("generate", parts, todo, drawing, team, processes=count, progress=progress)
+        draw = partial(execute.make, "generate", work=drawing, team=team, processes=count, progress=progress)
+        while not batches.drawn_whole(partial(draw, parts, todo)):
+            team.dismiss(at_once=True)  # helpers hold memory of the device too
+            sizes = batches.halve(run, config, sizes, todo)
+            parts, todo = _plan(run, config, fields, samples, sizes, damaged)
+    run.write_meta(faults=image_faults.counts(list(run.faults().values())))
     rundir.reached(run, "generated", monotonic() - began)
+
+
+def _plan(
+    run: Run,
+    config: Config,
+    fields: dict[str, Any],
+    samples: Sequence[Sample],
+    sizes: Sequence[int],
+    damaged: list[part_files.DamagedPartError],
+) -> tuple[list[execute.Part], list[execute.Part]]:
+    """All parts of the run, and those that are due; those that are damaged are noted, and due."""
+    parts = _parts(run, config, fields, samples, sizes)
+    return parts, execute.due(parts, partial(_refused, run), damaged.append)
 
 
 def _load(source: models.Source, config: Config, device: str) -> models.Loaded:
@@ -197,7 +221,7 @@ def _settle(config: Config, loaded: models.Loaded, run: Run) -> Config:
     if batch == "auto":
         batch = run.config.generate.batch_triplets
     if batch == "auto":
-        batch = auto_batch(loaded, len(config.indicators), config)
+        batch = batches.auto_batch(loaded, len(config.indicators), config)
     guidance = config.sampler.guidance_scale
     return config.model_copy(
         update={
@@ -215,21 +239,6 @@ def _settle(config: Config, loaded: models.Loaded, run: Run) -> Config:
     )
 
 
-def auto_batch(loaded: models.Loaded, members: int, config: Config) -> int:
-    """Draws per batch that the device holds comfortably, at least one and at most a part.
-
-    On a CPU the batch is about as large as one image of 64x64 latents; on a GPU half of the free memory is
-    used.
-    """
-    height, width = latent_size(loaded.pipe, *image_size(loaded.pipe, config))
-    share = height * width / _REFERENCE_AREA
-    images = _CPU_IMAGES / share
-    if loaded.device.startswith("cuda"):
-        free, _ = torch.cuda.mem_get_info(torch.device(loaded.device))
-        images = 0.5 * free / (_GPU_BYTES_PER_IMAGE * share)
-    return max(1, min(math.floor(images / members), config.generate.part_triplets))
-
-
 def _fields(config: Config, loaded: models.Loaded, source: models.Source) -> dict[str, Any]:
     """Every field that alters the content of any part; a part adds its own prompts and seeds."""
     return {
@@ -240,21 +249,24 @@ def _fields(config: Config, loaded: models.Loaded, source: models.Source) -> dic
     }
 
 
-def _parts(run: Run, config: Config, fields: dict[str, Any], samples: Sequence[Sample]) -> list[execute.Part]:
-    """The parts of the run: whole draws, cut into batches."""
+def _parts(
+    run: Run, config: Config, fields: dict[str, Any], samples: Sequence[Sample], sizes: Sequence[int]
+) -> list[execute.Part]:
+    """The parts of the run: whole draws, cut into batches of the size in force, or of that they were drawn with."""
     draws = [list(group) for _, group in groupby(samples, key=lambda sample: (sample.triplet, sample.seed))]
-    return [
-        execute.Part(
-            paths={kind: run.part_path(kind, index) for kind in _kinds(config)},
-            identity=_identity(fields, index, chunk),
-            images=sum(map(len, chunk)),
-            pieces=[
-                [sample for draw in batch for sample in draw]
-                for batch in _cut(chunk, config.generate.batch_triplets)
-            ],
+    parts = []
+    for index, chunk in enumerate(_cut(draws, config.generate.part_triplets)):
+        paths = {kind: run.part_path(kind, index) for kind in _kinds(config)}
+        size = batches.size_of(paths.values(), sizes)
+        parts.append(
+            execute.Part(
+                paths=paths,
+                identity=_identity(batches.fields_of(fields, size), index, chunk),
+                images=sum(map(len, chunk)),
+                pieces=[[sample for draw in batch for sample in draw] for batch in _cut(chunk, size)],
+            )
         )
-        for index, chunk in enumerate(_cut(draws, config.generate.part_triplets))
-    ]
+    return parts
 
 
 def _identity(fields: dict[str, Any], index: int, chunk: list[list[Sample]]) -> dict[str, Any]:
@@ -283,13 +295,22 @@ def _kinds(config: Config) -> list[str]:
     ]
 
 
-def _batch(pipe: Any, config: Config, members: list[Sample], tick: Tick) -> execute.Piece:
+def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: Tick) -> execute.Piece:
     """Draw a batch and give the rows of each kind."""
     compared = _pairs(members, list(config.indicators))
-    images, probe = _draw(pipe, config, members, compared, tick)
+    images, faults, probe = _draw(pipe, config, members, compared, tick)
+    if first in {sample.sample_id for sample in members}:
+        _require_an_image(members, faults, config.generate.dtype)
     pictures = [
-        {**sample.row(), "image": {"bytes": rows.png(image), "path": f"{sample.sample_id}.png"}}
-        for sample, image in zip(members, images)
+        {
+            **sample.row(),
+            "fault": fault,
+            # without numbers there is no picture
+            "image": None
+            if fault == image_faults.NAN
+            else {"bytes": rows.png(image), "path": f"{sample.sample_id}.png"},
+        }
+        for sample, image, fault in zip(members, images, faults)
     ]
     sites = part_files.captures_schema(list(probe.similarity))
     made = {
@@ -309,12 +330,13 @@ def _draw(
     members: list[Sample],
     compared: list[tuple[int, int]],
     tick: Tick,
-) -> tuple[np.ndarray, Probe]:
-    """One batch through the pipeline with the probe around it."""
-    step = len(members) / config.sampler.steps
+) -> tuple[np.ndarray, list[str | None], Probe]:
+    """One batch through the pipeline with the probe around it: images, what is at fault with each, and the probe."""
+    step, last = len(members) / config.sampler.steps, {}
 
     def stepped(pipe: Any, index: int, timestep: Any, kwargs: dict) -> dict:
         tick(step)
+        last.update(kwargs)
         return {}
 
     capture = config.capture
@@ -329,7 +351,7 @@ def _draw(
         word_maps=capture.definition if capture.words else False,
     )
     negative = config.sampler.negative_prompt
-    with probe, _fits(members):
+    with probe:
         output = pipe(
             prompt=[sample.prompt for sample in members],
             # SDXL tells an empty negative prompt from none
@@ -344,12 +366,17 @@ def _draw(
             callback_on_step_end=stepped,
         )
     images = np.asarray(output.images)
-    if not np.isfinite(images).all():
+    flagged = getattr(output, "nsfw_content_detected", None)
+    return images, image_faults.faults(images, last.get("latents"), flagged), probe
+
+
+def _require_an_image(members: list[Sample], faults: list[str | None], dtype: str) -> None:
+    """Stop where a run begins with nothing but overflows: the others would be none either."""
+    if all(fault == image_faults.NAN for fault in faults):
         raise UserError(
-            f"{members[0].sample_id}: expected a finite image, got NaN with {config.generate.dtype}:"
-            f" {_NAN[config.generate.dtype]}"
+            f"{members[0].sample_id}: expected a finite image, got NaN with {dtype} in all {len(members)} images"
+            f" of the first batch: {_NAN[dtype]}"
         )
-    return images, probe
 
 
 def _cut(items: Sequence[Any], size: int) -> list[list[Any]]:
@@ -360,17 +387,6 @@ def _pairs(members: list[Sample], names: list[str]) -> list[tuple[int, int]]:
     """Rows of the batch to compare, draw by draw."""
     starts = range(0, len(members), len(names))
     return [(start + i, start + j) for start in starts for i, j in pairs(names)]
-
-
-@contextmanager
-def _fits(members: list[Sample]) -> Iterator[None]:
-    try:
-        yield
-    except torch.OutOfMemoryError:
-        raise UserError(
-            f"{members[0].sample_id}: expected room on the device for a batch of {len(members)} images,"
-            " found too little: use a smaller --batch-triplets (another --out) or --dtype float16"
-        ) from None
 
 
 def _device(loaded: models.Loaded) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""Control-C before there is anything to go on with: one line and exit status 130, whatever is being imported.
+"""Control-C, and SIGTERM, by which batch systems and containers end a process: one line, and exit status 130 or 143.
 
 Imported first by a command line. While libraries load, an exception may be swallowed or wrapped by one of them; so the
-process ends where it stands, until `begun` says that there is work to end in order.
+process ends where it stands, until `begun` says that there is work to end in order. From then on either is an
+exception that lets go of the run directory and ends the helpers.
 """
 
 from __future__ import annotations
@@ -12,19 +13,55 @@ import sys
 from typing import Any
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM was received: as after Control-C, the process ends in order."""
+
+
+_SAID = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+
+
+def said(error: KeyboardInterrupt) -> tuple[str, int]:
+    """Return what happened, in a word, and the exit status that says so: 128 and the number of the signal.
+
+    Examples
+    --------
+    >>> said(KeyboardInterrupt()), said(Terminated())
+    (('interrupted', 130), ('terminated', 143))
+    """
+    number = signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT
+    return _SAID[number], 128 + number
+
+
+def terminate(number: int, frame: Any) -> None:
+    """Handle SIGTERM where there is work to end in order.
+
+    Raises
+    ------
+    Terminated
+        Always.
+    """
+    raise Terminated
+
+
 def _end(number: int, frame: Any) -> None:
-    os.write(2, b"interrupted: nothing was begun, run the same command again\n")
-    os._exit(130)
+    os.write(2, f"{_SAID[signal.Signals(number)]}: nothing was begun, run the same command again\n".encode())
+    os._exit(128 + number)
+
+
+_BEGUN = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: terminate}
 
 
 def begun() -> None:
-    """From here on Control-C is a `KeyboardInterrupt` again."""
-    if signal.getsignal(signal.SIGINT) is _end:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """From here on Control-C is a `KeyboardInterrupt` again, and SIGTERM `Terminated`, which is one."""
+    for number, handler in _BEGUN.items():
+        if signal.getsignal(number) is _end:
+            signal.signal(number, handler)
 
 
 # only where this process is a command line of the project, and nobody chose that it ignores Control-C
 _main = getattr(sys.modules.get("__main__"), "__spec__", None)
-_ours = _main is not None and _main.name.split(".")[0] in ("probes", "analysis")
-if _ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, _end)
+if _main is not None and _main.name.split(".")[0] in ("probes", "analysis"):
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _end)

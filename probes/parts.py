@@ -27,9 +27,12 @@ import pyarrow.parquet as pq
 from probes.errors import UserError
 from probes.part_columns import conform, require_columns
 
-FORMAT = 2  # of a run: its record, and what the generate stage stores; 2 stores the characters of words
+# of a run: its record, and what the generate stage stores; 2 stores the characters of words, 3 what is at fault with
+# an image
+FORMAT = 3
 OBSERVED_FORMAT = 1  # of what the observe stage stores
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_GENERATED = ("samples", "captures", "words", "kept")  # kinds of parts; the observe stage stores others
 TEMPORARY = ".tmp-"
 _LEFTOVER = re.compile(rf"{re.escape(TEMPORARY)}\d+-.+", re.DOTALL)  # as `write_bytes` names them
 _PART = re.compile(r"part-\d+\.parquet")
@@ -57,6 +60,10 @@ SAMPLES = pa.schema(
             _LISTS,
         ),  # in the tokens of the second text encoder; null where the model has one
         ("indicator_positions", pa.list_(pa.int32())),
+        (
+            "fault",
+            pa.string(),
+        ),  # why it is left out of every mean (`probes.image_faults`); null where it is not
         ("image", _IMAGE),
     ]
 )
@@ -166,8 +173,11 @@ def captures_schema(sites: Sequence[str]) -> pa.Schema:
 
 def identity(part: int, fields: Mapping[str, Any], version: int = FORMAT) -> dict[str, Any]:
     """The identity of a part: its format and number, the fields that alter its content, and their hash."""
-    text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
-    return {"format": version, "part": part, "hash": digest(text), "fields": dict(fields)}
+    return {"format": version, "part": part, "hash": _hash(fields), "fields": dict(fields)}
+
+
+def _hash(fields: Mapping[str, Any]) -> str:
+    return digest(json.dumps(fields, sort_keys=True, ensure_ascii=False))
 
 
 def digest(text: str | bytes) -> str:
@@ -333,20 +343,31 @@ def read_identity(path: Path) -> dict[str, Any]:
     """The identity that was written with a part."""
     try:
         metadata = pq.read_schema(path).metadata or {}
+        if b"triptych" not in metadata:
+            raise UserError(
+                f"{path}: expected a part of this run, got a file of another program: move it away and run again"
+            )
         identity = json.loads(metadata[b"triptych"])
         if not isinstance(identity, dict) or not isinstance(identity.get("fields", {}), dict):
             raise ValueError("its identity is not one")
+        if "hash" in identity and identity["hash"] != _hash(identity.get("fields", {})):
+            raise ValueError("its identity is not the one written")
         return identity
     except (pa.ArrowException, OSError, KeyError, ValueError, RecursionError) as error:
         raise damaged(path, error) from None
 
 
-def damaged(path: Path, error: Exception) -> UserError:
+class DamagedPartError(UserError):
+    """A part is not as it was written: cut short, or with a bit flipped. The stage that made it makes it again."""
+
+
+def damaged(path: Path, error: Exception) -> DamagedPartError:
     """The line that names a damaged part."""
     first_line = (str(error).splitlines() or [""])[0][:120]
-    return UserError(
-        f"{path}: expected a whole part, got a damaged file ({first_line}):"
-        " delete this file and run again, only this part is made anew"
+    stage = {**dict.fromkeys(_GENERATED, "generate"), "tables": "measure"}.get(path.parent.name, "observe")
+    again = "it is made anew" if stage == "measure" else "only this part is made anew"
+    return DamagedPartError(
+        f"{path}: expected a whole part, got a damaged file ({first_line}): run --stage {stage} again, {again}"
     )
 
 
@@ -369,8 +390,8 @@ def _feed(total: Any, values: pa.Array) -> None:
         total.update(pc.fill_null(pc.list_value_length(values), -1).to_numpy(zero_copy_only=False).tobytes())
         _feed(total, values.flatten())
     elif pa.types.is_struct(kind):
-        for index in range(kind.num_fields):
-            _feed(total, values.field(index))
+        for child in values.flatten():  # null where the struct is: what lies beneath is not stored
+            _feed(total, child)
     elif pa.types.is_string(kind) or pa.types.is_binary(kind):
         total.update(pc.fill_null(pc.binary_length(values), -1).to_numpy(zero_copy_only=False).tobytes())
         for value in values.drop_null().cast(pa.binary()):

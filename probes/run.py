@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from analysis.metrics.registry import require_primary
-from probes import command_line, interrupt, plan_text, rundir, workers
+from probes import command_line, image_faults, interrupt, plan_text, rundir, workers
 from probes.config import Config, build_config, load_config, schema_text
 from probes.errors import UserError, printable
 from probes.paths import expand
@@ -266,6 +266,8 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
                 progress=not arguments.quiet,
                 team=team,
             )
+            if faulty := directory.meta.get("faults"):
+                _say(image_faults.sentence(faulty, len(samples)), arguments)
         else:
             rundir.take_up(directory, config, stages, passed=passed, text=text)
             if anew:
@@ -310,7 +312,7 @@ def _say(text: str, arguments: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return 0, 2 for what the user can mend, or 130 when interrupted."""
+    """Run the command line; return 0, 2 for what the user can mend, 130 when interrupted or 143 when terminated."""
     kept = "run the same command again to go on, finished parts are kept"
     return command_line.run(run, parser(), argv, interrupted=kept, begins=False)
 

@@ -37,6 +37,7 @@ from PIL import Image
 from probes import earlier_format
 from probes.config import Config
 from probes.errors import UserError
+from probes.image_faults import reason
 from probes.part_columns import alike, require_names
 from probes.parts import (
     column_names,
@@ -263,6 +264,17 @@ class Run:
             observed = self.observed(["sample_id", "status"])
             return set(observed["sample_id"][observed["status"] == "unreadable"])
         return self._images.unreadable()
+
+    def faults(self) -> dict[str, str]:
+        """The samples that were at fault when they were drawn, and with what, see `probes.image_faults`."""
+        samples = self.samples(["sample_id", "fault"])
+        samples = samples[samples["fault"].notna()]
+        return dict(zip(samples["sample_id"], samples["fault"]))
+
+    def left_out(self) -> dict[str, str]:
+        """The samples that enter no mean, and why: those at fault, and those whose image cannot be read."""
+        unreadable = dict.fromkeys(sorted(self.unreadable()), "image cannot be read")
+        return unreadable | {sample: reason(fault) for sample, fault in self.faults().items()}
 
     # Results
 

@@ -227,9 +227,9 @@ class _Helper:
             self.pipe.send(message)
 
     def dismiss(self, *, at_once: bool) -> None:
-        """Let it end: in order, or whatever it is at (it writes nothing)."""
+        """Let it end: in order, or whatever it is at (it writes nothing, and hears no SIGTERM)."""
         if at_once:
-            self.process.terminate()
+            self.process.kill()
         else:
             self.give(("end",))
 
@@ -255,14 +255,15 @@ class _Helper:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """What is started meanwhile never hears of Control-C: it is for this process to say what becomes of it."""
+    """What is started meanwhile never hears of Control-C or SIGTERM, which the terminal and batch systems send to all:
+    it is for this process to say what becomes of it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     from multiprocessing import resource_tracker
 
     resource_tracker.ensure_running()  # else it would be started meanwhile, and lift the mask
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:

@@ -359,14 +359,23 @@ def test_a_folder_that_holds_another_run(copy, yaml_file, capsys):
 
 
 def test_a_corrupted_part(copy, yaml_file, capsys, figures_once):
+    """A later stage names it; the stage that made it finds it and makes it again."""
     part, before = copy / "samples" / "part-00002.parquet", stored(copy)
     with flipped(part):
-        for arguments in ([], ["--stage", "measure"]):
-            assert main([str(yaml_file), "--out", str(copy), "--quiet", *arguments]) == 2
-            one_line(capsys.readouterr(), f"{part}: expected a whole part", "only this part is made anew")
-    part.unlink()
+        damaged = part.read_bytes()
+        assert main([str(yaml_file), "--out", str(copy), "--quiet", "--stage", "measure"]) == 2
+        one_line(
+            capsys.readouterr(),
+            f"{part}: expected a whole part",
+            "--stage generate",
+            "only this part is made anew",
+        )
+    part.write_bytes(damaged)
     assert main([str(yaml_file), "--out", str(copy), "--quiet"]) == 0
+    assert capsys.readouterr().err.endswith(": made again\n")
     assert stored(copy) == before
+    (noted,) = Run.open(copy).meta["made_again"]
+    assert noted["found"].startswith(f"{part}: expected a whole part")
 
 
 def test_an_image_that_cannot_be_read(copy, capsys):

@@ -24,6 +24,7 @@ ANYTHING = ("",)
 RUNS = (
     "probes.store",
     "probes.stored_images",
+    "probes.image_faults",
     "probes.config",
     "probes.parts",
     "probes.errors",

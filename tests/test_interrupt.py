@@ -1,4 +1,4 @@
-"""Control-C while the libraries load: one line and status 130, at whichever module it comes."""
+"""Control-C and SIGTERM while the libraries load: one line and status 130 or 143, at whichever module they come."""
 
 import signal
 import subprocess
@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-# Python imports `sitecustomize` before anything of ours; this one presses Control-C when a module is looked for
+# Python imports `sitecustomize` before anything of ours; this one sends a signal when a module is looked for
 PRESS = """
 import os, signal, sys
 class Press:
     def find_spec(name, path=None, target=None):
         if name == {module!r}:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.{signal})
 sys.meta_path.insert(0, Press)
 """
 
@@ -24,20 +24,32 @@ def heard() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-@pytest.mark.parametrize("module", ["pydantic", "numpy", "torch", "transformers"])
-def test_control_c_while_the_libraries_load(module, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(PRESS.format(module=module))
+@pytest.mark.parametrize(
+    ("module", "number", "word"),
+    [
+        *(
+            (module, signal.SIGINT, "interrupted")
+            for module in ("pydantic", "numpy", "torch", "transformers")
+        ),
+        ("pydantic", signal.SIGTERM, "terminated"),
+    ],
+)
+def test_a_signal_while_the_libraries_load(module, number, word, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(PRESS.format(module=module, signal=number.name))
     (tmp_path / "c.yaml").write_text("prompts: ['a {person}']\n")
     line = [sys.executable, "-m", "probes.run", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "run")]
     environment = {"PYTHONPATH": f"{tmp_path}:{ROOT}", "PATH": "/usr/bin:/bin", "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
         line, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, preexec_fn=heard
     )
-    assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr == "interrupted: nothing was begun, run the same command again\n"
+    assert (done.returncode, done.stdout) == (128 + number, "")
+    assert done.stderr == f"{word}: nothing was begun, run the same command again\n"
     assert not (tmp_path / "run").exists()
 
 
 def test_who_imports_the_command_line_keeps_its_own_control_c():
-    code = "import signal, probes.run; assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
+    code = (
+        "import signal, probes.run; assert signal.getsignal(signal.SIGINT) is signal.default_int_handler;"
+        " assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL"
+    )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=300, preexec_fn=heard)

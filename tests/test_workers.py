@@ -104,9 +104,10 @@ def test_two_workers_store_what_one_does(whole, yaml_file, tmp_path, capfd):
 
 
 def test_whoever_is_ended_the_run_goes_on_to_the_same_bytes(whole, yaml_file, tmp_path):
-    """Three times the run is started again and ended again; of every part that is there not a byte is other."""
+    """Four times the run is started again and ended again; of every part that is there not a byte is other."""
     path, expected = tmp_path / "run", parts(whole)
-    for part, who in enumerate(("helper", "terminal", "parent")):
+    # the last is ended as soon as it is there: the parts that are left would be drawn meanwhile
+    for part, who in zip((0, 1, 2, 2), ("terminal", "batch system", "parent", "helper")):
         process = start(yaml_file, path)
         wait_for(path / "samples" / f"part-{part:05d}.parquet", process)
         helper = helper_of(process)
@@ -114,17 +115,21 @@ def test_whoever_is_ended_the_run_goes_on_to_the_same_bytes(whole, yaml_file, tm
             helper.kill()
         elif who == "terminal":  # Control-C: everybody hears of it
             os.killpg(process.pid, signal.SIGINT)
+        elif who == "batch system":  # the time of the job is over: everybody hears of it, too
+            os.killpg(process.pid, signal.SIGTERM)
         else:
             process.kill()
         out, err = process.communicate(timeout=PATIENCE)
         psutil.wait_procs([helper], timeout=60)
         assert not helper.is_running(), who
-        assert (process.returncode, out) == ({"helper": 2, "terminal": 130, "parent": -9}[who], ""), err
+        status = {"helper": 2, "terminal": 130, "batch system": 143, "parent": -9}[who]
+        assert (process.returncode, out) == (status, ""), err
         if who == "helper":
             assert err.count("\n") == 1 and "found it ended (SIGKILL" in err
             assert "finished parts are kept" in err
-        if who == "terminal":
-            assert err == "\ninterrupted: run the same command again to go on, finished parts are kept\n"
+        if who in ("terminal", "batch system"):
+            word = "interrupted" if who == "terminal" else "terminated"
+            assert err == f"\n{word}: run the same command again to go on, finished parts are kept\n"
         finished = {name: data for name, data in parts(path).items() if ".tmp-" not in name}
         assert f"samples/part-{part:05d}.parquet" in finished
         assert all(expected[name] == data for name, data in finished.items())

@@ -2,7 +2,7 @@
 
 What an observer stores of ``samples/part-N`` is made from that file and nothing else, so it carries its digest and all
 that alters what is seen. A run that was interrupted goes on at the first part that is missing and ends with the same
-bytes. An image that cannot be read is shown as such: recorded, skipped and counted.
+bytes. An image that cannot be read, or was at fault when it was drawn, is shown as such: recorded, skipped and counted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from analysis.observe.observer import KEY, Observer, StoredImage
 from analysis.observe.registry import observers, why_not
-from probes import execute, parts, workers
+from probes import execute, image_faults, parts, workers
 from probes.errors import UserError
 from probes.prompts.audit import places
 from probes.store import Run
@@ -87,7 +87,9 @@ def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
     """Let one observer look."""
     fields = observer.fields()
     all_parts = [_part(run, observer, file, fields) for file in run.parts("samples")]
-    todo = execute.due(all_parts, _refused)
+    damaged: list[parts.DamagedPartError] = []
+    todo = execute.due(all_parts, _refused, damaged.append)
+    execute.note_damaged(run, damaged)
     needs = observer.needs()
     threads = workers.threads(needs.parameters, needs.device)
     asked = workers.worker_count(
@@ -166,11 +168,14 @@ def _shown(
 
 
 def _table(file: Path) -> pa.Table:
-    return parts.read_part(file, [*KEY, "prompt", "image"])
+    fault = ["fault"] if "fault" in parts.column_names(file) else []  # not in earlier formats
+    return parts.read_part(file, [*KEY, "prompt", "image", *fault])
 
 
 def _image(row: Mapping[str, Any]) -> StoredImage:
     key = {name: row[name] for name in KEY}
+    if row.get("fault"):
+        return StoredImage(key, row["prompt"], None, image_faults.reason(row["fault"]))
     try:
         return StoredImage(key, row["prompt"], np.asarray(read_image((row["image"] or {}).get("bytes"))))
     except ValueError as error:

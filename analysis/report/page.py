@@ -132,7 +132,8 @@ def read(run: Run) -> Content:
     """Read tables, samples, and the images and word maps that the gallery shows."""
     samples = run.samples(SAMPLES)
     draws = samples.set_index(["triplet", "seed"]).index
-    broken = draws[samples["sample_id"].isin(run.unreadable())]
+    left_out = run.left_out()
+    broken = draws[samples["sample_id"].isin(list(left_out))]
     whole = samples[~draws.isin(broken)]
     chosen = gallery.choose(whole, run.config.report.gallery)
     objects = read_objects(run)
@@ -148,7 +149,7 @@ def read(run: Run) -> Content:
         disparity=run.table("disparity"),
         summaries=summaries(gap, run.table("specifications"), run.table("agreement"), run.config),
         timesteps=timesteps(run),
-        samples=samples,
+        samples=samples.assign(left_out=samples["sample_id"].map(left_out)),
         chosen=chosen,
         images=dict(zip(shown, run.images(shown))),
         words=run.of_samples("words", shown, WORDS),
@@ -196,6 +197,7 @@ def render(content: Content, figures: dict[str, Drawn]) -> str:
         controls=[person for person in people if person.control],
         level=level,
         n_images=len(samples),
+        left_out=wording_prompts.left_out_sentence(samples),
         n_prompts=int(samples["triplet"].nunique()),
         n_seeds=int(samples["seed"].nunique()),
         unit=config.unit,

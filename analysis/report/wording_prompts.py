@@ -117,3 +117,33 @@ def _quoted(names: Sequence[str]) -> str:
 
 def _take(names: Sequence[str]) -> str:
     return "takes" if len(names) == 1 else "take"
+
+
+def left_out_sentence(samples: pd.DataFrame) -> str:
+    """Say how many images enter no mean, why, and with which words; empty where all do.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        ``indicator``, and ``left_out``: why, or nothing.
+
+    Examples
+    --------
+    >>> left_out = [None, "image left out: every pixel of it is black", None, None]
+    >>> left_out_sentence(pd.DataFrame({"indicator": ["n", "f", "n", "f"], "left_out": left_out}))
+    '1 of 4 images (every pixel of it is black: 1). By indicator: n 0 of 2, f 1 of 2. What is compared with such an image is undefined in every space, and n counts the rest; a filter that takes images of one word more often than of another can make a difference of its own.'
+    """  # noqa: E501
+    out = samples[samples["left_out"].notna()]
+    if out.empty:
+        return ""
+    reasons = out["left_out"].str.removeprefix("image left out: ").value_counts(sort=False)
+    why = "; ".join(f"{reason}: {number:,}" for reason, number in reasons.items())
+    each = [
+        f"{name} {int(own['left_out'].notna().sum()):,} of {len(own):,}"
+        for name, own in samples.groupby("indicator", sort=False)
+    ]
+    return (
+        f"{len(out):,} of {counted(len(samples), 'image')} ({why}). By indicator: {', '.join(each)}. What is compared"
+        " with such an image is undefined in every space, and n counts the rest; a filter that takes images of one"
+        " word more often than of another can make a difference of its own."
+    )

@@ -157,8 +157,8 @@ def seen_by_checker(run: Run, samples: Sequence[str] | None = None) -> pd.DataFr
     if run.config.model not in SPECIMENS:
         return None
     if samples is None:
-        unreadable = run.unreadable()
-        samples = [name for name in run.samples(["sample_id"])["sample_id"] if name not in unreadable]
+        left_out = run.left_out()
+        samples = [name for name in run.samples(["sample_id"])["sample_id"] if name not in left_out]
     tables = []
     for start in range(0, len(samples), IMAGES):
         images = run.images(samples[start : start + IMAGES])

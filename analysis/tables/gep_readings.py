@@ -36,6 +36,7 @@ def lay_out(run: Run, said: pd.DataFrame, source: str) -> list[Audit]:
     """
     where = pd.DataFrame(map(asdict, places(run.config)))
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).merge(where, on="triplet")
+    samples = samples[~samples["sample_id"].isin(run.left_out())]
     table = samples.merge(said, on="sample_id").rename(columns={"seed": "image"})
     table = table[(table["setting"] != "explicit") | (table["attribute"] == table["named"])]
     order = list(attributes(run.config))

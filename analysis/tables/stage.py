@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import pandas as pd
@@ -186,7 +186,7 @@ def _features(sharing: Sharing) -> list[pd.DataFrame]:
 
 
 def picture_table(run: Run) -> pd.DataFrame:
-    """Return the similarities of a run's pictures, see `image_similarities`; an unreadable picture makes no pair."""
+    """Return the similarities of a run's pictures, see `image_similarities`; those with a picture left out are NaN."""
     return pd.concat([share.done(run) for share in picture_shares(run)], ignore_index=True)
 
 
@@ -195,21 +195,28 @@ def picture_shares(run: Run) -> list[Piece]:
 
     Pictures that no seed pairs are not compared.
     """
-    samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
-    readable = samples[~samples["sample_id"].isin(run.unreadable())]
+    samples, left_out = run.samples(["sample_id", "triplet", "seed", "indicator"]), run.left_out()
     if run.config.images is not None and not run.config.images.paired:
-        readable = readable.iloc[:0]
-    group = readable.groupby(["triplet", "seed"], sort=False).ngroup().to_numpy()
+        samples = samples.iloc[:0]
+    group = samples.groupby(["triplet", "seed"], sort=False).ngroup().to_numpy()
     names = [member.name for member in indicators(run.config)]
     metrics = computed_from("pictures", run.config.measure.pictures)
     shares = cut(int(group.max(initial=-1)) + 1, PICTURE_SHARES) or [slice(0, 0)]
     return [
         Piece(
-            _compared, (readable[(group >= share.start) & (group < share.stop)], names, metrics), of_run=True
+            _compared,
+            (samples[(group >= share.start) & (group < share.stop)], names, metrics, left_out),
+            of_run=True,
         )
         for share in shares
     ]
 
 
-def _compared(run: Run, samples: pd.DataFrame, names: Sequence[str], metrics: Sequence[str]) -> pd.DataFrame:
-    return image_similarities(samples, run.images, names, metrics)
+def _compared(
+    run: Run,
+    samples: pd.DataFrame,
+    names: Sequence[str],
+    metrics: Sequence[str],
+    left_out: Mapping[str, str],
+) -> pd.DataFrame:
+    return image_similarities(samples, run.images, names, metrics, left_out)

@@ -11,9 +11,9 @@ for, a part file at a time.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import combinations
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -27,8 +27,10 @@ from analysis.metrics.registry import METRICS, computed_from, definition
 from analysis.tables.families import PROMPT_SPACE
 from analysis.tables.family_plan import FamilyPlan, Key, captured_key
 from analysis.tables.similarities import COLUMNS, NO_STEP, Family, Similarities, Where
+from analysis.tables.similarity_rows import INDEX, Rows, faulty_images
 from hooks.architectures.addresses import has_steps, space
 from probes.errors import UserError
+from probes.image_faults import reason
 from probes.store import Run
 
 IMAGE_TABLE, TIMESTEP_TABLE = "image_similarities", "timesteps"
@@ -36,7 +38,6 @@ IMAGE_METRICS = computed_from("pictures")
 OPTIONAL_METRICS = tuple(name for name, row in METRICS.items() if row.needs == "pictures" and row.optional)
 FEATURE_METRICS = computed_from("features")  # further columns of `IMAGE_TABLE`, where the run holds them
 IMAGE_SITE = "image"
-INDEX = ("triplet", "seed", "pair")
 FIXED = (*INDEX, "first", "second", "timesteps")  # columns of captures/ that are no site
 NOT_CAPTURED = "not captured"
 
@@ -52,6 +53,7 @@ def image_similarities(
     load: Callable[[Sequence[str]], Sequence[Image.Image]],
     indicators: Sequence[str],
     metrics: Sequence[str] = IMAGE_METRICS,
+    left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> pd.DataFrame:
     """Compare the pictures of each triplet and seed, two by two, by metrics of pictures in the registry.
 
@@ -65,6 +67,8 @@ def image_similarities(
         In the order that names the pairs. An indicator without a picture makes no pair.
     metrics : sequence of str
         By default all but the optional ones.
+    left_out : mapping of str to str, optional
+        Of sample ids whose picture is not compared, and why: what is compared with one is NaN.
 
     Returns
     -------
@@ -84,8 +88,16 @@ def image_similarities(
     for (triplet, seed), rows in samples.groupby(["triplet", "seed"], sort=False):
         ids = dict(zip(rows["indicator"], rows["sample_id"]))
         present = [name for name in indicators if name in ids]
-        pictures = dict(zip(present, map(pixels.Picture, load([ids[name] for name in present]))))
+        fine = [name for name in present if ids[name] not in left_out]
+        pictures = dict(zip(fine, map(pixels.Picture, load([ids[name] for name in fine])))) if fine else {}
         for first, second in combinations(present, 2):
+            why = [left_out[ids[name]] for name in (first, second) if ids[name] in left_out]
+            if why:
+                undefined = (np.nan for _ in measures)
+                row = (triplet, seed, f"{first}-{second}", *undefined, "; ".join(dict.fromkeys(why)))
+                for column, value in zip(numbers.values(), row):
+                    column.append(value)
+                continue
             pair = pixels.PicturePair(pictures[first], pictures[second])
             try:
                 scores = [measure(pair) for measure in measures]
@@ -102,36 +114,6 @@ def timesteps(run: Run) -> dict[int, float]:
     """Timestep of each step, as it was stored when the run was measured."""
     table = run.table(TIMESTEP_TABLE)
     return {int(step): float(time) for step, time in zip(table["step"], table["timestep"])}
-
-
-@dataclass(frozen=True)
-class Rows:
-    """What tells the rows of ``captures/``, or of the similarities of pictures, from each other."""
-
-    triplet: NDArray[np.int64]
-    seed: NDArray[np.int64]
-    pair: NDArray[np.int64]  # place in `names`
-    names: list[str]
-
-    @classmethod
-    def of(cls, table: pd.DataFrame, where: str) -> Rows:
-        """Read them from a table with the columns `INDEX`; `where` it stands is named if a row stands twice."""
-        twice = table[table.duplicated(list(INDEX))]
-        if len(twice):
-            triplet, seed, pair = twice[list(INDEX)].iloc[0]
-            raise UserError(
-                f"{where}: expected every triplet, seed and pair once, got triplet {triplet}, seed {seed}, {pair}"
-                " twice: delete the part that does not belong here"
-            )
-        pair, names = pd.factorize(table["pair"])
-        triplet, seed = (table[name].to_numpy(np.int64) for name in ("triplet", "seed"))
-        return cls(triplet, seed, pair, [str(name) for name in names])
-
-    def chosen(self, seeds: Collection[int] | None) -> NDArray[np.int64]:
-        """Places of the rows of some seeds, or of all."""
-        return np.flatnonzero(
-            np.full(len(self.seed), True) if seeds is None else np.isin(self.seed, [*seeds])
-        )
 
 
 class StoredSimilarities(Similarities):
@@ -168,6 +150,12 @@ class StoredSimilarities(Similarities):
         if run.parts("captures"):
             self._captured = self._read_ends()
         self._compared = Rows.of(self._images, str(run.path / "samples"))
+        self._faulty = faulty_images(run)  # what the model held of such an image is no value either
+        members = {f"{a}-{b}": {a, b} for a in run.config.indicators for b in run.config.indicators}
+        self._out = {
+            captured: rows.with_any(self._faulty, members)
+            for captured, rows in ((True, self._captured), (False, self._compared))
+        }
         held = [
             name for name in (*IMAGE_METRICS, *OPTIONAL_METRICS, *FEATURE_METRICS) if name in self._images
         ]
@@ -301,10 +289,14 @@ class StoredSimilarities(Similarities):
         if values is None:
             tables = list(self.run.part_tables("captures", [key.column, "timesteps"]))
             values, times = (_stacked([t[name] for t in tables]) for name in (key.column, "timesteps"))
-        values = values.reshape(len(rows.seed), -1)[chosen]
+        values, out = values.reshape(len(rows.seed), -1)[chosen], self._out[key.captured][chosen]
+        values = np.where(out[:, None], np.float32(np.nan), values)
         calls, steps = values.shape[1], has_steps(key.site)
-        missing = NOT_CAPTURED if key.captured else self._images["reason"].to_numpy(object)[chosen]
-        reason = np.where(np.isnan(values.ravel()), missing, "")
+        if key.captured:
+            missing = np.where(out, "; ".join(map(reason, self._faulty["fault"].unique())), NOT_CAPTURED)
+        else:
+            missing = self._images["reason"].to_numpy(object)[chosen]
+        why = np.where(np.isnan(values.ravel()), np.repeat(missing, calls), "")
         names = np.array([*rows.names, None], object)
         return pd.DataFrame({
             "space": key.space,
@@ -315,7 +307,7 @@ class StoredSimilarities(Similarities):
             **{name: np.repeat(getattr(rows, name)[chosen], calls) for name in ("triplet", "seed")},
             "pair": np.repeat(names[rows.pair[chosen]], calls),
             "value": values.ravel(),
-            "reason": reason,
+            "reason": why,
             "version": definition(key.metric).version,
         }).astype(_TIDY.dtypes)  # fmt: skip
 
@@ -342,6 +334,7 @@ class StoredSimilarities(Similarities):
         def put(key: Key, values: NDArray[np.float32], start: int) -> None:
             rows, chosen = self._rows(key), self._rows(key).chosen(self._seeds)
             chosen = chosen[(chosen >= start) & (chosen < start + len(values))]
+            chosen = chosen[~self._out[key.captured][chosen]]
             place = (
                 np.array([pairs.index(name) if name in pairs else -1 for name in rows.names])[
                     rows.pair[chosen]

@@ -13,7 +13,7 @@ from probes.errors import UserError
 from probes.store import Run
 from tests.probes.conftest import generated, settings, stored
 
-NEW = ["word_spans", "word_positions_2"]
+NEW = ["word_spans", "word_positions_2", "fault"]
 
 
 def as_format_1(file):
@@ -48,12 +48,12 @@ def test_a_run_holds_the_words_of_its_prompts(whole):
             row.prompt
         )
         assert maps.loc[maps["sample_id"] == row.sample_id, "word"].tolist() == list(row.words)
-    assert samples["word_positions_2"].isna().all() and whole.meta["format"] == 2
+    assert samples["word_positions_2"].isna().all() and whole.meta["format"] == 3
 
 
 def test_its_words_are_laid_over_the_prompt_again(whole, former):
     samples, anew = whole.samples(), former.samples()
-    assert set(samples) - set(anew) == {"word_positions_2"}
+    assert set(samples) - set(anew) == {"word_positions_2", "fault"} and former.faults() == {}
     spans = [[[tuple(span) for span in row] for row in side["word_spans"]] for side in (samples, anew)]
     assert spans[0] == spans[1]
     assert list(former.samples(PROMPT_COLUMNS)) == list(PROMPT_COLUMNS)
@@ -71,7 +71,7 @@ def test_it_is_not_gone_on_with(former, saved, missing):
     with pytest.raises(UserError) as caught:
         generated(former.path, settings(saved()))
     assert str(caught.value) == (
-        f"part-00000.parquet of {former.path}: holds another run: format is 1 there, expected 2: use --stage measure to"
+        f"part-00000.parquet of {former.path}: holds another run: format is 1 there, expected 3: use --stage measure to"
         " measure what is there, --overwrite to draw it anew, or another --out"
     )
     assert stored(former.path) == before and Run.open(former.path).meta["format"] == 1
@@ -80,7 +80,7 @@ def test_it_is_not_gone_on_with(former, saved, missing):
 def test_a_part_of_it_among_others_is_refused(whole, former, tmp_path, saved):
     mixed = Run.open(shutil.copytree(whole.path, tmp_path / "mixed"))
     shutil.copy(former.part_path("samples", 1), mixed.part_path("samples", 1))
-    with pytest.raises(UserError, match=r"part-00001\.parquet of .*: format is 1 there, expected 2"):
+    with pytest.raises(UserError, match=r"part-00001\.parquet of .*: format is 1 there, expected 3"):
         generated(mixed.path, settings(saved()))
     with pytest.raises(UserError, match=r"part-00001.*: expected a column `word_spans`, got none"):
         mixed.samples()

@@ -1,0 +1,151 @@
+"""How many draws a batch holds: chosen when a run begins, and halved where the device has no room for so many.
+
+A batch's size may alter the last bits of what is drawn, so each part carries the size it was drawn with as a field of
+its identity. Parts that are finished when a batch is halved stay as they are; all others are drawn with the new size,
+also when the run goes on later, since ``run.json`` holds the sizes that were used (``batch_triplets``). A run without
+such a halving holds one size, and the same bytes every time.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hooks.architectures.unet_size import latent_size
+from probes import models
+from probes.config import Config
+from probes.errors import UserError
+from probes.execute import Part
+from probes.parts import DamagedPartError, disk_error, read_identity
+from probes.sizes import image_size
+from probes.store import Run
+
+FIELD = "generate.batch_triplets"  # of a part's identity
+USED = "batch_triplets"  # of run.json
+# Images of 64x64 latents that one batch may hold. On a CPU core, with the bundled model, batches of 30 images of
+# 16x16 latents are some 5 % faster than batches of 15 and take twice the memory. The bytes an image takes on a GPU
+# (float32, activations and what the probe compares) are assumed, on the safe side; they were not measured.
+_CPU_IMAGES = 1.0
+_GPU_BYTES_PER_IMAGE = 2.5e9
+_REFERENCE_AREA = 64 * 64
+# what torch says without an error of a kind of its own
+_NO_ROOM = ("DefaultCPUAllocator", "MPS backend out of memory")
+
+
+def auto_batch(loaded: models.Loaded, members: int, config: Config) -> int:
+    """Draws per batch that the device holds comfortably, at least one and at most a part.
+
+    On a CPU the batch is about as large as one image of 64x64 latents; on a GPU half of the free memory is
+    used.
+    """
+    height, width = latent_size(loaded.pipe, *image_size(loaded.pipe, config))
+    share = height * width / _REFERENCE_AREA
+    images = _CPU_IMAGES / share
+    if loaded.device.startswith("cuda"):
+        free, _ = torch.cuda.mem_get_info(torch.device(loaded.device))
+        images = 0.5 * free / (_GPU_BYTES_PER_IMAGE * share)
+    return max(1, min(math.floor(images / members), config.generate.part_triplets))
+
+
+def used(run: Run, config: Config) -> list[int]:
+    """Return the sizes that a run was drawn with, the one that is in force last."""
+    first = int(config.generate.batch_triplets)
+    before = run.meta.get(USED)
+    return list(before) if isinstance(before, list) and before and before[0] == first else [first]
+
+
+def size_of(paths: Iterable[Path], sizes: Sequence[int]) -> int:
+    """Return the size that a part was drawn with, as its files say; of one that is not there, the one in force."""
+    for path in paths if len(sizes) > 1 else ():
+        try:
+            size = read_identity(path)["fields"].get(FIELD) if path.exists() else None
+        except DamagedPartError:
+            continue
+        if size in sizes:
+            return int(size)
+    return sizes[-1]
+
+
+def drawn_whole(make: Callable[[], None]) -> bool:
+    """Make what there is to make; False where the device has no room for a batch.
+
+    What the attempt has taken is free again when this returns.
+    """
+    try:
+        make()
+        return True
+    except (RuntimeError, MemoryError) as error:
+        if not _no_room(error):
+            raise
+    gc.collect()  # what the frames of the attempt held
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return False
+
+
+def _no_room(error: BaseException) -> bool:
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    return any(said in str(error) for said in _NO_ROOM)
+
+
+def halve(run: Run, config: Config, sizes: Sequence[int], left: Sequence[Part]) -> list[int]:
+    """Record that the parts that are left are drawn with batches of half the size, and say so.
+
+    Parameters
+    ----------
+    sizes
+        Those used so far, from `used`.
+    left
+        The parts that were to be drawn; what there is of one that is not finished is removed.
+
+    Returns
+    -------
+    list of int
+        The sizes used, the new one last.
+
+    Raises
+    ------
+    UserError
+        The batch held one draw.
+    """
+    size, members = min(sizes[-1], config.generate.part_triplets), len(config.indicators)
+    if size == 1:
+        raise UserError(
+            f"{run.path}: expected room on the device for the {members} images of one triplet and seed, found too"
+            f" little:{_remedy(config)} finished parts are kept"
+        )
+    after = [*sizes, size // 2]
+    for part in left:
+        if not all(path.exists() for path in part.paths.values()):
+            _remove(part.paths.values())
+    run.write_meta(**{USED: after})
+    print(
+        f"generate: no room on the device for {size} triplets at a time: goes on with {size // 2}, as run.json says",
+        file=sys.stderr,
+    )
+    return after
+
+
+def _remedy(config: Config) -> str:
+    half = " use --dtype float16, smaller --height and --width (both with another --out), or"
+    return f"{half if config.generate.dtype == 'float32' else ''} free its memory and run again,"
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise disk_error(path, error) from None
+
+
+def fields_of(fields: dict[str, Any], size: int) -> dict[str, Any]:
+    """Return the fields of a part's identity that was drawn with batches of this size."""
+    return {**fields, FIELD: size}

@@ -1,0 +1,153 @@
+"""Kills at random moments, half of them -9: whatever moment it is, the run goes on to the same bytes.
+
+A run is killed, started again, killed again, and so on until it comes to its end. Each attempt is a process forked from
+this one, which has loaded the libraries, so that it begins at once.
+"""
+
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from collections import Counter
+
+import psutil
+import pytest
+
+from probes import interrupt
+from probes.run import main
+from tests.probes.conftest import stored
+from tests.tiny import tiny_pipeline
+
+STAGES = ("generate", "observe", "measure")
+PARTS = 12
+CONFIG = {
+    "name": "killed",
+    "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
+    "prompts": [f"a {{person}} with a {thing}" for thing in ("dog", "cat", "ball", "book", "hat", "cup")],
+    "seeds": [0, 1],
+    "sampler": {"steps": 1},
+    "capture": {"sites": ["text.final", "unet.mid", "latent.final"]},
+    "generate": {"part_triplets": 1, "batch_triplets": 1, "device": "cpu"},
+    "observe": {"engine": "toyworld-checker"},
+    "measure": {"bootstrap": 20, "permutations": 20},
+}
+
+
+@pytest.fixture(scope="module")
+def yaml_file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("yaml")
+    tiny_pipeline("toy").save_pretrained(folder / "tiny")
+    path = folder / "killed.yaml"
+    path.write_text(json.dumps({**CONFIG, "model": str(folder / "tiny")}))
+    return path
+
+
+def stages(yaml_file, path, workers):
+    """All stages in turn, as the command line does them."""
+    for stage in STAGES:
+        status = main(
+            [str(yaml_file), "--out", str(path), "--quiet", "--workers", str(workers), "--stage", stage]
+        )
+        if status:
+            return status
+    return 0
+
+
+@pytest.fixture(scope="module")
+def whole(yaml_file, tmp_path_factory):
+    """The bytes of an undisturbed run, and how long another took in a process of its own, with all loaded."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert stages(yaml_file, folder / "run", 1) == 0
+    expected, began = stored(folder / "run"), time.monotonic()
+    assert len([name for name in expected if name.startswith("samples/")]) == PARTS
+    assert ended(forked(yaml_file, folder / "again", 1, folder / "said")) == 0
+    took = time.monotonic() - began
+    finished(folder / "again", expected)
+    return expected, took
+
+
+def forked(yaml_file, path, workers, said):
+    """Start all stages in a process of their own; gives its number."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        signal.signal(signal.SIGTERM, interrupt.terminate)  # as `interrupt.begun` does for a command line
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
+        status = stages(yaml_file, path, workers)
+    except interrupt.Terminated:  # between two stages
+        status = 143
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def ended(child):
+    """The exit status of a process, or the signal that ended it, negative; its helpers are to be gone soon."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def killed_often(yaml_file, folder, whole, kills, workers=1, seed=0):
+    """Kill so many attempts; every run that comes to its end is held against the undisturbed one."""
+    (expected, took), draw, counts = whole, random.Random(seed), Counter()
+    path, said = folder / "run", folder / "said"
+    while counts["killed"] < kills:
+        child = forked(yaml_file, path, workers, said)
+        number = (signal.SIGKILL, signal.SIGTERM)[counts["killed"] % 2]
+        time.sleep(draw.random() * took * (4 if workers > 1 else 1))
+        helpers = psutil.Process(child).children(recursive=True)
+        os.kill(child, number)  # of one that has ended nothing comes: it is not waited for yet
+        status = ended(child)
+        if status == 0:
+            counts["ended by itself"] += 1
+            finished(path, expected)
+            continue
+        counts["killed"] += 1
+        counts[f"while {reached(path)}"] += 1
+        assert status == (-9 if number == signal.SIGKILL else 143), (status, said.read_text())
+        if status == 143:
+            line = "\nterminated: run the same command again to go on, finished parts are kept\n"
+            assert said.read_text() in (line, "")  # nothing between two stages
+        _, alive = psutil.wait_procs(helpers, timeout=120)
+        assert not [process for process in alive if "resource_tracker" not in " ".join(process.cmdline())]
+        there = {
+            name: data for name, data in stored(path).items() if ".tmp-" not in name and "tables" not in name
+        }
+        assert all(expected[name] == data for name, data in there.items())
+    status = ended(forked(yaml_file, path, workers, said))
+    assert status == 0, said.read_text()
+    finished(path, expected)
+    return counts
+
+
+def reached(path):
+    """Where a run was killed, by what there is of it."""
+    kinds = [kind for kind in ("samples", "observed", "tables") if any((path / kind).glob("*.parquet"))]
+    return {0: "beginning", 1: "drawing", 2: "looking", 3: "measuring"}[len(kinds)]
+
+
+def finished(path, expected):
+    """Hold a run that came to its end against the undisturbed one, and clear it away."""
+    assert stored(path) == expected
+    assert not list(path.rglob(".tmp-*"))
+    shutil.rmtree(path)
+
+
+def test_killed_at_random_moments(yaml_file, whole, tmp_path):
+    counts = killed_often(yaml_file, tmp_path, whole, 2)
+    assert counts["killed"] == 2
+
+
+@pytest.mark.slow
+def test_two_hundred_kills(yaml_file, whole, tmp_path, capsys):
+    """180 of runs by one process, 20 of runs by two."""
+    counts = killed_often(yaml_file, tmp_path, whole, 180, seed=1)
+    several = killed_often(yaml_file, tmp_path, whole, 20, workers=2, seed=2)
+    with capsys.disabled():
+        print(f"one process: {dict(counts)}; two: {dict(several)}")
