@@ -30,6 +30,7 @@ DRAWN = SETTINGS | {
 # whole tables that hang on the images, their prompts and their seeds alone
 EQUAL = ("nouns", "object_claims", "table06_similarity", "table06_gap", "detector_error")
 PIXELS = ("disparity", "gap")
+OF_PIXELS = ("ssim", "diff_pix", "resnet50", "clip", "dino", "split_product")
 GROUPED = ("cooccurrence", "object_tests", "table_tests", "table07_chi_square", "figure04_bias_scores")
 OF_MAPS = {"group", "reason", "coverage", "best_word", "best_word_index", "best_human_coverage", "maps"}
 
@@ -87,7 +88,7 @@ def test_tables_of_pixels_and_objects_are_those_of_the_run_that_drew_the_images(
         assert there == (taken.path / "tables" / f"{name}.csv").read_bytes(), name
     assert drawn.table("image_similarities").equals(taken.table("image_similarities"))
     for name in PIXELS:
-        of_pixels = lines(drawn, name, lambda row: row["metric"] in ("ssim", "diff_pix"))
+        of_pixels = lines(drawn, name, lambda row: row["metric"] in OF_PIXELS)
         assert of_pixels and of_pixels == lines(taken, name), name
     for name in GROUPED:
         of_all = [lines(one, name, lambda row: row["group"] == "all") for one in (drawn, taken)]
@@ -197,7 +198,10 @@ def test_what_is_not_whole_is_left_out_and_counted(drawn, tmp_path, capsys):
         ({"capture": {"words": True}}, "capture: expected none beside `images`"),
         ({"sampler": {"steps": 3}}, "sampler.steps: expected none beside `images`"),
         ({"generate": {"dtype": "float16"}}, "generate.dtype: expected none beside `images`"),
-        ({"measure": {"primary": "z0"}}, "measure.primary: expected 'ssim' or 'diff_pix', got 'z0'"),
+        (
+            {"measure": {"primary": "z0"}},
+            "measure.primary: expected 'ssim', 'diff_pix', 'resnet50', 'clip', 'dino' or 'split_product', got 'z0'",
+        ),
         (
             {"images": {"from": "elsewhere"}},
             "images.from: expected a table or a folder of images, found none",

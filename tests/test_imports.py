@@ -30,7 +30,8 @@ RUNS = (
     "probes.errors",
     "probes.paths",
     "probes.command_line",
-)  # what was stored
+    "probes.prompts.audit",
+)  # what was stored, and what was asked
 LOOP = ("probes.execute", "probes.team", "probes.workers", "probes.devices")  # what runs the parts of a stage
 WORDS = (
     "probes.text",

@@ -37,6 +37,7 @@ CHANGES = {
     "seeds": ({"seeds": [1]}, REFUSED),
     "observe": ({"observe": {"batch": 2, "objects": False}}, SAME),
     "measure": ({"measure": {"bootstrap": 7, "seed": 3, "text_readout": "eos"}}, SAME),
+    "gep": ({"gep": {"reference": "a thing", "ensemble": 3}}, SAME),
     "report": ({"report": {"gallery": 1}}, SAME),
     "out": ({"out": "elsewhere"}, SAME),
     "sampler.steps": ({"sampler": {"steps": 2}}, REFUSED),
@@ -87,7 +88,8 @@ def test_every_field_is_tried():
     """A field that is new to the schema needs a case: does it alter what is drawn?"""
     sections = {"sampler": Sampler, "capture": Capture, "generate": Generate}
     # what says where the weights come from, or which other fields are meant, alters nothing by itself: see test_hub
-    by_content = ("model", "revision", "variant", "preset")
+    # images of another program: see test_foreign
+    by_content = ("model", "revision", "variant", "preset", "images")
     names = {name for name in Config.model_fields if name not in (*sections, *by_content)}
     names |= {f"{section}.{name}" for section, model in sections.items() for name in model.model_fields}
     names |= {f"indicators.{name}" for name in Indicator.model_fields}
@@ -212,7 +214,9 @@ def test_measuring_alone_applies_a_field_or_refuses_it(field, saved, whole, tmp_
         return
     run = taken_up(path, config, ("measure",))
     section = field.split(".")[0]
-    assert run.resolved[section] == config.resolved()[section]
+    settled = {"dtype": "float32"} if section == "generate" else {}  # auto, as it was drawn
+    asked = config.resolved()[section]
+    assert run.resolved[section] == (asked | settled if settled else asked)
     assert run.status == "generated"
     assert drawn_fields(run.resolved) == drawn_fields(Run.open(whole).resolved)
 

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from analysis.observe.objects.engines import OWN_NMS
 from analysis.observe.objects.grounded_sam import GroundedEngine
-from analysis.observe.objects.grounding_dino import LIMIT, GroundingDino
+from analysis.observe.objects.grounding_dino import GroundingDino
 from analysis.observe.objects.ram import RamTagger, ram_files
 from analysis.observe.objects.segment_anything import SegmentAnything
-from analysis.observe.objects.tag_captions import captions
+from analysis.observe.objects.tag_captions import BERT_LIMIT, captions
 from analysis.observe.objects.toyworld_checker import TAGS, ToyworldChecker
 from analysis.stats.rates import ALL, detection_rates
 from analysis.validation.toyworld_detectors.average_precision import average_precision, box_iou, matched
@@ -155,7 +155,7 @@ def detections(detector: GroundingDino, images: Sequence[NDArray], batch: int = 
     pandas.DataFrame
         ``image``, ``label``, ``score``, ``x0``, ``y0``, ``x1``, ``y1`` (pixels); scores under 0.01 are left out.
     """
-    (text,) = captions(TAGS, detector.tokenizer, LIMIT)
+    (text,) = captions(TAGS, detector.tokenizer, BERT_LIMIT)
     words = [[token for word in text.words[tag] for token in word] for tag in TAGS]
     parts = []
     for start in range(0, len(images), batch):
