@@ -36,7 +36,7 @@ COMMANDS = {
 FORMER = {
     f"analysis.{name.replace('human-check', 'objects')}": name
     for name in analysis_commands.COMMANDS
-    if name != "gep"
+    if name != "gep"  # which has no former place
 }
 
 

@@ -240,7 +240,8 @@ def take_in(
     if before != _TAKEN_IN:
         raise rundir.another_run(run, "model", f"weights {str(before)[:12]}", "images of another program")
     made = _parts(run, config, taken)
-    todo = execute.due(made, partial(_refused, run))
+    damaged: list[parts.DamagedPartError] = []
+    todo = execute.due(made, partial(_refused, run), damaged.append)
     _require_no_more(run, len(made))
     rundir.record(
         run,
@@ -253,6 +254,7 @@ def take_in(
         parts=len(made),
         images=taken.images,
     )
+    execute.note_damaged(run, damaged)
     with nullcontext(team) if team else Team() as team:
         execute.make("take in", made, todo, Storing(), team, progress=progress)
     rundir.reached(run, "generated", monotonic() - began)

@@ -22,7 +22,7 @@ from analysis.studies.compare.command import named
 from analysis.tables.gep_readings import joined, read_labels
 from analysis.tables.gep_stage import LABELS, checker_readings, measure_gep
 from analysis.tables.registry import write
-from probes import command_line, rundir
+from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.prompts.audit import places
@@ -37,19 +37,19 @@ def label(path: Path, labels: Sequence[Path]) -> str:
     UserError
         The run is no audit, or a file of labels is no good.
     """
-    with rundir.claim(path) as run:
-        if not places(run.config):
-            raise UserError(f"{path}: expected a run whose prompts have contexts, found none: name an audit")
-        table = pd.concat([read_labels(file, run) for file in labels], ignore_index=True)
-        twice = table.duplicated(["sample_id", "attribute", "annotator"])
-        if twice.any():
-            name = table.loc[twice, "annotator"].iloc[0]
-            raise UserError(
-                f"{labels[-1]}: expected another annotator in each file, got {name!r} twice: rename one"
-            )
-        write(run, LABELS, table)
-        measure_gep(run, checker_readings(run, None))
-        said, alpha = joined(table)
+    run = Run.open(path)
+    if not places(run.config):
+        raise UserError(f"{path}: expected a run whose prompts have contexts, found none: name an audit")
+    table = pd.concat([read_labels(file, run) for file in labels], ignore_index=True)
+    twice = table.duplicated(["sample_id", "attribute", "annotator"])
+    if twice.any():
+        name = table.loc[twice, "annotator"].iloc[0]
+        raise UserError(
+            f"{labels[-1]}: expected another annotator in each file, got {name!r} twice: rename one"
+        )
+    write(run, LABELS, table)
+    measure_gep(run, checker_readings(run, None))
+    said, alpha = joined(table)
     people = table["annotator"].nunique()
     agreed = f", Krippendorff's alpha {number(alpha)}" if people > 1 else ""
     undecided = int(said["value"].isna().sum())

@@ -140,7 +140,7 @@ def test_one_prompt_and_many_seeds(tmp_path):
     chi = run.table("table07_chi_square").query("group == 'all' and individuals == 'left out'")
     assert chi["p_value"].notna().all()
     tests = run.table("table_tests")
-    assert tests["p_value"].isna().all() and (tests["reason"] != "").all()
+    assert (tests["p_value"].notna() | (tests["reason"] != "")).all() and tests["p_value"].notna().any()
     assert run.table("figure04_bias_scores")["bias_score"].notna().any()
 
 
