@@ -97,7 +97,7 @@ def test_a_whole_run(whole, yaml_file):
     assert whole["out"] == f"report: {path / 'report.html'}\n"
     assert "100%" in whole["err"] and "left]" in whole["err"]
     meta = json.loads((path / "run.json").read_text())
-    assert (meta["status"], meta["format"], meta["parts"], meta["images"]) == ("complete", 2, 6, 24)
+    assert (meta["status"], meta["format"], meta["parts"], meta["images"]) == ("complete", 3, 6, 24)
     assert meta["config"]["passed"]["command_line"] == {"--out": str(path)}
     assert meta["config"]["passed"]["file"]["sampler"] == {"steps": 2}
     assert meta["config"]["resolved"]["sampler"]["guidance_scale"] == 7.5
