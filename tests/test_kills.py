@@ -2,7 +2,7 @@
 
 A run is killed, started again, killed again, and so on until it comes to its end. Each attempt is a process forked from
 this one, which has loaded the libraries, so that it begins at once. Minutes of a processor, so among the slow tests:
-the others end a process at every call that writes (`tests/test_faults.py`) and by three signals (`tests/test_workers.py`).
+the others end a process at calls that write (`tests/test_faults.py`) and by signals (`tests/test_workers.py`).
 """
 
 import json
