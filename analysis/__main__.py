@@ -16,6 +16,10 @@ COMMANDS = {
     ),
     "power": ("analysis.stats.power", "how many prompts, seeds and words a difference takes"),
     "human-check": ("analysis.studies.human_check.command", "have people check the detected objects"),
+    "gep": (
+        "analysis.studies.gep.command",
+        "audits of attributes: labels of people, several runs side by side",
+    ),
     "reproduce": ("analysis.papers.reproduce", "the numbers that three papers print, recomputed"),
     "calibrate": ("analysis.validation.specimens", "the instrument held against the toyworld specimens"),
 }

@@ -1,4 +1,4 @@
-"""``triplets.yaml``: its schema, with every default in this one place.
+"""``triplets.yaml``: its schema; the defaults of its sections stand in `probes.config_sections`.
 
 Command line over YAML over defaults: :func:`load_config` takes the file and the options given on the
 command line and returns one validated :class:`Config`. Nothing is guessed: an unknown key, a key given
@@ -10,222 +10,106 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
-from hooks.attention import definitions
 from probes import config_checks as checks
+from probes import presets
 from probes.config_checks import prompt_id
 from probes.config_messages import message
+from probes.config_sections import (
+    Capture,
+    Generate,
+    Gep,
+    Indicator,
+    Measure,
+    Observe,
+    Report,
+    Sampler,
+    Section,
+)
 from probes.config_values import (
     PERSON,
     Alters,
-    AutoOrCount,
-    AutoOrWorkers,
-    Control,
-    Definition,
-    Device,
-    Globs,
-    Pixels,
     Positive,
+    Preset,
     Prompt,
-    Resamples,
-    Seed,
     Seeds,
-    Share,
     Word,
-    fail,
     indicator,
     require_printable,
     shown,
 )
 from probes.errors import UserError
+from probes.foreign import configuration as foreign
+from probes.foreign.options import Images
 from probes.paths import expand
+from probes.prompts.grids import Grid
 from probes.prompts.source import Loaded, PromptSource, resolve
-from probes.text.plurals import plural
 from probes.yaml_source import YamlSource, read_yaml
 
-__all__ = ["PERSON", "Config", "Indicator", "build_config", "load_config", "prompt_id", "schema_text"]
+__all__ = [
+    "PERSON",
+    "Capture",
+    "Config",
+    "Generate",
+    "Gep",
+    "Indicator",
+    "Measure",
+    "Observe",
+    "Report",
+    "Sampler",
+    "build_config",
+    "load_config",
+    "prompt_id",
+    "schema_text",
+]
 
+Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
 _Listed = Annotated[list[Prompt], Field(min_length=1)]
 # those of {from: ...} take the place of it
-Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Listed | PromptSource)]
+Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Listed | PromptSource | Grid)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+_Model = TypeVar("_Model", bound=Section)
 
 
-_Model = TypeVar("_Model", bound=_Section)
-
-
-class Indicator(_Section):
-    """The word that stands for the person. A control is interchangeable with the indicator it names.
-
-    ``true`` names the reference. ``plural`` goes for *people* in captions; nothing (null): by the dictionary.
-    """
-
-    word: Word
-    # what it alters are prompts, which are held against a run's themselves
-    plural: Annotated[Word | None, Alters("nothing")] = None
-    control: Annotated[Control, Alters("measure")] = False
-
-    @property
-    def forms(self) -> tuple[str, str]:
-        """The word and its plural: the one that is said, or the dictionary's.
-
-        Examples
-        --------
-        >>> Indicator(word="woman").forms, Indicator(word="ze", plural="zem").forms
-        (('woman', 'women'), ('ze', 'zem'))
-        """
-        return self.word, self.plural or plural(self.word)
-
-
-class Sampler(_Section):
-    """How an image is drawn. Nothing (null) means the model's own default."""
-
-    steps: Annotated[int, Field(ge=1, le=1000)] = 30
-    guidance_scale: Annotated[float, Field(ge=0)] | None = None
-    scheduler: str | None = None
-    negative_prompt: str = ""
-    noise: Literal["own", "shared"] = (
-        "own"  # own: each prompt and seed its own noise; shared: one for each seed
-    )
-    height: Pixels | None = None
-    width: Pixels | None = None
-
-
-class Capture(_Section):
-    """What is read inside the model: sites to compare, word maps, sites whose raw tensors are kept.
-
-    Word maps are made by a definition of `hooks.attention.definitions`.
-    """
-
-    sites: Globs = "default"
-    words: bool = True
-    definition: Definition = definitions.DAAM.name
-    keep: list[str] = []
-
-
-class Generate(_Section):
-    """How the work is cut up: triplets with one seed per batch and per part; number format; device; processes.
-
-    ``workers`` processes of this machine draw and look at the images, and measure; ``auto``: as many as cores and
-    memory serve, but one that draws or looks on a GPU. Their number alters no byte of what is stored.
-    """
-
-    batch_triplets: AutoOrCount = "auto"
-    part_triplets: Positive = 8
-    dtype: Literal["float32", "float16", "bfloat16"] = "float32"
-    device: Device = "auto"
-    workers: Annotated[AutoOrWorkers, Alters("nothing")] = "auto"
-
-
-class Observe(_Section):
-    """What looks at the images: tags to search for, a detector for boxes, a segmenter for masks.
-
-    Unless told otherwise toyworld's own detectors look at the bundled specimens' images, for everything they know; the
-    engine `toyworld-checker` reads them exactly, by their palette.
-    `detector` and `segmenter` are checkpoint files (``groundingdino_swint_ogc.pth``, ``sam_vit_h_4b8939.pth``) or,
-    with the engine `transformers`, folders or hub ids; ``toyworld`` names the small ones that come with the package,
-    and as a `vocabulary` everything that they know; `tagger` is an open_clip folder or ``ViT-B-32/openai``.
-    Wu et al. 2025 state none of the three thresholds.
-    """
-
-    objects: Annotated[bool, Alters("measure")] = True
-    engine: Literal["auto", "toyworld-checker", "groundingdino", "transformers"] = "auto"
-    detector: str | None = None
-    segmenter: str | None = None
-    text_encoder: str = "bert-base-uncased"
-    # none: the prompt's nouns; all that they know for toyworld's own detectors
-    tags: Annotated[list[Literal["prompt", "vocabulary", "tagger", "ram"]], Field(min_length=1)] | None = None
-    vocabulary: str | None = None
-    tagger: str | None = None
-    tagger_top: Positive = 10  # tags of the vocabulary that the tagger keeps for an image
-    ram: str | None = None
-    box_threshold: Share = 0.25
-    text_threshold: Share = 0.2
-    nms_iou: Share | None = None  # none: 0.5; 0.8 for toyworld's own detector
-    batch: Positive = 4
-    device: Device = "auto"  # auto: the one the images were drawn on, where there is one
-
-
-class Measure(_Section):
-    """Statistics: resamples, level, seed, the readout of prompt space, and differences that would matter.
-
-    ``equivalence`` gives a metric the size of a gap that would matter (``ssim: 0.02``), to be able to claim none.
-
-    For objects: ``theta`` cuts word maps into masks, a word guides an object of which it covers more than ``sigma``
-    (``sigma_human`` where both refer to humans); ``mask_words`` says whose masks can guide, ``nouns`` and ``compounds``
-    how nouns are found, and bias scores are shown of objects detected at least ``min_count`` times for a word.
-    ``human_words`` says which words refer to humans: the six of Wu et al. 2025 and the run's own indicators
-    (``paper``), or every human word that the package lists (``long``).
-
-    ``smallest_effect`` is the smallest gap that would matter, as a share of the distance between the two sides of a
-    contrast; ``primary`` names the measure that a run is asked about first (``t``, ``z0``, ``ssim``,
-    ``diff_pix``, or another that `analysis.metrics.registry` holds), the others are secondary.
-    """
-
-    bootstrap: Resamples = 2000
-    permutations: Resamples = 10000
-    level: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    seed: Seed = 0
-    text_readout: Literal["sequence", "eos", "words"] = "sequence"
-    theta: Annotated[float, Field(ge=0, lt=1)] = 0.35
-    sigma: Share = 0.7
-    sigma_human: Share = 0.25
-    mask_words: Literal["nouns", "all"] = "nouns"
-    nouns: Literal["lemminflect", "textblob", "nltk"] = "lemminflect"
-    compounds: bool = False
-    human_words: Literal["paper", "long"] = "paper"
-    min_count: Positive = 5
-    equivalence: dict[str, Annotated[float, Field(gt=0)]] = {}
-    smallest_effect: Annotated[float, Field(gt=0, le=1)] = 0.1
-    primary: Annotated[str, Field(min_length=1)] = "z0"
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Measure:
-        if self.sigma_human > self.sigma:
-            raise fail(
-                f"expected at most sigma ({self.sigma}), got {self.sigma_human}: lower it",
-                at=("sigma_human",),
-            )
-        return self
-
-
-class Report(_Section):
-    """The page: how many triplets the gallery shows."""
-
-    gallery: Annotated[int, Field(ge=0, le=10_000)] = 24
-
-
-class Config(_Section):
+class Config(Section):
     """All that ``triplets.yaml`` can say; see the fields of each section for the defaults."""
 
     name: Annotated[
         str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100), Alters("nothing")
     ] = "run"
-    # a model is known by its content, not by its name
+    # settings of a publication, under those that are written here; its values are recorded, its name alters nothing
+    preset: Annotated[Preset | None, Alters("nothing")] = None
+    # a model is known by its content, not by its name; revision: a branch, tag or commit of a model of the hub, whose
+    # commit run.json keeps; variant: the weights of a folder or hub model that are called so, such as fp16
     model: Annotated[str, Field(min_length=1), Alters("nothing")] = "toyworld"
+    revision: Annotated[str | None, Field(min_length=1), Alters("nothing")] = None
+    variant: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9_]+$"), Alters("nothing")] = None
     indicators: dict[
         str, Annotated[Indicator, BeforeValidator(indicator, json_schema_input_type=Word | Indicator)]
-    ] = {
-        "neutral": Indicator(word="person"),
-        "feminine": Indicator(word="woman"),
-        "masculine": Indicator(word="man"),
-    }
+    ] = Field(
+        {
+            "neutral": Indicator(word="person"),
+            "feminine": Indicator(word="woman"),
+            "masculine": Indicator(word="man"),
+        }
+    )
     reference: str = "neutral"
     contrasts: Annotated[list[list[str]] | None, Alters("measure")] = None
+    # known by the prompts and the content of its images
+    images: Annotated[Images | None, Alters("nothing")] = None
     prompts: Annotated[Prompts, Alters("part")]
     limit: Annotated[Positive | None, Alters("part")] = None
-    seeds: Annotated[Seeds, Alters("part")] = [0]
+    seeds: Annotated[Seeds, Alters("part")] = Field([0])
     sampler: Sampler = Sampler()
     capture: Capture = Capture()
     generate: Generate = Generate()
     observe: Annotated[Observe, Alters("observe")] = Observe()
     measure: Annotated[Measure, Alters("measure")] = Measure()
+    gep: Annotated[Gep, Alters("measure")] = Gep()
     report: Annotated[Report, Alters("report")] = Report()
     out: Annotated[str | None, Alters("nothing")] = None
 
@@ -233,7 +117,7 @@ class Config(_Section):
     @classmethod
     def _printable(cls, data: Any) -> Any:
         require_printable(data)
-        return data
+        return presets.applied(data) if isinstance(data, Mapping) else data
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
@@ -275,7 +159,14 @@ class Config(_Section):
         if not isinstance(words, Mapping):
             raise ValueError(f"indicators: expected words by their names, got {shown(words)}")
         values["indicators"] = {name: _stored_indicator(name, value) for name, value in words.items()}
+        if values.get("images") is not None:
+            values["images"] = Images.model_validate(values["images"])
         return _stored(cls, values)
+
+    @property
+    def unit(self) -> str:
+        """What intervals and p-values are over: ``prompt``; in a run of one prompt and several seeds, ``seed``."""
+        return "seed" if len(self.prompts[: self.limit]) == 1 < len(self.seeds) else "prompt"
 
     @property
     def out_path(self) -> Path:
@@ -292,7 +183,7 @@ def _stored(kind: type[_Model], values: Mapping[str, Any]) -> _Model:
     values = dict(values)
     for name, field in kind.model_fields.items():
         section = field.annotation
-        if name in values and isinstance(section, type) and issubclass(section, _Section):
+        if name in values and isinstance(section, type) and issubclass(section, Section):
             values[name] = _stored(section, _said(name, values[name], section))
     return kind.model_construct(**values)
 
@@ -305,7 +196,7 @@ def _stored_indicator(name: str, value: Any) -> Indicator:
     )
 
 
-def _said(name: str, values: Any, kind: type[_Section]) -> dict[str, Any]:
+def _said(name: str, values: Any, kind: type[Section]) -> dict[str, Any]:
     """What plain data says of a place, without what it leaves open and what the section does not know."""
     if not isinstance(values, Mapping):
         raise ValueError(f"{name}: expected fields, got {shown(values)}")
@@ -314,7 +205,7 @@ def _said(name: str, values: Any, kind: type[_Section]) -> dict[str, Any]:
 
 def load_config(
     path: str | Path,
-    options: Mapping[tuple[str, ...], tuple[str, Any]] | None = None,
+    options: Options | None = None,
     said: list[Loaded] | None = None,
 ) -> Config:
     """Read ``triplets.yaml`` and put the command line's options over it.
@@ -339,7 +230,10 @@ def load_config(
             f"{source.name}: expected `key: value` lines, got {shown(source.data)}: see triplets.yaml"
         )
     context = {"folder": Path(path).parent, "said": [] if said is None else said}
-    return build_config({"name": Path(path).stem, **source.data}, source, options, context)
+    data = {"name": Path(path).stem, **source.data}
+    if data.get("images") is not None:
+        data = foreign.configured(data, source, options or {}, context, build_config)
+    return build_config(data, source, options, context)
 
 
 def schema_text() -> str:
@@ -354,7 +248,7 @@ def schema_text() -> str:
 def build_config(
     data: Mapping[str, Any],
     source: YamlSource,
-    options: Mapping[tuple[str, ...], tuple[str, Any]] | None = None,
+    options: Options | None = None,
     context: Mapping[str, Any] | None = None,
 ) -> Config:
     """Validate plain data with the command line's options over it (see :func:`load_config`).

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from probes.config_values import IMAGES, fail
+from probes.config_values import IMAGES, PERSON, fail, has_template
 
 if TYPE_CHECKING:
     from probes.config import Config
 
 INDICATORS = 40  # every pair of them is compared at every site and step
+ABOUT = ("id", "levels")  # keys of a prompt that say nothing of what is drawn
 
 
 def check_indicators(config: Config) -> None:
@@ -23,8 +25,11 @@ def check_indicators(config: Config) -> None:
     if len(names) > INDICATORS:
         raise fail(f"expected at most {INDICATORS} indicators, got {len(names)}: take some out", at=at)
     for name in names:
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,99}", name) or name == "id":
-            raise fail(f"expected a name of letters, digits and _ (not `id`), got `{name}`: rename it", at=at)
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,99}", name) or name in ABOUT:
+            raise fail(
+                f"expected a name of letters, digits and _ (not `id` or `levels`), got `{name}`: rename it",
+                at=at,
+            )
     if config.reference not in names:
         raise fail(f"expected one of {names}, got `{config.reference}`: choose one", at=("reference",))
     if config.indicators[config.reference].control:
@@ -100,11 +105,13 @@ def check_prompts(config: Config) -> None:
     first: dict[str, int] = {}
     for index, prompt in enumerate(config.prompts):
         at = ("prompts", index)
-        if isinstance(prompt, dict):
+        if isinstance(prompt, dict) and has_template(prompt):
+            _check_template(prompt, at)
+        elif isinstance(prompt, dict):
             _check_captions(prompt, names, at)
         identifier, key = prompt_id(prompt, index), repr(prompt)
         if isinstance(prompt, dict):
-            key = repr(sorted((name, text) for name, text in prompt.items() if name != "id"))
+            key = repr(sorted((name, text) for name, text in prompt.items() if name not in ABOUT))
         if key in first:
             raise fail(f"the same as prompts[{first[key]}]: keep one", at=at)
         if identifier in ids:
@@ -112,8 +119,17 @@ def check_prompts(config: Config) -> None:
         first[key], ids[identifier] = index, index
 
 
-def _check_captions(prompt: dict[str, str], names: list[str], at: tuple[Any, ...]) -> None:
-    missing, extra = [n for n in names if n not in prompt], sorted(set(prompt) - {*names, "id"})
+def _check_template(prompt: Mapping[str, Any], at: tuple[Any, ...]) -> None:
+    extra = sorted(set(prompt) - {"text", *ABOUT})
+    if extra:
+        raise fail(
+            f"expected a text with {PERSON}, an id and levels, got `{extra[0]}` beside them: take it out",
+            at=at,
+        )
+
+
+def _check_captions(prompt: Mapping[str, Any], names: list[str], at: tuple[Any, ...]) -> None:
+    missing, extra = [n for n in names if n not in prompt], sorted(set(prompt) - {*names, *ABOUT})
     if missing or extra:
         wrong = f"without `{missing[0]}`" if missing else f"with `{extra[0]}`"
         raise fail(f"expected a text for each of {names}, got one {wrong}: give just these", at=at)
@@ -129,13 +145,38 @@ def _check_captions(prompt: dict[str, str], names: list[str], at: tuple[Any, ...
         first[text] = name
 
 
-def prompt_id(prompt: str | dict[str, str], index: int) -> str:
+def prompt_id(prompt: str | Mapping[str, Any], index: int) -> str:
     """Return the id of a prompt: what its caption says, or its number: ``p003``."""
-    return prompt.get("id", f"p{index:03d}") if isinstance(prompt, dict) else f"p{index:03d}"
+    return f"p{index:03d}" if isinstance(prompt, str) else prompt.get("id", f"p{index:03d}")
+
+
+def template(prompt: str | Mapping[str, Any]) -> str:
+    """Return the text of a prompt with ``{person}`` in it; empty where each indicator has a text of its own."""
+    if isinstance(prompt, str):
+        return prompt
+    return prompt["text"] if has_template(prompt) else ""
+
+
+def caption(prompt: str | Mapping[str, Any], indicator: str) -> str:
+    """Return the text that a prompt without `template` has for an indicator."""
+    return "" if isinstance(prompt, str) else prompt[indicator]
+
+
+def levels(prompt: str | Mapping[str, Any]) -> Mapping[str, str]:
+    """Return where in a grid a prompt stands, a level an axis; nothing where it is of none.
+
+    Examples
+    --------
+    >>> levels({"text": "a {person} in a hat", "levels": {"attribute": "hat"}}), levels("a {person}")
+    ({'attribute': 'hat'}, {})
+    """
+    return {} if isinstance(prompt, str) else prompt.get("levels", {})
 
 
 def check_size(config: Config) -> None:
-    """Refuse a run of more images than any machine draws."""
+    """Refuse a run of more images than any machine draws; those of another program are there already."""
+    if config.images is not None:
+        return
     images = len(config.prompts[: config.limit]) * len(config.seeds) * len(config.indicators)
     if images > IMAGES:
         raise fail(

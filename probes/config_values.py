@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from hooks.attention import definitions
-from probes import devices
+from probes import devices, presets
 
 PERSON = "{person}"
 HINT = "\0"  # in a message: where a note on what YAML made of a bare word goes; no value shown holds one
@@ -108,20 +108,48 @@ def indicator(value: Any) -> Any:
 def _prompt(value: Any) -> Any:
     if isinstance(value, Mapping):
         for key, text in value.items():
+            if key == "levels":
+                _levels(text)
+                continue
             if not isinstance(text, str) or not text.strip():
                 raise fail(f"expected a text for `{key}`, got {shown(text)}{HINT}: quote it", at=(key,))
             _short(text, 100 if key == "id" else CHARACTERS, at=(key,))
+        if has_template(value):
+            _template(value["text"], at=("text",))
         return dict(value)
     if not isinstance(value, str):
         raise fail(f"expected a text with one {PERSON}, got {shown(value)}{HINT}: quote it")
-    _short(value, CHARACTERS)
+    return _template(value)
+
+
+def has_template(prompt: Any) -> bool:
+    """Whether a prompt that is a mapping has a text with ``{person}`` in the place of one for each indicator."""
+    return PERSON in str(prompt.get("text", ""))
+
+
+def _levels(value: Any) -> None:
+    """Refuse what is no mapping from the axes of a grid to where on them a prompt stands."""
+    if not isinstance(value, Mapping) or not value:
+        raise fail(
+            f"expected the level of each axis, as {{context: riding a bike}}, got {shown(value)}: write one",
+            at=("levels",),
+        )
+    for axis, level in value.items():
+        if not isinstance(level, str) or not level.strip():
+            raise fail(f"expected a text, got {shown(level)}{HINT}: quote it", at=("levels", axis))
+        _short(level, CHARACTERS, at=("levels", axis))
+
+
+def _template(value: str, at: tuple = ()) -> str:
+    _short(value, CHARACTERS, at)
     if value.count(PERSON) != 1:
         count = value.count(PERSON) or "none"
         raise fail(
-            f"expected a text with one {PERSON}, got {count} in {shown(value)}: write it where the word goes"
+            f"expected a text with one {PERSON}, got {count} in {shown(value)}: write it where the word goes",
+            at=at,
         )
     if re.search(r"[{}]", value.replace(PERSON, "")):
-        raise fail(f"expected no braces but {PERSON}, got {shown(value)}: take them out")
+        raise fail(f"expected no braces but {PERSON}, got {shown(value)}: take them out", at=at)
     return value
 
 
@@ -188,6 +216,12 @@ def _definition(value: Any) -> Any:
     raise fail(f"expected one of {', '.join(definitions.names())}, got {shown(value)}{HINT}: choose one")
 
 
+def _preset(value: Any) -> Any:
+    if value in presets.names():
+        return value
+    raise fail(f"expected one of {', '.join(presets.names())}, got {shown(value)}{HINT}: choose one")
+
+
 def _device(value: str) -> str:
     if devices.is_name(value):
         return value
@@ -196,7 +230,7 @@ def _device(value: str) -> str:
 
 Control = Annotated[bool | str, BeforeValidator(_control)]
 Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_word)]
-Prompt = Annotated[str | dict[str, str], BeforeValidator(_prompt)]
+Prompt = Annotated[str | dict[str, str | dict[str, str]], BeforeValidator(_prompt)]
 Seeds = Annotated[
     list[int], BeforeValidator(_seeds, json_schema_input_type=list[Seed] | SeedRange), Field(min_length=1)
 ]
@@ -214,4 +248,5 @@ AutoOrCount = Annotated[
 Definition = Annotated[
     str, BeforeValidator(_definition, json_schema_input_type=Literal[*definitions.names()])
 ]
+Preset = Annotated[str, BeforeValidator(_preset, json_schema_input_type=Literal[*presets.names()])]
 Device = Annotated[str, AfterValidator(_device)]

@@ -23,7 +23,7 @@ from hooks.architectures.unet_blank import blank_call
 from hooks.architectures.unet_size import latent_size
 from probes import workers
 from probes.config import Config
-from probes.devices import pick_device
+from probes.devices import pick_device, pick_dtype
 from probes.errors import UserError
 from probes.guidance import guided
 from probes.models import Source
@@ -96,17 +96,17 @@ def describe(source: Source) -> Networks:
     return Networks(*built)
 
 
-def estimate(config: Config, samples: Sequence[Sample], source: Source) -> Estimate | None:
-    """Estimate a run; None where the model's description is not on this machine (a single file).
+def estimate(config: Config, samples: Sequence[Sample], source: Source) -> Estimate:
+    """Estimate a run.
 
     Raises
     ------
     UserError
         The description of the model is damaged, or the model cannot draw images of that size.
     """
-    if source.config is None:
-        return None
     device = pick_device(config.generate.device)
+    dtype = pick_dtype(config.generate.dtype, device, bundled=source.kind == "bundled")
+    config = config.model_copy(update={"generate": config.generate.model_copy(update={"dtype": dtype})})
     model = describe(source)
     height, width = image_size(model, config)
     try:

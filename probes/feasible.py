@@ -11,6 +11,7 @@ from hooks.errors import HookError
 from probes import models
 from probes.config import Config
 from probes.errors import UserError
+from probes.model_description import read_card
 from probes.sizes import image_size
 
 _UNGUIDED = "noise_pred.unconditional"  # the one site that is not there without guidance
@@ -19,18 +20,14 @@ _UNGUIDED = "noise_pred.unconditional"  # the one site that is not there without
 def check(config: Config, source: models.Source) -> None:
     """Refuse what the model cannot do: its class, scheduler, steps, size, sites, what is kept.
 
-    A single file without a description beside it is checked once it is loaded.
-
     Raises
     ------
     UserError
         Names the field, or what the description lacks.
     """
     pipe = models.without_weights(source, config.sampler.scheduler, config.sampler.steps)
-    if pipe is None:
-        return
     default = inspect.signature(type(pipe).__call__).parameters["guidance_scale"].default
-    check_pipeline(pipe, config, float(models.recommended(source).get("guidance_scale", default)))
+    check_pipeline(pipe, config, float(read_card(source).get("guidance_scale", default)))
 
 
 def check_pipeline(pipe: Any, config: Config, default_guidance: float) -> None:

@@ -123,6 +123,7 @@ def generate(
         batch gives no finite image.
     """
     began = monotonic()
+    config = config if overwrite else _format_as_begun(config, run)
     loaded = _load(source, config, config.generate.device)
     feasible.check_pipeline(loaded.pipe, config, loaded.guidance_scale)
     if overwrite:
@@ -206,6 +207,14 @@ def _refused(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
     return UserError(f"{path.name} of {rundir.another_run(run, field, old, new, remedy)}")
 
 
+def _format_as_begun(config: Config, run: Run) -> Config:
+    """Draw in the number format in which a run was begun, where the configuration leaves it open."""
+    if config.generate.dtype != "auto":
+        return config
+    begun = run.config.generate.dtype
+    return config.model_copy(update={"generate": config.generate.model_copy(update={"dtype": begun})})
+
+
 def _settle(config: Config, loaded: models.Loaded, run: Run) -> Config:
     """Put numbers where the configuration leaves the choice to the model or the machine."""
     batch = config.generate.batch_triplets
@@ -220,7 +229,11 @@ def _settle(config: Config, loaded: models.Loaded, run: Run) -> Config:
                 update={"guidance_scale": loaded.guidance_scale if guidance is None else float(guidance)}
             ),
             "generate": config.generate.model_copy(
-                update={"batch_triplets": batch, "device": torch.device(loaded.device).type}
+                update={
+                    "batch_triplets": batch,
+                    "device": torch.device(loaded.device).type,
+                    "dtype": loaded.dtype,
+                }
             ),
         }
     )
@@ -230,7 +243,7 @@ def _fields(config: Config, loaded: models.Loaded, source: models.Source) -> dic
     """Every field that alters the content of any part; a part adds its own prompts and seeds."""
     return {
         "model": loaded.record["weight_hash"],
-        **(model_files.files(source) or model_files.of_pipeline(loaded.pipe)),
+        **model_files.files(source),
         **identity.part_fields(config.resolved()),
         "sampler.scheduler": [loaded.scheduler["class"], loaded.scheduler["set"]],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from probes.config import Config
 from probes.errors import UserError
@@ -16,13 +17,13 @@ def guidance_scale(config: Config, source: Source) -> float:
     """Return the scale of classifier-free guidance: the configuration's, the model's, or the pipeline's."""
     if config.sampler.guidance_scale is not None:
         return float(config.sampler.guidance_scale)
-    card = _described(source, "triptych.json").get("guidance_scale")
+    card = _described(source.card).get("guidance_scale")
     return float(card) if isinstance(card, (int, float)) else _PIPELINES
 
 
 def guided(config: Config, source: Source) -> bool:
     """Tell whether the U-Net is called with and without the prompt: a scale above 1, not fed to the U-Net itself."""
-    distilled = _described(source, "unet/config.json").get("time_cond_proj_dim") is not None
+    distilled = _described(source.config / "unet/config.json").get("time_cond_proj_dim") is not None
     return guidance_scale(config, source) > 1 and not distilled
 
 
@@ -49,11 +50,10 @@ def check_negative_prompt(config: Config, source: Source, place: str) -> None:
     )
 
 
-def _described(source: Source, name: str) -> dict:
+def _described(file: Path) -> dict:
     """What a file beside the weights says; nothing where it is not there or damaged, which loading will tell."""
-    folder = source.config or source.path.parent
     try:
-        data = json.loads((folder / name).read_text(encoding="utf-8"))
+        data = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return data if isinstance(data, dict) else {}

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from hooks.architectures import unet_size
+from probes import weight_files
 from probes.errors import UserError
 
 PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
 SUPPORTED = "choose a text-to-image model of Stable Diffusion 1.x, 2.x or XL"
 INDEX = "model_index.json"
+CARD = "triptych.json"  # what a model was made for
 
 _TEXT = ("CLIPTextModel", "CLIPTextModelWithProjection")
 _TOKENIZER = ("CLIPTokenizer", "CLIPTokenizerFast")
@@ -46,15 +51,22 @@ _REHEARSED: set[str] = set()  # descriptions that have run in this process
 class Source:
     """Where a model comes from: its name in ``triplets.yaml``, and the folder or file on this machine.
 
-    `kind` is ``bundled``, ``hub``, ``folder`` or ``file``; `config` is the folder that describes the pipeline
-    (for a single file it may be None: diffusers then fetches the description from the hub).
+    `kind` is ``bundled``, ``hub``, ``folder`` or ``file``; `config` is the folder that describes the pipeline;
+    `revision` the commit of a model of the hub; `variant` the weights that are asked for, None for full precision.
     """
 
     name: str
     kind: str
     path: Path
-    config: Path | None
+    config: Path
     revision: str | None = None
+    variant: str | None = None
+
+    @property
+    def card(self) -> Path:
+        """Where a model's card is, if it has one: in the folder of its description, or beside a single file."""
+        beside = self.path.parent / CARD
+        return beside if self.kind == "file" and beside.exists() else self.config / CARD
 
 
 @dataclass(frozen=True)
@@ -103,7 +115,6 @@ def read_object(source: Source, file: str) -> dict[str, Any]:
     UserError
         There is no such file, or it holds something else.
     """
-    assert source.config is not None
     try:
         data = json.loads((source.config / file).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -115,6 +126,21 @@ def read_object(source: Source, file: str) -> dict[str, Any]:
         kind = "null" if data is None else f"a {type(data).__name__}"
         raise fault(source, file, "a description `{...}`", kind, "mend or download it again")
     return data
+
+
+def read_card(source: Source) -> dict[str, Any]:
+    """``triptych.json`` beside the weights, if any: the guidance scale the model was made for, and more."""
+    file = source.card
+    if not file.exists():
+        return {}
+    try:
+        card = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{file}: expected JSON, got `{first_line(error)}`: mend or remove it") from None
+    scale = card.get("guidance_scale", 0.0) if isinstance(card, dict) else None
+    if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not math.isfinite(scale):
+        raise UserError(f'{file}: expected {{"guidance_scale": number, ...}}, got something else: mend it')
+    return card
 
 
 def read_index(source: Source) -> dict[str, Any]:
@@ -158,7 +184,7 @@ def check(source: Source, tokenizers: list[Any]) -> Description:
     Parameters
     ----------
     source
-        A model with a description (``source.config`` is not None).
+        From :func:`probes.models.resolve`.
     tokenizers
         From :func:`probes.models.tokenizers`.
 
@@ -200,15 +226,23 @@ def _wanted(index: Mapping[str, Any], name: str) -> bool:
 
 def _build(source: Source, name: str, kind: str) -> Any:
     """A component from its configuration, without weights."""
+    file = f"{name}/config.json"
+    config = read_object(source, file)
+    _check_size(source, file, config)
+    with readable(source, file, f"a description of a {kind}"):
+        return copy(_component(kind, json.dumps(config)))  # pipelines put settings over those of old models
+
+
+@lru_cache(maxsize=4)  # a second of work, and asked for twice: before and after the weights are read
+def _component(kind: str, settings: str) -> Any:
+    """A component of this class, on torch's meta device; nobody alters it."""
     import diffusers
     import torch
     import transformers
 
-    file = f"{name}/config.json"
-    config = read_object(source, file)
-    _check_size(source, file, config)
-    with readable(source, file, f"a description of a {kind}"), torch.device("meta"):
-        if name.startswith("text_encoder"):
+    config = json.loads(settings)
+    with torch.device("meta"):
+        if hasattr(transformers, kind):
             return getattr(transformers, kind)(transformers.CLIPTextConfig.from_dict(config)).eval()
         return getattr(diffusers, kind).from_config(config).eval()
 
@@ -321,17 +355,17 @@ def check_weights(source: Source, description: Description) -> None:
         A safetensors file is damaged or too small for its configuration.
     """
     for name, module in description.components.items():
-        for file in (f"{name}/diffusion_pytorch_model.safetensors", f"{name}/model.safetensors"):
-            if not (source.path / file).is_file():
-                continue
-            shapes = stored_shapes(source, file)
-            have = sum(_product(shape) for shape in shapes.values())
-            need = sum(parameter.numel() for parameter in module.parameters())
-            if have < need:
-                got, remedy = f"{have:,}", "mend config.json or download the weights again"
-                raise fault(
-                    source, file, f"the {need:,} numbers that {name}/config.json describes", got, remedy
-                )
+        folder = source.path / name
+        files = weight_files.names(folder, weight_files.choose(folder, source.variant))
+        if not files or not all(file.endswith(".safetensors") for file in files):
+            continue
+        shapes = [shape for file in files for shape in stored_shapes(source, f"{name}/{file}").values()]
+        have = sum(_product(shape) for shape in shapes)
+        need = sum(parameter.numel() for parameter in module.parameters())
+        if have < need:
+            got, remedy = f"{have:,}", "mend config.json or download the weights again"
+            expected = f"the {need:,} numbers that {name}/config.json describes"
+            raise fault(source, f"{name}/{files[0]}", expected, got, remedy)
 
 
 def stored_shapes(source: Source, file: str) -> dict[str, tuple[int, ...]]:
@@ -348,37 +382,3 @@ def _product(shape: tuple[int, ...]) -> int:
     for size in shape:
         total *= size
     return total
-
-
-def single_file_kind(source: Source) -> str:
-    """Which pipeline a single file is for, after its tensors' names.
-
-    Raises
-    ------
-    UserError
-        It is damaged, or not a whole Stable Diffusion in the original layout.
-    """
-    names = list(stored_shapes(source, ""))
-
-    def holds(*prefixes: str) -> bool:
-        return any(name.startswith(prefixes) for name in names)
-
-    members = {
-        "U-Net": holds("model.diffusion_model.input_blocks."),
-        "VAE": holds("first_stage_model."),
-        "text encoder": holds("cond_stage_model.", "conditioner.embedders."),
-    }
-    if not all(members.values()):
-        inside = [name for name, there in members.items() if there]
-        if not inside and holds("input_blocks.", "down_blocks.", "unet.down_blocks."):
-            inside = ["U-Net"]
-        if not inside and holds("encoder.", "decoder.", "vae."):
-            inside = ["VAE"]
-        got = f"only {' and '.join(inside)}" if inside else f"{len(names)} tensors such as {names[:1]!s:.60}"
-        raise fault(
-            source, Path(source.path).name, "U-Net, VAE and text encoder of Stable Diffusion in one file", got,
-            "give the whole checkpoint or a diffusers folder",
-        )  # fmt: skip
-    if holds("conditioner.embedders.0.model.") and not holds("conditioner.embedders.1."):
-        raise fault(source, source.path.name, " or ".join(PIPELINES), "the refiner of XL", SUPPORTED)
-    return PIPELINES[holds("conditioner.embedders.1.")]

@@ -1,4 +1,4 @@
-"""Reading a pipeline's weights from a folder or a single file: all of them, none made up, and no code run."""
+"""Reading a pipeline's weights from a folder: all of them, none made up, and no code run."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from logging import CRITICAL
 from typing import Any
 
 from probes import model_description as description
+from probes import weight_files
 from probes.components import modules
 from probes.errors import UserError
 from probes.model_description import INDEX, Source, readable
 
 
 def read_pipeline(source: Source) -> Any:
-    """The pipeline of a source, in the precision it is stored in.
+    """The pipeline of a folder, in the precision it is stored in.
 
     Raises
     ------
@@ -23,8 +24,6 @@ def read_pipeline(source: Source) -> Any:
     """
     import diffusers
 
-    if source.kind == "file":
-        return _from_file(source)
     index = description.read_index(source)
     cls = getattr(diffusers, index["_class_name"])
     # these read images; text-to-image needs none of them
@@ -44,11 +43,20 @@ def _component(source: Source, name: str, library: str, kind: str) -> Any:
     """A component with every one of its weights: the libraries fill missing ones with random numbers."""
     import importlib
 
+    import torch
+
     cls = getattr(importlib.import_module(library), kind)
     expected = f"the whole weights of a {kind}"
+    folder = source.path / name
+    variant = weight_files.choose(folder, source.variant)
+    if source.variant and not weight_files.names(folder, variant):
+        there = ", ".join(weight_files.variants(folder)) or "full precision alone"
+        raise UserError(f"variant: {source.name}: {name}: expected {variant}, found {there}: choose another")
+    # transformers would round to the format that config.json names: XL's says float16 beside weights in float32
+    whole = {"dtype": torch.float32} if library == "transformers" else {}
     with readable(source, name, expected), quiet():
         module, report = cls.from_pretrained(
-            source.path / name, local_files_only=True, output_loading_info=True
+            folder, local_files_only=True, output_loading_info=True, variant=variant, **whole
         )
     for fault in ("missing", "mismatched"):
         names = sorted(str(key) for key in report.get(f"{fault}_keys") or ())
@@ -56,38 +64,6 @@ def _component(source: Source, name: str, library: str, kind: str) -> Any:
             got = f"{len(names)} {fault} ({names[0]:.80})"
             raise description.fault(source, name, expected, got, "mend or download it again")
     return module
-
-
-def _from_file(source: Source) -> Any:
-    import diffusers
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
-
-    kind = description.single_file_kind(source)
-    options: dict[str, Any] = {}
-    if source.config is not None:
-        index = description.read_index(source)
-        options = {name: None for name in ("safety_checker",) if name in index}
-        if "requires_safety_checker" in index:
-            options["requires_safety_checker"] = False
-        options |= {"config": str(source.config), "local_files_only": True}
-    with readable(source, source.path.name, f"a whole {kind}"), quiet():
-        try:
-            return getattr(diffusers, kind).from_single_file(str(source.path), **options)
-        except Exception as error:
-            unreached = (HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled)
-            if source.config is None and any(isinstance(cause, unreached) for cause in _causes(error)):
-                raise UserError(
-                    f"model {source.name}: the file is whole, but its description ({INDEX}, configurations,"
-                    " tokenizers) is not on this machine and the hub gave none: connect to the network once so"
-                    f" that it is cached, or put it into {source.path.with_suffix('')}"
-                ) from error
-            raise
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:

@@ -1,4 +1,4 @@
-"""Loading a diffusion pipeline: bundled toyworld, hub id, local folder or a single .safetensors file.
+"""Loading a diffusion pipeline: bundled toyworld, hub id, local folder or a single .safetensors or .ckpt file.
 
 Weights come from safetensors, or from pickle only through ``torch.load(weights_only=True)``, which is what
 diffusers and transformers do; no code of a model's author is run. The safety checker is left off, since it
@@ -11,18 +11,19 @@ import contextlib
 import difflib
 import inspect
 import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from probes import hub, single_file, weight_files
 from probes import model_description as description
 from probes.components import modules, weight_hash
-from probes.devices import pick_device
+from probes.devices import pick_device, pick_dtype
 from probes.errors import UserError
-from probes.model_description import INDEX, PIPELINES, SUPPORTED, Source, first_line, readable
+from probes.model_description import INDEX, PIPELINES, Source, first_line
+from probes.model_tokenizers import tokenizer
 from probes.model_weights import quiet, read_pipeline, require_finite
 from probes.paths import expand
 from probes.schedulers import build_scheduler, pick_scheduler, require_usable, scheduler_record
@@ -40,6 +41,7 @@ class Loaded:
     scheduler: dict[str, Any]
     guidance_scale: float
     device: str = "cpu"
+    dtype: str = "float32"
     tokenizers: list[Any] = field(default_factory=list)
 
     @property
@@ -49,22 +51,38 @@ class Loaded:
         return min(e.config.max_position_embeddings for e in encoders if e is not None)
 
 
-def resolve(name: str, weights: bool = True) -> Source:
+def resolve(
+    name: str, weights: bool = True, *, revision: str | None = None, variant: str | None = None
+) -> Source:
     """Find a model by the name given in ``triplets.yaml``.
 
     Parameters
     ----------
     name
-        ``toyworld…``, a hub id (``owner/name`` or ``owner/name@revision``), a folder or a ``.safetensors``
-        file.
+        ``toyworld…``, a hub id (``owner/name`` or ``owner/name@revision``), a folder or a ``.safetensors`` or
+        ``.ckpt`` file.
     weights
         Fetch the weights of a hub model too; False is enough to plan.
+    revision
+        Branch, tag or commit of a hub model.
+    variant
+        The weights of a folder or a hub model that are called so, such as ``fp16``; None: those in full precision, or
+        the one variant that is there.
 
     Raises
     ------
     UserError
-        There is no such model, or the hub cannot be reached and the model is not in its cache.
+        There is no such model, or the hub cannot be reached and the model is not in its cache; or it has no revisions
+        or variants.
     """
+    source = _find(name, weights, revision, variant)
+    for place, value, kinds in (("revision", revision, ("hub",)), ("variant", variant, ("hub", "folder"))):
+        if value and source.kind not in kinds:
+            raise UserError(f"{place}: {name} has none, it is no model of the hub: take {value!r:.60} out")
+    return source
+
+
+def _find(name: str, weights: bool, revision: str | None, variant: str | None) -> Source:
     if name in SPECIMENS:
         path = WEIGHTS / name
         if not (path / INDEX).exists():
@@ -76,25 +94,16 @@ def resolve(name: str, weights: bool = True) -> Source:
             raise UserError(
                 f"model {name}: expected a diffusers folder, found no {INDEX}{_inside(path)}: check the path"
             )
-        source = Source(name, "folder", path, path)
+        source = Source(name, "folder", path, path, variant=variant)
         description.read_index(source)
         return source
     if path.is_file():
-        if path.suffix != ".safetensors":
-            raise UserError(
-                f"model {name}: expected .safetensors, got {path.suffix or 'no ending'}: convert it"
-            )
-        beside = [folder for folder in (path.with_suffix(""), path.parent) if (folder / INDEX).exists()]
-        source = Source(name, "file", path, beside[0] if beside else None)
-        kind = description.single_file_kind(source)
-        if beside and description.read_index(source)["_class_name"] != kind:
-            raise UserError(
-                f"model {name}: expected the description of a {kind} in {beside[0] / INDEX}, got another:"
-                " put the file beside the description that belongs to it"
-            )
-        return source
+        if path.suffix not in single_file.ENDINGS:
+            endings, got = " or ".join(single_file.ENDINGS), path.suffix or "no ending"
+            raise UserError(f"model {name}: expected {endings}, got {got}: convert it")
+        return single_file.source(name, path)
     if re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?", name):
-        return _from_hub(name, weights)
+        return hub.fetch(name, revision, variant, weights)
     close = difflib.get_close_matches(name, SPECIMENS, 1)
     remedy = f"did you mean {close[0]}?" if close else "check the spelling or the path"
     raise UserError(
@@ -121,71 +130,21 @@ def metadata_version() -> str:
         return "unknown"
 
 
-def _from_hub(name: str, weights: bool) -> Source:
-    from huggingface_hub import hf_hub_download, snapshot_download
-
-    identifier, _, revision = name.partition("@")
-    where = {"revision": revision or None}
-    with _answering(name):
-        index = Path(hf_hub_download(identifier, INDEX, **where))
-    # an unsupported pipeline is refused before gigabytes are fetched
-    description.read_index(Source(name, "hub", index.parent, index.parent))
-    with _answering(name):
-        if weights:
-            from diffusers import DiffusionPipeline
-
-            with quiet():
-                folder = DiffusionPipeline.download(identifier, safety_checker=None, **where)
-        else:
-            patterns = ["*.json", "*.txt", "tokenizer*/*"]
-            folder = snapshot_download(identifier, allow_patterns=patterns, **where)
-    path = Path(folder)
-    return Source(name, "hub", path, path, path.name)
-
-
-@contextlib.contextmanager
-def _answering(name: str) -> Iterator[None]:
-    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
-
-    try:
-        yield
-    except Exception as error:  # the hub raises errors of many libraries; all mean that it gave no model
-        if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
-            raise UserError(
-                f"model {name}: expected a diffusers pipeline, found no {INDEX} on the hub: {SUPPORTED}"
-            ) from error
-        raise UserError(
-            f"model {name}: no folder of that name, and the hub gave none ({first_line(error, 160)}): check the"
-            " spelling, connect to the network once so that it is cached, or give a local folder"
-        ) from error
-
-
-def tokenizers(source: Source) -> tuple[list[Any], int | None]:
+def tokenizers(source: Source) -> tuple[list[Any], int]:
     """The model's tokenizers and the most tokens its text encoders take, without loading weights.
-
-    For a single file without a description beside it, the limit is that of the tokenizers of its kind.
 
     Raises
     ------
     UserError
         A tokenizer or the description of a text encoder is not there or damaged.
     """
-    from transformers import CLIPTokenizer
-
-    if source.config is None:
-        pipe = read_pipeline(source)
-        loaded = [pipe.tokenizer, getattr(pipe, "tokenizer_2", None)]
-        return [tokenizer for tokenizer in loaded if tokenizer is not None], None
     second = description.read_index(source)["_class_name"] == PIPELINES[1]
     result, limits = [], []
     for number in ("", "_2") if second else ("",):
         folder = f"tokenizer{number}"
         if not (source.config / folder).is_dir():
             raise description.fault(source, folder, "a folder", "none", "add or download it")
-        if (source.config / folder / "tokenizer_config.json").exists():
-            description.read_object(source, f"{folder}/tokenizer_config.json")
-        with readable(source, folder, "a CLIP tokenizer"), quiet():
-            result.append(CLIPTokenizer.from_pretrained(source.config / folder, local_files_only=True))
+        result.append(tokenizer(source, folder))
         file = f"text_encoder{number}/config.json"
         limit = description.read_object(source, file).get("max_position_embeddings", 77)
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 3:
@@ -193,14 +152,13 @@ def tokenizers(source: Source) -> tuple[list[Any], int | None]:
                 source, file, "`max_position_embeddings` of at least 3", f"{limit!r:.40}", "mend it"
             )
         limits.append(limit)
-    return result, min(limits, default=None)
+    return result, min(limits)
 
 
-def without_weights(source: Source, scheduler: str | None = None, steps: int | None = None) -> Any | None:
+def without_weights(source: Source, scheduler: str | None = None, steps: int | None = None) -> Any:
     """The pipeline that a model's description makes, checked, on torch's meta device; it holds no weights.
 
-    :func:`load` makes the same checks. Of a single file without a description beside it nothing can be told before it
-    is loaded.
+    :func:`load` makes the same checks.
 
     Parameters
     ----------
@@ -211,7 +169,7 @@ def without_weights(source: Source, scheduler: str | None = None, steps: int | N
 
     Returns
     -------
-    A pipeline of diffusers without tokenizers, or None for such a file.
+    A pipeline of diffusers without tokenizers.
 
     Raises
     ------
@@ -221,10 +179,7 @@ def without_weights(source: Source, scheduler: str | None = None, steps: int | N
     """
     import diffusers
 
-    checked = _checked(source, scheduler, steps)
-    if checked is None:
-        return None
-    described, chosen = checked
+    described, chosen = _checked(source, scheduler, steps)
     kind = getattr(diffusers, described.pipeline)
     asked = inspect.signature(kind.__init__).parameters
     absent = dict.fromkeys(
@@ -236,12 +191,8 @@ def without_weights(source: Source, scheduler: str | None = None, steps: int | N
         return kind(**{name: value for name, value in parts.items() if name in asked})
 
 
-def _checked(
-    source: Source, scheduler: str | None, steps: int | None
-) -> tuple[description.Description, Any] | None:
-    """The description and the scheduler that is to draw; None where there is no description."""
-    if source.config is None:
-        return None
+def _checked(source: Source, scheduler: str | None, steps: int | None) -> tuple[description.Description, Any]:
+    """The description and the scheduler that is to draw."""
     with quiet():
         loaded, _ = tokenizers(source)
         result = description.check(source, loaded)
@@ -268,7 +219,7 @@ def _scheduler(source: Source) -> Any:
 def load(
     source: Source,
     *,
-    dtype: str = "float32",
+    dtype: str = "auto",
     device: str = "auto",
     scheduler: str | None = None,
     steps: int | None = None,
@@ -280,7 +231,7 @@ def load(
     source
         From :func:`resolve`.
     dtype
-        ``float32``, ``float16`` or ``bfloat16``.
+        ``float32``, ``float16``, ``bfloat16`` or ``auto`` (see :func:`probes.devices.pick_dtype`).
     device
         ``auto`` (a GPU if there is one), ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
     scheduler
@@ -297,17 +248,18 @@ def load(
     import torch
 
     place = pick_device(device)
-    card = recommended(source)
-    checked = _checked(source, scheduler, steps)
-    if checked:
-        description.check_weights(source, checked[0])
-    pipe = read_pipeline(source)
+    dtype = pick_dtype(dtype, place, bundled=source.kind == "bundled")
+    card = description.read_card(source)
+    described, _ = _checked(source, scheduler, steps)
+    if source.kind == "file":
+        pipe = single_file.read(source)
+    else:
+        description.check_weights(source, described)
+        pipe = read_pipeline(source)
+    index = description.read_index(source)
     own_guidance = inspect.signature(type(pipe).__call__).parameters["guidance_scale"].default
-    checker = getattr(pipe, "safety_checker", None)
     if scheduler is not None:
         pipe.scheduler = pick_scheduler(scheduler, pipe.scheduler, steps)
-    elif not checked:
-        require_usable(pipe.scheduler, steps, place=f"model {source.name}")
     require_finite(source, pipe, "float32", "download it again")
     with _fits(place), quiet():
         pipe = pipe.to(place, getattr(torch, dtype))
@@ -321,7 +273,11 @@ def load(
         "weight_hash": weight_hash(pipe),
         "pipeline": type(pipe).__name__,
         "parameters": sum(p.numel() for module in modules(pipe).values() for p in module.parameters()),
-        "safety_checker": "off" if checker is None else "on",
+        "variant": _variant(source),
+        "safety_checker": "off" if getattr(pipe, "safety_checker", None) is None else "on",
+        "ships_safety_checker": (index.get("safety_checker") or [None])[0] is not None,
+        "prediction_type": pipe.scheduler.config.get("prediction_type", "epsilon"),
+        "decoder_dtype": _decoder_dtype(pipe, dtype),
         "card": {key: value for key, value in card.items() if key != "guidance_scale"},
     }
     return Loaded(
@@ -330,8 +286,23 @@ def load(
         scheduler=scheduler_record(pipe.scheduler),
         guidance_scale=float(card.get("guidance_scale", own_guidance)),
         device=str(place),
+        dtype=dtype,
         tokenizers=[t for t in (pipe.tokenizer, getattr(pipe, "tokenizer_2", None)) if t is not None],
     )
+
+
+def _variant(source: Source) -> str | None:
+    """The variant of the U-Net's weights that was read; None for full precision and for single files."""
+    return None if source.kind == "file" else weight_files.choose(source.path / "unet", source.variant)
+
+
+def _decoder_dtype(pipe: Any, dtype: str) -> str:
+    """The number format in which images are decoded: XL's pipeline keeps to float32 where its decoder says so.
+
+    That decoder overflows in float16; its description has ``force_upcast``, which the other pipelines do not read.
+    """
+    upcast = type(pipe).__name__ == PIPELINES[1] and dtype == "float16" and pipe.vae.config.force_upcast
+    return "float32" if upcast else dtype
 
 
 @contextlib.contextmanager
@@ -344,23 +315,3 @@ def _fits(device: Any) -> Iterator[None]:
         raise UserError(
             f"--device {device}: expected room for the model, found too little: use float16 or another device"
         ) from None
-
-
-def recommended(source: Source) -> dict[str, Any]:
-    """``triptych.json`` beside the weights, if any: the guidance scale the model was made for, and more."""
-    file = (source.config or source.path.parent) / "triptych.json"
-    if not file.exists():
-        return {}
-    try:
-        card = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{file}: expected JSON, got `{first_line(error)}`: mend or remove it") from None
-    scale = card.get("guidance_scale", 0.0) if isinstance(card, dict) else None
-    if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not math.isfinite(scale):
-        raise UserError(f'{file}: expected {{"guidance_scale": number, ...}}, got something else: mend it')
-    return card
-
-
-def _readable(source: Source) -> contextlib.AbstractContextManager:
-    """What the libraries say about a source's description, in one line."""
-    return readable(source, INDEX, f"a whole {' or '.join(PIPELINES)}")

@@ -139,6 +139,22 @@ OBSERVED = pa.schema(
     ]
 )
 
+# of `features/<name>`: a vector of each image, null with a reason where it cannot be read
+FEATURES = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("triplet", pa.int32()),
+        ("seed", pa.int64()),
+        ("indicator", pa.string()),
+        ("vector", pa.list_(pa.float32())),
+        ("reason", pa.string()),
+    ]
+)
+# the same, of a feature that is no vector but a number for two images
+FEATURE_PAIRS = pa.schema(
+    [("triplet", pa.int32()), ("seed", pa.int64()), ("pair", pa.string()), ("value", pa.float32())]
+)
+
 # the columns that a part of each kind has at least
 FIXED = {
     "samples": SAMPLES,

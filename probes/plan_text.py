@@ -17,8 +17,12 @@ CONTRASTS = 12  # that are named
 
 def describe(config: Config, samples: Sequence[Sample]) -> str:
     """Return the plan: a row an image, the contrasts, and what so few prompts cannot show."""
-    lines = [table(samples), contrasts(config), few_prompts(config)]
-    return "\n".join(line for line in lines if line)
+    return "\n".join([table(samples), *comparison(config)])
+
+
+def comparison(config: Config) -> list[str]:
+    """Return lines on what is compared, and on what so few prompts cannot show."""
+    return [line for line in (contrasts(config), few_prompts(config)) if line]
 
 
 def table(samples: Sequence[Sample], maximum: int = ROWS) -> str:
@@ -64,12 +68,14 @@ def few_prompts(config: Config) -> str:
     >>> few_prompts(Config(prompts=["a {person}", "the {person}"]))
     'with 2 prompts no p of a gap can fall below 0.5: 6 or more are needed for one below 0.05'
     """
-    count = len(config.prompts[: config.limit])
+    count = len(config.seeds if config.unit == "seed" else config.prompts[: config.limit])
     alpha = 1 - config.measure.level
     floor = 2.0 ** -(count - 1)
     if not config.contrasts or floor < alpha or (needed := _needed(alpha)) <= count:
         return ""
     prompts = "1 prompt" if count == 1 else f"{count} prompts"
+    if config.unit == "seed":
+        prompts = f"1 prompt and {count} seeds"
     more = f"{needed} or more are needed for one below {alpha:.3g}"
     return f"with {prompts} no p of a gap can fall below {floor:g}: {more}"
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from analysis.metrics.registry import require_primary
 from probes import command_line, image_faults, interrupt, plan_text, rundir, workers
@@ -16,6 +17,10 @@ from probes.prompts.source import Loaded, said
 from probes.store import Run
 from probes.team import Team
 from probes.yaml_source import YamlSource, read_yaml
+
+if TYPE_CHECKING:
+    from probes.models import Source
+    from probes.prompts.plan import Sample
 
 STAGES = ("plan", "generate", "observe", "measure", "report")
 EXAMPLES = """examples:
@@ -38,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
 
     what = main.add_argument_group("what to draw")
     what.add_argument(
-        "--model", help="toyworld, toyworld-mirror, toyworld-null, hub id, folder or .safetensors"
+        "--model", help="toyworld, toyworld-mirror, toyworld-null, hub id, folder, .safetensors or .ckpt"
     )
     what.add_argument("--seeds", nargs="+", metavar="N", help="seeds, e.g. --seeds 0 1 2")
     what.add_argument("--limit", metavar="N", help="only the first N prompts")
@@ -56,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
     where = main.add_argument_group("where and with what")
     where.add_argument("--out", metavar="FOLDER", help="run directory (default: runs/NAME)")
     where.add_argument("--device", help="auto, cpu, cuda, cuda:1, mps")
-    where.add_argument("--dtype", help="float32, float16, bfloat16")
+    where.add_argument("--dtype", help="auto, float32, float16, bfloat16")
     where.add_argument("--batch-triplets", metavar="N", help="triplets a batch holds, or auto")
     where.add_argument(
         "--workers", metavar="N", help="processes that draw, look at images and measure, or auto"
@@ -166,20 +171,37 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _run(arguments: argparse.Namespace, team: Team) -> None:
     config, yaml_source, passed = configuration(arguments)
-    require_primary(config.measure.primary, f"{yaml_source.name}: measure.primary")
+    require_primary(
+        config.measure.primary, f"{yaml_source.name}: measure.primary", opened=config.images is None
+    )
     stages = (arguments.stage,) if arguments.stage else STAGES
+    if config.preset and "observe" in stages:
+        from analysis.observe.missing import require_preset
+
+        require_preset(config)
     if "generate" in stages and not arguments.dry_run and not (config.out_path / "run.json").exists():
         team.start(workers.expected(config))
     if stages == ("measure",) and not arguments.dry_run:
         team.start(workers.measuring(config), "analysis.tables.stage")
     text = yaml_source.text or None
-    samples = source = None
+    samples = source = taken = None
     drawing = {"plan", "generate"} & set(stages)
-    if arguments.dry_run or drawing:
+    if (arguments.dry_run or drawing) and config.images is not None:
+        from probes.foreign import stage as foreign
+
+        taken = foreign.plan(config, yaml_source.name)
+        if not arguments.dry_run:
+            _say(taken.line, arguments)
+    elif arguments.dry_run or drawing:
         from probes import feasible, guidance, model_files, models
         from probes.prompts import plan as prompts
 
-        source = models.resolve(config.model, weights="generate" in stages and not arguments.dry_run)
+        source = models.resolve(
+            config.model,
+            weights="generate" in stages and not arguments.dry_run,
+            revision=config.revision or (None if arguments.overwrite else rundir.pinned(config)),
+            variant=config.variant,
+        )
         if not arguments.overwrite and not arguments.dry_run:
             rundir.require_model(config.out_path, model_files.files(source))
         flag = arguments.negative_prompt is not None
@@ -192,26 +214,22 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         if not arguments.dry_run and (few := plan_text.few_prompts(config)):
             _say(few, arguments)
     if arguments.dry_run:
-        from probes import estimate
-
-        takes = estimate.estimate(config, samples, source)
-        lines = [
-            plan_text.describe(config, samples),
-            str(takes or f"{len(samples)} images (no description to reckon from)"),
-        ]
+        lines = [str(taken), *plan_text.comparison(config)] if taken else _estimated(config, samples, source)
         if "observe" in stages:
-            from analysis.observe.registry import observers
+            from analysis.observe.registry import observers, why_not
 
-            chosen, skipped = observers(config)
-            lines += [printable(f"observe: {line}") for line in (*chosen, *([skipped] if skipped else []))]
+            chosen, missing = observers(config)
+            lines += [printable(f"observe: {line}") for line in (*chosen, *why_not(missing))]
         print("\n".join(lines))
         return
     if "observe" in stages:
-        from analysis.observe.registry import observers
+        from analysis.observe.registry import observers, why_not
 
-        _, skipped = observers(config)  # what is not there is said before the images are drawn
-        if skipped and arguments.stage:
-            raise UserError(f"observe: {skipped}")
+        chosen, missing = observers(config)  # what is not there is said before the images are drawn
+        if not chosen and arguments.stage:
+            raise UserError(f"observe: {'; '.join(why_not(missing))}")
+        for line in why_not(missing) if chosen else ():
+            _say(f"observe: {line}", arguments)
     page = None
     interrupt.begun()
     with rundir.claim(config.out_path) as directory:
@@ -219,10 +237,22 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         if not (arguments.overwrite and drawing):
             rundir.require_same(directory, config.resolved(), observing_anew=anew)
         if stages == ("plan",):
-            rundir.write_plan(directory, config, passed, text, len(samples), overwrite=arguments.overwrite)
-            print(printable(f"planned {len(samples)} images in {directory.path}"))
+            images = taken.images if taken else len(samples)
+            rundir.write_plan(directory, config, passed, text, images, overwrite=arguments.overwrite)
+            print(printable(f"planned {images} images in {directory.path}"))
             return
-        if "generate" in stages:
+        if "generate" in stages and taken:
+            foreign.take_in(
+                directory,
+                config,
+                taken,
+                passed=passed,
+                text=text,
+                overwrite=arguments.overwrite,
+                progress=not arguments.quiet,
+                team=team,
+            )
+        elif "generate" in stages:
             from probes.generate import generate
 
             generate(
@@ -267,6 +297,13 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
             page = report(directory)
             rundir.reached(directory, "complete", monotonic() - began)
     print(printable(f"report: {page}" if page else f"{arguments.stage}: done in {config.out_path}"))
+
+
+def _estimated(config: Config, samples: list[Sample], source: Source) -> list[str]:
+    """The plan of what is to be drawn, and what it will take."""
+    from probes import estimate
+
+    return [plan_text.describe(config, samples), str(estimate.estimate(config, samples, source))]
 
 
 def _say(text: str, arguments: argparse.Namespace) -> None:

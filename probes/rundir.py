@@ -22,13 +22,15 @@ from probes.run_record import STATUSES
 from probes.store import Run
 
 _LOCK = ".lock"
-OBSERVED = ("observed", "objects", "features", "attributes")  # kinds of parts that observers store
+# kinds of parts that observers store; those of features and attributes have a folder for each model
+OBSERVED = ("observed", "objects", "features", "attributes")
+_NESTED = ("features", "attributes")
 _PARTS = ("samples", "captures", "words", "kept", *OBSERVED)
 _FOLDERS = (*_PARTS, "tables", "figures")
 # tables that commands beside the stages write
 _BESIDE = tuple(
     f"tables/{name}.{end}"
-    for name in ("human_check", "human_counts", "sensitivity")
+    for name in ("human_check", "human_nouns", "human_counts", "sensitivity", "gep_labels")
     for end in ("csv", "parquet")
 )
 _RECORD = ("run.json", "triplets.yaml", _LOCK)
@@ -79,7 +81,7 @@ def claim(path: Path) -> Iterator[Run]:
     with lock:
         _lock(lock, path)
         try:
-            for folder in (path, *(path / name for name in _FOLDERS)):
+            for folder in (path, *(path / name for name in _folders(path, _FOLDERS))):
                 if folder.is_dir():
                     clean(folder)
             yield Run.open(path) if (path / "run.json").exists() else Run(path, {})
@@ -151,14 +153,26 @@ def clear(run: Run) -> None:
 
 def remove(run: Run, kinds: Sequence[str]) -> None:
     """Remove the parts of these kinds, so that they are made anew."""
-    for kind in kinds:
+    for kind in _folders(run.path, kinds):
         for file in run.parts(kind):
             run.remove_file(f"{kind}/{file.name}")
     _remove_empty(run, kinds)
 
 
+def _folders(path: Path, names: Sequence[str]) -> list[str]:
+    """Folders of a run and those in them, the inner ones first."""
+    inner = [
+        f"{name}/{entry.name}"
+        for name in names
+        if name in _NESTED and (path / name).is_dir()
+        for entry in sorted((path / name).iterdir())
+        if entry.is_dir()
+    ]
+    return [*inner, *names]
+
+
 def _remove_empty(run: Run, folders: Sequence[str]) -> None:
-    for name in folders:
+    for name in _folders(run.path, folders):
         with contextlib.suppress(OSError):  # it is not there, or holds files that no run wrote
             (run.path / name).rmdir()
 
@@ -229,6 +243,18 @@ def require_model(path: Path, files: Mapping[str, str]) -> None:
     name = differing(there, files) if there else None
     if name is not None:
         raise another_run(run, name, there.get(name), files.get(name))
+
+
+def pinned(config: Config) -> str | None:
+    """The commit of the hub that the run in a configuration's folder began with, where it is of the same model.
+
+    Whoever goes on with a run draws with that one, wherever a branch has moved since.
+    """
+    if not (config.out_path / "run.json").exists():
+        return None
+    model = Run.open(config.out_path).meta.get("model") or {}
+    same = model.get("kind") == "hub" and model.get("id") == config.model and "@" not in config.model
+    return model.get("revision") if same else None
 
 
 def another_run(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> UserError:

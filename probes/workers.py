@@ -117,7 +117,7 @@ def expected(config: Config) -> int:
     if generate.workers != "auto":
         return generate.workers
     on_cpu = generate.device == "cpu" or (generate.device == "auto" and not _GPU.exists())
-    if config.model not in SPECIMENS or not on_cpu:
+    if config.images is not None or config.model not in SPECIMENS or not on_cpu:
         return 1
     return worker_count(
         "auto",

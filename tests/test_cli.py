@@ -1,7 +1,6 @@
 """The command line as a user runs it: a whole run, going on after kills, one clear line for what is wrong."""
 
 import json
-import multiprocessing
 import os
 import random
 import re
@@ -18,7 +17,9 @@ import pytest
 from probes import parts
 from probes.run import main
 from probes.store import Run
+from tests.forked import Forked
 from tests.probes.conftest import flipped, stored
+from tests.remembered import remember_figures
 from tests.tiny import tiny_pipeline
 
 ROOT = Path(__file__).parent.parent
@@ -43,16 +44,6 @@ measure: {{bootstrap: 50, permutations: 64}}
 report: {{gallery: 2}}
 """
 
-# what the stages load, most of the time of a start
-LIBRARIES = [
-    "analysis.observe.stage",
-    "analysis.report.page",
-    "analysis.tables.stage",
-    "diffusers.pipelines.stable_diffusion.pipeline_stable_diffusion",
-    "probes.generate",
-    "tests.test_cli",
-]
-
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory):
@@ -68,19 +59,11 @@ def yaml_file(model, tmp_path_factory):
     return path
 
 
-def command(*arguments):
-    return [sys.executable, "-m", "probes.run", *map(str, arguments)]
-
-
-def start(*arguments, **options):
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command(*arguments), cwd=ROOT, **streams, **options)
-
-
-def run(*arguments, **options):
-    process = start(*arguments, **options)
-    out, err = process.communicate(timeout=PATIENCE)
-    return process.returncode, out, err
+def run(*arguments):
+    """A process from its beginning."""
+    line = [sys.executable, "-m", "probes.run", *map(str, arguments)]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="session")
@@ -93,6 +76,17 @@ def whole(yaml_file, tmp_path_factory):
     return {"path": path, "out": out, "err": err, "seconds": time.monotonic() - began}
 
 
+@pytest.fixture(scope="session")
+def kept_figures():
+    return {}
+
+
+@pytest.fixture
+def figures_once(kept_figures, monkeypatch):
+    """Whoever asks for this is not about figures: those of the same tables are drawn once."""
+    remember_figures(monkeypatch, kept_figures)
+
+
 @pytest.fixture
 def copy(whole, tmp_path):
     return shutil.copytree(whole["path"], tmp_path / "copy")
@@ -103,7 +97,7 @@ def test_a_whole_run(whole, yaml_file):
     assert whole["out"] == f"report: {path / 'report.html'}\n"
     assert "100%" in whole["err"] and "left]" in whole["err"]
     meta = json.loads((path / "run.json").read_text())
-    assert (meta["status"], meta["format"], meta["parts"], meta["images"]) == ("complete", 2, 6, 24)
+    assert (meta["status"], meta["format"], meta["parts"], meta["images"]) == ("complete", 3, 6, 24)
     assert meta["config"]["passed"]["command_line"] == {"--out": str(path)}
     assert meta["config"]["passed"]["file"]["sampler"] == {"steps": 2}
     assert meta["config"]["resolved"]["sampler"]["guidance_scale"] == 7.5
@@ -135,23 +129,7 @@ def test_run_again_changes_nothing(copy, yaml_file, capsys):
     assert len((copy / "report.html").read_bytes()) == pytest.approx(len(report), rel=0.05)
 
 
-def begin(*arguments):
-    """Start the command line in a process that is forked from one that has loaded the libraries."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(LIBRARIES)
-    process = context.Process(target=main_unheard, args=([*map(str, arguments)],))
-    process.start()
-    return process
-
-
-def main_unheard(arguments):
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-    sys.exit(main(arguments))
-
-
-def test_killed_at_random_moments_and_started_again(whole, yaml_file, tmp_path, capsys):
+def test_killed_at_random_moments_and_started_again(whole, yaml_file, tmp_path, capsys, figures_once):
     """SIGKILL while parts, tables and the report are written: tables and parts end byte-identical."""
     path, expected = tmp_path / "run", stored(whole["path"])
     rng = random.Random(time.time_ns())
@@ -160,16 +138,13 @@ def test_killed_at_random_moments_and_started_again(whole, yaml_file, tmp_path, 
     for attempt in range(kills):
         # the moments lie after the model is loaded; before that nothing is written
         file, before = path / "run.json", (path / "run.json").stat().st_mtime_ns if attempt else 0
-        process = begin(yaml_file, "--out", path)
-        while process.is_alive() and (not file.exists() or file.stat().st_mtime_ns == before):
+        process = Forked("probes.run", yaml_file, "--out", path)
+        while process.poll() is None and (not file.exists() or file.stat().st_mtime_ns == before):
             time.sleep(0.02)
         time.sleep(rng.uniform(0, 0.5) if attempt < kills - 1 else rng.uniform(0, 5))
         process.kill()
-        process.join()
-        assert process.exitcode in (
-            -signal.SIGKILL,
-            0,
-        )  # not a fault; the last may be done before it is killed
+        _, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode in (-signal.SIGKILL, 0), err  # the last may be done before it is killed
         # a file that was being written is left under a temporary name, which the next start removes
         whole_files = {name: data for name, data in stored(path).items() if ".tmp-" not in name}
         reached.add(len(whole_files))
@@ -180,15 +155,7 @@ def test_killed_at_random_moments_and_started_again(whole, yaml_file, tmp_path, 
 
 
 def test_interrupted_with_control_c(whole, yaml_file, tmp_path):
-    # a shell's background jobs ignore the signal, and so would what they start
-    process = start(
-        yaml_file,
-        "--out",
-        tmp_path / "run",
-        "--steps",
-        200,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    process = Forked("probes.run", yaml_file, "--out", tmp_path / "run", "--steps", 200)
     while process.poll() is None and not (tmp_path / "run" / "run.json").exists():
         time.sleep(0.02)
     time.sleep(0.3)
@@ -202,7 +169,7 @@ def test_interrupted_with_control_c(whole, yaml_file, tmp_path):
     assert "Traceback" not in err
 
 
-def test_stages_one_by_one(whole, yaml_file, tmp_path, capsys):
+def test_stages_one_by_one(whole, yaml_file, tmp_path, capsys, figures_once):
     path = tmp_path / "run"
     stages = {"plan": "planned", "generate": "generated", "observe": "observed"}
     stages |= {"measure": "measured", "report": "complete"}
@@ -247,7 +214,9 @@ def test_observe_again(copy, yaml_file, tmp_path, capsys):
     capsys.readouterr()
     assert main([str(other), *arguments]) == 2
     one_line(
-        capsys.readouterr(), "observe: skipped: no detector for the images of this model", "observe.detector"
+        capsys.readouterr(),
+        "observe: objects skipped: no detector for the images of this model",
+        "observe.detector",
     )
 
 
@@ -334,7 +303,7 @@ def one_line(captured, *messages):
         (["--device", "cuda:7"], "--device cuda:7"),
         (["--stage", "draw"], "command line: argument --stage"),
         (["--stepz", "3"], "unrecognized arguments: --stepz 3"),
-        (["--dtype", "int8"], "--dtype: expected 'float32'"),
+        (["--dtype", "int8"], "--dtype: expected 'auto'"),
         (["--height", "50"], "sampler.height: expected a multiple of 16"),
         (["--scheduler", "eulr"], "did you mean euler"),
         (["--stage", "observe"], "expected a generated run, found it empty"),
@@ -389,7 +358,7 @@ def test_a_folder_that_holds_another_run(copy, yaml_file, capsys):
     assert len(stored(copy)) == 6  # two parts of three kinds; the old tables are gone
 
 
-def test_a_corrupted_part(copy, yaml_file, capsys):
+def test_a_corrupted_part(copy, yaml_file, capsys, figures_once):
     """A later stage names it; the stage that made it finds it and makes it again."""
     part, before = copy / "samples" / "part-00002.parquet", stored(copy)
     with flipped(part):
@@ -434,17 +403,18 @@ def test_a_corrupted_record(copy, yaml_file, capsys):
     one_line(capsys.readouterr(), "run.json: expected the record of a run")
 
 
-def test_a_full_disk(copy, yaml_file):
+def little_room():
+    limit = 20_000  # bytes: enough for run.json, too little for a part
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+
+def test_a_full_disk(copy, yaml_file, figures_once):
     """The system refuses files beyond a size: what is finished stays, the run goes on when there is room."""
     before = stored(copy)
     (copy / "samples" / "part-00003.parquet").unlink()
-    limit = 20_000  # bytes: enough for run.json, too little for a part
-
-    def little_room():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    status, out, err = run(yaml_file, "--out", copy, "--quiet", preexec_fn=little_room)
-    assert (status, out) == (2, "")
+    process = Forked("probes.run", yaml_file, "--out", copy, "--quiet", prepare=little_room)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (2, "")
     assert err.count("\n") == 1
     assert "expected room on the disk" in err and "finished parts are kept" in err
     after = stored(copy)

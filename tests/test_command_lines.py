@@ -25,6 +25,7 @@ COMMANDS = {
     "probes.run",
     *STUDIES,
     *(f"{DETECTORS}.{name}" for name in ("__main__", "measure", "page")),
+    "analysis.validation.toyworld_features.__main__",
     "probes.prompts.__main__",
     *(f"analysis.validation.{name}" for name in ("object_findings", "simulation_page")),
     *(
@@ -32,7 +33,11 @@ COMMANDS = {
         for name in ("train", "measure", "independent", "word_maps", "page", "word_maps_page")
     ),
 }
-FORMER = {f"analysis.{name.replace('human-check', 'objects')}": name for name in analysis_commands.COMMANDS}
+FORMER = {
+    f"analysis.{name.replace('human-check', 'objects')}": name
+    for name in analysis_commands.COMMANDS
+    if name != "gep"  # which has no former place
+}
 
 
 def is_guard(node: ast.stmt) -> bool:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-import analysis.report.page
 from probes import generate, rundir
 from probes import run as command
 from tests.faults import Death, dying
 from tests.probes.conftest import stored
+from tests.remembered import remember_figures
 from tests.tiny import tiny_pipeline
 
 ROOT = Path(__file__).parent.parent
@@ -68,7 +68,7 @@ class Chain:
         monkeypatch.setattr(rundir, "now", lambda: "2026-01-01T00:00:00+00:00")
         for module in (command, generate):
             monkeypatch.setattr(module, "monotonic", lambda: 0.0)
-        self._remember_figures(monkeypatch)
+        remember_figures(monkeypatch, {})
         before = None
         for name in STAGES:
             path = folder / name.replace(" ", "-")
@@ -79,25 +79,6 @@ class Chain:
             (folder / f"{path.name}.yaml").write_text(json.dumps(config))
             self.calls[name] = self.run(name, path)
             self.after[name], before = everything(path), path
-
-    @staticmethod
-    def _remember_figures(monkeypatch):
-        """Figures are drawn once for each set of tables: they are pure functions of them, and take the time."""
-        real, kept = {name: getattr(analysis.report.page, name) for name in ("draw", "files")}, {}
-
-        def drawn(content):
-            key = (content.gap.to_csv(), content.disparity.to_csv(), content.objects is None)
-            if key not in kept:
-                kept[key] = real["draw"](content)
-            return kept[key]
-
-        def written(figure):
-            if id(figure) not in kept:
-                kept[id(figure)] = real["files"](figure)
-            return kept[id(figure)]
-
-        monkeypatch.setattr(analysis.report.page, "draw", drawn)
-        monkeypatch.setattr(analysis.report.page, "files", written)
 
     def run(self, stage, path, at=None):
         """One stage by the command line; the page names the folder, so every trial is called `run`."""

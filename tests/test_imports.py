@@ -30,7 +30,8 @@ RUNS = (
     "probes.errors",
     "probes.paths",
     "probes.command_line",
-)  # what was stored
+    "probes.prompts.audit",
+)  # what was stored, and what was asked
 LOOP = ("probes.execute", "probes.team", "probes.workers", "probes.devices")  # what runs the parts of a stage
 WORDS = (
     "probes.text",
@@ -63,7 +64,11 @@ ALLOWED = {
 }
 ALLOWED["analysis/observe"] += LOOP
 ALLOWED["analysis/tables"] += ("probes.team", "probes.workers")  # processes that share the measuring
-TORCH = ("analysis/observe/", "analysis/validation/toyworld_detectors/")
+TORCH = (
+    "analysis/observe/",
+    "analysis/validation/toyworld_detectors/",
+    "analysis/validation/toyworld_features/",
+)
 FILES = sorted(
     path.relative_to(ROOT)
     for room in ROOMS

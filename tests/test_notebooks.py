@@ -4,7 +4,9 @@ import ast
 
 import nbformat
 import pytest
+from jupyter_client.provisioning import local_provisioner
 
+from tests.forked import ROOT, Forked
 from tests.notebooks import FOLDER, executed
 
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -13,6 +15,17 @@ LARGEST = 400_000  # bytes
 
 def test_there_are_notebooks():
     assert NOTEBOOKS
+
+
+@pytest.fixture
+def forked_kernel(monkeypatch):
+    """A fresh kernel, forked from a process that has loaded the libraries."""
+
+    def launch(command, *, cwd=ROOT, **options):
+        assert command[1] == "-m"
+        return Forked(*command[2:], cwd=cwd)
+
+    monkeypatch.setattr(local_provisioner, "launch_kernel", launch)
 
 
 def pictures(notebook):
@@ -29,7 +42,7 @@ def test_notebooks_are_committed_with_what_they_show(path):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_runs_and_defines_nothing(path):
+def test_notebook_runs_and_defines_nothing(path, forked_kernel):
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":

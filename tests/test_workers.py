@@ -3,10 +3,7 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import psutil
@@ -17,10 +14,10 @@ from probes.errors import UserError
 from probes.run import main
 from probes.store import Run
 from tests.analysis.observe.stored_images import image_run
+from tests.forked import Forked
 from tests.probes.conftest import stored
 from tests.tiny import tiny_pipeline
 
-ROOT = Path(__file__).parent.parent
 PATIENCE = 900  # seconds, also on a machine that is busy otherwise
 CONFIG = {
     "name": "small",
@@ -59,16 +56,8 @@ def run_here(yaml_file, path, workers, *more):
 
 
 def start(yaml_file, path):
-    command = [sys.executable, "-m", "probes.run", yaml_file, "--out", path, "--workers", "2", "--quiet"]
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    default = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  (shells' background jobs ignore it)
-    return subprocess.Popen(
-        [*map(str, command), "--stage", "generate"],
-        cwd=ROOT,
-        preexec_fn=default,
-        start_new_session=True,
-        **streams,
-    )
+    options = ["--out", path, "--workers", "2", "--quiet", "--stage", "generate"]
+    return Forked("probes.run", yaml_file, *options)
 
 
 def helper_of(process):

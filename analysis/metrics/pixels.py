@@ -13,37 +13,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from scipy import ndimage
 from skimage.filters import threshold_otsu
 
-WINDOW = 7
-DATA_RANGE = 255
+from analysis.metrics.ssim import LocalMoments, Structure, difference_map, local_moments, structure
+
 MIN_CONTOUR_AREA = 40.0  # pixels of the image as it is, whatever its size
-
-
-@dataclass(frozen=True)
-class Ssim:
-    """Structural similarity of two grey pictures.
-
-    Attributes
-    ----------
-    value : float
-        Mean over every pixel whose window lies inside the picture. At most 1, which means no difference.
-    map : ndarray of float64, shape (height, width)
-        The similarity around each pixel, borders included (there the window sees the picture mirrored).
-    window : int
-        Side of the sliding window in pixels.
-    data_range : int
-        Difference between the largest and the smallest value that a pixel can take.
-    """
-
-    value: float
-    map: NDArray[np.float64]
-    window: int = WINDOW
-    data_range: int = DATA_RANGE
+CONTOUR_SIDE = (
+    512  # of the images of Wu et al. 2025, for which 40 pixels are meant where the minimum is scaled
+)
 
 
 @dataclass(frozen=True)
@@ -66,23 +47,6 @@ class DiffPix:
     regions: NDArray[np.bool_]
     threshold: float
     reason: str = ""
-
-
-@dataclass(frozen=True)
-class LocalMoments:
-    """A picture in grey with the means around each pixel, which every comparison with another picture needs.
-
-    Attributes
-    ----------
-    grey : ndarray of float64, shape (height, width)
-        0 to 255.
-    mean, square : ndarray of float64, shape (height, width)
-        Mean of the values, and of their squares, in the window around each pixel.
-    """
-
-    grey: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    square: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -114,7 +78,7 @@ class Picture:
 
     @cached_property
     def moments(self) -> LocalMoments:
-        """The picture in grey with its local means."""
+        """The picture in grey with its local sums."""
         return local_moments(self.image)
 
 
@@ -126,130 +90,9 @@ class PicturePair:
     second: Picture
 
     @cached_property
-    def structure(self) -> Ssim:
+    def structure(self) -> Structure:
         """Their structural similarity."""
-        return ssim(self.first.moments, self.second.moments)
-
-
-def grey(image: Image.Image | NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return a picture in 8-bit grey by the weights of ITU-R 601 (0.299 R + 0.587 G + 0.114 B).
-
-    Parameters
-    ----------
-    image : PIL image, or ndarray of uint8, shape (height, width) or (height, width, 3)
-        A grey array comes back as it is.
-
-    Returns
-    -------
-    ndarray of uint8, shape (height, width)
-
-    Raises
-    ------
-    ValueError
-        If an array is not uint8 or has another shape.
-
-    Notes
-    -----
-    The paper does not name its weights. These are what OpenCV and Pillow call grey; skimage's `rgb2gray` uses
-    others.
-
-    Examples
-    --------
-    >>> grey(np.array([[[255, 0, 0], [0, 0, 255]]], dtype=np.uint8))  # 0.299 * 255 = 76.2, 0.114 * 255 = 29.1
-    array([[76, 29]], dtype=uint8)
-    """
-    if not isinstance(image, Image.Image):
-        image = np.asarray(image)
-        if image.dtype != np.uint8 or not (image.ndim == 2 or (image.ndim == 3 and image.shape[2] == 3)):
-            raise ValueError(
-                f"picture: expected uint8 of shape (height, width) or (height, width, 3), "
-                f"got {image.dtype} of shape {image.shape}"
-            )
-        if image.ndim == 2:
-            return image
-        image = Image.fromarray(image)
-    return np.asarray(image.convert("L"))
-
-
-def local_moments(image: Image.Image | NDArray[np.uint8]) -> LocalMoments:
-    """Return a picture as `ssim` needs it; worth doing once where a picture is compared with several.
-
-    Parameters
-    ----------
-    image : PIL image, or ndarray of uint8, shape (height, width) or (height, width, 3)
-    """
-    values = grey(image).astype(np.float64)
-    return LocalMoments(values, _window_mean(values), _window_mean(values * values))
-
-
-def _window_mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return ndimage.uniform_filter(values, size=WINDOW)
-
-
-def ssim(
-    first: Image.Image | NDArray[np.uint8] | LocalMoments,
-    second: Image.Image | NDArray[np.uint8] | LocalMoments,
-) -> Ssim:
-    r"""Return the structural similarity of two pictures, seen in grey.
-
-    .. math:: \mathrm{SSIM}(x, y) = \frac{(2\mu_x\mu_y + C_1)(2\sigma_{xy} + C_2)}
-              {(\mu_x^2 + \mu_y^2 + C_1)(\sigma_x^2 + \sigma_y^2 + C_2)}
-
-    in a uniform window of 7x7 pixels, with :math:`C_1 = (0.01 \cdot 255)^2`, :math:`C_2 = (0.03 \cdot 255)^2`
-    and sample (co)variances. It is symmetric, at most 1 (no difference) and can be negative.
-
-    Parameters
-    ----------
-    first, second : PIL image, LocalMoments, or ndarray of uint8, shape (height, width) or (height, width, 3)
-        Two pictures of one size, at least 7x7.
-
-    Returns
-    -------
-    Ssim
-
-    Raises
-    ------
-    ValueError
-        If the sizes differ or are below the window.
-
-    Source
-    ------
-    `skimage.metrics.structural_similarity`, the same numbers to the last bit: its score leaves out a border of 3
-    pixels, where the window does not fit; its map does not. Wang et al. 2004, "Image quality assessment: from error
-    visibility to structural similarity".
-
-    Examples
-    --------
-    Two flat pictures have no variance, so only the means speak: (2 * 0 * 255 + C1) / (0 + 255**2 + C1).
-
-    >>> black, white = np.zeros((8, 8), np.uint8), np.full((8, 8), 255, np.uint8)
-    >>> round(ssim(black, black).value, 6), round(ssim(black, white).value, 6)
-    (1.0, 0.0001)
-    """
-    a, b = (part if isinstance(part, LocalMoments) else local_moments(part) for part in (first, second))
-    if a.grey.shape != b.grey.shape:
-        raise ValueError(f"pictures: expected two of one size, got {_size(a.grey)} and {_size(b.grey)}")
-    if min(a.grey.shape) < WINDOW:
-        raise ValueError(f"pictures: expected at least {WINDOW}x{WINDOW} pixels, got {_size(a.grey)}")
-    sample = WINDOW**2 / (WINDOW**2 - 1)  # (co)variances of a sample
-    covariance = sample * (_window_mean(a.grey * b.grey) - a.mean * b.mean)
-    variances = [sample * (part.square - part.mean * part.mean) for part in (a, b)]
-    c1, c2 = (0.01 * DATA_RANGE) ** 2, (0.03 * DATA_RANGE) ** 2
-    above = (2 * a.mean * b.mean + c1) * (2 * covariance + c2)
-    below = (a.mean**2 + b.mean**2 + c1) * (variances[0] + variances[1] + c2)
-    full, border = above / below, (WINDOW - 1) // 2
-    return Ssim(value=float(full[border:-border, border:-border].mean()), map=full)
-
-
-def difference_map(similarity: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Return 1 - SSIM in 8 bits: 0 where the pictures agree, 255 where SSIM is 0 or below.
-
-    Examples
-    --------
-    >>> difference_map(np.array([[1.0, 0.5, 0.0, -1.0]]))
-    array([[  0, 128, 255, 255]], dtype=uint8)
-    """
-    return np.rint(255 * np.clip(1 - similarity, 0, 1)).astype(np.uint8)
+        return structure(self.first.moments, self.second.moments)
 
 
 def filled_regions(mask: NDArray[np.bool_], min_area: float = MIN_CONTOUR_AREA) -> NDArray[np.bool_]:
@@ -271,9 +114,7 @@ def filled_regions(mask: NDArray[np.bool_], min_area: float = MIN_CONTOUR_AREA) 
 
     Source
     ------
-    The same pixels as OpenCV's `findContours` (outer contours only), `contourArea` and `drawContours`
-    (filled). The enclosed area is counted over all squares of 2x2 pixels: 1 where four are in the region, 1/2
-    where three are (Gray's bit quads).
+    OpenCV's `findContours` (outer contours only), `contourArea` and `drawContours` (filled).
 
     Examples
     --------
@@ -284,21 +125,10 @@ def filled_regions(mask: NDArray[np.bool_], min_area: float = MIN_CONTOUR_AREA) 
     >>> int(filled_regions(mask).sum())
     64
     """
-    filled = _without_holes(mask)
-    labels, count = ndimage.label(filled, np.ones((3, 3), bool))
-    corners = [
-        labels[i : labels.shape[0] - 1 + i, j : labels.shape[1] - 1 + j] for i in (0, 1) for j in (0, 1)
-    ]
-    members = sum((corner > 0).astype(np.int8) for corner in corners)
-    owner = np.maximum.reduce(corners)  # pixels of one square touch, so they are of one region
-    areas = np.bincount(owner.ravel(), np.array([0, 0, 0, 0.5, 1])[members].ravel(), minlength=count + 1)
-    return (areas > min_area)[labels] & filled
-
-
-def _without_holes(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The mask and what of the rest cannot be left to the outside by its sides, as `ndimage.binary_fill_holes`."""
-    outside, _ = ndimage.label(np.pad(~mask, 1, constant_values=True))
-    return outside[1:-1, 1:-1] != outside[0, 0]
+    drawn = np.ascontiguousarray(mask, bool).view(np.uint8)
+    contours, _ = cv2.findContours(drawn, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+    kept = [contour for contour in contours if cv2.contourArea(contour) > min_area]
+    return cv2.drawContours(np.zeros(drawn.shape, np.uint8), kept, -1, 1, cv2.FILLED).view(bool)
 
 
 def diff_pix(similarity: NDArray[np.float64], min_area: float = MIN_CONTOUR_AREA) -> DiffPix:
@@ -343,22 +173,38 @@ def diff_pix(similarity: NDArray[np.float64], min_area: float = MIN_CONTOUR_AREA
     >>> diff_pix(np.ones((20, 20))).value
     0.0
     """
-    similarity = np.asarray(similarity)
+    similarity = np.asarray(similarity, np.float64)
     if similarity.ndim != 2 or not np.isfinite(similarity).all():
         raise ValueError(
             f"map of SSIM: expected finite numbers (height, width), got shape {similarity.shape}"
         )
-    difference = difference_map(similarity)
+    return _diff_pix(difference_map(similarity), min_area)
+
+
+def _diff_pix(difference: NDArray[np.uint8], min_area: float) -> DiffPix:
     nothing = np.zeros(difference.shape, bool)
-    if difference.min() == difference.max():
-        if difference.max() == 0:
+    counts = cv2.calcHist([difference], [0], None, [256], [0, 256]).ravel()
+    values = np.flatnonzero(counts)
+    if len(values) == 1:
+        if values[0] == 0:
             return DiffPix(0.0, nothing, float("nan"))
         return DiffPix(
             float("nan"), nothing, float("nan"), "the pictures differ alike everywhere: no threshold"
         )
-    threshold = threshold_otsu(difference)
+    threshold = int(threshold_otsu(hist=(counts, np.arange(256))))
     regions = filled_regions(difference > threshold, min_area)
-    return DiffPix(float(100 * regions.sum() / regions.size), regions, float(threshold))
+    return DiffPix(float(100 * np.count_nonzero(regions) / regions.size), regions, float(threshold))
+
+
+def scaled_contour_area(height: int, width: int) -> float:
+    """Return the smallest contour area of a picture that stands for 40 pixels of one of 512 x 512.
+
+    Examples
+    --------
+    >>> scaled_contour_area(512, 512), scaled_contour_area(64, 64)
+    (40.0, 0.625)
+    """
+    return MIN_CONTOUR_AREA * height * width / CONTOUR_SIDE**2
 
 
 def ssim_score(pair: PicturePair) -> Score:
@@ -366,11 +212,19 @@ def ssim_score(pair: PicturePair) -> Score:
     return Score(pair.structure.value)
 
 
+def ssim_full_score(pair: PicturePair) -> Score:
+    """Return the mean of SSIM over all pixels, its border too, as Wu et al. 2025 say; for the registry."""
+    return Score(pair.structure.full)
+
+
 def diff_pix_score(pair: PicturePair) -> Score:
     """Return `diff_pix` of two pictures, for the registry."""
-    difference = diff_pix(pair.structure.map)
+    difference = _diff_pix(pair.structure.difference, MIN_CONTOUR_AREA)
     return Score(difference.value, difference.reason)
 
 
-def _size(picture: NDArray) -> str:
-    return f"{picture.shape[1]}x{picture.shape[0]}"
+def diff_pix_scaled_score(pair: PicturePair) -> Score:
+    """Return `diff_pix` of two pictures with `scaled_contour_area`, for the registry."""
+    difference = pair.structure.difference
+    regions = _diff_pix(difference, scaled_contour_area(*difference.shape))
+    return Score(regions.value, regions.reason)

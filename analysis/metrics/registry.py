@@ -5,7 +5,7 @@ Where a metric stands in the paper's Table 5 (Wu et al. 2025) its row names the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,7 +24,7 @@ class Metric:
     metric : str
         Its name, as in the column ``metric`` of every table.
     version : str
-        Of its definition; empty for a column of the paper that no run holds yet.
+        Of its definition. Of which network the numbers of a run are its record says.
     needs : {"captures", "pictures", "objects", "features"}
         What of a run it is computed from.
     symbol : str
@@ -46,6 +46,8 @@ class Metric:
         What is compared, to be followed by "<indicator> prompts".
     function : str
         Of a metric of pictures: the function of `analysis.metrics.pixels` that gives its score of two.
+    optional : bool
+        Whether a run holds it only where ``measure.pictures`` of its configuration asks for it; no headline metric.
     """
 
     metric: str
@@ -62,6 +64,7 @@ class Metric:
     unit: str = ""
     noun: str = "images generated from"
     function: str = ""
+    optional: bool = False
 
     @property
     def key(self) -> str:
@@ -123,10 +126,32 @@ _ROWS = (
         unit="%",
         function="diff_pix_score",
     ),
-    Metric("resnet50", "", "features", "ResNet"),
-    Metric("clip", "", "features", "CLIP"),
-    Metric("dino", "", "features", "DINO"),
-    Metric("split_product", "", "features", "Split-Product"),
+    Metric(
+        metric="ssim_full",
+        version="ssim_full/1",
+        needs="pictures",
+        symbol="SSIM, all pixels",
+        function="ssim_full_score",
+        optional=True,
+    ),
+    Metric(
+        metric="diff_pix_scaled",
+        version="diff_pix_scaled/1",
+        needs="pictures",
+        symbol="Diff. Pix., scaled",
+        low=0.0,
+        high=100.0,
+        higher_is_nearer=False,
+        digits=2,
+        unit="%",
+        function="diff_pix_scaled_score",
+        optional=True,
+    ),
+    Metric("resnet50", "resnet50/1", "features", "ResNet"),
+    Metric("resnet50_logits", "resnet50_logits/1", "features", "ResNet logits", site=""),
+    Metric("clip", "clip/1", "features", "CLIP"),
+    Metric("dino", "dino/1", "features", "DINO"),
+    Metric("split_product", "split_product/1", "features", "Split-Product"),
     Metric(
         metric="cooccurrence",
         version="cooccurrence/1",
@@ -148,24 +173,32 @@ def definition(metric: str) -> Metric:
     ValueError
         If no metric of that name is defined.
     """
-    defined = [name for name, row in METRICS.items() if row.version]
-    if metric not in defined:
-        raise ValueError(f"metric: expected one of {', '.join(defined)}, got {metric!r}")
+    if metric not in METRICS:
+        raise ValueError(f"metric: expected one of {', '.join(METRICS)}, got {metric!r}")
     return METRICS[metric]
 
 
-def computed_from(source: str) -> tuple[str, ...]:
-    """Return the metrics that are computed from captures, pictures or objects, in order.
+def computed_from(source: str, asked: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the metrics that are computed from captures, pictures, features or objects, in order.
+
+    Parameters
+    ----------
+    source : {"captures", "pictures", "features", "objects"}
+    asked : collection of str
+        Those of the optional ones that are wanted.
 
     Examples
     --------
     >>> computed_from("objects")
     ('cooccurrence',)
+    >>> "ssim_full" in computed_from("pictures"), "ssim_full" in computed_from("pictures", ["ssim_full"])
+    (False, True)
     """
-    return tuple(row.metric for row in _ROWS if row.needs == source and row.version)
+    held = (row for row in _ROWS if row.needs == source)
+    return tuple(row.metric for row in held if not row.optional or row.metric in asked)
 
 
-def require_primary(key: str, place: str) -> None:
+def require_primary(key: str, place: str, *, opened: bool = True) -> None:
     """Refuse a ``measure.primary`` that is no measure of a run.
 
     Parameters
@@ -174,13 +207,15 @@ def require_primary(key: str, place: str) -> None:
         As `Metric.key`.
     place : str
         Where it stands, for the message.
+    opened : bool
+        Whether the run's model could be looked into; of images of another program nothing was captured.
 
     Raises
     ------
     UserError
         No headline metric that runs hold has this key.
     """
-    keys = [metric.key for metric in headline_metrics() if metric.version]
+    keys = [metric.key for metric in headline_metrics() if opened or metric.needs != "captures"]
     if key not in keys:
         names = f"{', '.join(map(repr, keys[:-1]))} or {keys[-1]!r}"
         raise UserError(f"{place}: expected {names}, got {key!r}: name one of them")
@@ -189,11 +224,13 @@ def require_primary(key: str, place: str) -> None:
 def headline_metrics(text_readout: str = "sequence") -> list[Metric]:
     """Return the measures that the report leads with: the columns of the paper's Table 5, and those added to them.
 
-    Those of Wu et al. 2025 stand in the order of their table. Some of them no run holds yet.
+    Those of Wu et al. 2025 stand in the order of their table. Those of features a run holds where their weights were
+    there.
 
     Parameters
     ----------
     text_readout : str
         Which readout of the text encoder stands for **t**: ``sequence``, ``eos`` or ``words``.
     """
-    return [row for row in _ROWS if row.site and row.readout in ("", text_readout)]
+    shown = (row for row in _ROWS if row.site and not row.optional)
+    return [row for row in shown if row.readout in ("", text_readout)]

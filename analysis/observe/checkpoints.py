@@ -9,12 +9,14 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from analysis.observe.known_checkpoints import known, remedy
 from probes.errors import UserError
 from probes.paths import expand
 from probes.toyworld import WEIGHTS
 
 TOYWORLD = "toyworld"
-OWN = {"observe.detector": "grounding-dino", "observe.segmenter": "sam"}
+_SPELLING = "check the spelling, connect to the network once so that it is cached, or give a local file"
+OWN = {"observe.detector": "grounding-dino", "observe.segmenter": "sam", "observe.ram": "ram"}
 
 
 def find(name: str, field: str, *, fetch: bool = True) -> Path | None:
@@ -48,7 +50,7 @@ def find(name: str, field: str, *, fetch: bool = True) -> Path | None:
         if cached.exists():
             return cached
         raise UserError(
-            f"{field}: {name}: no such file, and none of that name in {cached.parent}: check the path"
+            f"{field}: {name}: no such file, and none of that name in {cached.parent}: {remedy(name)}"
         )
     match = re.fullmatch(r"([\w.-]+/[\w.-]+)(?:/([\w./-]+))?", name)
     if not match:
@@ -64,8 +66,8 @@ def find(name: str, field: str, *, fetch: bool = True) -> Path | None:
     except Exception as error:  # the hub raises errors of many libraries; all mean that it gave nothing
         first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
         raise UserError(
-            f"{field}: {name}: no such file, and the hub gave none ({first}): check the spelling, connect to the"
-            " network once so that it is cached, or give a local file"
+            f"{field}: {name}: no such file, and the hub gave none ({first}):"
+            f" {remedy(name) if name in known() else _SPELLING}"
         ) from error
 
 
@@ -131,7 +133,17 @@ def _zipped(path: Path) -> bool:
 def fit(
     model: Any, weights: Mapping[str, Any], *, path: Path, field: str, what: str, spare: Collection[str] = ()
 ) -> None:
-    """Put weights into a model, each in its place.
+    """Put weights into a model, each in its place, once `check_fit` has nothing against them."""
+    check_fit(model, weights, path=path, field=field, what=what, spare=spare)
+    model.load_state_dict(
+        {name: weights[name] for name in model.state_dict() if name in weights}, strict=False
+    )
+
+
+def check_fit(
+    model: Any, weights: Mapping[str, Any], *, path: Path, field: str, what: str, spare: Collection[str] = ()
+) -> None:
+    """Check that weights are a model's; the model may be on torch's device ``meta``.
 
     Parameters
     ----------
@@ -147,7 +159,7 @@ def fit(
     """
     wanted = model.state_dict()
     # heads that layers share stand under several names, of which safetensors keeps one
-    shared = {wanted[name].data_ptr() for name in wanted if name in weights}
+    shared = {wanted[name].data_ptr() for name in wanted if name in weights} - {0}  # 0: on no memory
     missing = [name for name in wanted if name not in weights and wanted[name].data_ptr() not in shared]
     unknown = [name for name in weights if name not in wanted and name not in spare]
     other = [name for name in wanted if name in weights and wanted[name].shape != weights[name].shape]
@@ -164,4 +176,3 @@ def fit(
             f"{field}: {path}: expected the weights of {what}, got {', '.join(faults)}: choose the checkpoint that"
             " belongs to it, or describe it in a JSON file of its name beside it"
         )
-    model.load_state_dict({name: weights[name] for name in wanted if name in weights}, strict=False)

@@ -72,15 +72,18 @@ class Observer(Protocol):
         For messages.
     schemas : mapping of str to pyarrow.Schema
         The columns of its parts by kind, in the order they are written; the kinds are folders of the run, among
-        `probes.rundir.OBSERVED`, or they would outlive ``--overwrite``.
+        `probes.rundir.OBSERVED` or in ``features/`` or ``attributes/``, or they would outlive ``--overwrite``.
     batch : int
         Images that are looked at in one go; one that alters what is seen is among the `fields`.
+    whole_triplets : bool
+        Whether all images of a triplet and seed are to be looked at in one go; there may then be more than `batch`.
     resolved : mapping
         Section ``observe`` of the configuration with what was left open as it is used.
     """
 
     name: str
     schemas: Mapping[str, pa.Schema]
+    whole_triplets: bool
 
     @property
     def batch(self) -> int: ...

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
+from analysis.observe.features.observer import feature_observer
+from analysis.observe.features.registry import FEATURES
 from analysis.observe.objects.observer import object_observer
 from analysis.observe.observer import Observer
 from probes.config import Config
 
-# From a configuration as resolved to the observer that it asks for; or to none, and why.
-OBSERVERS: tuple[Callable[[Config], tuple[Observer | None, str]], ...] = (object_observer,)
+# By name: from a configuration as resolved to the observer that it asks for; or to none, and why (nothing where it is
+# simply not asked for).
+OBSERVERS: Mapping[str, Callable[[Config], tuple[Observer | None, str]]] = {
+    "objects": object_observer,
+    **{name: partial(feature_observer, name) for name in FEATURES},
+}
 
 
-def observers(config: Config) -> tuple[list[Observer], str]:
-    """The observers that a configuration asks for; and where there are none, why.
+def observers(config: Config) -> tuple[list[Observer], dict[str, str]]:
+    """The observers that a configuration asks for; and of those that cannot look, by name, why.
 
     Parameters
     ----------
@@ -25,6 +32,20 @@ def observers(config: Config) -> tuple[list[Observer], str]:
     UserError
         Something that an observer needs is not named or not there.
     """
-    asked = [make(config) for make in OBSERVERS]
-    chosen = [observer for observer, _ in asked if observer is not None]
-    return chosen, "" if chosen else "; ".join(why for _, why in asked)
+    asked = {name: make(config) for name, make in OBSERVERS.items()}
+    chosen = [observer for observer, _ in asked.values() if observer is not None]
+    return chosen, {name: why for name, (observer, why) in asked.items() if observer is None and why}
+
+
+def why_not(missing: Mapping[str, str]) -> list[str]:
+    """Lines that say what does not look, and why; those of one reason together.
+
+    Examples
+    --------
+    >>> why_not({"objects": "no detector", "clip": "no weights", "dino": "no weights"})
+    ['objects skipped: no detector', 'clip, dino skipped: no weights']
+    """
+    reasons: dict[str, list[str]] = {}
+    for name, why in missing.items():
+        reasons.setdefault(why, []).append(name)
+    return [f"{', '.join(names)} skipped: {why}" for why, names in reasons.items()]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.observe.observer import KEY, Observer, StoredImage
-from analysis.observe.registry import observers
+from analysis.observe.registry import observers, why_not
 from probes import execute, image_faults, parts, workers
 from probes.errors import UserError
+from probes.prompts.audit import places
 from probes.store import Run
 from probes.stored_images import read_image
 from probes.team import Team, Tick
@@ -60,18 +62,25 @@ def observe(run: Run, *, progress: bool = True, team: Team | None = None) -> str
     Returns
     -------
     str
-        Why nothing was looked at; empty where it was.
+        Why nothing was looked at; empty where it was. Why some observers did not look stands in the record, by name,
+        as ``not_observed``.
 
     Raises
     ------
     UserError
         An engine or a checkpoint is not there, a part is damaged, or the run was observed in another way.
     """
-    chosen, skipped = observers(run.config)
+    chosen, missing = observers(run.config)
     with nullcontext(team) if team else Team() as team:
         for observer in chosen:
             _observe(run, observer, team, progress)
-    return skipped
+    if places(run.config):
+        from analysis.observe.features.texts import embed_texts
+
+        embed_texts(run, chosen)
+    if run.meta.get("not_observed", {}) != missing:
+        run.write_meta(not_observed=missing)
+    return "" if chosen else "; ".join(why_not(missing))
 
 
 def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
@@ -104,17 +113,35 @@ def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
 
 def _part(run: Run, observer: Observer, file: Path, fields: Mapping[str, Any]) -> execute.Part:
     number = int(re.fullmatch(r"part-(\d+)", file.stem)[1])
-    images = len(parts.read_part(file, ["sample_id"]))
+    draws = parts.read_part(file, ["triplet", "seed"])
+    images = len(draws)
     made_from = parts.read_identity(file)
     # tables made elsewhere carry no digest of their columns
     samples = parts.digest(repr(made_from["content"]) if "content" in made_from else file.read_bytes())
-    starts = range(0, max(images, 1), observer.batch)  # a part without images is written, too
+    starts = _whole(draws, observer.batch) if observer.whole_triplets else range(0, images, observer.batch)
+    starts = list(starts) or [0]  # a part without images is written, too
     return execute.Part(
         paths={kind: run.part_path(kind, number) for kind in observer.schemas},
         identity=parts.identity(number, {**fields, "samples": samples}, parts.OBSERVED_FORMAT),
         images=images,
-        pieces=[(file, start, start + observer.batch) for start in starts],
+        pieces=[(file, start, stop) for start, stop in pairwise([*starts, images])],
     )
+
+
+def _whole(draws: pa.Table, batch: int) -> list[int]:
+    """First rows of pieces of at least `batch` images, or of what is left, none of which divides a triplet and seed.
+
+    Where those of one do not stand together all rows are one piece.
+    """
+    keys = list(zip(*(draws[name].to_pylist() for name in ("triplet", "seed"))))
+    first = [row for row, key in enumerate(keys) if not row or key != keys[row - 1]]
+    if len(first) > len({*keys}):
+        return [0]
+    starts: list[int] = []
+    for row in first:
+        if not starts or row - starts[-1] >= batch:
+            starts.append(row)
+    return starts
 
 
 def _refused(path: Path, field: str, old: Any, new: Any) -> UserError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,8 +12,10 @@ import pandas as pd
 from analysis.metrics.cooccurrence import ALL, INCLUDED, LEFT_OUT
 from analysis.metrics.dependency import GROUPS
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report.format import LATEX_DASH, fixed, label, latex_p_value
+from analysis.report.format import LATEX_DASH, counted, fixed, label, latex_p_value
+from analysis.report.wording import not_run
 from analysis.study import Comparison, comparison
+from analysis.tables.looked_for import PROMPTS_ALONE, prompts_alone
 from analysis.tables.registry import TABLES
 from analysis.tables.similarities import pair_name
 from probes.store import Run
@@ -93,7 +95,9 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     plain = {name: compared[name] for name in ("model", "data")}
     metrics = headline_metrics(config.measure.text_readout)
     shown = {
-        "disparity": partial(disparity_table, metrics=metrics, **compared),
+        "disparity": partial(
+            disparity_table, metrics=metrics, missing=run.meta.get("not_observed"), **compared
+        ),
         "table06_similarity": partial(similarity_table, **compared),
         "table07_chi_square": partial(chi_square_table, **compared),
         "figure06_group_objects": partial(frequent_table, **plain),
@@ -101,11 +105,24 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
         "table12_amounts": partial(amounts_table, **plain),
         "table13_intersection": partial(intersection_table, **plain),
     }
+    open_cells = prompts_alone(run)
     for name, entry in ((row.name, row.latex) for row in TABLES.values() if row.latex):
+        found: Iterable[tuple[str, str]] = ()
         if name == "figure04_bias_scores" and name in there:
-            yield from _score_tables(run.table(name), compared["chosen"], plain)
+            found = _score_tables(run.table(name), compared["chosen"], plain)
+        elif name == "disparity" and config.unit == "seed":
+            text = intra_prompt_table(run.table(name), run, metrics, **compared)
+            found = [(TABLES[name].latex_alone.name, text)]
         elif name in there or TABLES[name].needs == "samples":  # every measured run has these
-            yield entry.name, shown[name](run.table(name))
+            found = [(entry.name, shown[name](run.table(name)))]
+        for file, text in found:
+            yield file, _noted(text) if open_cells and TABLES[name].needs == "objects" else text
+
+
+def _noted(text: str) -> str:
+    """A table with the reason for what it leaves open."""
+    note = escaped(f"{LATEX_DASH}, or nothing: not known, since {PROMPTS_ALONE}.")
+    return text.replace("\\end{table}", f"\\par\\smallskip\\footnotesize {note}\n\\end{{table}}")
 
 
 def _shown(
@@ -130,7 +147,12 @@ def _score_tables(
 
 
 def disparity_table(
-    disparity: pd.DataFrame, metrics: Sequence[Metric], chosen: Comparison, model: str, data: str
+    disparity: pd.DataFrame,
+    metrics: Sequence[Metric],
+    chosen: Comparison,
+    model: str,
+    data: str,
+    missing: Mapping[str, str] | None = None,
 ) -> str:
     """Table 5: similarity of the reference with every other indicator in prompt, denoising and image space.
 
@@ -140,7 +162,36 @@ def disparity_table(
         ``tables/disparity``.
     metrics : sequence of Metric
         The paper's columns; a dash stands in those that the run does not hold.
+    missing : mapping of str to str, optional
+        Why, by the name of what did not look at the images.
     """
+    entry = TABLES["disparity"].latex
+    heads, rows, note = _disparity(disparity, metrics, chosen, missing)
+    return latex(entry.caption.format(data=data, model=model), heads, rows, entry.label, note)
+
+
+def intra_prompt_table(
+    disparity: pd.DataFrame, run: Run, metrics: Sequence[Metric], chosen: Comparison, model: str, data: str
+) -> str:
+    """Table 10: the same of one prompt, over its seeds."""
+    entry = TABLES["disparity"].latex_alone
+    samples = run.samples(["indicator", "seed", "prompt"])
+    of_reference = samples.loc[samples["indicator"] == chosen.reference, "prompt"]
+    caption = entry.caption.format(
+        model=model, seeds=counted(samples["seed"].nunique(), "seed"), prompt=of_reference.iloc[0]
+    )
+    heads, rows, absent = _disparity(disparity, metrics, chosen, run.meta.get("not_observed"))
+    note = Raw(f"{escaped(entry.note)} {absent}".strip())
+    return latex(caption, heads, rows, entry.label, note)
+
+
+def _disparity(
+    disparity: pd.DataFrame,
+    metrics: Sequence[Metric],
+    chosen: Comparison,
+    missing: Mapping[str, str] | None,
+) -> tuple[list[str], list[tuple[str, list[str]]], Raw]:
+    """Heads, rows and note of Tables 5 and 10."""
     final = disparity[disparity["step"] == -1].astype({"pair": str})
     keys = zip(final["space"], final["site"], final["metric"], final["pair"])
     cells = dict(zip(keys, final["mean"]))
@@ -160,10 +211,11 @@ def disparity_table(
         values = [cells.get((m.space, m.site, m.metric, pair), math.nan) for m in metrics]
         text = [fixed(value, metric.digits, LATEX_DASH) for value, metric in zip(values, metrics)]
         rows.append((f"({chosen.reference}, {other})", text))
-    absent = [m.latex or escaped(m.symbol) for m in metrics if not any(k[2] == m.metric for k in cells)]
-    note = Raw(f"{LATEX_DASH}: not measured in this run ({', '.join(absent)})." if absent else "")
-    entry = TABLES["disparity"].latex
-    return latex(entry.caption.format(data=data, model=model), heads, rows, entry.label, note)
+    absent = [m for m in metrics if not any(k[2] == m.metric for k in cells)]
+    named = ", ".join(m.latex or escaped(m.symbol) for m in absent)
+    why = "".join(f" {escaped(line)}." for line in not_run(absent, missing or {}))
+    note = Raw(f"{LATEX_DASH}: not measured in this run ({named}).{why}" if absent else "")
+    return heads, rows, note
 
 
 def similarity_table(table06: pd.DataFrame, chosen: Comparison, model: str, data: str) -> str:

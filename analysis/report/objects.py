@@ -16,6 +16,7 @@ from analysis.report.figures import Drawn, draw_bias_scores, draw_group_objects
 from analysis.report.figures.objects import FILLED
 from analysis.report.overlays import overlays
 from analysis.study import Member, contrasts, indicators
+from analysis.tables.looked_for import PROMPTS_ALONE, prompts_alone
 from analysis.tables.object_claims import DETECTOR, HEDGED, HOLDS
 from analysis.tables.registry import TABLES
 from probes.config import Config
@@ -58,6 +59,7 @@ class Objects:
     tables: dict[str, pd.DataFrame]
     observer: dict
     overlays: dict[str, list[dict]] = field(default_factory=dict)
+    open: str = ""  # why numbers on what was not looked for are open; empty where none is
 
     def rows(self, name: str, **chosen: str) -> pd.DataFrame:
         """Rows of a table whose columns hold the values given; a table that is missing has none."""
@@ -80,7 +82,8 @@ def read_objects(run: Run) -> Objects | None:
     for name in MAYBE:
         there = (run.path / "tables" / f"{name}.parquet").exists()
         tables[name] = run.table(name) if there else pd.DataFrame(columns=list(TABLES[name].columns))
-    return Objects(tables, run.meta.get("observer") or {})
+    observer = run.meta.get("observer") or {}
+    return Objects(tables, observer, open=PROMPTS_ALONE if prompts_alone(run) else "")
 
 
 def more_rows(
@@ -135,6 +138,8 @@ def section(objects: Objects, config: Config, people: Sequence[Member]) -> dict:
     return {
         "engine": engine,
         "models": _models(objects.observer),
+        "looked_for": wording_objects.looked_for(objects.observer),
+        "open": objects.open,
         "counts": objects.observer.get("counts") or {},
         "detector": detector,
         "checked": checked,
@@ -257,6 +262,7 @@ def _contrast(objects: Objects, contrast: tuple[str, str], reference: str) -> di
     gaps = [
         (objects.row("table06_gap", individuals=individuals, contrast=f"{towards}-{away}"), metric)
         for individuals, metric in SIMILARITY.items()
+        if not objects.open
     ]
     return {
         "contrast": contrast,

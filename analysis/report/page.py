@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -21,12 +21,16 @@ from PIL import Image
 
 from analysis.metrics.registry import SPACES, Metric, headline_metrics
 from analysis.report import gallery, latex, record, wording, wording_prompts
+from analysis.report import gep as report_gep
 from analysis.report import objects as report_objects
 from analysis.report.figures import Drawn, draw_figures, draw_triplets, files, inline_svg
 from analysis.report.findings import Summary, findings_table, summaries
 from analysis.report.format import counted, interval, label, listed, number, p_value
+from analysis.report.gep import Attributes
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
+from analysis.report.units import in_units
+from analysis.report.wording import not_run
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import write
 from analysis.tables.stored_similarities import timesteps
@@ -67,6 +71,8 @@ class Content:
     words: pd.DataFrame | None
     objects: Objects | None = None
     more: list[tuple[int, int]] = field(default_factory=list)
+    not_measured: pd.DataFrame | None = None
+    attributes: Attributes | None = None
 
     @property
     def people(self) -> list[Member]:
@@ -118,7 +124,7 @@ def report(run: Run) -> Path:
         write(run, "findings", findings_table(content.summaries))
         for name, text in latex.documents(run):
             run.write_file(f"tables/{name}.tex", text.encode())
-        run.write_file("report.html", render(content, figures).encode())
+        run.write_file("report.html", in_units(render(content, figures), content.config).encode())
     return run.path / "report.html"
 
 
@@ -149,6 +155,8 @@ def read(run: Run) -> Content:
         words=run.of_samples("words", shown, WORDS),
         objects=objects,
         more=more,
+        not_measured=run.table("not_measured") if run.config.images is not None else None,
+        attributes=report_gep.read_attributes(run),
     )
 
 
@@ -164,6 +172,7 @@ def draw(content: Content) -> dict[str, Drawn]:
         _drawn_pairs(content.people, content.reference),
     )
     drawn |= report_objects.draw(content.objects, content.config) if content.objects else {}
+    drawn |= report_gep.draw(content.attributes, content.config) if content.attributes else {}
     sheet = _sheet(content)
     return drawn | ({sheet.name: sheet} if sheet else {})
 
@@ -191,14 +200,22 @@ def render(content: Content, figures: dict[str, Drawn]) -> str:
         left_out=wording_prompts.left_out_sentence(samples),
         n_prompts=int(samples["triplet"].nunique()),
         n_seeds=int(samples["seed"].nunique()),
+        unit=config.unit,
+        n_units=int(samples["triplet" if config.unit == "prompt" else "seed"].nunique()),
         summaries=content.summaries,
+        missing=None if content.not_measured is None else content.not_measured.to_dict("records"),
+        paired=config.images is None or config.images.paired,
+        taken=content.meta.get("taken_in"),
         shared=wording_prompts.shared_sentence(samples),
         articles=wording_prompts.article_warning(samples),
-        table=disparity_table(content.disparity, content.metrics, people, reference),
+        table=disparity_table(
+            content.disparity, content.metrics, people, reference, content.meta.get("not_observed")
+        ),
         figures=figures,
         atlases=[drawn for name, drawn in figures.items() if name.startswith("atlas-")],
         lines=[figures[name] for name in LINES if name in figures],
         o=report_objects.section(objects, config, people) if objects else None,
+        g=report_gep.section(content.attributes) if content.attributes else None,
         overlays=bool(overlays),
         group_names=report_objects.TITLES,
         ungrouped=any(entry["group"] == NOT_GROUPED for own in overlays.values() for entry in own),
@@ -251,7 +268,11 @@ def ordered_pairs(people: Sequence[Member], reference: str) -> list[tuple[str, l
 
 
 def disparity_table(
-    disparity: pd.DataFrame, metrics: list[Metric], people: Sequence[Member], reference: str
+    disparity: pd.DataFrame,
+    metrics: list[Metric],
+    people: Sequence[Member],
+    reference: str,
+    missing: Mapping[str, str] | None = None,
 ) -> dict:
     """Lay out ``tables/disparity`` as in the paper: a row a pair, a column a metric, a column group a space.
 
@@ -260,7 +281,8 @@ def disparity_table(
     dict
         ``columns`` (list of Metric), ``spaces`` ((space, n_columns) in order), ``groups`` (title, rows),
         where each row has ``pair`` and ``cells``, and each cell is a row of the table as a dict, or None
-        where the table has none; ``reasons`` why a value or an interval is undefined.
+        where the table has none; ``reasons`` why a value or an interval is undefined; ``not_run`` why a measure has no
+        column, by ``not_observed`` of the run's record (`missing`).
     """
     final = disparity[disparity["step"] == -1]
     columns = []
@@ -285,7 +307,14 @@ def disparity_table(
             for p in pairs
         ]
         groups.append((title, rows))
-    return {"columns": columns, "spaces": list(spaces.items()), "groups": groups, "reasons": reasons}
+    absent = not_run([metric for metric in metrics if metric not in columns], missing or {})
+    return {
+        "columns": columns,
+        "spaces": list(spaces.items()),
+        "groups": groups,
+        "reasons": reasons,
+        "not_run": absent,
+    }
 
 
 def _sheet(content: Content) -> Drawn | None:

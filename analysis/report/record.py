@@ -46,7 +46,7 @@ def groups(config: Config, meta: dict, samples: pd.DataFrame) -> list[Group]:
         ("prompts", counted(samples["triplet"].nunique(), "prompt")),
         ("seeds", f"{', '.join(map(str, seeds[:20]))}{' …' if len(seeds) > 20 else ''} ({len(seeds)})"),
         ("images", f"{len(samples):,}"),
-        *((name.replace("_", " "), _plain(sampler[name])) for name in sampler),
+        *((name.replace("_", " "), _plain(sampler[name])) for name in sampler if _applies(config, name)),
         *((f"measure: {name.replace('_', ' ')}", _plain(measure[name])) for name in measure),
     ]
     found = [Group("Choices", choices)]
@@ -64,6 +64,11 @@ def groups(config: Config, meta: dict, samples: pd.DataFrame) -> list[Group]:
     text = json.dumps(stated, indent=2, ensure_ascii=False)
     found.append(Group("Configuration as resolved", [("", text)], folded=True))
     return found
+
+
+def _applies(config: Config, name: str) -> bool:
+    """Whether a field of the sampler says something of the images: of another program's, the noise alone."""
+    return config.images is None or (name == "noise" and config.images.paired)
 
 
 def versions(

@@ -9,6 +9,7 @@ prompts"), never about people or causes.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analysis.metrics.registry import SPACES, Metric
@@ -280,3 +281,28 @@ def _int(value) -> int:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def not_run(absent: Sequence[Metric], missing: Mapping[str, str]) -> list[str]:
+    """Return why measures have no numbers, those of one reason together.
+
+    Parameters
+    ----------
+    absent : sequence of Metric
+        Those without numbers.
+    missing : mapping of str to str
+        By the name of what did not look at the images, why (``not_observed`` of a run's record).
+
+    Examples
+    --------
+    >>> from analysis.metrics.registry import METRICS
+    >>> not_run(
+    ...     [METRICS["clip"], METRICS["dino"], METRICS["ssim"]], dict.fromkeys(("clip", "dino"), "no weights")
+    ... )
+    ['CLIP, DINO not run: no weights']
+    """
+    reasons: dict[str, list[str]] = {}
+    for metric in absent:
+        if why := missing.get(metric.metric):
+            reasons.setdefault(why.replace("`", ""), []).append(metric.symbol)
+    return [f"{', '.join(symbols)} not run: {why}" for why, symbols in reasons.items()]

@@ -8,6 +8,9 @@ fail is quoted as the paper's, not relied on.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -17,6 +20,49 @@ from analysis.tables.object_claims import DETECTOR, HEDGED, HOLDS, WORDS
 
 SIGNIFICANT = 0.05
 NAMED = 6  # objects named in a sentence
+
+
+def looked_for(observer: Mapping[str, Any]) -> str:
+    """Say what was looked for in each image, from the record of what looked at a run's images.
+
+    Parameters
+    ----------
+    observer : mapping
+        ``observer`` of ``run.json``.
+
+    Examples
+    --------
+    >>> looked_for({"tags": ["vocabulary", "prompt"], "vocabulary": "everyday", "vocabulary_tags": 976})
+    '976 everyday nouns, and the nouns of each image’s prompt'
+    >>> looked_for({"tags": ["prompt"]})
+    'the nouns of each image’s prompt, and nothing else'
+    """
+    tags = list(observer.get("tags") or ())
+    names = [_source(kind, observer) for kind in tags]
+    if tags == ["prompt"]:
+        names.append("nothing else")
+    return ", and ".join(names) if names else "what the record of this run does not say"
+
+
+def _source(kind: str, observer: Mapping[str, Any]) -> str:
+    """What one source of tags gives for an image."""
+    if kind == "prompt":
+        return "the nouns of each image’s prompt"
+    if kind == "checker":
+        return "everything there is in the toy world"
+    if kind == "ram":
+        return "the tags that Recognize Anything gives each image"
+    name, count = observer.get("vocabulary"), observer.get("vocabulary_tags")
+    number = f"{count:,} " if count else ""
+    things = {
+        "everyday": f"{number}everyday nouns",
+        "toyworld": f"the {number}things of the toy world",
+    }.get(name, f"the {number}tags of {name}")
+    if kind != "tagger":
+        return things
+    return (
+        f"the {observer.get('tagger_top') or 'best'} of {things} that {observer.get('tagger')} ranks highest"
+    )
 
 
 def claimed(claims: pd.DataFrame, *kinds: str) -> pd.DataFrame:

@@ -19,6 +19,7 @@ import pandas as pd
 from analysis.stats.effects import wilson_interval
 from analysis.stats.rates import ALL, COLUMNS, detection_rates
 from analysis.study import contrasts, indicators
+from analysis.tables.families import by_unit
 from analysis.tables.object_claims import COUNTS
 from probes.store import Run
 from probes.text.nouns import lemma
@@ -61,7 +62,7 @@ def detector_error(run: Run, checked: Checked | None = None) -> pd.DataFrame | N
     observed, seen = checked or checked_images(run)
     if observed is None:
         return None
-    objects = run.table("objects")
+    objects = by_unit(run.table("objects"), run.config)
     options, members = run.config.measure, indicators(run.config)
     rates = error_rates(
         observed,
@@ -139,14 +140,32 @@ def checked_images(run: Run) -> Checked:
     if run.config.model not in SPECIMENS or not run.parts("objects") or _its_own_truth(run):
         return None, None
     observed = run.observed(["sample_id", "triplet", "seed", "indicator", "status", "tags"])
-    observed = observed[observed["status"] == "ok"]
-    samples, tables = observed["sample_id"].to_list(), []
+    observed = by_unit(observed[observed["status"] == "ok"], run.config)
+    seen = seen_by_checker(run, observed["sample_id"].to_list())
+    return (None, None) if seen is None else (observed, seen)
+
+
+def seen_by_checker(run: Run, samples: Sequence[str] | None = None) -> pd.DataFrame | None:
+    """Return what the checker sees in images of a run, by ``sample_id``; None where it cannot read them.
+
+    Parameters
+    ----------
+    run : Run
+    samples : sequence of str, optional
+        All that can be read, unless they are named.
+    """
+    if run.config.model not in SPECIMENS:
+        return None
+    if samples is None:
+        left_out = run.left_out()
+        samples = [name for name in run.samples(["sample_id"])["sample_id"] if name not in left_out]
+    tables = []
     for start in range(0, len(samples), IMAGES):
         images = run.images(samples[start : start + IMAGES])
         if any(image.size != (SIZE, SIZE) for image in images):
-            return None, None
+            return None
         tables.append(read_images(images))
-    return (observed, pd.concat(tables, ignore_index=True).set_axis(samples)) if tables else (None, None)
+    return pd.concat(tables, ignore_index=True).set_axis(list(samples)) if tables else None
 
 
 def error_rates(

@@ -22,8 +22,9 @@ from analysis.stats.object_counts import ObjectTable
 from analysis.study import Comparison, comparison, indicators
 from analysis.tables.detector_error import Checked, checked_images, detector_counts, detector_error
 from analysis.tables.disparity import disparity
-from analysis.tables.families import shares_noise, stacked
+from analysis.tables.families import by_unit, shares_noise, stacked
 from analysis.tables.gap import gap
+from analysis.tables.looked_for import leave_open, prompts_alone
 from analysis.tables.nouns import PROMPT_COLUMNS, noun_table
 from analysis.tables.object_claims import CLAIM_COLUMNS, DetectorCounts, claim_table, sides_of
 from analysis.tables.object_statistics import object_statistics, table_statistics
@@ -45,6 +46,8 @@ def measure_objects(
 ) -> None:
     """Write ``tables/nouns``, ``tables/objects``, the paper's tables, and what is known of the detector's errors.
 
+    What cannot be known, since it was not looked for, is NaN with its reason (`analysis.tables.looked_for`).
+
     Parameters
     ----------
     run : Run
@@ -63,8 +66,9 @@ def measure_objects(
     write(run, "nouns", nouns)
     write(run, "objects", objects)
     counts, images = error_counts(run, checked), looked_at(run)
+    alone = prompts_alone(run)
     for name, table in tables(sharing or Sharing(run), images, nouns, objects, counts):
-        write(run, name, table)
+        write(run, name, leave_open(name, table) if alone else table)
     error = detector_error(run, checked)
     if error is not None:
         write(run, "detector_error", error)
@@ -134,13 +138,14 @@ def tables(
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
     rest = objects[~objects["lemma"].isin(chosen.individuals)]
     # the paper's tables know its prompt sets alone: a control that could not be read takes nothing from them
-    everything = counted(images, objects, chosen.main)
-    others = counted(images, objects, chosen.main, without=chosen.individuals)
-    with_controls = counted(images, objects, chosen.names, without=chosen.individuals)
+    looked, seen = by_unit(images, config), by_unit(objects, config)
+    everything = counted(looked, seen, chosen.main)
+    others = counted(looked, seen, chosen.main, without=chosen.individuals)
+    with_controls = counted(looked, seen, chosen.names, without=chosen.individuals)
 
     pairs = pd.concat(
         [
-            similarity_pairs(images, own, chosen.names, site=site)
+            similarity_pairs(looked, own, chosen.names, site=site)
             for site, own in ((INCLUDED, objects), (LEFT_OUT, rest))
         ],
         ignore_index=True,
@@ -175,7 +180,7 @@ def tables(
     made = {name: list(islice(results, len(pieces))) for name, pieces in slow.items()}
 
     human = objects.loc[objects["human"], "lemma"].unique()
-    yield "cooccurrence", cooccurrence(counted(images, objects, chosen.names), human)
+    yield "cooccurrence", cooccurrence(counted(looked, seen, chosen.names), human)
     yield "table06_similarity", made["table06_similarity"][0]
     yield "table06_gap", made["table06_gap"][0]
     table07 = pd.concat(

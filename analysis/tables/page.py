@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from analysis.tables.registry import NEEDS, TABLES, Table
+from analysis.tables.registry import TABLES
 from analysis.tables.stored_similarities import IMAGE_METRICS, IMAGE_TABLE
+from analysis.tables.table import NEEDS, Table
 
 _HEAD = """# Tables
 
 What stands in `tables/` of a run, as CSV and Parquet; `analysis.load_run(...).table(name)` reads one. A table of the
 paper (Wu et al. 2025) has its number in its name and stands there as LaTeX, too. NaN has its `reason` beside it.
+
+In a run of one prompt and several seeds intervals and p-values are over its seeds, for this prompt alone (Wu et al.
+2025, section 7.1): tables that hold any have a last column `unit`, `seed` or `prompt`, and their `n_prompts` counts
+these.
 
 This page is made by `python -m analysis.tables.page > docs/tables.md` of `analysis/tables/registry.py`.
 """
@@ -16,12 +21,16 @@ This page is made by `python -m analysis.tables.page > docs/tables.md` of `analy
 
 def _section(table: Table) -> str:
     latex = f" LaTeX: `{table.latex.name}.tex`." if table.latex else ""
+    if table.latex_alone:
+        latex += f" Of a run of one prompt: `{table.latex_alone.name}.tex`."
     parquet = "" if table.csv else " Parquet alone."
     names = table.columns
     if table.name == IMAGE_TABLE:  # of the metrics of pictures there may be others tomorrow
         names = tuple(dict.fromkeys("<metric>" if name in IMAGE_METRICS else name for name in names))
     columns = ", ".join(f"`{name}`" for name in names)
-    return f"### `{table.name}`\n\nA row: {table.rows}.{parquet}{latex} Made by `{table.made_by}`.\n\n{columns}\n"
+    asked = f" In some runs: {', '.join(f'`{name}`' for name in table.optional)}." if table.optional else ""
+    head = f"A row: {table.rows}.{parquet}{latex}{asked} Made by `{table.made_by}`."
+    return f"### `{table.name}`\n\n{head}\n\n{columns}\n"
 
 
 def page() -> str:

@@ -5,100 +5,32 @@ Whatever writes a table goes through `write`, which holds it against its row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
 
 import pandas as pd
 
 from analysis.metrics import dependency
-from analysis.tables import agreement, specifications
+from analysis.tables import agreement, gep, not_measured, specifications
 from analysis.tables.detector_error import CHECK_COLUMNS, ERROR_COLUMNS
 from analysis.tables.disparity import DISPARITY_COLUMNS
+from analysis.tables.families import with_unit
 from analysis.tables.gap import GAP_COLUMNS
 from analysis.tables.nouns import NOUN_COLUMNS
 from analysis.tables.object_claims import CLAIM_COLUMNS, COUNTS
 from analysis.tables.object_statistics import OBJECT_COLUMNS, TABLE_COLUMNS
-from analysis.tables.stored_similarities import IMAGE_TABLE, IMAGE_TYPES, TIMESTEP_TABLE
+from analysis.tables.stored_similarities import (
+    FEATURE_METRICS,
+    IMAGE_TABLE,
+    OPTIONAL_METRICS,
+    TIMESTEP_TABLE,
+    image_types,
+)
+from analysis.tables.table import Latex, Table
 from analysis.tables.wu import CHI_SQUARE_COLUMNS
 from probes.store import Run
 
-NEEDS = {
-    "samples": "any generated run",
-    "objects": "a run whose images were searched for objects",
-    "truth": "a run of objects, where something else knows what is in the images",
-    "labels": "answers of people, given to `python -m analysis human-check`",
-    "choices": "`python -m analysis sensitivity`",
-}
 COUNT = "count_"  # begins a column of each indicator
-
-
-@dataclass(frozen=True)
-class Latex:
-    """How the paper shows a table; ``{data}`` and ``{model}`` stand for the name and the model of the run.
-
-    Attributes
-    ----------
-    name : str
-        Of the file, without its ending; with places in braces where there is one of every contrast.
-    label : str
-        For references.
-    caption, note : str
-        Plain text.
-    """
-
-    name: str
-    label: str
-    caption: str
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A result table.
-
-    Attributes
-    ----------
-    name : str
-        Of its file in ``tables/``, without its ending.
-    needs : str
-        What must be there for it, one of `NEEDS`.
-    rows : str
-        What a row is.
-    columns : tuple of str
-        Their names in order; one that ends in ``_*`` stands for one of every indicator.
-    made_by : str
-        The function that computes it.
-    stage : {"measure", "report", ""}
-        The stage that writes it; empty for a command beside the stages.
-    csv : bool
-        Whether it is written as CSV as well as Parquet: what grows with the pictures is not.
-    latex : Latex, optional
-    """
-
-    name: str
-    needs: str
-    rows: str
-    columns: tuple[str, ...]
-    made_by: str
-    stage: Literal["measure", "report", ""] = "measure"
-    csv: bool = True
-    latex: Latex | None = None
-
-    def fits(self, columns: Sequence[str]) -> bool:
-        """Whether a table with these columns is one of this kind.
-
-        Examples
-        --------
-        >>> table = Table("x", "samples", "an image", ("object", "count_*", "n"), "f")
-        >>> table.fits(["object", "count_a", "count_b", "n"]), table.fits(["object", "n", "count_a"])
-        (True, False)
-        """
-        expected: list[str] = []
-        for name in self.columns:
-            start = name.removesuffix("*")
-            expected += [own for own in columns if own.startswith(start)] if start != name else [name]
-        return list(columns) == expected
+SEEN_BY = ("both", "detector_only", "people_only", "neither", "unclear")
 
 
 _SIMILARITIES = (
@@ -106,9 +38,10 @@ _SIMILARITIES = (
         IMAGE_TABLE,
         "samples",
         "a triplet, seed and pair: every metric of two pictures, in the column of its name",
-        tuple(IMAGE_TYPES),
+        tuple(image_types()),
         "analysis.tables.stored_similarities.image_similarities",
         csv=False,
+        optional=(*OPTIONAL_METRICS, *FEATURE_METRICS),
     ),
     Table(
         TIMESTEP_TABLE,
@@ -127,6 +60,12 @@ _SIMILARITIES = (
             "table05_disparity",
             "representational-disparity",
             "Representational disparity in {data} on {model}: similarity of each pair, mean over prompts.",
+        ),
+        latex_alone=Latex(
+            "table10_intra_prompt",
+            "intra-prompt",
+            "Representational disparity on {model}: similarity of each pair, mean over {seeds} of “{prompt}”.",
+            "For this prompt alone.",
         ),
     ),
     Table(
@@ -293,6 +232,7 @@ _OBJECTS = (
         "a dependency group (or the nouns) and indicator: distinct objects",
         ("group", "indicator", "amount"),
         "analysis.metrics.cooccurrence.amounts",
+        optional=("reason",),
         latex=Latex(
             "table12_amounts",
             "amounts",
@@ -338,6 +278,14 @@ _CHECKED = (
         stage="",
     ),
     Table(
+        "human_nouns",
+        "labels",
+        "an annotator and a noun of the prompts: who saw it, as in section 7.3 of the paper, whose figures stand below",
+        ("annotator", "word", "nouns", *SEEN_BY, "percent_both"),
+        "analysis.studies.human_check.nouns.noun_agreement",
+        stage="",
+    ),
+    Table(
         "human_counts",
         "labels",
         "a prompt, indicator and object: right and wrong detections by people, weighted",
@@ -356,8 +304,67 @@ _CHECKED = (
         "analysis.studies.sensitivity.findings.sensitivity",
         stage="",
     ),
+    Table(
+        "not_measured",
+        "images",
+        "a quantity that such a run cannot hold, where it would stand, and why it is not there",
+        not_measured.COLUMNS,
+        "analysis.tables.not_measured.not_measured",
+    ),
 )
-TABLES: Mapping[str, Table] = {row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED)}
+_GEP = (
+    Table(
+        "gep_frequencies",
+        "audit",
+        "a setting, source, indicator and attribute: its frequency, or the mean of an estimate",
+        gep.FREQUENCY_COLUMNS,
+        "analysis.tables.gep.frequency_table",
+    ),
+    Table(
+        "gep_vector",
+        "audit",
+        "a setting, source, pair and attribute: the difference of frequencies, its interval and tests",
+        gep.VECTOR_COLUMNS,
+        "analysis.tables.gep.vector_table",
+    ),
+    Table(
+        "gep_score",
+        "audit",
+        "a setting, source and pair: the mean absolute difference, its floor, and its interval",
+        gep.SCORE_COLUMNS,
+        "analysis.tables.gep.score_table",
+    ),
+    Table(
+        "gep_contexts",
+        "audit",
+        "a setting, source, pair and context: its score",
+        gep.CONTEXT_COLUMNS,
+        "analysis.tables.gep.context_table",
+    ),
+    Table(
+        "gep_agreement",
+        "audit",
+        "a setting, estimate, labels and measure of agreement of their vectors, with its interval",
+        gep.AGREEMENT_COLUMNS,
+        "analysis.tables.gep.agreement_table",
+    ),
+    Table(
+        "gep_auc",
+        "audit",
+        "an estimate, labels and attribute: the area under the ROC curve",
+        gep.AUC_COLUMNS,
+        "analysis.tables.gep.auc_table",
+    ),
+    Table(
+        "gep_labels",
+        "audit",
+        "an image, attribute and annotator: yes (1), no (0)",
+        ("sample_id", "attribute", "annotator", "value"),
+        "analysis.tables.gep_readings.read_labels",
+        stage="",
+    ),
+)
+TABLES: Mapping[str, Table] = {row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *_GEP)}
 
 
 def write(run: Run, name: str, frame: pd.DataFrame) -> None:
@@ -366,11 +373,11 @@ def write(run: Run, name: str, frame: pd.DataFrame) -> None:
     Raises
     ------
     ValueError
-        There is no such row, or the columns are others: the program is at fault, not the run.
+        There is no such row, or the columns are others: the program is at fault.
     """
-    if name not in TABLES:
+    row = TABLES.get(name)
+    if row is None:
         raise ValueError(f"expected a table of the registry, got {name!r}")
-    row = TABLES[name]
     if not row.fits(list(frame.columns)):
         raise ValueError(f"{name}: expected the columns {', '.join(row.columns)}, got {', '.join(frame)}")
-    (run.write_table if row.csv else run.write_parquet)(name, frame)
+    (run.write_table if row.csv else run.write_parquet)(name, with_unit(frame, run.config))

@@ -120,6 +120,11 @@ class Family:
             columns = self.columns.iloc[start:stop].reset_index(drop=True)
             yield slice(start, stop), replace(self, columns=columns, arrays=parts)
 
+    def over_seeds(self) -> Family:
+        """Return the family of one prompt with a seed in the place of each prompt, numbered in their order."""
+        arrays = [array.transpose(0, 2, 1, 3) for array in self.arrays]
+        return replace(self, prompts=np.arange(self.shape[2]), arrays=arrays)
+
     def without_seed(self, number: int) -> Family:
         """Return the family without the seed of this place."""
         return replace(self, arrays=[np.delete(array, number, axis=2) for array in self.arrays])

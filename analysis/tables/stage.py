@@ -8,14 +8,22 @@ from itertools import islice
 
 import pandas as pd
 
-from analysis.metrics.registry import require_primary
+from analysis.metrics.registry import computed_from, require_primary
 from analysis.study import contrasts, indicators
 from analysis.tables.agreement import agreement
 from analysis.tables.detector_error import Checked, checked_images
 from analysis.tables.disparity import DISPARITY_COLUMNS, family_disparity
 from analysis.tables.families import shares_noise, stacked
 from analysis.tables.family_plan import FamilyPlan
+from analysis.tables.feature_similarities import (
+    feature_similarities,
+    part_names,
+    stored_features,
+    with_features,
+)
 from analysis.tables.gap import GAP_COLUMNS, GapChoices, GapColumns, gap_columns, joined_gap
+from analysis.tables.gep_stage import checker_readings, measure_gep
+from analysis.tables.not_measured import not_measured
 from analysis.tables.object_shares import joined, object_shares
 from analysis.tables.objects import Objects, measure_objects
 from analysis.tables.registry import write
@@ -28,6 +36,7 @@ from analysis.tables.stored_similarities import (
     image_similarities,
 )
 from probes.errors import UserError
+from probes.prompts.audit import places
 from probes.store import Run
 from probes.team import Team
 
@@ -70,12 +79,15 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
 
 def _measure(run: Run, sharing: Sharing) -> None:
     options = run.config.measure
-    require_primary(options.primary, "measure.primary")
+    require_primary(options.primary, "measure.primary", opened=run.config.images is None)
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
     sampling["shared_noise"] = shares_noise(run.config)
+    if (absent := not_measured(run.config)) is not None:
+        write(run, "not_measured", absent)
     looked_for = bool(run.parts("objects")) and run.config.observe.objects
     images, objects = _looked_at(sharing, looked_for)
-    pairs = StoredSimilarities(run, images)
+    images = with_features(images, _features(sharing))
+    pairs = StoredSimilarities(run, images).by_unit()
     write(run, IMAGE_TABLE, images)
     times = {"step": list(pairs.timesteps), "timestep": list(pairs.timesteps.values())}
     write(run, TIMESTEP_TABLE, pd.DataFrame(times).astype({"step": "int32", "timestep": "float32"}))
@@ -109,6 +121,8 @@ def _measure(run: Run, sharing: Sharing) -> None:
     write(run, "agreement", agreed)
     if objects:
         measure_objects(run, sharing, objects)
+    if places(run.config):
+        measure_gep(run, checker_readings(run, objects[1] if objects else None))
 
 
 Columns = tuple[pd.DataFrame, GapColumns]
@@ -158,26 +172,51 @@ def _looked_at(sharing: Sharing, looked_for: bool) -> tuple[pd.DataFrame, tuple[
     return images, (joined(sharing.run, others[len(pictures) :]), checker)
 
 
+def _features(sharing: Sharing) -> list[pd.DataFrame]:
+    """How alike the images of a run are by each feature that it holds."""
+    run, numbers = sharing.run, part_names(sharing.run)
+    names, words = stored_features(run), [member.name for member in indicators(run.config)]
+    pieces = [
+        Piece(feature_similarities, (name, number, words), of_run=True)
+        for name in names
+        for number in numbers
+    ]
+    made = iter(sharing.results(pieces))
+    return [pd.concat(islice(made, len(numbers)), ignore_index=True) for _ in names]
+
+
 def picture_table(run: Run) -> pd.DataFrame:
     """Return the similarities of a run's pictures, see `image_similarities`; those with a picture left out are NaN."""
     return pd.concat([share.done(run) for share in picture_shares(run)], ignore_index=True)
 
 
 def picture_shares(run: Run) -> list[Piece]:
-    """Cut the comparison of a run's pictures by triplets and seeds; at least one share, which may be empty."""
+    """Cut the comparison of a run's pictures by triplets and seeds; at least one share, which may be empty.
+
+    Pictures that no seed pairs are not compared.
+    """
     samples, left_out = run.samples(["sample_id", "triplet", "seed", "indicator"]), run.left_out()
+    if run.config.images is not None and not run.config.images.paired:
+        samples = samples.iloc[:0]
     group = samples.groupby(["triplet", "seed"], sort=False).ngroup().to_numpy()
     names = [member.name for member in indicators(run.config)]
+    metrics = computed_from("pictures", run.config.measure.pictures)
     shares = cut(int(group.max(initial=-1)) + 1, PICTURE_SHARES) or [slice(0, 0)]
     return [
         Piece(
-            _compared, (samples[(group >= share.start) & (group < share.stop)], names, left_out), of_run=True
+            _compared,
+            (samples[(group >= share.start) & (group < share.stop)], names, metrics, left_out),
+            of_run=True,
         )
         for share in shares
     ]
 
 
 def _compared(
-    run: Run, samples: pd.DataFrame, names: Sequence[str], left_out: Mapping[str, str]
+    run: Run,
+    samples: pd.DataFrame,
+    names: Sequence[str],
+    metrics: Sequence[str],
+    left_out: Mapping[str, str],
 ) -> pd.DataFrame:
-    return image_similarities(samples, run.images, names, left_out)
+    return image_similarities(samples, run.images, names, metrics, left_out)

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from analysis.metrics import pixels
-from analysis.metrics.registry import computed_from, definition
+from analysis.metrics.registry import METRICS, computed_from, definition
+from analysis.tables.families import PROMPT_SPACE
 from analysis.tables.family_plan import FamilyPlan, Key, captured_key
 from analysis.tables.similarities import COLUMNS, NO_STEP, Family, Similarities, Where
 from analysis.tables.similarity_rows import INDEX, Rows, faulty_images
@@ -34,23 +35,27 @@ from probes.store import Run
 
 IMAGE_TABLE, TIMESTEP_TABLE = "image_similarities", "timesteps"
 IMAGE_METRICS = computed_from("pictures")
+OPTIONAL_METRICS = tuple(name for name, row in METRICS.items() if row.needs == "pictures" and row.optional)
+FEATURE_METRICS = computed_from("features")  # further columns of `IMAGE_TABLE`, where the run holds them
 IMAGE_SITE = "image"
-IMAGE_TYPES = {
-    **{"triplet": "int32", "seed": "int64", "pair": "str"},
-    **dict.fromkeys(IMAGE_METRICS, "float32"),
-    "reason": "str",
-}
 FIXED = (*INDEX, "first", "second", "timesteps")  # columns of captures/ that are no site
 NOT_CAPTURED = "not captured"
+
+
+def image_types(metrics: Sequence[str] = IMAGE_METRICS) -> dict[str, str]:
+    """Columns and types of the table `IMAGE_TABLE` with these metrics, in order."""
+    index = {"triplet": "int32", "seed": "int64", "pair": "str"}
+    return {**index, **dict.fromkeys(metrics, "float32"), "reason": "str"}
 
 
 def image_similarities(
     samples: pd.DataFrame,
     load: Callable[[Sequence[str]], Sequence[Image.Image]],
     indicators: Sequence[str],
+    metrics: Sequence[str] = IMAGE_METRICS,
     left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """Compare the pictures of each triplet and seed, two by two, by every metric of pictures in the registry.
+    """Compare the pictures of each triplet and seed, two by two, by metrics of pictures in the registry.
 
     Parameters
     ----------
@@ -60,13 +65,15 @@ def image_similarities(
         From a list of sample ids to the pictures.
     indicators : sequence of str
         In the order that names the pairs. An indicator without a picture makes no pair.
+    metrics : sequence of str
+        By default all but the optional ones.
     left_out : mapping of str to str, optional
         Of sample ids whose picture is not compared, and why: what is compared with one is NaN.
 
     Returns
     -------
     DataFrame
-        A row a (triplet, seed, pair), with `IMAGE_TYPES`: each metric under its name (``ssim``: at most 1, no
+        A row a (triplet, seed, pair), with `image_types`: each metric under its name (``ssim``: at most 1, no
         difference; ``diff_pix``: percent, 0 no difference), and ``reason`` why one is NaN, empty where none is; several
         reasons are parted by ``; ``.
 
@@ -75,8 +82,9 @@ def image_similarities(
     UserError
         If two pictures cannot be compared, such as pictures of different size.
     """
-    numbers: dict[str, list] = {name: [] for name in IMAGE_TYPES}
-    measures = [getattr(pixels, definition(metric).function) for metric in IMAGE_METRICS]
+    types = image_types(metrics)
+    numbers: dict[str, list] = {name: [] for name in types}
+    measures = [getattr(pixels, definition(metric).function) for metric in metrics]
     for (triplet, seed), rows in samples.groupby(["triplet", "seed"], sort=False):
         ids = dict(zip(rows["indicator"], rows["sample_id"]))
         present = [name for name in indicators if name in ids]
@@ -99,7 +107,7 @@ def image_similarities(
             row = (triplet, seed, f"{first}-{second}", *(score.value for score in scores), reasons)
             for column, value in zip(numbers.values(), row):
                 column.append(value)
-    return pd.DataFrame({name: pd.Series(numbers[name], dtype=kind) for name, kind in IMAGE_TYPES.items()})
+    return pd.DataFrame({name: pd.Series(numbers[name], dtype=kind) for name, kind in types.items()})
 
 
 def timesteps(run: Run) -> dict[int, float]:
@@ -136,6 +144,7 @@ class StoredSimilarities(Similarities):
         self._images = run.table(IMAGE_TABLE) if images is None else images
         self._ends: dict[Key, NDArray[np.float32]] = {}  # values of the sites without steps, a row a pair
         self._seeds: frozenset[int] | None = None
+        self._over_seeds = False
         self._chosen: list[Key] = []
         self._captured = Rows.of(self._images.iloc[:0], "")
         if run.parts("captures"):
@@ -147,7 +156,10 @@ class StoredSimilarities(Similarities):
             captured: rows.with_any(self._faulty, members)
             for captured, rows in ((True, self._captured), (False, self._compared))
         }
-        for metric in IMAGE_METRICS if len(self._images) else ():
+        held = [
+            name for name in (*IMAGE_METRICS, *OPTIONAL_METRICS, *FEATURE_METRICS) if name in self._images
+        ]
+        for metric in held if len(self._images) else ():
             key = Key(space(IMAGE_SITE), IMAGE_SITE, metric, captured=False)
             self._chosen.append(key)
             self._ends[key] = self._images[metric].to_numpy(np.float32)
@@ -235,8 +247,16 @@ class StoredSimilarities(Similarities):
             for key, array in there
             for step in (range(array.shape[3]) if has_steps(key.site) else (NO_STEP,))
         ]
-        table = pd.DataFrame(columns, columns=["site", "step"])
-        return Family(plan.space, plan.metric, table, plan.pairs, plan.prompts, [array for _, array in there])
+        table, values = pd.DataFrame(columns, columns=["site", "step"]), [array for _, array in there]
+        family = Family(plan.space, plan.metric, table, plan.pairs, plan.prompts, values)
+        # no noise enters the prompt space: its seeds are copies
+        return family.over_seeds() if self._over_seeds and plan.space != PROMPT_SPACE else family
+
+    def by_unit(self) -> StoredSimilarities:
+        """Return a copy whose families hold, of a run of one prompt, its seeds as prompts (`Config.unit`)."""
+        other = copy.copy(self)
+        other._over_seeds = self.run.config.unit == "seed"
+        return other
 
     def apart(self) -> StoredSimilarities:
         """Return a copy to be sent to another process, without what the run has kept of its pictures."""

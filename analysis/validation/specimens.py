@@ -16,7 +16,14 @@ from pathlib import Path
 
 from analysis.study import contrasts
 from analysis.validation import object_findings, repeated, specimen_scores
-from analysis.validation.specimens_page import HEAD, SCORES_NOTE, page, readme_table
+from analysis.validation.specimens_page import (
+    FEATURES_NOTE,
+    HEAD,
+    SCORES_NOTE,
+    features_section,
+    page,
+    readme_table,
+)
 from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
@@ -43,6 +50,14 @@ def parser() -> argparse.ArgumentParser:
         "of the page is written anew",
     )
     main.add_argument(
+        "--features",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="RUN",
+        help="runs of the specimens, one each: only the section on gaps by features is written anew",
+    )
+    main.add_argument(
         "--readme",
         action="store_true",
         help="print the README's table of gaps of the runs, and write no page",
@@ -63,11 +78,15 @@ def work(options: argparse.Namespace) -> None:
             raise UserError(
                 f"--scores: expected a run and at most one sample, got {len(paths)} paths: give it again"
             )
-    if not (options.runs or options.repeated):
-        raise UserError("command line: expected run directories, or --repeated with some: name one")
+    if not (options.runs or options.repeated or options.features):
+        raise UserError(
+            "command line: expected run directories, or --repeated or --features with some: name one"
+        )
     if not options.readme:
         command_line.writable(options.out)
-    runs, again = ([specimen_run(path) for path in paths] for paths in (options.runs, options.repeated))
+    runs, again, seen = (
+        [specimen_run(path) for path in paths] for paths in (options.runs, options.repeated, options.features)
+    )
     if options.readme:
         print("\n\n".join(map(readme_table, runs)))
         return
@@ -77,6 +96,11 @@ def work(options: argparse.Namespace) -> None:
     kept = repeated.section_of(before, SCORES_NOTE.partition("\n")[0])
     if runs and not scores and kept:
         text = repeated.put_section(text, kept)
+    by_features = repeated.section_of(before, FEATURES_NOTE.partition("\n")[0])
+    if runs and by_features and not seen:
+        text = repeated.put_section(text, by_features)
+    if seen:
+        text = repeated.put_section(text, features_section(seen))
     if again:
         picture = repeated.null_picture(again)
         text = repeated.put_section(text, repeated.claims_section(again, picture is not None))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from analysis.metrics.registry import METRICS, computed_from
 from analysis.report.format import fixed, p_number
 from analysis.study import indicators
 from analysis.tables.stored_similarities import StoredSimilarities
@@ -79,6 +80,42 @@ def _gaps_section(gaps: dict[str, pd.DataFrame]) -> list[str]:
     return [*lines, GAPS_NOTE]
 
 
+def features_section(runs: Sequence[Run]) -> str:
+    """Return the section on gaps by features: those of each specimen, and how often words of one meaning differ.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Of the specimens, on the same prompts.
+    """
+    symbols = [METRICS[name].symbol for name in computed_from("features") if METRICS[name].site]
+    lines = [
+        FEATURES_NOTE.format(prompts=max(int(run.samples(["triplet"])["triplet"].nunique()) for run in runs))
+    ]
+    for run in runs:
+        table = headline_gaps(run)
+        lines += [
+            f"| {run.config.model} | {row['quantity']} | {fixed(row['gap'], 4)} | {_ends(row, 'ci')} | "
+            f"{p_number(row['p_value'])} | {fixed(row['word_gap'], 4)} | {_ends(row, 'word')} | "
+            f"{p_number(row['p_control'])} | {int(row['n_prompts'])} |"
+            for _, row in table[table["quantity"].isin(symbols)].iterrows()
+        ]
+    for run in runs:
+        if run.config.model == NULL:
+            names = [member.name for member in indicators(run.config)]
+            of_features = StoredSimilarities(run).select(
+                lambda _, site, metric: METRICS[metric].symbol in symbols
+            )
+            rates = rejection_table(exchanged_p_values(of_features, names))
+            lines.append("\n" + EXCHANGED_FEATURES)
+            lines += [
+                f"| {row.quantity} | {100 * row.against_0:.1f} % of {row.gaps:,} | "
+                f"{100 * row.against_words:.1f} % of {row.sides:,} |"
+                for row in rates.itertuples()
+            ]
+    return "\n".join(lines) + "\n"
+
+
 def _exchange_section(run: Run) -> list[str]:
     """Lines on how often the tests reject in the null world, over all choices of words."""
     names = [member.name for member in indicators(run.config)]
@@ -136,6 +173,17 @@ seen from all reference words, *p against words* the test that it is more than t
 makes (`analysis.stats.word_test`): only that speaks of a lean. *gap / toyworld's* is the absolute ratio to the same
 quantity in `toyworld`.
 """
+FEATURES_NOTE = """## Gaps by features
+
+The same gaps by the small networks of `docs/features.md`, from the first {prompts} prompts of `docs/calibration.yaml`
+(`python -m analysis calibrate --features RUN ...`). Signs and tests are as above.
+
+| specimen | quantity | gap | 95 % interval | p against 0 | over words | 95 % interval | p against words | prompts |
+|---|---|---:|---|---:|---:|---|---:|---:|"""
+EXCHANGED_FEATURES = """In the null world, over all ways to give out the words' parts, so often significant at 5 %:
+
+| quantity | against 0 | against words |
+|---|---:|---:|"""
 EXCHANGE_NOTE = """## Do the tests keep their word where nothing leans?
 
 In the null world all {words} words mean the same. Any of them may be the reference, any others the two sides, and no

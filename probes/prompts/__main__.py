@@ -51,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     make.add_argument("--format", choices=("auto", *FORMATS, DATASETS), help="of the file (default: auto)")
     make.add_argument("--column", metavar="NAME", help="where the captions stand in a table")
     make.add_argument("--split", metavar="NAME", help="of a data set: train, validation ...")
+    make.add_argument("--setting", metavar="NAME", help="of a set: neutral or explicit of gep (default: all)")
     make.add_argument(
         "--indicators",
         nargs="+",
@@ -73,10 +74,10 @@ def parser() -> argparse.ArgumentParser:
     return main
 
 
-def _indicators(texts: Sequence[str] | None, of_set: bool) -> dict[str, Any]:
+def _indicators(texts: Sequence[str] | None, of_professions: bool) -> dict[str, Any]:
     """What the words are; before a profession stand adjectives."""
     if texts is None:
-        return {"neutral": "person", **_DEFAULT[of_set]}
+        return {"neutral": "person", **_DEFAULT[of_professions]}
     found: dict[str, Any] = {}
     for text in texts:
         match = re.fullmatch(r"([^=]+)=([^/]+)(?:/(.+))?", text)
@@ -104,13 +105,14 @@ def run(arguments: argparse.Namespace) -> None:
     folder = expand(arguments.out, "--out")
     build.require_free(folder, arguments.overwrite)
     of_set = arguments.source in sets.names() and arguments.format in (None, "auto")
-    indicators = _indicators(arguments.indicators, of_set)
+    indicators = _indicators(arguments.indicators, of_set and "topics" in sets.read(arguments.source))
     prompts = {"from": arguments.source}
     options: dict[tuple[str, ...], tuple[str, Any]] = {("prompts", "from"): ("source", arguments.source)}
     for name, kind in (
         ("format", str),
         ("column", str),
         ("split", str),
+        ("setting", str),
         ("human_words", str),
         ("articles", str),
         ("max_words", _whole),

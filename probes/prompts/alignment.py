@@ -7,7 +7,32 @@ from collections.abc import Callable, Collection, Sequence
 from functools import wraps
 from typing import TypeVar
 
+from probes.config_values import PERSON
+from probes.text.articles import mended
+
 Made = TypeVar("Made", bound=Callable)
+
+
+def fill(template: str, word: str) -> tuple[str, tuple[int, int]]:
+    """Put `word` for ``{person}``, mending an article right before it where the word does not take it.
+
+    Returns
+    -------
+    text, span
+        The prompt, and the half-open span of characters at which the word stands.
+
+    Examples
+    --------
+    >>> fill("A {person} with a dog", "adult")
+    ('An adult with a dog', (3, 8))
+    >>> fill("an old {person}", "woman")
+    ('an old woman', (7, 12))
+    >>> fill("an {person} speaks", "historian")
+    ('an historian speaks', (3, 12))
+    """
+    before, after = template.split(PERSON)
+    before = mended(before, word)
+    return before + word + after, (len(before), len(before) + len(word))
 
 
 def forms(word: str, plural: str) -> set[tuple[str, ...]]:

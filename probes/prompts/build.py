@@ -15,9 +15,11 @@ import yaml
 
 from probes.command_line import writable
 from probes.config import Config, build_config
+from probes.config_checks import template
 from probes.errors import UserError, printable
 from probes.parts import digest, disk_error, write_bytes
 from probes.prompts import stored
+from probes.prompts.alignment import fill
 from probes.prompts.source import Loaded
 from probes.yaml_source import YamlSource
 
@@ -61,13 +63,13 @@ def write(folder: Path, config: Config, loaded: Loaded, *, overwrite: bool = Fal
     require_free(folder, overwrite)
     writable(folder, folder=True)
     words = {name: entry.forms for name, entry in config.indicators.items()}
-    prompts: list[dict[str, str]] = loaded.prompts[: config.limit]
+    prompts: list[dict[str, Any]] = loaded.prompts[: config.limit]
     files = {"report.json": _json(_report(config, loaded, len(prompts)))}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in FILES:
             (folder / name).unlink(missing_ok=True)
-        inside = len(prompts) <= IN_YAML
+        inside = len(prompts) <= IN_YAML or any(map(template, prompts))  # a Parquet file has captions alone
         if not inside:
             stored.write(folder / "prompts.parquet", prompts, words)
         text = _HEAD + _yaml(config, prompts if inside else {"from": "prompts.parquet"})
@@ -126,5 +128,9 @@ def shown(config: Config, loaded: Loaded) -> str:
     width = max(map(len, config.indicators))
     lines = [loaded.selection.report() if loaded.selection else f"{len(prompts):,} prompts"]
     for prompt in prompts[: step * SHOWN : step]:
-        lines += ["", prompt["id"], *(f"  {name:<{width}}  {prompt[name]}" for name in config.indicators)]
+        texts = {
+            name: fill(template(prompt), entry.word)[0] if template(prompt) else prompt[name]
+            for name, entry in config.indicators.items()
+        }
+        lines += ["", prompt["id"], *(f"  {name:<{width}}  {text}" for name, text in texts.items())]
     return "\n".join(printable(line) for text in lines for line in text.split("\n"))

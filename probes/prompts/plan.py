@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from hashlib import sha256
 from itertools import chain, combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hooks.prompt.spans import Span, split_words
-from probes.config import PERSON, Config, prompt_id
-from probes.prompts.alignment import forms, occurrences, same_rest, uncollected
+from probes.config import Config, prompt_id
+from probes.config_checks import caption
+from probes.config_checks import template as template_of
+from probes.prompts.alignment import fill, forms, occurrences, same_rest, uncollected
 from probes.prompts.tokens import Tokenized, tokenize, tokenize_all
-from probes.text.articles import mended
 
 
 class Sample(NamedTuple):
@@ -67,28 +68,6 @@ def noise_seed(text: str, seed: int) -> int:
     False
     """
     return int.from_bytes(sha256(f"{seed}\n{text}".encode()).digest()[:8], "big") >> 1
-
-
-def fill(template: str, word: str) -> tuple[str, tuple[int, int]]:
-    """Put `word` for ``{person}``, mending an article right before it where the word does not take it.
-
-    Returns
-    -------
-    text, span
-        The prompt, and the half-open span of characters at which the word stands.
-
-    Examples
-    --------
-    >>> fill("A {person} with a dog", "adult")
-    ('An adult with a dog', (3, 8))
-    >>> fill("an old {person}", "woman")
-    ('an old woman', (7, 12))
-    >>> fill("an {person} speaks", "historian")
-    ('an historian speaks', (3, 12))
-    """
-    before, after = template.split(PERSON)
-    before = mended(before, word)
-    return before + word + after, (len(before), len(before) + len(word))
 
 
 def shared_words(members: Sequence[Sequence[str]], blocked: Sequence[set[int]]) -> list[tuple[int, ...]]:
@@ -184,13 +163,13 @@ def plan(
         _Member(*entry, *text, *read)
         for entry, text, read in zip(zip(indicators * len(prompts), words), texts, zip(first, second))
     ]
-    free = any(isinstance(prompt, dict) for prompt in prompts)
+    free = not all(map(template_of, prompts))
     phrases = {name: forms(*entry.forms) for name, entry in config.indicators.items() if free}
     for triplet, prompt in enumerate(prompts):
         mine = members[triplet * len(indicators) : (triplet + 1) * len(indicators)]
         identifier = prompt_id(prompt, triplet)
-        template = "" if isinstance(prompt, dict) else prompt
-        key = prompt[config.reference] if isinstance(prompt, dict) else prompt
+        template = template_of(prompt)
+        key = template or caption(prompt, config.reference)
         places = _places(mine, not template, phrases)
         # what the seeds of a triplet have in common is put together once: fields before ``seed`` and after the noise
         common = [
@@ -221,11 +200,14 @@ class _Member(NamedTuple):
     word_positions_2: tuple[tuple[int, ...], ...] | None
 
 
-def _text(config: Config, prompt: str | dict[str, str], indicator: str) -> tuple[str, tuple[int, int] | None]:
+def _text(
+    config: Config, prompt: str | Mapping[str, Any], indicator: str
+) -> tuple[str, tuple[int, int] | None]:
     """The text of one indicator, and the characters at which its word stands; a free caption names no such place."""
-    if isinstance(prompt, dict):
-        return prompt[indicator], None
-    return fill(prompt, config.indicators[indicator].word)
+    template = template_of(prompt)
+    if not template:
+        return caption(prompt, indicator), None
+    return fill(template, config.indicators[indicator].word)
 
 
 def _places(

@@ -17,7 +17,7 @@ from probes.config_messages import fault_text
 from probes.config_values import Positive, fail, shown
 from probes.errors import UserError
 from probes.paths import expand
-from probes.prompts import captions, readers, sets, stored
+from probes.prompts import captions, grids, readers, sets, stored
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
 
@@ -29,6 +29,7 @@ class PromptSource(BaseModel):
 
     ``from`` is a file, by its path beside ``triplets.yaml``; the name of a set of the package (``professions``); or,
     with ``format: datasets``, a name of the Hugging Face hub, of which ``split`` is read. ``column`` has the captions.
+    ``setting`` is one of a set's (``neutral`` or ``explicit`` of ``gep``), all of them unless told.
     ``human_words`` and ``articles`` are the choices that Wu et al. 2025, section 3.1, leave open
     (see `probes.prompts.neutral`); captions of more than ``max_words`` are left out.
     """
@@ -39,6 +40,7 @@ class PromptSource(BaseModel):
     format: Literal["auto", "triplets", "datasets", *FORMATS] = "auto"  # type: ignore[valid-type]
     column: str | None = None
     split: str | None = None
+    setting: str | None = None
     human_words: Forms = "inflected"
     articles: Articles = "fitting"
     max_words: Positive = captions.WORDS
@@ -48,7 +50,7 @@ class PromptSource(BaseModel):
 class Loaded:
     """Prompts of every indicator, and what became of the captions; None where they were not chosen here."""
 
-    prompts: list[dict[str, str]]
+    prompts: list[dict[str, Any]]
     selection: captions.Selection | None
 
 
@@ -71,8 +73,14 @@ def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: 
         The source cannot be read, holds no captions, or no neutral one.
     """
     if source.format == "auto" and source.from_ in sets.names():
-        prompts = sets.prompts(source.from_, words, reference, articles=source.articles)
+        prompts = sets.prompts(
+            source.from_, words, reference, articles=source.articles, setting=source.setting
+        )
         return Loaded(prompts, None)
+    if source.setting is not None:
+        raise UserError(
+            f"prompts.setting: expected a set with settings, got {source.from_!r}: take it out, or name the set gep"
+        )
     form, read, name = _open(source, folder)
     if form == STORED:
         return Loaded(stored.read(Path(name), words), None)
@@ -131,9 +139,11 @@ def resolve(value: Any, info: ValidationInfo) -> Any:
     """
     if not isinstance(value, Mapping):
         return value
+    if "grid" in value:
+        return grids.resolve(value)
     if "from" not in value:
         raise fail(
-            f"expected a list of prompts, or {{from: captions.json}}, got {shown(dict(value))}: write one"
+            f"expected a list of prompts, {{from: captions.json}} or {{grid: ...}}, got {shown(dict(value))}: write one"
         )
     try:
         source = PromptSource.model_validate(dict(value))

@@ -147,6 +147,7 @@ def images(triplets: np.ndarray, pool: Pool, rng: np.random.Generator) -> dict[s
         "word_spans": [[span for _, span in split_words(prompt)] for prompt in prompts],
         "word_positions": [[[i + 1] for i in range(WORDS)]] * n, "word_positions_2": [None] * n,
         "indicator_positions": [[2]] * n,
+        "fault": [None] * n,
         "image": [{"bytes": pool.pictures[at], "path": f"{name}.png"} for at, name in zip(pictures, ids)],
     }  # fmt: skip
 

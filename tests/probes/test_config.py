@@ -5,7 +5,7 @@ import json
 import pytest
 
 from analysis.study import indicators
-from probes import plan_text
+from probes import plan_text, presets
 from probes.config import Config, Measure, Observe, Sampler, build_config, load_config
 from probes.errors import UserError
 from probes.yaml_source import parse_yaml
@@ -214,7 +214,7 @@ FAULTS = {
     PROMPTS + "indicators: {neutral: person, non-binary: enby}": ("got `non-binary`: rename it",),
     PROMPTS + "generate: {batch_triplets: 0}": ("generate.batch_triplets: expected `auto` or an integer",),
     PROMPTS + "generate: {dtype: half}": (
-        "generate.dtype: expected 'float32', 'float16' or 'bfloat16', got 'half'",
+        "generate.dtype: expected 'auto', 'float32', 'float16' or 'bfloat16', got 'half'",
     ),
     PROMPTS + "capture: {definition: dam}": ("capture.definition: expected one of daam, ", "got 'dam'"),
     PROMPTS + "capture: {sites: []}": ("capture.sites: expected `default` or a list",),
@@ -293,3 +293,43 @@ def test_few_prompts_are_told_what_they_cannot_show():
     assert plan_text.few_prompts(Config(prompts=prompts, limit=2))
     assert plan_text.few_prompts(Config(prompts=prompts[:6], measure={"level": 0.99}))
     assert plan_text.few_prompts(Config(prompts=prompts[:2], contrasts=[])) == ""
+
+
+def test_a_preset_lies_under_what_is_written():
+    """Fields of sections one by one, indicators in whole, the command line over all; the outcome is recorded."""
+    text = (
+        PROMPTS
+        + "preset: wu2025\nsampler: {steps: 3}\nmeasure: {theta: 0.5}\nindicators: {neutral: person, she: lady}\n"
+    )
+    found = config(text, {("measure", "sigma"): ("--sigma", 0.6)})
+    assert (found.sampler.steps, found.sampler.scheduler, found.sampler.guidance_scale) == (3, "pndm", 7.5)
+    assert (found.sampler.height, found.sampler.width) == (512, 512)
+    assert (found.measure.theta, found.measure.sigma, found.measure.sigma_human) == (0.5, 0.6, 0.25)
+    assert (found.measure.nouns, found.observe.tags, list(found.indicators)) == (
+        "nltk",
+        ["ram"],
+        ["neutral", "she"],
+    )
+    assert found.model == "CompVis/stable-diffusion-v1-4" and found.preset == "wu2025"
+    again = Config.model_validate(found.resolved())
+    assert again == found
+    assert Config.stored(found.resolved()).sampler == found.sampler
+
+
+def test_an_unknown_preset_is_told_which_there_are():
+    with pytest.raises(UserError, match=r"^triplets\.yaml: preset: expected one of .*wu2025.*, got 'wu2024'"):
+        config(PROMPTS + "preset: wu2024\n")
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_presets_are_whole_sections_of_the_schema(name):
+    """Each value is taken by the schema as it stands in the file."""
+    said = presets._read(name)
+    found = Config(preset=name, prompts=["a {person}"]).resolved()
+    for key, value in said.items():
+        if key == "indicators":
+            assert {each: entry["word"] for each, entry in found[key].items()} == value
+        elif isinstance(value, dict):
+            assert {field: found[key][field] for field in value} == value
+        else:
+            assert found[key] == value

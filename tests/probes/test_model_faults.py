@@ -169,14 +169,15 @@ def test_a_hub_model_is_refused_before_its_weights_are_fetched(arguments, tmp_pa
     assert "owner/half: model_index.json: expected `tokenizer" in refused(
         "owner/half", tmp_path, capsys, *arguments
     )
-    assert "the hub gave none" in refused("owner/nothing", tmp_path, capsys, *arguments)
+    assert "the hub can't be reached" in refused("owner/nothing", tmp_path, capsys, *arguments)
 
 
 def test_a_single_file_without_its_description(saved, tmp_path, capsys):
-    """The file is whole; what is missing is named, and where to put it."""
+    """Of widths that no published model has: what is missing is named, and where to put it."""
     save_file(original_layout(saved("sd1")), tmp_path / "model.safetensors")
     line = refused(tmp_path / "model.safetensors", tmp_path, capsys)
-    assert "the file is whole, but its description" in line and f"put it into {tmp_path / 'model'}" in line
+    assert "expected the width of SD 1.x (768), 2.x (1024) or XL (2048) in cross-attention, got 24" in line
+    assert f"put its description ({INDEX}" in line and f"into {tmp_path / 'model'}" in line
 
 
 def test_a_single_file_that_is_not_a_whole_model(saved, tmp_path, capsys):
@@ -356,7 +357,9 @@ def test_noise_that_no_seed_fixes_is_refused():
 def test_an_image_that_is_not_finite_names_a_remedy_that_is_one(saved, tmp_path):
     """float32 is not told to use float32."""
     config = settings(saved(), sampler={"guidance_scale": 1e38, "steps": 2})
-    with pytest.raises(UserError, match="got NaN with float32: lower --guidance-scale"):
+    with pytest.raises(
+        UserError, match="got NaN with float32 in all .* images of the first batch: lower --guidance-scale"
+    ):
         generated(tmp_path / "run", config)
 
 

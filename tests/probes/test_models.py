@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import shutil
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from probes import components, estimate, model_description, models, schedulers
-from probes.devices import pick_device
+from probes.devices import pick_device, pick_dtype
 from probes.errors import UserError
 from probes.prompts import plan as prompts
 from tests.probes.conftest import settings
+from tests.probes.model_faults import change
 from tests.probes.original_layout import original_layout
 
 
@@ -48,6 +50,35 @@ def test_half_precision_is_cast(saved):
     assert {p.dtype for m in components.modules(pipe).values() for p in m.parameters()} == {torch.bfloat16}
 
 
+def test_the_number_format_by_itself(saved):
+    """Full precision on a CPU; on a GPU half, but for the bundled specimens."""
+    loaded = load(saved())
+    assert (loaded.dtype, loaded.record["decoder_dtype"]) == ("float32", "float32")
+    assert load(saved(), dtype="auto").record["weight_hash"] == loaded.record["weight_hash"]
+    cuda = torch.device("cuda", 0)
+    assert pick_dtype("auto", cuda, bundled=False) == "float16"
+    assert pick_dtype("auto", cuda, bundled=True) == "float32"
+
+
+def note(seen, module, args):
+    seen.append(args[0].dtype)
+
+
+def test_xl_decodes_in_full_precision_where_its_description_says_so(saved, tmp_path):
+    """Its decoder overflows in half precision; one that does not says so by `force_upcast: false`."""
+    other = shutil.copytree(saved("sdxl"), tmp_path / "other")
+    change(other, "vae/config.json", force_upcast=False)
+    for folder, expected in ((saved("sdxl"), "float32"), (other, "float16")):
+        loaded = load(folder, dtype="float16")
+        seen: list[torch.dtype] = []
+        hook = loaded.pipe.vae.decoder.conv_in.register_forward_pre_hook(partial(note, seen))
+        image = draw(loaded.pipe)
+        hook.remove()
+        assert loaded.record["decoder_dtype"] == expected
+        assert seen == [getattr(torch, expected)] and np.isfinite(image).all()
+        assert next(loaded.pipe.unet.parameters()).dtype == torch.float16
+
+
 def test_guidance_that_the_model_recommends(copy):
     (copy / "triptych.json").write_text('{"guidance_scale": 1.5, "trained_on": "rendered figures"}')
     loaded = load(copy)
@@ -59,14 +90,17 @@ def test_guidance_that_the_model_recommends(copy):
             load(copy)
 
 
-def test_the_safety_checker_is_left_off(copy):
+def test_the_safety_checker_is_left_off(copy, saved):
     index = json.loads((copy / "model_index.json").read_text())
     index |= {
         "safety_checker": ["stable_diffusion", "StableDiffusionSafetyChecker"],
         "requires_safety_checker": True,
     }
     (copy / "model_index.json").write_text(json.dumps(index))
-    assert load(copy).pipe.safety_checker is None  # its weights are not even looked for
+    loaded = load(copy)
+    assert loaded.pipe.safety_checker is None  # its weights are not even looked for
+    assert (loaded.record["safety_checker"], loaded.record["ships_safety_checker"]) == ("off", True)
+    assert load(saved()).record["ships_safety_checker"] is False
 
 
 @pytest.mark.parametrize("kind", ["sd1", "sd2"])
@@ -111,9 +145,9 @@ def test_a_pickle_that_runs_code_is_refused(copy, tmp_path):
 
 
 def test_other_pickles_are_refused_by_name(tmp_path):
-    (tmp_path / "model.ckpt").write_bytes(pickle.dumps({}))
-    with pytest.raises(UserError, match=r"expected \.safetensors, got \.ckpt: convert it"):
-        models.resolve(str(tmp_path / "model.ckpt"))
+    (tmp_path / "model.pt").write_bytes(pickle.dumps({}))
+    with pytest.raises(UserError, match=r"expected \.safetensors or \.ckpt, got \.pt: convert it"):
+        models.resolve(str(tmp_path / "model.pt"))
 
 
 def test_code_in_a_model_folder_is_not_run(copy):

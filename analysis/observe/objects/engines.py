@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
@@ -10,18 +11,20 @@ from typing import Any
 
 from analysis.observe.checkpoints import TOYWORLD, find, sha256, weight_files
 from analysis.observe.objects.detection import Engine
+from analysis.observe.objects.sources import require_sources, sources
+from analysis.observe.objects.tag_captions import fewest_captions
 from analysis.observe.objects.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
 from probes.config import Config, Observe
 from probes.devices import pick_device
 from probes.errors import UserError
 from probes.parts import digest
-from probes.paths import expand
 from probes.toyworld import SPECIMENS
 from probes.toyworld.draw import SIZE
 
 CHECKER = "toyworld-checker"
 OWN_NMS = 0.8  # a garment's box can be nearly the figure's: with the usual 0.5 one of them would go
 USUAL_NMS = 0.5
+_MODELS = ("detector", "segmenter")
 THRESHOLDS = ("box_threshold", "text_threshold", "nms_iou")
 _NAME = (
     "`observe.detector` (such as groundingdino_swint_ogc.pth) and `observe.segmenter` (such as"
@@ -38,6 +41,7 @@ _LIBRARIES = {
         "segment-anything",
     ),
     "transformers": ("triptych", "torch", "torchvision", "transformers"),
+    "ram": ("timm",),
 }
 
 
@@ -77,7 +81,8 @@ class Plan:
     @property
     def versions(self) -> dict[str, str]:
         """Versions of the libraries that the engine needs."""
-        return {name: metadata.version(name) for name in _LIBRARIES[self.name]}
+        libraries = _LIBRARIES[self.name] + (_LIBRARIES["ram"] if "ram" in (self.settings.tags or ()) else ())
+        return {name: metadata.version(name) for name in libraries}
 
 
 class CheckerPlan(Plan):
@@ -135,8 +140,32 @@ class GroundedPlan(Plan):
         count = f" ({len(self.vocabulary)} tags)" if self.vocabulary else ""
         return (
             f"{self.name}: boxes by {settings.detector}, masks by {settings.segmenter}, tags from"
-            f" {', '.join(settings.tags)}{count}; batches of {self.batch} on {self.device}"
+            f" {', '.join(settings.tags)}{count}; batches of {self.batch} on {self.device}{self._cost}"
         )
+
+    @property
+    def _cost(self) -> str:
+        """What looking takes where all of it is on this machine already and an image is looked at more than once."""
+        if self.passes == 1:
+            return ""
+        there = all(find(getattr(self.settings, kind), f"observe.{kind}", fetch=False) for kind in _MODELS)
+        takes = f", about {self.seconds_an_image:.0f} s an image on one core" if there else ""
+        return (
+            f"; at least {self.passes} passes of the detector over each image{takes if self.on_cpu else ''}"
+        )
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the models run on the CPU."""
+        return self.device_type == "cpu"
+
+    @cached_property
+    def passes(self) -> int:
+        """Captions, at least, in which an image's tags fit: of each the detector makes a pass."""
+        settings = self.settings
+        if "vocabulary" in settings.tags:
+            return fewest_captions(self.vocabulary)
+        return fewest_captions(self.vocabulary[: settings.tagger_top]) if "tagger" in settings.tags else 1
 
     @property
     def batch(self) -> int:
@@ -165,21 +194,24 @@ class GroundedPlan(Plan):
 
     @property
     def parameters(self) -> int:
-        """Parameters of all checkpoints, about: in float32, as they are loaded, a fourth of their bytes."""
-        files = [Path(file) for hashes in self.checkpoints.values() for file in hashes]
-        return sum(file.stat().st_size for file in files) // 4
+        """Parameters of all models, about: in float32, as they are loaded, a fourth of their checkpoints' bytes.
+
+        RAM's checkpoint holds far more than the tagger, so its are counted.
+        """
+        counted = self.ram.parameters if "ram" in self.settings.tags else 0
+        files = [Path(file) for kind, hashes in self.checkpoints.items() if kind != "ram" for file in hashes]
+        return _parameters(files) + counted
 
     @property
     def seconds_an_image(self) -> float:
-        """Seconds of one core, about: measured with toyworld's detectors, and taken to grow with their size."""
-        return 5e-8 * self.parameters
+        """Seconds of one core, about: measured with toyworld's detectors, and taken to grow with size and passes."""
+        detector, segmenter = (_parameters(weight_files(path)) for path in self.paths.values())
+        return 5e-8 * (self.passes * detector + segmenter)
 
     @cached_property
     def paths(self) -> dict[str, Path]:
         """Where the detector and the segmenter are on this machine; fetches those of the hub."""
-        return {
-            kind: find(getattr(self.settings, kind), f"observe.{kind}") for kind in ("detector", "segmenter")
-        }
+        return {kind: find(getattr(self.settings, kind), f"observe.{kind}") for kind in _MODELS}
 
     @cached_property
     def checkpoints(self) -> dict[str, dict[str, str]]:
@@ -193,9 +225,15 @@ class GroundedPlan(Plan):
 
             checkpoints["tagger"] = clip_files(self.settings.tagger)
         if "ram" in self.settings.tags:
-            file = expand(self.settings.ram, "observe.ram")
-            checkpoints["ram"] = {str(file): sha256(file)}
+            checkpoints["ram"] = {str(self.ram.weights): sha256(self.ram.weights)}
         return checkpoints
+
+    @cached_property
+    def ram(self) -> Any:
+        """RAM's checkpoint, tags and thresholds, checked; fetches it from the hub."""
+        from analysis.observe.objects.ram import named_files
+
+        return named_files(self.settings)
 
     def fields(self) -> dict[str, Any]:
         """Every field that alters what is seen, for the identity of the parts."""
@@ -210,6 +248,8 @@ class GroundedPlan(Plan):
         fields |= {f"observe.{kind}.description": _description(path) for kind, path in self.paths.items()}
         if {"vocabulary", "tagger"} & set(sources):
             fields["observe.vocabulary"] = digest("\n".join(self.vocabulary))
+        if "ram" in sources:
+            fields["observe.ram_tags"] = self.ram.digest
         if "tagger" in sources:
             fields["observe.tagger_top"] = settings.tagger_top
         if "prompt" in sources:
@@ -253,10 +293,12 @@ class GroundedPlan(Plan):
             return prompt_nouns(backend=measure.nouns, compounds=measure.compounds)
         if kind == "vocabulary":
             return fixed(self.vocabulary, "vocabulary")
-        from analysis.observe.objects.taggers import ClipTagger, RamTagger
-
         if kind == "ram":
-            return RamTagger(settings.ram, device=self.device)
+            from analysis.observe.objects.ram import RamTagger
+
+            return RamTagger(self.ram, self.device)
+        from analysis.observe.objects.taggers import ClipTagger
+
         return ClipTagger(settings.tagger, self.vocabulary, top=settings.tagger_top, device=self.device)
 
     def record(self) -> dict[str, Any]:
@@ -267,8 +309,11 @@ class GroundedPlan(Plan):
             "detector": settings.detector,
             "segmenter": settings.segmenter,
             "tagger": settings.tagger if "tagger" in settings.tags else None,
+            "tagger_top": settings.tagger_top if "tagger" in settings.tags else None,
+            "ram": settings.ram if "ram" in settings.tags else None,
             "tags": list(settings.tags),
             "vocabulary": settings.vocabulary,
+            "vocabulary_tags": len(self.vocabulary),
             "checkpoints": self.checkpoints,
             "thresholds": self._thresholds,
             "versions": self.versions,
@@ -287,65 +332,36 @@ def engine_plan(config: Config) -> Plan:
     if not settings.objects:
         return Plan("", config, "`observe.objects` is false")
     name = settings.engine
-    named = [kind for kind in ("detector", "segmenter") if getattr(settings, kind)]
+    named = [kind for kind in _MODELS if getattr(settings, kind)]
     if name == "auto" and not named:
         if config.model not in SPECIMENS:
             return Plan("", config, f"no detector for the images of this model: name {_NAME}")
         if {config.sampler.height, config.sampler.width} - {None, SIZE}:
             reason = f"toyworld's detectors know images of {SIZE} × {SIZE} pixels only: name {_NAME}"
             return Plan("", config, reason)
-        settings, named = settings.model_copy(update=_own(settings)), ["detector", "segmenter"]
+        settings, named = settings.model_copy(update=dict.fromkeys(_MODELS, TOYWORLD)), list(_MODELS)
     if name == CHECKER:
         return CheckerPlan(CHECKER, config)
     if len(named) < 2:
         raise UserError(f"observe: expected {_NAME}, got {' and '.join(named) or 'neither'} alone: name both")
-    if settings.tags is None:
-        settings = settings.model_copy(update={"tags": ["prompt"]})
+    settings = settings.model_copy(update=sources(settings))
     if settings.nms_iou is None:
         usual = OWN_NMS if settings.detector == TOYWORLD else USUAL_NMS
         settings = settings.model_copy(update={"nms_iou": usual})
     chosen = GroundedPlan(
         "groundingdino" if name == "auto" else name, config.model_copy(update={"observe": settings})
     )
-    _check_sources(settings, chosen)
+    require_sources(settings)
+    _ = chosen.vocabulary
     for kind in named:
         find(getattr(settings, kind), f"observe.{kind}", fetch=False)
     _ = chosen.device
     return chosen
 
 
-def _own(settings: Observe) -> dict[str, Any]:
-    """What looks at a specimen's images unless told otherwise: toyworld's own detectors, for everything they know."""
-    tags = {"tags": ["vocabulary"], "vocabulary": TOYWORLD}
-    unsaid = settings.tags is None and not settings.vocabulary
-    return {"detector": TOYWORLD, "segmenter": TOYWORLD, **(tags if unsaid else {})}
-
-
-def _check_sources(settings: Observe, chosen: GroundedPlan) -> None:
-    sources = settings.tags or []
-    for kind in dict.fromkeys(sources):
-        if sources.count(kind) > 1:
-            raise UserError(f"observe.tags: `{kind}` stands twice: keep one")
-    ranked = [kind for kind in sources if kind in ("vocabulary", "tagger")]
-    if ranked and not settings.vocabulary:
-        raise UserError(
-            f"observe.vocabulary: expected a file for the source `{ranked[0]}`, found none: name one with a tag a line"
-        )
-    if settings.vocabulary and not ranked:
-        raise UserError(
-            "observe.tags: expected `vocabulary` or `tagger`, since a vocabulary is named, got"
-            f" {', '.join(sources)}: add one of them"
-        )
-    if "tagger" in sources and not settings.tagger:
-        raise UserError(
-            "observe.tagger: expected an open_clip model for the source `tagger`, found none: name a folder, or"
-            " ViT-B-32/openai"
-        )
-    _ = chosen.vocabulary
-    if "ram" in sources:
-        from analysis.observe.objects.taggers import require_ram
-
-        require_ram(settings.ram)
+def _parameters(files: Iterable[Path]) -> int:
+    """Parameters in files of weights, about."""
+    return sum(file.stat().st_size for file in files) // 4
 
 
 def _description(path: Path) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +27,10 @@ class Detector(Protocol):
 
     tokenizer: Any
     limit: int
+
+    def same_images(self) -> AbstractContextManager[None]:
+        """While it lasts, all images are those of its first call, so what is computed of them may be kept."""
+        ...
 
     def ground(
         self, images: Sequence[np.ndarray], captions: Sequence[str]
@@ -123,22 +128,28 @@ class GroundedEngine:
         """Each image with each of its captions, the boxes and the probabilities.
 
         Images of one size go together, so that none is padded: what a detector sees in an image depends on the
-        padding around it, and so would on what else is in the batch.
+        padding around it, and so would on what else is in the batch. Each pass takes the next caption of each image of
+        a batch; an image that has no more stays with its last, so that the batch is the same in all passes.
         """
-        wanted = [
-            (index, caption)
-            for index, image_tags in enumerate(tags)
-            for caption in captions(image_tags, self.detector.tokenizer, self.detector.limit)
-        ]
+        tokenizer, limit = self.detector.tokenizer, self.detector.limit
+        asked = [captions(image_tags, tokenizer, limit) for image_tags in tags]
+        full = [index for index, own in enumerate(asked) if own]
         grounded = []
-        for size in dict.fromkeys(images[index].shape for index, _ in wanted):
-            alike = [(index, caption) for index, caption in wanted if images[index].shape == size]
+        for size in dict.fromkeys(images[index].shape for index in full):
+            alike = [index for index in full if images[index].shape == size]
             for start in range(0, len(alike), self.batch):
                 some = alike[start : start + self.batch]
-                boxes, probabilities = self.detector.ground(
-                    [images[index] for index, _ in some], [caption.text for _, caption in some]
-                )
-                grounded += [(*pair, *result) for pair, result in zip(some, zip(boxes, probabilities))]
+                with self.detector.same_images():
+                    for number in range(max(len(asked[index]) for index in some)):
+                        own = [asked[index][min(number, len(asked[index]) - 1)] for index in some]
+                        boxes, probabilities = self.detector.ground(
+                            [images[index] for index in some], [caption.text for caption in own]
+                        )
+                        grounded += [
+                            result
+                            for result in zip(some, own, boxes, probabilities)
+                            if number < len(asked[result[0]])
+                        ]
         return grounded
 
     def _best(

@@ -21,6 +21,8 @@ from PIL import Image
 from torch import nn
 
 from analysis.observe.checkpoints import fit, read_json, read_weights
+from analysis.observe.objects.passes import computed_once, remember_texts
+from analysis.observe.objects.tag_captions import BERT_LIMIT
 from probes.errors import UserError
 
 # the package's own configurations, by the name of the published checkpoint
@@ -29,7 +31,6 @@ CONFIGURATIONS = {
     "groundingdino_swinb_cogcoor": "GroundingDINO_SwinB_cfg",
 }
 FIELD = "observe.detector"
-LIMIT = 256  # tokens of a caption: fixed in the package's classes
 SPARE = ("label_enc.weight", "bert.embeddings.position_ids")  # of training, and of an earlier transformers
 _OURS = {"base": None, "swin": None, "text_encoder": None, "short_side": 800, "long_side": 1333}
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -188,7 +189,7 @@ class GroundingDino:
         The checkpoint is damaged or does not fit, or the text encoder is not there.
     """
 
-    limit = LIMIT
+    limit = BERT_LIMIT  # fixed in the package's classes
 
     def __init__(self, path: Path, encoder: str, device: torch.device):
         self.settings = description(path)
@@ -198,6 +199,11 @@ class GroundingDino:
         weights = read_weights(path, FIELD)
         fit(model, weights, path=path, field=FIELD, what=self.settings["base"], spare=SPARE)
         self.model, self.device = model.to(device), device
+        remember_texts(model.bert)
+
+    def same_images(self) -> contextlib.AbstractContextManager[None]:
+        """While it lasts, all images are those of its first call: what is computed of them alone is so once."""
+        return computed_once(self.model.backbone)
 
     def ground(
         self, images: Sequence[np.ndarray], captions: Sequence[str]

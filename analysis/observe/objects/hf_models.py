@@ -8,6 +8,7 @@ in the network's implementation alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import torch
 
 from analysis.observe.checkpoints import fit, read_json, read_weights
 from analysis.observe.objects import grounding_dino, hf_keys, segment_anything
+from analysis.observe.objects.passes import computed_once, remember_texts
 from probes.errors import UserError
 
 _ENDS = ["[CLS]", "[SEP]", ".", "?"]
@@ -58,6 +60,11 @@ class TransformersGroundingDino:
         model.model.special_tokens = torch.tensor(self.tokenizer.convert_tokens_to_ids(_ENDS))
         self.limit = model.config.max_text_len
         self.model, self.device = model.eval().to(device), device
+        remember_texts(model.model.text_backbone)
+
+    def same_images(self) -> AbstractContextManager[None]:
+        """While it lasts, all images are those of its first call: what is computed of them alone is so once."""
+        return computed_once(self.model.model.backbone)
 
     def ground(
         self, images: Sequence[np.ndarray], captions: Sequence[str]

@@ -28,6 +28,7 @@ class ObjectObserver:
 
     name = "objects"
     schemas = MappingProxyType({"objects": parts.OBJECTS, "observed": parts.OBSERVED})
+    whole_triplets = False
 
     def __init__(self, plan: Plan):
         self.plan = plan
@@ -92,7 +93,7 @@ def object_observer(config: Config) -> tuple[ObjectObserver | None, str]:
         Something that it needs is not named or not there.
     """
     plan = engine_plan(config)
-    return (None, str(plan)) if plan.skipped else (ObjectObserver(plan), "")
+    return (None, plan.skipped) if plan.skipped else (ObjectObserver(plan), "")
 
 
 def counts(run: Run) -> dict[str, int]:

@@ -7,6 +7,7 @@ by place and not by spelling: the ``tie`` of ``bow tie`` is not the tag ``tie``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from probes.errors import UserError
 
+BERT_LIMIT = 256  # tokens of a caption that Grounding DINO takes
 _AROUND = 2  # tokens that start and end a caption
 
 
@@ -76,6 +78,18 @@ def captions(tags: Sequence[str], tokenizer: Any, limit: int) -> list[Caption]:
     if words:
         made.append(Caption(" . ".join(texts) + " .", words))
     return made
+
+
+def fewest_captions(tags: Sequence[str], limit: int = BERT_LIMIT) -> int:
+    """Return how many captions tags need at least: as if each of their words were one token; 1 for no tag.
+
+    Examples
+    --------
+    >>> fewest_captions(["dog", "bow tie"], limit=7), fewest_captions(["dog", "bow tie"], limit=6)
+    (1, 2)
+    """
+    tokens = sum(len(tag.split()) + 1 for tag in tags)
+    return max(1, math.ceil(tokens / (limit - _AROUND)))
 
 
 def match(probabilities: np.ndarray, caption: Caption, text_threshold: float) -> list[tuple[str, str]]:

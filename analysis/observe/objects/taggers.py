@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,6 @@ import torch
 from PIL import Image
 
 from analysis.observe.checkpoints import sha256
-from analysis.observe.objects.tags import normal
 from probes.errors import UserError
 from probes.paths import expand
 
@@ -43,14 +41,14 @@ class ClipTagger:
         with torch.inference_mode():
             tokens = tokenizer([_TEXT.format(tag) for tag in self.vocabulary]).to(device)
             encoded = [self.model.encode_text(chunk, normalize=True) for chunk in tokens.split(256)]
-        self._texts = torch.cat(encoded)
+        self.texts = torch.cat(encoded)
 
     def scores(self, images: Sequence[np.ndarray]) -> np.ndarray:
         """Cosines ``(images, tags)``."""
         with torch.inference_mode():
             pixels = torch.stack([self._transform(Image.fromarray(image)) for image in images])
             embedded = self.model.encode_image(pixels.to(self.device), normalize=True)
-            return (embedded @ self._texts.T).float().cpu().numpy()
+            return (embedded @ self.texts.T).float().cpu().numpy()
 
     def __call__(self, images: Sequence[np.ndarray], prompts: Sequence[str]) -> list[dict[str, str]]:
         """The best tags of each image."""
@@ -98,45 +96,3 @@ def _open_clip(name: str, device: torch.device) -> tuple[Any, Any, Any]:
         raise UserError(
             f"observe.tagger: {name}: expected an open_clip model, got `{first}`: give a folder that holds one"
         ) from error
-
-
-class RamTagger:
-    """Recognize Anything (Zhang et al. 2023), where the user has its package `ram` and its weights.
-
-    Raises
-    ------
-    UserError
-        The package or the weights are not there.
-    """
-
-    def __init__(self, weights: str | None, *, device: torch.device):
-        require_ram(weights)
-        from ram import get_transform, inference_ram
-        from ram.models import ram
-
-        self._tags, self._transform = inference_ram, get_transform(image_size=384)
-        self.model = ram(pretrained=weights, image_size=384, vit="swin_l").eval().to(device)
-        self.device = device
-
-    def __call__(self, images: Sequence[np.ndarray], prompts: Sequence[str]) -> list[dict[str, str]]:
-        """The tags that RAM gives each image."""
-        tags = []
-        for image in images:
-            pixels = self._transform(Image.fromarray(image)).unsqueeze(0).to(self.device)
-            with torch.inference_mode():
-                english, _ = self._tags(pixels, self.model)
-            tags.append(dict.fromkeys(filter(None, map(normal, english.split("|"))), "ram"))
-        return tags
-
-
-def require_ram(weights: str | None) -> None:
-    """Refuse the source ``ram`` where the package or its weights are not there."""
-    if importlib.util.find_spec("ram") is None:
-        raise UserError(
-            "observe.tags: ram: expected the package `ram` (Recognize Anything), found none: install it from"
-            " github.com/xinyu1205/recognize-anything, or take `ram` out"
-        )
-    if not weights or not expand(weights, "observe.ram").is_file():
-        raise UserError(
-            f"observe.ram: expected RAM's checkpoint (ram_swin_large_14m.pth), found {weights or 'none'}: name it"
-        )

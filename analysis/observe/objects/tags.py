@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.observe.checkpoints import TOYWORLD
+from analysis.observe.objects.vocabularies import EVERYDAY, everyday
 from probes.errors import UserError
 from probes.paths import expand
 from probes.text.nouns import nouns
@@ -59,13 +60,17 @@ def combined(sources: Sequence[Tags]) -> Tags:
 
 
 def read_vocabulary(path: str | Path) -> list[str]:
-    """Read a vocabulary: a text file with a tag a line; or ``toyworld``: everything there is in the toy world.
+    """Read a vocabulary: a text file with a tag a line, or one that comes with the package.
+
+    ``everyday`` is that of everyday nouns (`vocabularies.everyday`), ``toyworld`` everything there is in the toy world.
 
     Raises
     ------
     UserError
         The file is not there or no text, a line is empty, or a tag stands twice.
     """
+    if path == EVERYDAY:
+        return list(everyday())
     if path == TOYWORLD:
         from analysis.observe.objects.toyworld_checker import TAGS
 

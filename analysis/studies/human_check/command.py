@@ -24,6 +24,7 @@ from analysis.studies.human_check.check import (
     labelled_items,
     read_labels,
 )
+from analysis.studies.human_check.nouns import noun_agreement, noun_summary
 from analysis.studies.human_check.sheet import render_sheet
 from analysis.study import contrasts, indicators
 from analysis.tables.objects import looked_at
@@ -55,10 +56,10 @@ def sample(run: Run, out: Path, *, images: int, extra: int, seed: int) -> str:
     )
 
 
-def check(run: Run, files: Sequence[Path]) -> pd.DataFrame:
-    """Write tables ``human_check`` and ``human_counts`` of a run from labels; return the first.
+def check(run: Run, files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Write tables ``human_check``, ``human_nouns`` and ``human_counts`` of a run from labels; return the first two.
 
-    The second corrects the objects of the run for what the detector misses, when it is measured again.
+    The third corrects the objects of the run for what the detector misses, when it is measured again.
     """
     labels = pd.concat([read_labels(path, run) for path in files], ignore_index=True)
     twice = labels.duplicated(["annotator", "sample_id", "object"])
@@ -69,6 +70,8 @@ def check(run: Run, files: Sequence[Path]) -> pd.DataFrame:
         )
     samples, nouns, objects = run.samples(KEYS), run.table("nouns"), run.table("objects")
     items = labelled_items(labels, samples, nouns, objects)
+    if run.config.unit == "seed":
+        items = items.assign(prompt=items["seed"])
     options = run.config.measure
     names = [member.name for member in indicators(run.config)]
     table = annotator_agreement(
@@ -76,8 +79,10 @@ def check(run: Run, files: Sequence[Path]) -> pd.DataFrame:
         contrasts=contrasts(run.config), level=options.level, resamples=options.bootstrap, seed=options.seed,
     )  # fmt: skip
     write(run, "human_check", table)
+    of_nouns = noun_agreement(labels, samples, nouns, objects)
+    write(run, "human_nouns", of_nouns)
     write(run, "human_counts", human_counts(items, samples, nouns, objects))
-    return table
+    return table, of_nouns
 
 
 def summary(table: pd.DataFrame) -> str:
@@ -137,8 +142,9 @@ def work(options: argparse.Namespace) -> None:
         print(sample(run, options.out, images=options.images, extra=options.objects, seed=options.seed))
         return
     run = Run.open(options.run)
-    table = check(run, options.labels)
+    table, of_nouns = check(run, options.labels)
     print(summary(table))
+    print(noun_summary(of_nouns))
     if AGREED in set(table["annotator"]):
         print(f"“{AGREED}”: only what every annotator answered, and all alike")
     print(f"wrote {run.path / 'tables' / 'human_check.csv'}; `--stage report` puts it on the page")

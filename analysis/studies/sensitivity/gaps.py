@@ -21,7 +21,7 @@ DRAWS = (0, 1, 2)  # seeds of resamples and sign flips
 
 def gap_settings(run: Run) -> Iterator[Setting]:
     """Gaps of the headline metrics under every setting that the run leaves room for."""
-    config, pairs = run.config, StoredSimilarities(run)
+    config, pairs = run.config, StoredSimilarities(run).by_unit()
     readout = config.measure.text_readout
     symbols = {(m.space, m.site, m.metric): m.symbol for name in READOUTS for m in headline_metrics(name)}
     pairs = pairs.only(symbols)
@@ -49,7 +49,7 @@ def gap_settings(run: Run) -> Iterator[Setting]:
         chosen = pairs.select(lambda space, site, metric: metric == f"cosine_{name}")  # noqa: B023
         if chosen.keys:
             yield Setting("readout of prompt space", name, name == readout, gaps(chosen))
-    seeds = main.seeds
+    seeds = main.seeds if config.unit == "prompt" else []  # one of a thousand moves nothing
     if len(seeds) > 1:
         yield Setting("seeds", "all", True, gaps(main))
         for seed in seeds:

@@ -16,6 +16,8 @@ from analysis.stats.effects import effect_sizes
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.studies.sensitivity.setting import Setting
 from analysis.study import comparison, contrasts, indicators
+from analysis.tables.families import by_unit
+from analysis.tables.looked_for import known_groups
 from analysis.tables.nouns import PROMPT_COLUMNS, noun_table
 from analysis.tables.objects import looked_at, word_parts
 from probes.store import Run
@@ -73,7 +75,8 @@ def object_settings(
         )
 
     base = grouped()
-    groups = GROUPS if run.parts("words") else ()
+    known = known_groups(run)
+    groups = [group for group in GROUPS if group in known] if run.parts("words") else []
 
     def findings(objects: pd.DataFrame, kinds: Sequence[str]) -> pd.DataFrame:
         return presence_findings(run, images, objects, kinds)
@@ -83,7 +86,7 @@ def object_settings(
         return Setting(choice, name, is_of_run, pd.concat(tables, ignore_index=True))
 
     if (detections["score"] != detections["score"].min()).any():
-        kinds = (ALL, *groups, "object")
+        kinds = [*(name for name in known if name == ALL), *groups, "object"]
         yield Setting("detector score", "all", True, findings(base, kinds))
         for score in least_scores:
             if (detections["score"] < score).any():
@@ -144,7 +147,7 @@ def presence_findings(
 
     Individuals are left out. A group that stands in no image, or an object in fewer than ``min_count``, has no row.
     """
-    measure = run.config.measure
+    measure, images = run.config.measure, by_unit(images, run.config)
     individuals = comparison(run.config).individuals
     objects = objects[~objects["lemma"].isin(list(individuals))]
     samples_with = [(name, of_group(objects, name)["sample_id"]) for name in kinds if name != "object"]

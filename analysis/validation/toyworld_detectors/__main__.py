@@ -5,7 +5,9 @@ Stages, each of which reads what the ones before left in ``--work``:
 1. ``pictures``: renderings with known boxes, labels and masks, half of them passed through the autoencoder;
 2. ``sam``: the small Segment Anything, prompted by boxes;
 3. ``dino``: the small Grounding DINO;
-4. ``export``: what was trained as float16 safetensors, with its settings beside it.
+4. ``tagged``: renderings and images drawn by the specimens, with what the checker sees in them;
+5. ``ram``: the small RAM, which tags images;
+6. ``export``: what was trained as float16 safetensors, with its settings beside it.
 
 A stage goes on from the checkpoint that is there, so a training can be done in several sittings.
 """
@@ -22,7 +24,7 @@ import torch
 
 from analysis.observe.checkpoints import fit, read_weights
 from analysis.observe.objects import segment_anything
-from analysis.validation.toyworld_detectors import dino, sam
+from analysis.validation.toyworld_detectors import dino, sam, tagger
 from analysis.validation.toyworld_detectors.dino_training import train_dino
 from analysis.validation.toyworld_detectors.pictures import Pictures, make_pictures
 from analysis.validation.toyworld_detectors.weights import export, save_weights
@@ -31,9 +33,11 @@ from probes.errors import UserError
 from probes.toyworld import WEIGHTS
 from probes.toyworld.training.loop import Budget, Log
 
-STAGES = ("pictures", "sam", "dino", "export")
-STEPS = {"sam": 3_000, "dino": 12_000}
-FOLDERS = {"sam": "sam", "dino": "grounding-dino"}
+STAGES = ("pictures", "sam", "dino", "tagged", "ram", "export")
+STEPS = {"sam": 3_000, "dino": 12_000, "ram": 4_000}
+FOLDERS = {"sam": "sam", "dino": "grounding-dino", "ram": "ram"}
+READS = {"sam": "pictures", "dino": "pictures", "ram": "tagged"}
+CALIBRATION = 90_001  # seed of renderings that say the tagger's thresholds
 
 
 def parser() -> argparse.ArgumentParser:
@@ -49,10 +53,16 @@ def parser() -> argparse.ArgumentParser:
     add("--stage", nargs="+", choices=STAGES, default=list(STAGES), help="stages to run")
     add("--weights", type=Path, default=WEIGHTS, help="where export writes")
     add("--pictures", type=count, default=20_000)
+    add("--drawn", type=command_line.whole(0), default=240, help="images by each specimen, for ram")
+    add("--calibration", type=count, default=1_000, help="fresh renderings, for ram's thresholds")
     add("--steps", type=count, help=f"of a training; as a rule {STEPS}")
     add("--minutes", type=number(0), default=0.0, help="0: only the steps count")
     add("--batch", type=count, default=16)
-    add("--learning-rate", type=number(0, ends=False), help="as a rule 1e-3 for sam, 5e-4 for dino")
+    add(
+        "--learning-rate",
+        type=number(0, ends=False),
+        help="as a rule 1e-3 for sam, 5e-4 for dino, 2e-3 for ram",
+    )
     add("--head-start", type=command_line.whole(0), default=500, help="steps of dino's dense loss")
     add("--seed", type=command_line.seed, default=0)
     add("--threads", type=command_line.threads, default=1)
@@ -71,8 +81,11 @@ def work(options: argparse.Namespace) -> None:
     for stage in stages:
         if stage == "pictures":
             make_pictures(options.pictures, options.seed).save(options.work / "pictures.npz")
+        elif stage == "tagged":
+            made = tagger.make_tagged(options.pictures, options.drawn, options.seed)
+            made.save(options.work / "tagged.npz")
         elif stage == "export":
-            run_export(options.work, options.weights)
+            run_export(options.work, options.weights, options.calibration)
         else:
             run_training(stage, options)
 
@@ -86,18 +99,20 @@ def check_stages(work: Path, stages: Sequence[str]) -> None:
         If something is missing that no stage before makes.
     """
     trained = [stage for stage in stages if stage in FOLDERS]
-    if trained and "pictures" not in stages and not (work / "pictures.npz").exists():
-        raise UserError(
-            f"--work: stage {trained[0]}: expected {work / 'pictures.npz'}, found none: run --stage pictures before it"
-        )
+    for stage in trained:
+        read = READS[stage]
+        if read not in stages and not (work / f"{read}.npz").exists():
+            raise UserError(
+                f"--work: stage {stage}: expected {work / f'{read}.npz'}, found none: run --stage {read} before it"
+            )
     if (
         "export" in stages
         and not trained
         and not any((work / f"{one}.safetensors").exists() for one in FOLDERS)
     ):
         raise UserError(
-            f"--work: stage export: expected {work / 'sam.safetensors'} or dino.safetensors, found none: "
-            "run --stage sam or dino before it"
+            f"--work: stage export: expected {work / 'sam.safetensors'}, dino.safetensors or ram.safetensors,"
+            " found none: run --stage sam, dino or ram before it"
         )
 
 
@@ -108,8 +123,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def model_of(name: str, work: Path) -> torch.nn.Module:
-    """``sam`` or ``dino``, with the weights that stand in the work folder, freshly drawn where there are none."""
-    model = segment_anything.build(sam.SETTINGS) if name == "sam" else dino.new_dino(work)
+    """A detector or the tagger, with the weights in the work folder, freshly drawn where there are none."""
+    made = {
+        "sam": lambda: segment_anything.build(sam.SETTINGS),
+        "dino": lambda: dino.new_dino(work),
+        "ram": tagger.new_tagger,
+    }
+    model = made[name]()
     checkpoint = work / f"{name}.safetensors"
     if checkpoint.exists():
         fit(model, read_weights(checkpoint, "--work"), path=checkpoint, field="--work", what=FOLDERS[name])
@@ -117,16 +137,17 @@ def model_of(name: str, work: Path) -> torch.nn.Module:
 
 
 def run_training(name: str, options: argparse.Namespace) -> None:
-    """Train one of the two."""
+    """Train one of them."""
     torch.manual_seed(options.seed)
     model, checkpoint = model_of(name, options.work), options.work / f"{name}.safetensors"
     more = {"learning_rate": options.learning_rate} if options.learning_rate else {}
     if name == "dino":
         more["head_start"] = options.head_start
-    train = sam.train_sam if name == "sam" else train_dino
+    train = {"sam": sam.train_sam, "dino": train_dino, "ram": tagger.train_tagger}[name]
+    kind = tagger.Tagged if name == "ram" else Pictures
     train(
         model,
-        Pictures.load(options.work / "pictures.npz"),
+        kind.load(options.work / f"{READS[name]}.npz"),
         Budget(options.steps or STEPS[name], options.minutes),
         Log(options.work / f"{name}.log.jsonl"),
         batch_size=options.batch,
@@ -143,11 +164,16 @@ def run_training(name: str, options: argparse.Namespace) -> None:
         )
 
 
-def run_export(work: Path, weights: Path) -> None:
-    """Write what was trained to the weights folder."""
+def run_export(work: Path, weights: Path, calibration: int) -> None:
+    """Write what was trained to the weights folder; the tagger's thresholds are from so many fresh renderings."""
     for name, folder in FOLDERS.items():
         if (work / f"{name}.safetensors").exists():
-            export(model_of(name, work), weights / folder, sam.SETTINGS if name == "sam" else dino.SETTINGS)
+            model = model_of(name, work).eval()
+            if name == "ram":
+                fresh = tagger.Tagged.of(tagger.renderings(calibration, CALIBRATION))
+                tagger.export_tagger(model, weights / folder, tagger.thresholds(model, fresh))
+            else:
+                export(model, weights / folder, sam.SETTINGS if name == "sam" else dino.SETTINGS)
             done = {"history": _history(name, work).read_text().splitlines()}
             (weights / folder / "recipe.json").write_text(json.dumps(done, indent=1) + "\n")
             if name == "dino":

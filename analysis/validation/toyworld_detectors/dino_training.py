@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 from torchvision.ops import box_convert
 
-from analysis.observe.objects.grounding_dino import LIMIT, pixels
-from analysis.observe.objects.tag_captions import Caption, captions
+from analysis.observe.objects.grounding_dino import pixels
+from analysis.observe.objects.tag_captions import BERT_LIMIT, Caption, captions
 from analysis.validation.toyworld_detectors.dino import HUMAN_WORDS, SETTINGS
 from analysis.validation.toyworld_detectors.matching import Target, box_loss, focal_terms, set_loss
 from analysis.validation.toyworld_detectors.pictures import LABELS, Pictures, batches, boxes_of
@@ -278,7 +278,7 @@ def train_dino(
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
         chosen = next(rows)
-        (text,) = captions(random_tags(rng), model.tokenizer, LIMIT)
+        (text,) = captions(random_tags(rng), model.tokenizer, BERT_LIMIT)
         targets, covers = as_targets(pictures, chosen, text)
         start = max(0.0, 1 - step / head_start) if head_start else 0.0
         return dino_loss(

@@ -21,13 +21,16 @@ from numpy.typing import NDArray
 
 from analysis.observe.objects.engines import OWN_NMS
 from analysis.observe.objects.grounded_sam import GroundedEngine
-from analysis.observe.objects.grounding_dino import LIMIT, GroundingDino
+from analysis.observe.objects.grounding_dino import GroundingDino
+from analysis.observe.objects.ram import RamTagger, ram_files
 from analysis.observe.objects.segment_anything import SegmentAnything
-from analysis.observe.objects.tag_captions import captions
+from analysis.observe.objects.tag_captions import BERT_LIMIT, captions
 from analysis.observe.objects.toyworld_checker import TAGS, ToyworldChecker
 from analysis.stats.rates import ALL, detection_rates
 from analysis.validation.toyworld_detectors.average_precision import average_precision, box_iou, matched
 from analysis.validation.toyworld_detectors.pictures import LABELS, Pictures, boxes_of, make_pictures
+from analysis.validation.toyworld_detectors.tagger import drawn, renderings
+from analysis.validation.toyworld_detectors.tagger_quality import tagger_quality
 from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
@@ -37,6 +40,7 @@ from probes.toyworld.world import group_of_words, load_world
 
 INDICATORS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 UNSEEN = 70_001  # seed of renderings that no training draws
+UNSEEN_DRAWN = 600_000  # and of images by the specimens
 BOX_THRESHOLD = 0.25  # as a run's, and the next
 TEXT_THRESHOLD = 0.2
 LEAST_IOU = 0.5
@@ -151,7 +155,7 @@ def detections(detector: GroundingDino, images: Sequence[NDArray], batch: int = 
     pandas.DataFrame
         ``image``, ``label``, ``score``, ``x0``, ``y0``, ``x1``, ``y1`` (pixels); scores under 0.01 are left out.
     """
-    (text,) = captions(TAGS, detector.tokenizer, LIMIT)
+    (text,) = captions(TAGS, detector.tokenizer, BERT_LIMIT)
     words = [[token for word in text.words[tag] for token in word] for tag in TAGS]
     parts = []
     for start in range(0, len(images), batch):
@@ -278,11 +282,12 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m analysis.validation.toyworld_detectors.measure", description=__doc__.split("\n\n")[0]
     )
     add, count = main.add_argument, command_line.count
-    add("detector", nargs="+", choices=["sam", "grounding-dino"])
+    add("detector", nargs="+", choices=["sam", "grounding-dino", "ram"])
     add("--weights", type=command_line.folder, default=WEIGHTS)
     add("--specimen", choices=SPECIMENS, default=SPECIMENS[0], help="what made the images")
     add("--renderings", type=count, default=1000)
     add("--captions", type=count, default=100, help="each with three indicators")
+    add("--drawn", type=count, default=200, help="images by each specimen, for ram")
     add("--steps", type=command_line.whole(1, 1000), default=20, help="of the specimen's sampler")
     add("--threads", type=command_line.threads, default=1)
     return main
@@ -290,7 +295,11 @@ def parser() -> argparse.ArgumentParser:
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    for name in dict.fromkeys(("sam", *options.detector)):  # dino's boxes are segmented too
+    needed = [
+        *options.detector,
+        *(["sam"] if "grounding-dino" in options.detector else []),
+    ]  # its boxes get masks
+    for name in dict.fromkeys(needed):
         if not (options.weights / name / "model.safetensors").is_file():
             raise UserError(
                 f"--weights: expected the detectors' folder, found no {options.weights / name / 'model.safetensors'}: "
@@ -299,9 +308,14 @@ def work(options: argparse.Namespace) -> None:
     for name in options.detector:
         command_line.writable(options.weights / name / "quality.json")
     torch.set_num_threads(options.threads)
+    if "ram" in options.detector:
+        measure_ram(options)
+    detectors = [name for name in options.detector if name != "ram"]
+    if not detectors:
+        return
     pictures = unseen(options.renderings)
     images = generated(options.specimen, options.captions, steps=options.steps)
-    for name in options.detector:
+    for name in detectors:
         path, cpu = options.weights / name / "model.safetensors", torch.device("cpu")
         if name == "sam":
             quality = sam_quality(SegmentAnything(path, cpu), pictures, images)
@@ -310,6 +324,18 @@ def work(options: argparse.Namespace) -> None:
             quality = dino_quality(GroundingDino(path, "", cpu), segmenter, pictures, images)
         made = {"specimen": options.specimen, "captions": options.captions, "steps": options.steps}
         _write(path.parent / "quality.json", {"images_from": made, **quality})
+
+
+def measure_ram(options: argparse.Namespace) -> None:
+    """Hold the tagger against the checker on renderings and on what the specimens draw, and write its quality."""
+    path = options.weights / "ram" / "model.safetensors"
+    quality = tagger_quality(
+        RamTagger(ram_files(path), torch.device("cpu")),
+        renderings=renderings(options.renderings, UNSEEN, through_vae=0.0),
+        drawn=drawn(options.drawn, UNSEEN_DRAWN, steps=options.steps),
+    )
+    made = {"specimens": list(SPECIMENS), "images_each": options.drawn, "steps": options.steps}
+    _write(path.parent / "quality.json", {"drawn_by": made, **quality})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 from analysis.observe.objects.engines import OWN_NMS
 from analysis.validation.toyworld_detectors.measure import BOX_THRESHOLD, INDICATORS
+from analysis.validation.toyworld_detectors.tagger_quality import BAR
 from probes import command_line
 from probes.toyworld import WEIGHTS
 
@@ -21,9 +22,10 @@ HEAD = """# Toyworld's own detectors
 
 A small Segment Anything and a small Grounding DINO, built from the classes of segment-anything and groundingdino-py
 with small settings and trained on renderings, whose boxes, labels and masks are known (`python -m
-analysis.validation.toyworld_detectors`, then `python -m analysis.validation.toyworld_detectors.measure`). They are
-written to `probes/toyworld/weights/sam` and `probes/toyworld/weights/grounding-dino` in the layout in which the observe
-stage reads real checkpoints (`observe.segmenter`, `observe.detector`: the `model.safetensors` in them).
+analysis.validation.toyworld_detectors`, then `python -m analysis.validation.toyworld_detectors.measure`), and a small
+RAM, which tags images. They are written to `probes/toyworld/weights/sam`, `probes/toyworld/weights/grounding-dino` and
+`probes/toyworld/weights/ram` in the layout in which the observe stage reads real checkpoints (`observe.segmenter`,
+`observe.detector`, `observe.ram`: the `model.safetensors` in them).
 
 What they are to see: the 15 attributes, the objects and the figure, which goes by any of toyworld's words for it. Two
 figures, or two boots, are one thing with one box, as for the toyworld checker. Half of the renderings that they are
@@ -39,7 +41,7 @@ with `observe: {{engine: toyworld-checker}}` a run takes the checker's word itse
 def page() -> str:
     """The page in Markdown, from ``quality.json`` beside each detector's weights."""
     parts = [HEAD.format(mask=BARS["mask IoU"], ap=BARS["AP50"], rate=BARS["recall and precision"])]
-    for name, section in (("sam", _sam), ("grounding-dino", _dino)):
+    for name, section in (("sam", _sam), ("grounding-dino", _dino), ("ram", _ram)):
         path = WEIGHTS / name / "quality.json"
         parts += section(json.loads(path.read_text()), _history(path.parent))
     return "\n".join(parts) + "\n"
@@ -124,6 +126,46 @@ def _dino(quality: dict[str, Any], history: str) -> list[str]:
             for quantity in ("recall", "precision")
         ]
         rows.append(f"| {label} | {_share(value)} | " + " | ".join(map(_share, cells)) + " |")
+    return [*rows, ""]
+
+
+def _ram(quality: dict[str, Any], history: str) -> list[str]:
+    sets = {"renderings": "renderings", "drawn": "images drawn by the specimens"}
+    by = quality["drawn_by"]
+    rows = [
+        "## RAM, the tagger\n",
+        history,
+        "The same classes as for `ram_swin_large_14m.pth` with small settings: the Swin of the detector above, which is"
+        " not trained further, a decoder of two layers that asks it for every tag, and tags embedded by toyworld's CLIP"
+        " (whitened). With `observe: {tags: [ram], ram: toyworld}` a run looks for what it says.\n",
+        f"Held against the checker on {quality['renderings']['images']} unseen renderings, a few without a figure, and"
+        f" on {quality['drawn']['images']} images, {by['images_each']} drawn by each of {', '.join(by['specimens'])}"
+        f" ({by['steps']} steps). The bar is {BAR:.2f} of recall and of precision for each tag.\n",
+        "| | recall | precision | lowest recall of a tag | lowest precision of a tag |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name, what in sets.items():
+        table = quality[name]
+        cells = (table[key] for key in ("recall", "precision", "lowest_recall", "lowest_precision"))
+        rows.append(f"| {what} | " + " | ".join(map(_share, cells)) + " |")
+    for name, what in sets.items():
+        below = [
+            tag
+            for tag, row in quality[name]["by_tag"].items()
+            if any(row[kind] is not None and row[kind] < BAR for kind in ("recall", "precision"))
+        ]
+        rows.append(f"\nBelow the bar on {what}: {', '.join(below) or 'none'}.")
+    rows += [
+        "\nn: images in which the checker sees it.\n",
+        "| tag | renderings: recall | precision | n | drawn: recall | precision | n |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for tag in quality["drawn"]["by_tag"]:
+        cells = []
+        for name in sets:
+            row = quality[name]["by_tag"][tag]
+            cells += [_share(row["recall"]), _share(row["precision"]), str(row["seen"])]
+        rows.append(f"| {tag} | " + " | ".join(cells) + " |")
     return [*rows, ""]
 
 

@@ -1,18 +1,20 @@
 """Sets of prompts that come with the package, a YAML file each: chosen by ``prompts: {from: professions}``.
 
-A file has ``about``, and ``topics``: for each topic names of professions, each with what is said of it. The neutral
-prompt is *a botanist presses a fern*, the others put a word before the profession, as Wu et al. 2025, section 3.1, do:
-*female* for the indicator *woman*, *male* for *man*, and any other word as it is.
+A file has ``about`` and one of two things. ``topics``: for each topic names of professions, each with what is said of
+it, or all in one ``sentence``. The neutral prompt is *a botanist presses a fern*, the others put a word before the
+profession, as Wu et al. 2025, section 3.1, do: *female* for the indicator *woman*, *male* for *man*, and any other word
+as it is. ``grids``: sentences with places (`probes.prompts.grids`) by setting, and the ``axes`` whose levels they take.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from probes.errors import UserError
+from probes.prompts.grids import cells, named, slug
 from probes.prompts.neutral import Articles
 from probes.text.articles import article
 from probes.yaml_source import read_yaml
@@ -34,9 +36,14 @@ def read(name: str) -> Mapping[str, Any]:
 
 
 def prompts(
-    name: str, words: Mapping[str, tuple[str, str]], reference: str, *, articles: Articles = "fitting"
-) -> list[dict[str, str]]:
-    """Return the prompts of a set: an id, and a text by each indicator.
+    name: str,
+    words: Mapping[str, tuple[str, str]],
+    reference: str,
+    *,
+    articles: Articles = "fitting",
+    setting: str | None = None,
+) -> list[dict[str, Any]]:
+    """Return the prompts of a set: an id, and a text by each indicator, or one with ``{person}`` and levels.
 
     Parameters
     ----------
@@ -47,6 +54,13 @@ def prompts(
         The indicator that is put before no profession.
     articles : {"fitting", "kept"}
         ``kept`` leaves the article of the neutral prompt, as the paper does: *an female ecologist*.
+    setting : str, optional
+        Of a set with grids, the one that is taken; all unless told.
+
+    Raises
+    ------
+    UserError
+        The set has no such setting.
 
     Examples
     --------
@@ -55,22 +69,40 @@ def prompts(
     >>> first["feminine"].replace("female ", "") == first["neutral"]
     True
     """
+    content = read(name)
+    settings = tuple(content.get("grids", ()))
+    if setting is not None and setting not in settings:
+        listed = ", ".join(settings) or "none"
+        raise UserError(
+            f"prompts.setting: expected one of {name}'s ({listed}), got {setting!r}: choose another"
+        )
+    if settings:
+        axes = {axis: named(levels) for axis, levels in content["axes"].items()}
+        chosen = settings if setting is None else (setting,)
+        return [cell for one in chosen for cell in cells(content["grids"][one], axes, {"setting": one})]
     before = {
         indicator: "" if indicator == reference else BEFORE.get(word, word)
         for indicator, (word, _) in words.items()
     }
+    shape = content.get("sentence", "{noun} {said}")
     made = []
-    for topic, entries in read(name)["topics"].items():
-        for profession, said in entries.items():
+    for topic, entries in content["topics"].items():
+        for profession, said in named(entries).items():
             noun = in_sentence(profession)
             texts = {
-                indicator: sentence(noun, said, word, articles=articles) for indicator, word in before.items()
+                indicator: sentence(noun, said, word, articles=articles, shape=shape)
+                for indicator, word in before.items()
             }
-            made.append({"id": _identifier(topic, profession), **texts})
+            levels = {"setting": content["setting"], "context": noun} if "setting" in content else {}
+            made.append(
+                {"id": slug(f"{topic} {profession}"), **texts, **({"levels": levels} if levels else {})}
+            )
     return made
 
 
-def sentence(noun: str, said: str, before: str = "", *, articles: Articles = "fitting") -> str:
+def sentence(
+    noun: str, said: str, before: str = "", *, articles: Articles = "fitting", shape: str = "{noun} {said}"
+) -> str:
     """Return the sentence of a profession, with a word before it.
 
     Examples
@@ -81,7 +113,8 @@ def sentence(noun: str, said: str, before: str = "", *, articles: Articles = "fi
     'an female ecologist studies a pond'
     """
     phrase = f"{before} {noun}" if before else noun
-    return f"{article(phrase if articles == 'fitting' else noun)} {phrase} {said}"
+    with_article = f"{article(phrase if articles == 'fitting' else noun)} {phrase}"
+    return shape.format(noun=with_article, said=said)
 
 
 def in_sentence(profession: str) -> str:
@@ -91,7 +124,3 @@ def in_sentence(profession: str) -> str:
     ('AI ethics researcher', 'event DJ', 'import-export specialist')
     """
     return " ".join(word if word.isupper() else word.lower() for word in profession.split())
-
-
-def _identifier(topic: str, profession: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", f"{topic} {profession}".lower()).strip("-")

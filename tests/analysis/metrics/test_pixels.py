@@ -5,7 +5,8 @@ import pytest
 from PIL import Image
 from skimage.metrics import structural_similarity
 
-from analysis.metrics.pixels import diff_pix, difference_map, filled_regions, grey, ssim
+from analysis.metrics.pixels import diff_pix, filled_regions, scaled_contour_area
+from analysis.metrics.ssim import difference_map, grey, local_moments, ssim, structure
 
 
 def picture(seed, shape=(48, 40, 3), blur=3):
@@ -39,6 +40,57 @@ def test_ssim_is_that_of_skimage_and_of_the_formula(seed):
     assert result.value == pytest.approx(ssim_by_loop(grey(a), grey(b)), abs=1e-4)
     assert result.map.shape == a.shape[:2]
     assert ssim(b, a).value == pytest.approx(result.value, abs=1e-12)
+
+
+def extremes(kind, rng):
+    """Two pictures of which windows are flat, black, white, checkered or almost alike."""
+    height, width = rng.integers(7, 90, 2)
+    if kind == "flat":
+        return [np.full((height, width), value, np.uint8) for value in rng.choice([0, 1, 127, 254, 255], 2)]
+    if kind == "checkered":
+        board = (np.indices((height, width)).sum(axis=0) % 2 * 255).astype(np.uint8)
+        return board, 255 - board
+    if kind == "almost":
+        board = rng.integers(0, 2, (height, width), np.uint8) * 255
+        other = board.copy()
+        other[height // 2, width // 2] ^= 1
+        return board, other
+    low = rng.integers(0, 255)
+    return [rng.integers(low, 256, (height, width)).astype(np.uint8) for _ in range(2)]
+
+
+@pytest.mark.parametrize("kind", ["flat", "checkered", "almost", "noise"])
+def test_no_picture_is_too_extreme(kind):
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        a, b = extremes(kind, rng)
+        expected, full = structural_similarity(a, b, data_range=255, full=True)
+        ours, result = structure(a, b), ssim(a, b)
+        np.testing.assert_allclose(result.map, full, rtol=0, atol=1e-9)
+        assert (ours.value, ours.full) == (result.value, result.full)
+        assert (ours.value, ours.full) == pytest.approx((expected, full.mean()), abs=1e-9)
+        assert np.array_equal(ours.difference, difference_map(result.map))
+        assert ssim(a, a).map.min() == 1
+
+
+@pytest.mark.parametrize("block", [1, 40, 200, 10**6])
+def test_no_result_depends_on_the_blocks(block, monkeypatch):
+    a, b = picture(1), picture(2)
+    expected, moments = ssim(a, b), local_moments(a)
+    monkeypatch.setattr("analysis.metrics.ssim.BLOCK_PIXELS", block)
+    assert np.array_equal(ssim(a, b).map, expected.map)
+    assert ssim(a, b).value == pytest.approx(expected.value, abs=1e-14)
+    for name in ("total", "spread"):
+        assert np.array_equal(getattr(local_moments(a), name), getattr(moments, name))
+
+
+def test_the_smallest_region_in_proportion_to_the_picture():
+    mask = np.zeros((64, 64), bool)
+    mask[10:14, 10:14] = True  # encloses 9 pixels
+    mask[40, 40] = True  # encloses none
+    assert filled_regions(mask, scaled_contour_area(64, 64)).sum() == 16
+    assert not filled_regions(mask).any()
+    assert scaled_contour_area(1024, 512) == 80
 
 
 def test_grey_is_that_of_opencv_within_rounding():

@@ -14,19 +14,19 @@ from analysis.metrics.registry import (
     headline_metrics,
     require_primary,
 )
+from analysis.tables.stored_similarities import OPTIONAL_METRICS
 from hooks.records import METRICS_OF_TEXT
 from probes.config import Measure
 from probes.errors import UserError
 
 
 def test_versions_name_their_metric():
-    held = [row for row in METRICS.values() if row.version]
-    assert all(row.version.partition("/")[0] == row.metric for row in held)
-    assert all(definition(row.metric) is row for row in held)
+    assert all(row.version.partition("/")[0] == row.metric for row in METRICS.values())
+    assert all(definition(row.metric) is row for row in METRICS.values())
     assert all(row.low < row.high and row.space in registry.SPACES for row in METRICS.values())
 
 
-@pytest.mark.parametrize("name", ["dino", "", "Cosine"])
+@pytest.mark.parametrize("name", ["lpips", "", "Cosine"])
 def test_what_no_run_holds_has_no_definition(name):
     with pytest.raises(ValueError, match=r"metric: expected one of cosine_sequence, .*cooccurrence, got '"):
         definition(name)
@@ -50,12 +50,19 @@ def test_the_schema_names_the_metrics_that_runs_hold():
     assert get_args(Measure.model_fields["text_readout"].annotation) == READOUTS
 
 
+def test_optional_metrics_are_those_that_one_can_ask_for_and_no_headline():
+    asked = get_args(get_args(Measure.model_fields["pictures"].annotation)[0])
+    assert asked == OPTIONAL_METRICS == tuple(name for name, row in METRICS.items() if row.optional)
+    assert not {*asked} & {metric.metric for metric in headline_metrics()}
+    assert computed_from("pictures", [asked[1]]) == (*computed_from("pictures"), asked[1])
+
+
 def test_the_primary_measure_is_one_that_runs_hold():
-    keys = [metric.key for metric in headline_metrics() if metric.version]
+    keys = [metric.key for metric in headline_metrics()]
     assert len(set(keys)) == len(keys) and {"t", "z0", "ssim", "diff_pix"} <= {*keys}
     for key in (*keys, Measure().primary):
         require_primary(key, "measure.primary")
-    for key in ("lpips", "dino", "cosine", "cooccurrence", ""):  # "dino" stands in the paper and in no run
+    for key in ("lpips", "resnet50_logits", "cosine", "cooccurrence", ""):
         with pytest.raises(UserError, match=rf"^a\.yaml: expected 't', .* or '\w+', got '{key}'") as e:
             require_primary(key, "a.yaml")
         assert all(repr(known) in str(e.value) for known in keys)
@@ -63,7 +70,7 @@ def test_the_primary_measure_is_one_that_runs_hold():
 
 def test_a_metric_of_pictures_names_its_function():
     named = {name: row.function for name, row in METRICS.items() if row.function}
-    assert tuple(named) == computed_from("pictures")
+    assert tuple(named) == computed_from("pictures", OPTIONAL_METRICS)
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, (16, 12, 3), np.uint8) for _ in range(2)]
     for name, function in named.items():

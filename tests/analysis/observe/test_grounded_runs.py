@@ -9,8 +9,10 @@ import pytest
 import torch
 
 from analysis.observe.checkpoints import sha256
+from analysis.observe.objects import engines
 from analysis.observe.objects.engines import engine_plan
 from analysis.observe.objects.hf_models import TransformersGroundingDino, TransformersSegmentAnything
+from analysis.observe.objects.tag_captions import captions
 from analysis.observe.stage import observe
 from probes.coco_masks import decode
 from probes.config import Config
@@ -31,6 +33,7 @@ def settings(checkpoints):
     return {
         "model": "a/b",
         **checkpoints,
+        "tags": ["prompt"],
         "box_threshold": 0.6,
         "text_threshold": 0.5,
         "batch": 2,
@@ -110,11 +113,13 @@ def test_every_source_of_tags(settings, noise, tmp_path):
         tmp_path / "run",
         noise[:3],
         PROMPTS,
-        **settings,
-        tags=["prompt", "tagger", "vocabulary"],
-        vocabulary=str(tmp_path / "tags.txt"),
-        tagger=str(WEIGHTS / "clip"),
-        tagger_top=1,
+        **settings
+        | {
+            "tags": ["prompt", "tagger", "vocabulary"],
+            "vocabulary": str(tmp_path / "tags.txt"),
+            "tagger": str(WEIGHTS / "clip"),
+            "tagger_top": 1,
+        },
     )
     observe(run, progress=False)
     observed, observer = run.observed(), Run.open(run.path).meta["observer"]
@@ -150,10 +155,14 @@ def test_another_threshold_is_refused(whole, tmp_path):
             r"observe.detector: x.pth: no such file, and none of that",
         ),
         ({"tags": ["prompt", "prompt"]}, r"observe.tags: `prompt` stands twice"),
-        ({"tags": ["vocabulary"]}, r"observe.vocabulary: expected a file for the source `vocabulary`"),
-        ({"vocabulary": "tags.txt"}, r"observe.tags: expected `vocabulary` or `tagger`"),
+        ({"tags": ["vocabulary"], "vocabulary": "everyda"}, r"observe.vocabulary: everyda: no such file"),
+        ({"vocabulary": "tags.txt"}, r"observe.vocabulary: tags.txt: no such file"),
+        (
+            {"tags": ["prompt"], "vocabulary": "everyday"},
+            r"observe.tags: expected `vocabulary` or `tagger`, since a vocabulary is named, got prompt",
+        ),
         ({"tags": ["tagger"], "vocabulary": __file__}, r"observe.tagger: expected an open_clip model"),
-        ({"tags": ["ram"]}, r"observe.tags: ram: expected the package `ram`"),
+        ({"tags": ["ram"]}, r"observe.ram: expected RAM's checkpoint"),
         ({"device": "cuda:9"}, r"observe.device: expected a device of this machine, got cuda:9"),
     ],
 )
@@ -169,6 +178,52 @@ def test_the_plan_says_what_will_be_done(settings, tmp_path):
     given = {name: value for name, value in settings.items() if name != "model"} | more
     text = str(engine_plan(Config(prompts=["a {person}"], model="a/b", observe=given)))
     assert "small_dino.pth" in text and "tags from vocabulary, prompt (2 tags); batches of 2 on cpu" in text
+
+
+@pytest.mark.parametrize(
+    ("said", "tags", "vocabulary"),
+    [
+        ({}, ["vocabulary", "prompt"], "everyday"),
+        ({"vocabulary": __file__}, ["vocabulary", "prompt"], __file__),
+        ({"tagger": "ViT-B-32/openai"}, ["tagger", "prompt"], "everyday"),
+        ({"tags": ["tagger"], "tagger": "ViT-B-32/openai"}, ["tagger"], "everyday"),
+        ({"tags": ["vocabulary"]}, ["vocabulary"], "everyday"),
+        ({"tags": ["prompt"]}, ["prompt"], None),
+        ({"detector": "toyworld", "segmenter": "toyworld"}, ["vocabulary"], "toyworld"),
+        ({"detector": "toyworld", "segmenter": "toyworld", "tags": ["prompt"]}, ["prompt"], None),
+    ],
+)
+def test_what_is_looked_for_unless_it_is_said(said, tags, vocabulary, checkpoints, monkeypatch):
+    """A tagger where one is named, else a vocabulary, and the prompt's nouns; toyworld's own for what they know."""
+    if vocabulary == __file__:  # any file: what is in it is not the question
+        monkeypatch.setattr(engines, "read_vocabulary", lambda path: ["dog"])
+    plan = engine_plan(Config(prompts=["a {person}"], model="a/b", observe={**checkpoints, **said}))
+    assert (plan.resolved["tags"], plan.resolved["vocabulary"]) == (tags, vocabulary)
+
+
+def test_a_tagger_comes_first(checkpoints, monkeypatch, tmp_path):
+    monkeypatch.setattr(engines, "require_sources", lambda settings: None)  # no weights are here
+    said = {**checkpoints, "ram": "ram_swin_large_14m.pth"}
+    plan = engine_plan(Config(prompts=["a {person}"], model="a/b", observe=said))
+    assert plan.resolved["tags"] == ["ram", "prompt"] and plan.passes == 1
+
+
+def test_a_long_vocabulary_takes_several_passes_and_the_plan_says_so(settings, noise, tmp_path):
+    """As many captions as the engine really makes, at the least, and what they find is of all of them."""
+    more = {"tags": ["vocabulary", "prompt"], "vocabulary": "everyday", "device": "cpu"}
+    given = {name: value for name, value in settings.items() if name != "model"} | more
+    plan = engine_plan(Config(prompts=["a {person}"], model="a/b", observe=given))
+    engine = plan.engine()
+    tags = [list(one) for one in plan.tags()([None], ["a person with a quokka"])]
+    assert tags[0][-1] == "quokka" and len(tags[0]) == len(plan.vocabulary) + 1  # "person" is in it already
+    made = captions(tags[0], engine.detector.tokenizer, engine.detector.limit)
+    assert 1 < plan.passes <= len(made)
+    assert f"({len(plan.vocabulary)} tags)" in str(plan)
+    assert f"at least {plan.passes} passes of the detector over each image, about" in str(plan)
+    one = engine_plan(
+        Config(prompts=["a {person}"], model="a/b", observe={**given, "tags": ["prompt"], "vocabulary": None})
+    )
+    assert plan.seconds_an_image > one.seconds_an_image and "passes" not in str(one)
 
 
 def broken(settings, tmp_path, **files):

@@ -32,6 +32,7 @@ class Brightness:
         {"features": pa.schema([*COLUMNS, ("mean", pa.float32()), ("fault", pa.string())])}
     )
     batch = 2
+    whole_triplets = False
     resolved = MappingProxyType({"objects": False})
 
     def __init__(self, scale=1.0):
@@ -69,7 +70,7 @@ def run(tmp_path):
 
 def test_another_observer(run, monkeypatch):
     observer = Brightness()
-    monkeypatch.setattr(stage, "observers", lambda config: ([observer], ""))
+    monkeypatch.setattr(stage, "observers", lambda config: ([observer], {}))
     assert stage.observe(run, progress=False) == ""
     assert observer.batches == [2, 1, 2, 1, 1]  # a batch never reaches over parts
     rows = [row for part in run.parts("features") for row in read_part(part).to_pylist()]
@@ -83,11 +84,13 @@ def test_another_observer(run, monkeypatch):
 
 def test_overwriting_removes_what_every_observer_stores(run, monkeypatch):
     chosen, _ = observers(run.config)
-    monkeypatch.setattr(stage, "observers", lambda config: ([Brightness()], ""))
+    monkeypatch.setattr(stage, "observers", lambda config: ([Brightness()], {}))
     stage.observe(run, progress=False)
-    assert len(chosen) == len(OBSERVERS)  # image_run asks for all
     kinds = {kind for observer in (*chosen, Brightness()) for kind in observer.schemas}
-    assert kinds <= set(rundir.OBSERVED)
+    assert {kind.partition("/")[0] for kind in kinds} <= set(rundir.OBSERVED)
+    deeper = run.part_path("features/dino", 0)
+    deeper.parent.mkdir()
+    deeper.write_bytes(b"")
     assert run.parts("features")
     rundir.remove(run, rundir.OBSERVED)
     assert not (run.path / "features").exists() and run.parts("samples")
@@ -97,20 +100,20 @@ def test_the_reason_is_told_where_no_observer_is_asked_for(run, monkeypatch):
     config = run.config.model_copy(
         update={"observe": run.config.observe.model_copy(update={"objects": False})}
     )
-    chosen, why = observers(config)
-    assert chosen == [] and why
+    chosen, missing = observers(config)
+    assert chosen == [] and missing == {"objects": "`observe.objects` is false"}
     brightness = Brightness()
-    monkeypatch.setattr(registry, "OBSERVERS", (*OBSERVERS, lambda config: (brightness, "")))
-    assert observers(config) == ([brightness], "")
+    monkeypatch.setattr(registry, "OBSERVERS", {**OBSERVERS, "brightness": lambda config: (brightness, "")})
+    assert observers(config) == ([brightness], missing)
 
 
 def test_it_goes_on_and_refuses_as_any_stage_does(run, monkeypatch):
-    monkeypatch.setattr(stage, "observers", lambda config: ([Brightness()], ""))
+    monkeypatch.setattr(stage, "observers", lambda config: ([Brightness()], {}))
     stage.observe(run, progress=False)
     before = stored(run.path), [part.read_bytes() for part in run.parts("features")]
     run.part_path("features", 1).unlink()
     again = Brightness()
-    monkeypatch.setattr(stage, "observers", lambda config: ([again], ""))
+    monkeypatch.setattr(stage, "observers", lambda config: ([again], {}))
     stage.observe(run, progress=False)
     assert again.batches == [2, 1]
     assert (stored(run.path), [part.read_bytes() for part in run.parts("features")]) == before

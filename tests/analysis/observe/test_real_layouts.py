@@ -37,10 +37,14 @@ def bert_words():
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory):
+    """Files as they are downloaded, with the largest segmenter."""
+    return publish(tmp_path_factory.mktemp("real"), "sam_vit_h_4b8939.pth")
+
+
+def publish(folder, name):
     """Files as they are downloaded: groundingdino_swint_ogc.pth, sam_vit_h_4b8939.pth, bert-base-uncased/."""
-    folder = tmp_path_factory.mktemp("real")
     encoder = save_text_encoder(folder / "bert-base-uncased", bert_words(), **BERT)
-    detector, segmenter = folder / "groundingdino_swint_ogc.pth", folder / "sam_vit_h_4b8939.pth"
+    detector, segmenter = folder / "groundingdino_swint_ogc.pth", folder / name
     torch.manual_seed(0)
     tokenizer, config = grounding_dino.text_encoder(str(encoder))
     model = grounding_dino.build(grounding_dino.description(detector), tokenizer, config)
@@ -68,7 +72,7 @@ print(time.monotonic() - began, used.ru_utime + used.ru_stime, used.ru_maxrss * 
 def test_two_images_within_24_gigabytes(real, tmp_path, capsys):
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, (512, 512, 3), dtype=np.uint8) for _ in range(2)]
-    run = image_run(tmp_path / "run", images, PROMPTS, model="a/b", device="cpu", **real)
+    run = image_run(tmp_path / "run", images, PROMPTS, model="a/b", device="cpu", tags=["prompt"], **real)
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", OBSERVE, str(run.path)],
         capture_output=True,

@@ -233,7 +233,7 @@ def section_of(run, **observer) -> str:
     content = read(run)
     objects = replace(content.objects, observer=observer) if observer else content.objects
     page = Page(render(replace(content, objects=objects), {}))
-    return page.text.partition("Objects Objects were detected")[2].partition("Gallery")[0]
+    return page.text.partition("Objects Looked for")[2].partition("Gallery")[0]
 
 
 def test_detector_error_stands_beside_every_comparison(run, page):

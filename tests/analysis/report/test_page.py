@@ -19,6 +19,7 @@ from analysis.study import Member
 from analysis.tables.stage import measure
 from probes.store import Run
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, configure, write_run
+from tests.remembered import leave_figures_out
 
 VOID = {"meta", "link", "img", "input", "br", "hr"}
 
@@ -324,9 +325,10 @@ def test_browser_shows_no_console_error(run, page, tmp_path):
     assert "left: " in shown.stdout.partition("data-atlas")[2][:600]  # the script ran and placed the cursor
 
 
-def test_what_is_said_of_tables_goes_with_them(tmp_path):
+def test_what_is_said_of_tables_goes_with_them(tmp_path, monkeypatch):
     """The sentences and the LaTeX are made of the tables: measured again, they wait for the next report."""
     run = make(tmp_path / "run", prompts=2, steps=2)
+    leave_figures_out(monkeypatch)
     said = {"tables/findings.csv", "tables/findings.parquet", "tables/table05_disparity.tex"}
     report(run)
     assert said <= set(run.written("report")) and all((run.path / name).exists() for name in said)

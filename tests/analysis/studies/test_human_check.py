@@ -22,6 +22,7 @@ from analysis.studies.human_check.check import (
     read_labels,
 )
 from analysis.studies.human_check.command import main
+from analysis.studies.human_check.nouns import noun_agreement
 from analysis.studies.human_check.sheet import render_sheet
 from probes import parts
 from probes.errors import UserError
@@ -167,6 +168,9 @@ def test_command_line(run, questions, tmp_path, capsys):
     assert main(["agreement", str(run.path), *map(str, files)]) == 0
     shown = capsys.readouterr().out
     assert "kappa" in shown and "masculine-feminine" in shown and AGREED in shown
+    assert (
+        "Wu et al. 2025" in shown and "65.61" in shown and "people alone saw woman (10), street (7)" in shown
+    )
     table = run.table("human_check")
     assert {"recall", "precision", "seen", "kappa"} == set(table["quantity"])
     assert main(["agreement", str(run.path), str(files[0]), str(files[0])]) == 2
@@ -307,3 +311,54 @@ def test_counts_are_weighted_as_the_run_is():
     assert counts.loc[0, "false"] == pytest.approx(2 * 1 / 4) and counts.loc[0, "hits"] == 0
     assert counts.loc[1, "missed"] == pytest.approx(2 * 3 / 4)  # stands for three draws of four
     assert counts[["hits", "missed", "false", "rejected"]].to_numpy().sum() == pytest.approx(2)
+
+
+# The paper's figures
+
+
+def test_nouns_of_the_prompts_are_counted_as_in_the_paper(run, questions, tmp_path):
+    rng = np.random.default_rng(7)
+    answers = rng.choice(["yes", "no", "unclear"], size=len(questions), p=[0.5, 0.4, 0.1])
+    labels = read_labels(labels_csv(run, questions, tmp_path / "a.csv", answers, "A"), run)
+    nouns, objects = tables_of(run)
+    table = noun_agreement(labels, run.samples(), nouns, objects).set_index(["annotator", "word"])
+    said = dict(zip(zip(questions["sample_id"], questions["object"]), answers))
+    expected = {}  # by hand: image by image, noun by noun
+    shown = run.samples().set_index("sample_id").loc[list(dict.fromkeys(questions["sample_id"]))]
+    for sample, row in shown.iterrows():
+        here = set(objects.loc[objects["sample_id"] == sample, "lemma"])
+        for word in set(row["words"]) - {"a", "an", "with", "in", "the"}:
+            people = {"person", "woman", "man", "individual", "human"}
+            answer = said[sample, PERSON if word in people else word]
+            cell = "unclear" if answer == "unclear" else (answer == "yes", word in here)
+            for name in ("all", word):
+                counts = expected.setdefault(name, {})
+                counts[cell] = counts.get(cell, 0) + 1
+    names = {(True, True): "both", (False, True): "detector_only", (True, False): "people_only"}
+    names |= {(False, False): "neither", "unclear": "unclear"}
+    for word, counts in expected.items():
+        row = table.loc[("A", word)]
+        assert {name: row[name] for name in names.values()} == {
+            n: counts.get(c, 0) for c, n in names.items()
+        }, word
+        clear = sum(number for cell, number in counts.items() if cell != "unclear")
+        assert row["nouns"] == clear
+        if clear:
+            assert row["percent_both"] == pytest.approx(100 * counts.get((True, True), 0) / clear)
+    assert {"woman", "man", "person"} <= set(expected)
+    paper = table.loc["Wu et al. 2025"]
+    assert paper.loc["all", ["nouns", "both", "detector_only"]].tolist() == [346, 227, 8]
+    words = paper.drop("all")
+    assert words["detector_only"].sum() == 8 and words.loc["woman", "people_only"] == 10
+
+
+def test_of_several_annotators_what_they_disagree_on_is_unclear(run, questions, tmp_path):
+    files = [
+        labels_csv(run, questions, tmp_path / f"{n}.csv", [answer] * len(questions), n)
+        for n, answer in (("A", "yes"), ("B", "no"))
+    ]
+    labels = pd.concat([read_labels(file, run) for file in files])
+    nouns, objects = tables_of(run)
+    table = noun_agreement(labels, run.samples(), nouns, objects).set_index(["annotator", "word"])
+    assert table.loc[(AGREED, "all"), "nouns"] == 0 and np.isnan(table.loc[(AGREED, "all"), "percent_both"])
+    assert table.loc[(AGREED, "all"), "unclear"] == table.loc[("A", "all"), "nouns"] > 0

@@ -13,7 +13,7 @@ from analysis.tables.disparity import DISPARITY_COLUMNS
 from analysis.tables.gap import GAP_COLUMNS
 from analysis.tables.stage import measure
 from probes.store import Run
-from tests.analysis.synthetic_run import DEFAULT_INDICATORS, config, write_run
+from tests.analysis.synthetic_run import DEFAULT_INDICATORS, config, configure, write_run
 
 
 def test_the_tables_are_there_with_their_columns(run, pairs):
@@ -57,6 +57,32 @@ def test_pictures_alone_are_enough(run, tmp_path):
     assert set(pictures.table("gap")["metric"]) == set(computed_from("pictures"))
 
 
+def test_optional_comparisons_of_pictures_stand_beside_the_others(tmp_path):
+    asked = ["diff_pix_scaled", "ssim_full"]
+    path = write_run(tmp_path / "run", prompts=3, steps=2)
+    for file in (path / "captures").iterdir():
+        file.unlink()
+    run = Run.open(path)
+    configure(run, measure={"bootstrap": 20, "permutations": 16})
+    measure(run)
+    plain = run.table("image_similarities")
+    configure(run, measure={"bootstrap": 20, "permutations": 16, "pictures": asked})
+    measure(run)
+    images = run.table("image_similarities")
+    assert images.columns.tolist()[3:] == ["ssim", "diff_pix", "ssim_full", "diff_pix_scaled", "reason"]
+    pd.testing.assert_frame_equal(images.drop(columns=asked), plain)
+    for row in images.head(10).itertuples():
+        names = (f"t{row.triplet:05}-s{row.seed}-{name}" for name in row.pair.split("-"))
+        a, b = (np.asarray(run.image(name).convert("L")) for name in names)
+        _, full = structural_similarity(a, b, data_range=255, full=True)
+        assert row.ssim_full == pytest.approx(full.mean(), abs=1e-6)
+    assert (images["ssim_full"] != images["ssim"]).all()
+    assert (images["diff_pix_scaled"] >= images["diff_pix"]).all()  # of pictures smaller than 512 pixels
+    gaps = run.table("gap")
+    assert set(gaps["metric"]) == {"ssim", "diff_pix", *asked}
+    assert set(gaps.loc[gaps["metric"] == "ssim_full", "version"]) == {"ssim_full/1"}
+
+
 def test_three_contrasts_and_a_fourth_group(tmp_path):
     indicators = {**DEFAULT_INDICATORS, "nonbinary": {"word": "non-binary person", "control": False}}
     contrasts = (("masculine", "feminine"), ("masculine", "nonbinary"))
@@ -78,7 +104,7 @@ def test_no_contrast_gives_an_empty_table(tmp_path):
 
 def test_measuring_needs_no_torch():
     modules = "analysis.tables.stage, analysis.report.notebook, analysis, sys"
-    heavy = "{'torch', 'diffusers', 'transformers', 'cv2'}"
+    heavy = "{'torch', 'diffusers', 'transformers', 'timm', 'open_clip'}"
     code = f"import {modules}; print(sorted(sys.modules.keys() & {heavy}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

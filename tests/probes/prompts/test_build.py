@@ -82,7 +82,9 @@ WRONG = {
     "prompts: {from: none.json}": (
         f"none.json: expected a file of captions or a set ({', '.join(sets.names())}), found none"
     ),
-    "prompts: {form: a}": "prompts: expected a list of prompts, or {from: captions.json}, got {'form': 'a'}",
+    "prompts: {form: a}": (
+        "prompts: expected a list of prompts, {from: captions.json} or {grid: ...}, got {'form': 'a'}"
+    ),
     "prompts: {from: C, colum: x}": "prompts.colum: unknown key, got 'x': did you mean `column`?",
     "prompts: {from: 3}": "prompts.from: expected a text, got 3",
     "prompts: {from: C, format: xml}": "prompts.format: expected 'auto'",

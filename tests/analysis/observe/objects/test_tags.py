@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from analysis.observe.objects.taggers import ClipTagger, require_ram
+from analysis.observe.objects.taggers import ClipTagger
 from analysis.observe.objects.tags import combined, fixed, prompt_nouns, read_vocabulary
 from probes.errors import UserError
 from probes.toyworld import WEIGHTS
@@ -77,8 +77,3 @@ def test_a_tagger_that_is_not_there(tmp_path):
         ClipTagger("ViT-B-999/x", ["dog"], top=1, device=CPU)
     with pytest.raises(UserError, match=r"expected an open_clip model, got"):
         ClipTagger(str(tmp_path), ["dog"], top=1, device=CPU)
-
-
-def test_ram_needs_its_package():
-    with pytest.raises(UserError, match=r"expected the package `ram` \(Recognize Anything\), found none"):
-        require_ram(None)

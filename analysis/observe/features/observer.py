@@ -1,0 +1,251 @@
+"""Observers of features: the vectors of a network, or how alike two images are patch by patch.
+
+Each feature is an observer with parts of its own, ``features/<name>``, so that one more is added without making
+the others anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import metadata
+from itertools import combinations
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from analysis.observe.checkpoints import TOYWORLD
+from analysis.observe.features.registry import FEATURES, Feature
+from analysis.observe.features.weights import PLACE, cached, identity, locate, transform_settings, weight_file
+from analysis.observe.observer import Needs, StoredImage
+from probes import parts
+from probes.config import Config
+from probes.devices import pick_device
+from probes.errors import UserError
+from probes.prompts.audit import places
+from probes.store import Run
+from probes.toyworld import SPECIMENS
+from probes.toyworld.draw import SIZE
+
+if TYPE_CHECKING:
+    import torch
+
+    from analysis.observe.features.embedder import Embedder
+
+SPEED = 3e10  # operations that a core does in a second, about
+_LIBRARIES = {"timm": "timm", "open_clip": "open_clip_torch"}
+
+
+@dataclass
+class FeatureObserver:
+    """Stores a vector of each image; see :class:`analysis.observe.observer.Observer`.
+
+    Parameters
+    ----------
+    feature : Feature
+    config : Config
+    weights : str
+        As `analysis.observe.features.weights.locate` takes them.
+    """
+
+    feature: Feature
+    config: Config
+    weights: str
+    _embedder: Embedder | None = None
+
+    whole_triplets = False
+
+    def __str__(self) -> str:
+        return f"{self.feature.name} ({self.feature.readout.replace('_', ' ')}), weights {self.weights}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_embedder": None}
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return self.kind
+
+    @property
+    def kind(self) -> str:
+        """Folder of its parts."""
+        return f"features/{self.feature.name}"
+
+    @property
+    def schemas(self) -> Mapping[str, pa.Schema]:
+        """A row an image."""
+        return MappingProxyType({self.kind: parts.FEATURES})
+
+    @property
+    def batch(self) -> int:
+        """Images that the network takes in one go."""
+        return self.config.observe.feature_batch
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """Nothing of section ``observe`` is settled by looking: another machine may hold the weights elsewhere."""
+        return {}
+
+    @cached_property
+    def path(self) -> Path:
+        """Where the weights are on this machine; fetches those of the hub."""
+        path = locate(self.feature, self.weights)
+        assert path is not None, "what is asked for is fetched"
+        return path
+
+    def needs(self) -> Needs:
+        """Device, size, time and libraries of the network."""
+        names = ("triptych", "torch", "torchvision", _LIBRARIES[self.feature.library])
+        # of float16 or float32 weights: an upper bound
+        parameters = weight_file(self.feature, self.path).stat().st_size // 2
+        return Needs(
+            device=pick_device(
+                self.config.observe.device, "observe.device", prefer=self.config.generate.device
+            ).type,
+            parameters=parameters,
+            seconds=2 * parameters * self.feature.positions / SPEED,
+            versions={name: metadata.version(name) for name in names},
+        )
+
+    def fields(self) -> dict[str, Any]:
+        """Checkpoint, network, readout, transform, batch and device."""
+        fields = identity(self.feature, self.path)
+        return {
+            **{f"{self.kind}.{name}": value for name, value in fields.items()},
+            "observe.feature_batch": self.batch,
+            "observe.device": self.needs().device,
+        }
+
+    def load(self) -> None:
+        """Load the network."""
+        from analysis.observe.features.embedder import Embedder
+
+        device = pick_device(self.config.observe.device, "observe.device", prefer=self.config.generate.device)
+        self._embedder = Embedder(self.feature, self.path, device)
+
+    def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
+        """A row an image: its vector, or why there is none."""
+        there = [index for index, image in enumerate(images) if image.pixels is not None]
+        vectors = dict(zip(there, self._read([images[index] for index in there])))
+        rows = [
+            {
+                **image.key,
+                "vector": vectors[index].cpu().numpy() if index in vectors else None,
+                "reason": image.fault,
+            }
+            for index, image in enumerate(images)
+        ]
+        return {self.kind: rows}
+
+    def _read(self, images: Sequence[StoredImage]) -> Sequence[torch.Tensor]:
+        assert self._embedder is not None, "it is loaded before it looks"
+        return self._embedder([image.pixels for image in images]) if images else ()
+
+    def record(self, run: Run) -> dict[str, Any]:
+        """The weights and how an image is prepared for them, under the name of its parts."""
+        return {
+            self.kind: {
+                "weights": self.weights,
+                "transform": transform_settings(self.feature, self.path),
+                "versions": dict(self.needs().versions),
+                **identity(self.feature, self.path),
+            }
+        }
+
+
+@dataclass
+class SplitProductObserver(FeatureObserver):
+    """Stores how alike the images of a triplet and seed are, two by two: split-product.
+
+    Patch tokens are not stored: 784 × 768 of them in float16 are 1.2 MB an image, 185 GB for the 153,657 images of the
+    paper's largest data set, and nothing but the maximum over patches is ever read.
+    """
+
+    whole_triplets = True
+
+    @property
+    def schemas(self) -> Mapping[str, pa.Schema]:
+        """A row a (triplet, seed, pair)."""
+        return MappingProxyType({self.kind: parts.FEATURE_PAIRS})
+
+    def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
+        """A row a pair of readable images of one triplet and seed, in the order of the indicators."""
+        from analysis.observe.features.split_product import split_product
+
+        readable = [image for image in images if image.pixels is not None]
+        draws: dict[tuple[int, int], dict[str, int]] = {}
+        for index, image in enumerate(readable):
+            key = image.key
+            draws.setdefault((key["triplet"], key["seed"]), {})[key["indicator"]] = index
+        tokens = [
+            one
+            for start in range(0, len(readable), self.batch)
+            for one in self._read(readable[start : start + self.batch])
+        ]
+        order = list(self.config.indicators)
+        rows = [
+            {
+                "triplet": triplet,
+                "seed": seed,
+                "pair": f"{first}-{second}",
+                "value": float(split_product(tokens[members[first]], tokens[members[second]])),
+            }
+            for (triplet, seed), members in draws.items()
+            for first, second in combinations(sorted(members, key=order.index), 2)
+        ]
+        return {self.kind: rows}
+
+
+def feature_observer(name: str, config: Config) -> tuple[FeatureObserver | None, str]:
+    """The observer of a feature where a configuration asks for it; else none, and why.
+
+    Returns
+    -------
+    observer, reason
+        Without an observer and without a reason the feature was not asked for.
+
+    Raises
+    ------
+    UserError
+        It is asked for by name and its weights cannot be had; or something is asked for that is no feature.
+    """
+    feature, settings = FEATURES[name], config.observe
+    _check_names(config)
+    chosen = settings.features
+    of_audit = name == config.gep.clip and bool(places(config))
+    if not of_audit and (name not in chosen if isinstance(chosen, list) else not feature.usual):
+        return None, ""
+    kind = SplitProductObserver if feature.readout == "patch_tokens" else FeatureObserver
+    named = settings.feature_weights.get(name)
+    if named is None and _of_toyworld(config) and feature.toyworld:
+        named = TOYWORLD
+    if named is not None or name in chosen:
+        weights = named or feature.weights
+        locate(feature, weights, fetch=False)  # what is not there is said before the images are drawn
+        return kind(feature, config, weights), ""
+    if cached(feature.weights):
+        return kind(feature, config, feature.weights), ""
+    return None, f"no weights on this machine: name a file, a folder or a hub id in `{PLACE}`"
+
+
+def _check_names(config: Config) -> None:
+    settings = config.observe
+    names = settings.features if isinstance(settings.features, list) else []
+    asked = {**dict.fromkeys(names, "observe.features"), **dict.fromkeys(settings.feature_weights, PLACE)}
+    clips = [name for name, feature in FEATURES.items() if feature.library == "open_clip"]
+    if config.gep.clip not in clips:
+        raise UserError(
+            f"gep.clip: expected {' or '.join(clips)}, got {config.gep.clip!r:.60}: name one of them"
+        )
+    for name, field in asked.items():
+        if name not in FEATURES:
+            raise UserError(f"{field}: expected {', '.join(FEATURES)}, got {name!r:.60}: name one of them")
+
+
+def _of_toyworld(config: Config) -> bool:
+    """Whether the images are the bundled specimens', in the size that their networks were trained on."""
+    size = {config.sampler.height, config.sampler.width} - {None, SIZE}
+    return config.model in SPECIMENS and not size

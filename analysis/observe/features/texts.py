@@ -1,0 +1,78 @@
+"""Embeddings of the sentences that an audit of attributes asks for, by the CLIP that embedded its images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import torch
+
+from analysis.observe.features.embedder import Embedder
+from analysis.observe.features.observer import FeatureObserver
+from analysis.observe.features.registry import Feature
+from analysis.observe.features.weights import identity
+from analysis.observe.observer import Observer
+from probes import parts
+from probes.devices import pick_device
+from probes.errors import UserError
+from probes.prompts.audit import sentences
+from probes.store import Run
+
+TEXTS = pa.schema([("text", pa.string()), ("vector", pa.list_(pa.float32()))])
+CHUNK = 256  # sentences embedded at a time
+
+
+def embed_texts(run: Run, observers: Sequence[Observer]) -> None:
+    """Store the sentences' embeddings in ``features/<name>_texts``, once for a run, where an audit asks for them.
+
+    Parameters
+    ----------
+    run : Run
+    observers : sequence of Observer
+        What looked at the images; the one whose feature ``gep.clip`` names embeds the sentences.
+
+    Raises
+    ------
+    UserError
+        The network has no text encoder.
+    """
+    asked, kind = sentences(run.config), f"features/{run.config.gep.clip}"
+    observer = next((one for one in observers if isinstance(one, FeatureObserver) and one.kind == kind), None)
+    if asked is None or observer is None:
+        return
+    path = run.part_path(f"{observer.kind}_texts", 0)
+    fields = {**identity(observer.feature, observer.path), "texts": parts.digest("\n".join(asked.all))}
+    wanted = parts.identity(0, fields, parts.OBSERVED_FORMAT)
+    if path.exists() and parts.read_identity(path).get("hash") == wanted["hash"]:
+        return
+    device = pick_device(run.config.observe.device, "observe.device", prefer=run.config.generate.device)
+    vectors = text_vectors(observer.feature, observer.path, asked.all, device)
+    rows = [{"text": text, "vector": vector.tolist()} for text, vector in zip(asked.all, vectors)]
+    parts.write_part(path, rows, TEXTS, wanted)
+
+
+def text_vectors(feature: Feature, path: Path, texts: Sequence[str], device: torch.device) -> torch.Tensor:
+    """Embed sentences; shape ``(n, d)``, float32 on the CPU.
+
+    Raises
+    ------
+    UserError
+        The feature is no CLIP.
+    """
+    if feature.library != "open_clip":
+        raise UserError(f"gep.clip: expected a CLIP, got {feature.name!r}, which reads no text: name clip")
+    model = Embedder(feature, path, device).model
+    tokens = _tokenizer(feature, path, model)(list(texts)).to(device)
+    with torch.inference_mode():
+        return torch.cat([model.encode_text(some).float().cpu() for some in tokens.split(CHUNK)])
+
+
+def _tokenizer(feature: Feature, path: Path, model: Any) -> Any:
+    """The one in the folder, else CLIP's own, which open_clip carries."""
+    import open_clip
+
+    if path.is_dir() and (path / "tokenizer.json").exists():
+        return open_clip.tokenizer.HFTokenizer(str(path), context_length=model.context_length)
+    return open_clip.tokenizer.SimpleTokenizer(context_length=model.context_length)

@@ -1,0 +1,148 @@
+"""Where the weights of a feature are, which they are, and how an image is prepared for them; loads no network."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from analysis.observe.checkpoints import TOYWORLD, find, read_json, sha256
+from analysis.observe.features.registry import Feature
+from probes.errors import UserError
+from probes.parts import digest
+from probes.toyworld import WEIGHTS
+
+PLACE = "observe.feature_weights"
+CONFIGS = {"timm": "config.json", "open_clip": "open_clip_config.json"}  # beside the weights in a folder
+FILES = {  # of weights in a folder, the first that is there
+    "timm": ("model.safetensors", "pytorch_model.bin"),
+    "open_clip": ("open_clip_model.safetensors", "open_clip_pytorch_model.bin"),
+}
+
+
+def place(feature: Feature) -> str:
+    """The field of the configuration that names its weights."""
+    return f"{PLACE}.{feature.name}"
+
+
+def hub_id(feature: Feature, name: str) -> str:
+    """The hub's name for weights that the feature's library knows by another; any other name as it is.
+
+    Examples
+    --------
+    >>> from analysis.observe.features.registry import FEATURES
+    >>> hub_id(FEATURES["dino"], "vit_small_patch16_224.dino"), hub_id(FEATURES["clip"], "ViT-L-14/openai")
+    ('timm/vit_small_patch16_224.dino', 'timm/vit_large_patch14_clip_224.openai')
+    """
+    if feature.library == "timm":
+        from timm.models import get_pretrained_cfg, is_model_pretrained
+
+        known = "/" not in name and is_model_pretrained(name)
+        return getattr(get_pretrained_cfg(name), "hf_hub_id", None) or name if known else name
+    import open_clip
+
+    architecture, _, tag = name.partition("/")
+    known = open_clip.get_pretrained_cfg(architecture, tag)
+    return (known or {}).get("hf_hub", "").rstrip("/") or name
+
+
+def cached(name: str) -> Path | None:
+    """The folder of a hub model that is on this machine already; None where it is not."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, local_files_only=True))
+    except (LocalEntryNotFoundError, HFValidationError, OSError):
+        return None
+
+
+def locate(feature: Feature, name: str, *, fetch: bool = True) -> Path | None:
+    """The file or folder of a feature's weights.
+
+    Parameters
+    ----------
+    name
+        As in ``observe.feature_weights``: a file, a folder, a name that the library knows, a hub id, or ``toyworld``.
+    fetch
+        Fetch what is on the hub; else it is None where it is not on this machine.
+
+    Raises
+    ------
+    UserError
+        There are none.
+    """
+    if name == TOYWORLD and feature.toyworld:
+        return WEIGHTS / feature.toyworld
+    path = Path(name).expanduser()
+    if not path.exists():
+        name = hub_id(feature, name)
+        if "/" in name and (there := cached(name)):
+            return there
+    there = find(name, place(feature), fetch=fetch)
+    if there is not None:
+        weight_file(feature, there)
+    return there
+
+
+def weight_file(feature: Feature, path: Path) -> Path:
+    """The file of weights: the path itself, or that in the folder.
+
+    Raises
+    ------
+    UserError
+        The folder holds none.
+    """
+    if path.is_file():
+        return path
+    names = FILES[feature.library]
+    wanted = next((path / name for name in names if (path / name).is_file()), None)
+    if wanted is None or not (path / CONFIGS[feature.library]).is_file():
+        raise UserError(
+            f"{place(feature)}: {path}: expected {CONFIGS[feature.library]} and {names[0]} in it, found no such"
+            " files: give a folder that holds both, or a file of weights"
+        )
+    return wanted
+
+
+def description(feature: Feature, path: Path) -> dict[str, Any]:
+    """What stands beside the weights in a folder; nothing beside a bare file."""
+    if path.is_file():
+        return {}
+    return read_json(path / CONFIGS[feature.library], place(feature))
+
+
+def transform_settings(feature: Feature, path: Path) -> dict[str, Any]:
+    """How an image is prepared: size, cut, interpolation, mean and standard deviation, as the library takes them."""
+    described = description(feature, path)
+    if feature.library == "timm":
+        from timm.data import resolve_data_config
+        from timm.models import get_pretrained_cfg
+
+        usual = get_pretrained_cfg(feature.architecture)
+        settings = described.get("pretrained_cfg") or (usual.to_dict() if usual else {})
+        return resolve_data_config({}, pretrained_cfg=settings)
+    import open_clip
+    from open_clip.transform import PreprocessCfg
+
+    model = described.get("model_cfg") or open_clip.get_model_config(feature.architecture)
+    size = model["vision_cfg"]["image_size"]
+    return asdict(PreprocessCfg(**{"size": size, **described.get("preprocess_cfg", {})}))
+
+
+def identity(feature: Feature, path: Path) -> dict[str, Any]:
+    """What alters a feature: the checkpoint, what it is read as, and how an image is prepared for it."""
+    described = json.dumps(description(feature, path), sort_keys=True)
+    return {
+        "checkpoint": _checksum(weight_file(feature, path)),
+        "network": digest(described) if described != "{}" else feature.architecture,
+        "readout": feature.readout,
+        "transform": json.dumps(transform_settings(feature, path), sort_keys=True),
+    }
+
+
+@cache
+def _checksum(path: Path) -> str:
+    return sha256(path)

@@ -1,0 +1,67 @@
+"""What fetches a published checkpoint, and how large it is: for messages about one that is not on this machine.
+
+A further checkpoint is an entry in ``known_checkpoints.yaml``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+
+@cache
+def known() -> Mapping[str, Mapping[str, Any]]:
+    """Size, and address or files, of the checkpoints that are known, by their names."""
+    return yaml.safe_load((files(__package__) / "known_checkpoints.yaml").read_text(encoding="utf-8"))
+
+
+def size(name: str) -> str:
+    """About how much is downloaded, as text; empty where it is not known.
+
+    Examples
+    --------
+    >>> size("sam_vit_h_4b8939.pth"), size("groundingdino_swint_ogc.pth"), size("mine.pth")
+    ('2.6 GB', '694 MB', '')
+    """
+    megabytes = known().get(name, {}).get("megabytes")
+    if megabytes is None:
+        return ""
+    return f"{megabytes} MB" if megabytes < 1000 else f"{megabytes / 1000:.1f} GB"
+
+
+def command(name: str) -> str:
+    """The command that puts a checkpoint where :func:`analysis.observe.checkpoints.find` looks; empty for others.
+
+    Examples
+    --------
+    >>> command("bert-base-uncased")
+    'hf download bert-base-uncased config.json tokenizer_config.json tokenizer.json vocab.txt'
+    >>> command("sam_vit_b_01ec64.pth").split()[-1]
+    'https://dl.fbaipublicfiles.com/segment_anything/sam_vit_b_01ec64.pth'
+    """
+    entry = known().get(name, {})
+    if "url" in entry:
+        return f"curl -L --create-dirs --output-dir ~/.cache/torch/hub/checkpoints -O {entry['url']}"
+    if not entry:
+        return ""
+    patterns = entry["files"]
+    if any("*" in pattern for pattern in patterns):
+        return f"hf download {name} " + " ".join(f'--include "{pattern}"' for pattern in patterns)
+    return f"hf download {name} {' '.join(patterns)}"
+
+
+def remedy(name: str) -> str:
+    """What to do about a checkpoint that is not there: its size and the command, or to check the path.
+
+    Examples
+    --------
+    >>> remedy("mine.pth")
+    'check the path'
+    """
+    if name not in known():
+        return "check the path"
+    return f"{size(name)}; run: {command(name)}"

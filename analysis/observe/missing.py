@@ -1,0 +1,69 @@
+"""What a configuration needs in order to look at images and this machine lacks: said before anything is drawn."""
+
+from __future__ import annotations
+
+from analysis.observe.checkpoints import find
+from analysis.observe.known_checkpoints import size
+from probes.config import Config
+from probes.errors import UserError
+from probes.text.nouns import nouns
+
+
+def absent(config: Config) -> list[str]:
+    """What a configuration needs in order to look at images and is not on this machine, each with its size.
+
+    Parameters
+    ----------
+    config
+        Of which section ``observe`` names models, and ``measure`` what finds nouns.
+
+    Returns
+    -------
+    list of str
+        Such as ``sam_vit_h_4b8939.pth (2.6 GB)``; NLTK's data, too. A model of the hub that is not in its cache counts
+        as there: it is fetched when it is asked for.
+    """
+    from analysis.observe.objects.grounding_dino import text_encoder
+
+    settings, lacking = config.observe, []
+    named = {kind: getattr(settings, kind) for kind in ("detector", "segmenter")}
+    if "ram" in (settings.tags or []):
+        named["ram"] = settings.ram
+    if not settings.objects:
+        named = {}
+    for kind, name in named.items():
+        try:
+            if name:
+                find(name, f"observe.{kind}", fetch=False)
+        except UserError:
+            lacking.append(_sized(name))
+    if named.get("detector") and settings.engine == "groundingdino":
+        try:
+            text_encoder(settings.text_encoder)
+        except UserError:
+            lacking.append(_sized(settings.text_encoder))
+    try:
+        nouns("a dog", backend=config.measure.nouns)
+    except UserError:
+        lacking.append(f"what measure.nouns: {config.measure.nouns} needs")
+    return lacking
+
+
+def _sized(name: str) -> str:
+    return f"{name} ({size(name)})" if size(name) else name
+
+
+def require_preset(config: Config) -> None:
+    """Refuse a preset that this installation cannot follow: everything that is missing, in one line.
+
+    Raises
+    ------
+    UserError
+        Names what is missing and where the commands stand that fetch it.
+    """
+    lacking = absent(config) if config.preset else []
+    if lacking:
+        raise UserError(
+            f"preset {config.preset}: not on this machine: {', '.join(lacking)}: docs/models.md has the commands that"
+            " fetch them; or put `observe: {objects: false}` or other names over the preset"
+        )

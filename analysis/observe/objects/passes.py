@@ -1,0 +1,64 @@
+"""A detector's passes over the same images with one caption after another: what they share is computed once.
+
+The image backbone sees the images alone, and the text encoder a caption alone; only what joins them depends on both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+_TEXTS = 32  # batches of encoded captions that are kept: those of a long vocabulary, for whole batches and the last
+
+
+@contextmanager
+def computed_once(backbone: Any) -> Iterator[None]:
+    """While it lasts, a module gives what it gave at its first call: lists, each time new ones, of the same tensors."""
+    forward, kept = backbone.forward, []
+
+    def first(*args: Any, **kwargs: Any) -> tuple[list[Any], ...]:
+        if not kept:
+            kept.extend(forward(*args, **kwargs))
+        return tuple(list(levels) for levels in kept)  # detectors append to them
+
+    backbone.forward = first
+    try:
+        yield
+    finally:
+        del backbone.forward  # the class has it
+
+
+def remember_texts(encoder: Any) -> None:
+    """Make a text encoder give what it gave before for the same tensors; it keeps the last batches alone.
+
+    It is held by the whole batch, so that what a caption gives does not hang on what was encoded before.
+    """
+    forward, kept = encoder.forward, OrderedDict[str, Any]()
+
+    def remembered(*args: Any, **kwargs: Any) -> Any:
+        key = _digest([*enumerate(args), *sorted(kwargs.items())])
+        if key not in kept:
+            kept[key] = forward(*args, **kwargs)
+        kept.move_to_end(key)
+        while len(kept) > _TEXTS:
+            kept.popitem(last=False)
+        return kept[key]
+
+    encoder.forward = remembered
+
+
+def _digest(arguments: Sequence[tuple[int | str, Any]]) -> str:
+    made = hashlib.sha256()
+    for name, value in arguments:
+        if isinstance(value, torch.Tensor):
+            made.update(
+                f"{name} {tuple(value.shape)} {value.dtype} ".encode() + value.cpu().numpy().tobytes()
+            )
+        else:
+            made.update(f"{name} {value!r} ".encode())
+    return made.hexdigest()

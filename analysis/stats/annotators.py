@@ -1,0 +1,75 @@
+"""Several annotators of the same questions: what most of them say, and how far they agree beyond chance."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def majority(answers: ArrayLike) -> NDArray[np.float64]:
+    """Return what more than half of the annotators say, shape (n_questions,).
+
+    Parameters
+    ----------
+    answers : array_like of float, shape (n_annotators, n_questions)
+        1 and 0; NaN where an annotator did not answer.
+
+    Returns
+    -------
+    ndarray of float64
+        1 or 0; NaN where nobody answered, or as many say yes as no.
+
+    Examples
+    --------
+    >>> majority([[1, 0, 1], [1, 0, 0], [0, np.nan, np.nan]]).tolist()
+    [1.0, 0.0, nan]
+    """
+    values = np.asarray(answers, float)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.nansum(values, axis=0) / (~np.isnan(values)).sum(axis=0)
+    return np.where(share == 0.5, np.nan, np.where(np.isnan(share), np.nan, (share > 0.5).astype(float)))
+
+
+def krippendorff_alpha(answers: ArrayLike) -> float:
+    r"""Return Krippendorff's alpha of nominal answers, 1 less observed over expected disagreement.
+
+    1: they agree everywhere; 0: as by chance; below: less than by chance.
+
+    Parameters
+    ----------
+    answers : array_like of float, shape (n_annotators, n_questions)
+        Any numbers as categories; NaN where an annotator did not answer. Questions with fewer than two answers are
+        left out.
+
+    Returns
+    -------
+    float
+        NaN where no question has two answers, or all answers are the same.
+
+    Notes
+    -----
+    With :math:`m_u` answers to a question, every ordered pair of them counts :math:`1 / (m_u - 1)` in the table of
+    coincidences (Krippendorff 2011, *Computing Krippendorff's alpha-reliability*).
+
+    Examples
+    --------
+    >>> krippendorff_alpha([[1, 1, 0, 0], [1, 1, 0, 0]])
+    1.0
+    """
+    values = np.asarray(answers, float)
+    if values.ndim != 2:
+        raise ValueError(f"answers: expected shape (n_annotators, n_questions), got {values.shape}")
+    values = values[:, (~np.isnan(values)).sum(axis=0) >= 2]
+    categories = np.unique(values[~np.isnan(values)])
+    counts = (
+        np.stack([(values == category).sum(axis=0) for category in categories]) if len(categories) else []
+    )
+    if len(categories) < 2:
+        return np.nan
+    answered = counts.sum(axis=0)
+    same = (counts * (counts - 1)).sum(axis=0)
+    observed = ((answered * (answered - 1) - same) / (answered - 1)).sum()
+    totals = counts.sum(axis=1)
+    n = totals.sum()
+    expected = (n**2 - (totals**2).sum()) / (n - 1)
+    return float(1 - observed / expected)

@@ -1,0 +1,171 @@
+"""Differences of frequencies from a few labels and many predictions: unbiased whatever the predictions' error.
+
+A classifier that reads every image has an error that nobody knows, and one that differs between groups; labels of a
+random sample are exact but few. Together they give an estimate whose mean is that of the labels, and which is the more
+precise the better the predictions follow them (Angelopoulos et al. 2023, prediction-powered inference). A prediction
+enters by a weight, estimated by least squares from the labelled sample (the regression estimator of survey sampling;
+"power tuning" in Angelopoulos, Duchi and Zrnic 2023), so that a useless classifier costs next to nothing and one on
+another scale than 0 to 1 (a cosine) is brought onto that of the labels, attribute by attribute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from analysis.stats.absolute_mean import AbsoluteMean, absolute_mean
+
+FEW = 5  # labels of a group and attribute below which no error is stated
+
+
+@dataclass(frozen=True)
+class PredictionPowered:
+    """Differences of frequencies between two groups of images, estimated from labels of some and predictions of all.
+
+    Attributes
+    ----------
+    difference : ndarray of float64, shape (n_attributes,)
+        Frequency in the first group less that in the second.
+    error : ndarray of float64, shape (n_attributes,)
+        Standard error: how much it would vary with other images labelled of the same audit.
+    labels_alone : ndarray of float64, shape (n_attributes,)
+        Standard error of the same difference without predictions.
+    weight : ndarray of float64, shape (n_attributes,)
+        Of the predictions.
+    labelled : ndarray of int64, shape (2, n_attributes)
+        Labelled images of each group.
+    freedom : ndarray of float64, shape (n_attributes,)
+        Degrees of freedom of `error` (Welch-Satterthwaite).
+    reason : ndarray of object, shape (n_attributes,)
+        Why nothing is stated of an attribute; else empty.
+    """
+
+    difference: NDArray[np.float64]
+    error: NDArray[np.float64]
+    labels_alone: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    labelled: NDArray[np.int64]
+    freedom: NDArray[np.float64]
+    reason: NDArray[np.object_]
+
+    def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the ends of the interval of each difference, shape (n_attributes,) each."""
+        half = stats.t.ppf((1 + level) / 2, self.freedom) * self.error
+        return self.difference - half, self.difference + half
+
+
+def prediction_powered(labels: ArrayLike, predictions: ArrayLike) -> PredictionPowered:
+    """Estimate differences of frequencies between two groups of images.
+
+    Parameters
+    ----------
+    labels : array_like of float, shape (2, n_images, n_attributes)
+        1 and 0; NaN where an image was not labelled. Those that were must have been chosen by lot, group by group.
+    predictions : array_like of float, shape (2, n_images, n_attributes)
+        On any scale; NaN where there is no image.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, or an image has a label and no prediction.
+
+    Notes
+    -----
+    The target is the difference that labels of all these images would give: with all of them labelled the error is 0.
+    Of group :math:`g` with :math:`N` images, of which :math:`n` are labelled,
+    :math:`\\hat f_g = w\\,\\bar p_N + (\\overline{y - w p})_n`, with variance :math:`(1 - n/N)\\, s^2 / n`, where
+    :math:`s^2` is the variance of :math:`y - w p` among the labelled images. A sample without a single image that has a
+    rare attribute (or lacks a common one) has no variance and says nothing exact all the same: to :math:`s^2` is added
+    what one image more on either side adds to :math:`f (1 - f)` (Agresti and Caffo 2000), times the share of the
+    labels' variance that predictions leave.
+    """
+    y, p = np.asarray(labels, float), np.asarray(predictions, float)
+    if y.shape != p.shape or y.ndim != 3 or len(y) != 2:
+        raise ValueError(
+            f"labels: expected the shape (2, n_images, n_attributes) of both, got {y.shape} and {p.shape}"
+        )
+    known = ~np.isnan(y)
+    if np.isnan(p[known]).any():
+        raise ValueError("predictions: expected one for every labelled image, got NaN for some")
+    n, images = known.sum(axis=1), (~np.isnan(p)).sum(axis=1)
+    reason = _reasons(n, images)
+    weight = _weights(y, p, known, n)
+    residual = y - weight * p
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = 1.0 - n / images
+        mean = weight * _mean(p, ~np.isnan(p)) + _mean(residual, known)
+        # the weight was estimated from the same labels: one degree of freedom, shared by the groups
+        total = n.sum(axis=0)
+        lost = np.where(weight != 0, (total - 2) / np.maximum(total - 3, 1), 1.0)
+        unseen = _unseen(y, known, n)
+        spread, plain = _variance(residual, known, n), _variance(y, known, n)
+        unexplained = np.where(plain.sum(axis=0) > 0, spread.sum(axis=0) / plain.sum(axis=0), 1.0)
+        variance = share * (spread + np.minimum(unexplained, 1.0) * unseen) / n * lost
+        alone = share * (plain + unseen) / n
+        freedom = variance.sum(axis=0) ** 2 / (variance**2 / (n - 1)).sum(axis=0)
+    exact = variance.sum(axis=0) == 0
+    blank = np.where(reason == "", 0.0, np.nan)
+    return PredictionPowered(
+        difference=mean[0] - mean[1] + blank,
+        error=np.sqrt(variance.sum(axis=0)) + blank,
+        labels_alone=np.sqrt(alone.sum(axis=0)) + blank,
+        weight=weight + blank,
+        labelled=n,
+        freedom=np.where(exact, np.inf, freedom) + blank,
+        reason=reason,
+    )
+
+
+def score_interval(estimate: PredictionPowered, *, level: float = 0.95) -> AbsoluteMean:
+    """Return the mean absolute difference (Zhang et al. 2023, Eq. 2) with an interval.
+
+    Parameters
+    ----------
+    estimate : PredictionPowered
+        Attributes with a reason are left out. Their errors are taken as independent, which they are where each
+        attribute has images of its own (GEP's explicit setting).
+    level : float
+    """
+    there = estimate.reason == ""
+    return absolute_mean(estimate.difference[there], np.diag(estimate.error[there] ** 2), level=level)
+
+
+def _weights(y: NDArray, p: NDArray, known: NDArray[np.bool_], n: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Least squares of labels on predictions within the groups, by attribute; 0 where predictions do not vary."""
+    with np.errstate(invalid="ignore"):
+        centred_y = np.where(known, y - _mean(y, known)[:, None], 0.0)
+        centred_p = np.where(known, p - _mean(p, known)[:, None], 0.0)
+    product, square = (centred_y * centred_p).sum(axis=(0, 1)), (centred_p**2).sum(axis=(0, 1))
+    usable = (square > 1e-20) & (n.sum(axis=0) > 3)
+    return np.where(usable, product / np.where(usable, square, 1.0), 0.0)
+
+
+def _mean(values: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Mean over the images that are known, shape (2, n_attributes)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)
+
+
+def _variance(values: NDArray, known: NDArray[np.bool_], n: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Variance (n - 1) over the images that are known, shape (2, n_attributes)."""
+    deviation = np.where(known, values - _mean(values, known)[:, None], 0.0)
+    return (deviation**2).sum(axis=1) / np.where(n > 1, n - 1, np.nan)
+
+
+def _unseen(y: NDArray, known: NDArray[np.bool_], n: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What one image with the attribute and one without it, added to the sample, add to the variance of a label."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        seen = np.where(known, y, 0.0).sum(axis=1)
+        frequency, more = seen / n, (seen + 1) / (n + 2)
+        return np.maximum(more * (1 - more) - frequency * (1 - frequency), 0.0)
+
+
+def _reasons(n: NDArray[np.int64], images: NDArray[np.int64]) -> NDArray[np.object_]:
+    reason = np.full(n.shape[1], "", dtype=object)
+    few = (n < np.minimum(FEW, images)).any(axis=0)
+    reason[few] = f"fewer than {FEW} labelled images of a group"
+    reason[(images == 0).any(axis=0)] = "no image"
+    return reason

@@ -1,0 +1,138 @@
+"""The human check as Wu et al. 2025 report it (section 7.3): are the nouns of a prompt in its image?
+
+They ask for the nouns of an image's prompt alone, and count how many are seen by people and by the detector, by
+people alone and by the detector alone, each noun under its own word. So *woman* and *person* are apart here: the
+detector sees a *woman* where it calls something that. People were asked for *a person* for every word that refers to
+humans, since nobody is asked to see a gender; what they answered stands for each of these words.
+"""
+
+from __future__ import annotations
+
+import csv
+from importlib import resources
+
+import numpy as np
+import pandas as pd
+
+from analysis.report.format import fixed, listed
+from analysis.stats.rates import ALL
+from analysis.studies.human_check.check import AGREED, ask
+from analysis.tables.registry import SEEN_BY, TABLES
+
+PAPER = "Wu et al. 2025"
+NOUN_COLUMNS = TABLES["human_nouns"].columns
+SHOWN = 8  # words in a line
+
+
+def noun_agreement(
+    labels: pd.DataFrame, samples: pd.DataFrame, nouns: pd.DataFrame, objects: pd.DataFrame
+) -> pd.DataFrame:
+    """Return who saw the nouns of each image's prompt, in all and word by word, with the paper's figures below.
+
+    Parameters
+    ----------
+    labels : DataFrame
+        ``annotator``, ``sample_id``, ``object``, ``present`` (yes, no or unclear).
+    samples : DataFrame
+        ``sample_id``, ``triplet``, ``indicator``.
+    nouns : DataFrame
+        Table ``nouns``: ``triplet``, ``indicator``, ``lemma``, ``human``.
+    objects : DataFrame
+        Table ``objects``: ``sample_id``, ``object`` (−1 for hidden nouns), ``lemma``.
+
+    Returns
+    -------
+    DataFrame
+        A row an annotator and word (``all`` first), with `NOUN_COLUMNS`: ``nouns`` counts nouns of images, each lemma
+        once an image, that were answered yes or no; of several annotators those that all answered alike stand under
+        ``all agree``, others are ``unclear`` there. ``percent_both`` is the share of ``nouns`` that people and detector
+        saw. The paper's rows hold what it prints; NaN where it prints nothing.
+
+    Source
+    ------
+    Wu et al. 2025, section 7.3.
+
+    Examples
+    --------
+    >>> labels = pd.DataFrame(
+    ...     {"annotator": "A", "sample_id": "s", "object": ["hat", "person"], "present": "yes"}
+    ... )
+    >>> samples = pd.DataFrame({"sample_id": ["s"], "triplet": 0, "indicator": "feminine"})
+    >>> nouns = pd.DataFrame({"lemma": ["woman", "hat"], "human": [True, False]})
+    >>> nouns = nouns.assign(triplet=0, indicator="feminine")
+    >>> objects = pd.DataFrame({"sample_id": "s", "object": [0, 1], "lemma": ["hat", "person"]})
+    >>> rows = noun_agreement(labels, samples, nouns, objects).set_index(["annotator", "word"])
+    >>> rows.loc[("A", "all"), ["nouns", "both", "people_only", "percent_both"]].tolist()
+    [2.0, 1.0, 1.0, 50.0]
+    >>> rows.loc[("A", "woman"), "people_only"]
+    np.float64(1.0)
+    """
+    once = nouns.drop_duplicates(["triplet", "indicator", "lemma"])[
+        ["triplet", "indicator", "lemma", "human"]
+    ]
+    spoken = samples[["sample_id", "triplet", "indicator"]].merge(once, on=["triplet", "indicator"])
+    spoken["object"] = [ask(lemma, human) for lemma, human in zip(spoken["lemma"], spoken["human"])]
+    named = set(zip(objects["sample_id"], objects["lemma"], objects["object"] >= 0))
+    spoken["detected"] = [(*key, True) in named for key in zip(spoken["sample_id"], spoken["lemma"])]
+    answers = spoken.merge(labels, on=["sample_id", "object"])
+    people = list(dict.fromkeys(labels["annotator"]))
+    tables = [_counted(answers[answers["annotator"] == name], name) for name in people]
+    if len(people) > 1:
+        tables.append(_counted(_agreed(answers, len(people)), AGREED))
+    return pd.concat([*tables, published()], ignore_index=True)[list(NOUN_COLUMNS)]
+
+
+def _agreed(answers: pd.DataFrame, people: int) -> pd.DataFrame:
+    """One answer a noun of those that all gave; unclear where they differ."""
+    grouped = answers.groupby(["sample_id", "lemma"])["present"]
+    whole = grouped.transform("size") == people
+    same = grouped.transform("nunique") == 1
+    once = answers.assign(present=np.where(same, answers["present"], "unclear"))[whole]
+    return once.drop_duplicates(["sample_id", "lemma"])
+
+
+def _counted(answers: pd.DataFrame, annotator: str) -> pd.DataFrame:
+    seen, detected = answers["present"] == "yes", answers["detected"]
+    clear = answers["present"] != "unclear"
+    cells = answers[["lemma"]].assign(
+        nouns=clear,
+        both=seen & detected,
+        detector_only=clear & ~seen & detected,
+        people_only=seen & ~detected,
+        neither=clear & ~seen & ~detected,
+        unclear=~clear,
+    )
+    by_word = cells.groupby("lemma", sort=True).sum().astype(float)
+    table = pd.concat([by_word.sum().rename(ALL).to_frame().T, by_word])
+    table["percent_both"] = 100 * table["both"] / table["nouns"].where(table["nouns"] > 0)
+    return table.rename_axis("word").reset_index().assign(annotator=annotator)
+
+
+def published() -> pd.DataFrame:
+    """The paper's figures, as far as it prints them, with the columns `NOUN_COLUMNS`."""
+    file = resources.files("analysis") / "papers" / "reference" / "wu2025_section7_3_human_check.csv"
+    rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
+    table = pd.DataFrame(rows).replace("", np.nan)
+    kinds = dict.fromkeys([name for name in NOUN_COLUMNS if name not in ("annotator", "word")], float)
+    return table.assign(annotator=PAPER).reindex(columns=list(NOUN_COLUMNS)).astype(kinds)
+
+
+def noun_summary(table: pd.DataFrame) -> str:
+    """The table of `noun_agreement` in lines: a row an annotator, and the words that one side alone saw."""
+    whole = table[table["word"] == ALL].assign(
+        percent_both=lambda rows: [fixed(value, 2, "–") for value in rows["percent_both"]]
+    )
+    whole = whole.drop(columns="word").rename(columns=lambda name: name.replace("_", " "))
+    numbers = {name.replace("_", " "): lambda value: fixed(value, 0, "–") for name in ("nouns", *SEEN_BY)}
+    lines = [
+        "nouns of an image's prompt, as in section 7.3 of Wu et al. 2025 (people were asked for a person, whatever the"
+        " word):",
+        whole.to_string(index=False, formatters=numbers),
+    ]
+    for column, what in (("detector_only", "the detector alone saw"), ("people_only", "people alone saw")):
+        for annotator, rows in table[table["word"] != ALL].groupby("annotator", sort=False):
+            chosen = rows[rows[column] > 0].sort_values([column, "word"], ascending=[False, True])
+            words = [f"{row.word} ({getattr(row, column):.0f})" for row in chosen.head(SHOWN).itertuples()]
+            words += [f"{len(chosen) - SHOWN} more"] if len(chosen) > SHOWN else []
+            lines.append(f"{annotator}: {what} {listed(words) if words else 'nothing'}")
+    return "\n".join(lines)

@@ -1,0 +1,113 @@
+"""How alike are the images of a triplet by their features? From ``features/`` to columns beside the pictures' metrics.
+
+What the observe stage stored of a feature is a vector of each image, or, of split-product, a number for two images. It
+is read part file by part file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.metrics.registry import computed_from
+from analysis.metrics.vectors import cosines
+from analysis.tables.stored_similarities import INDEX
+from probes.errors import UserError
+from probes.parts import FEATURE_PAIRS, read_part
+from probes.store import Run
+
+NO_VECTOR = "feature without a direction"
+
+
+def stored_features(run: Run) -> list[str]:
+    """Metrics whose features the run holds and its configuration asks for, in the order of the registry.
+
+    Raises
+    ------
+    UserError
+        Some images were looked at and others not.
+    """
+    asked = run.config.observe.features
+    found = []
+    for name in computed_from("features"):
+        files = run.parts(f"features/{name}")
+        if not files or (isinstance(asked, list) and name not in asked):
+            continue
+        there, wanted = ({file.name for file in some} for some in (files, run.parts("samples")))
+        if wanted - there:
+            raise UserError(
+                f"{run.path / 'features' / name}: expected {min(wanted - there)}, found none: run --stage observe first"
+            )
+        found.append(name)
+    return found
+
+
+def feature_similarities(run: Run, name: str, number: str, indicators: Sequence[str]) -> pd.DataFrame:
+    """Compare the images of each triplet and seed of a part file, two by two, by one feature.
+
+    Parameters
+    ----------
+    run : Run
+    name : str
+        Of the feature, which is that of its metric.
+    number : str
+        Name of the part file.
+    indicators : sequence of str
+        In the order that names the pairs.
+
+    Returns
+    -------
+    DataFrame
+        A row a (triplet, seed, pair) of two images that could be read, with the columns ``triplet``, ``seed``,
+        ``pair`` and the metric's name in float32: the cosine, NaN where a vector is zero.
+    """
+    table = read_part(run.path / "features" / name / number)
+    if set(FEATURE_PAIRS.names) <= set(table.column_names):
+        return table.select(FEATURE_PAIRS.names).to_pandas().rename(columns={"value": name})
+    rows = table.filter(table["vector"].is_valid())
+    keys = rows.select(["triplet", "seed", "indicator"]).to_pandas()
+    width = len(rows["vector"][0]) if len(rows) else 0
+    vectors = rows["vector"].combine_chunks().flatten().to_numpy().reshape(len(rows), width)
+    members = {
+        indicator: pd.Series(at.index, index=pd.MultiIndex.from_frame(at[["triplet", "seed"]]))
+        for indicator, at in keys.groupby("indicator", sort=False)
+    }
+    found = []
+    for first, second in combinations([one for one in indicators if one in members], 2):
+        both = pd.concat([members[first], members[second]], axis=1, join="inner")
+        values = cosines(vectors[both[0].to_numpy(int)], vectors[both[1].to_numpy(int)])
+        found.append(both.index.to_frame(index=False).assign(pair=f"{first}-{second}", **{name: values}))
+    types = {"triplet": "int32", "seed": "int64", "pair": "str", name: "float32"}
+    return pd.concat([pd.DataFrame(columns=list(types)), *found], ignore_index=True).astype(types)
+
+
+def with_features(images: pd.DataFrame, features: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the similarities of pictures with those by features as further columns.
+
+    Parameters
+    ----------
+    images : DataFrame
+        Of `analysis.tables.stored_similarities.image_similarities`.
+    features : sequence of DataFrame
+        Of `feature_similarities`, each all rows of one feature.
+    """
+    for table in features:
+        name = next(column for column in table if column not in INDEX)
+        images = images.merge(table, on=list(INDEX), how="left", validate="one_to_one")
+        missing = images[name].isna().to_numpy()
+        if missing.any():
+            why = np.where(
+                images["reason"] == "", f"{name}: {NO_VECTOR}", images["reason"] + f"; {name}: {NO_VECTOR}"
+            )
+            images["reason"] = np.where(missing, why, images["reason"])
+    last = [name for name in images if name != "reason"]
+    return images[[*last, "reason"]]
+
+
+def part_names(run: Run) -> list[str]:
+    """Names of the part files of a run's samples, in order."""
+    return [Path(file).name for file in run.parts("samples")]

@@ -1,0 +1,89 @@
+"""What a result table is: a row of `analysis.tables.registry`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+NEEDS = {
+    "samples": "any generated run",
+    "objects": "a run whose images were searched for objects",
+    "truth": "a run of objects, where something else knows what is in the images",
+    "labels": "answers of people, given to `python -m analysis human-check`",
+    "choices": "`python -m analysis sensitivity`",
+    "images": "a run of images that another program drew",
+    "audit": "a run whose prompts have contexts (`prompts: {from: gep}`)",
+}
+
+
+@dataclass(frozen=True)
+class Latex:
+    """How the paper shows a table; ``{data}`` and ``{model}`` stand for the name and the model of the run.
+
+    Attributes
+    ----------
+    name : str
+        Of the file, without its ending; with places in braces where there is one of every contrast.
+    label, caption, note : str
+        For references; plain text.
+    """
+
+    name: str
+    label: str
+    caption: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A result table.
+
+    Attributes
+    ----------
+    name : str
+        Of its file in ``tables/``, without its ending.
+    needs : str
+        What must be there for it, one of `NEEDS`.
+    rows : str
+        What a row is.
+    columns : tuple of str
+        Their names in order; one that ends in ``_*`` stands for one of every indicator.
+    made_by : str
+        The function that computes it.
+    stage : {"measure", "report", ""}
+        The stage that writes it; empty for a command beside the stages.
+    csv : bool
+        Whether it is written as CSV as well as Parquet: what grows with the pictures is not.
+    latex : Latex, optional
+    optional : tuple of str
+        Names of columns that stand in it in some runs alone: where they were asked for, or a number is open.
+    latex_alone : Latex, optional
+        In its place where the run has one prompt; ``{seeds}`` and ``{prompt}`` stand for its seeds and its prompt.
+    """
+
+    name: str
+    needs: str
+    rows: str
+    columns: tuple[str, ...]
+    made_by: str
+    stage: Literal["measure", "report", ""] = "measure"
+    csv: bool = True
+    latex: Latex | None = None
+    optional: tuple[str, ...] = ()
+    latex_alone: Latex | None = None
+
+    def fits(self, columns: Sequence[str]) -> bool:
+        """Whether a table with these columns is one of this kind.
+
+        >>> table = Table("x", "samples", "an image", ("object", "count_*", "n"), "f")
+        >>> table.fits(["object", "count_a", "count_b", "n"]), table.fits(["object", "n", "count_a"])
+        (True, False)
+        >>> Table("x", "samples", "an image", ("n",), "f", optional=("reason",)).fits(["n", "reason"])
+        True
+        """
+        expected: list[str] = []
+        for name in self.columns:
+            start = name.removesuffix("*")
+            expected += [own for own in columns if own.startswith(start)] if start != name else [name]
+        return [name for name in columns if name not in self.optional] == expected

@@ -1,0 +1,187 @@
+"""Train toyworld's networks for features: ``python -m analysis.validation.toyworld_features --help``.
+
+Stages, each of which reads what the ones before left in ``--work``:
+
+1. ``pictures``: renderings with what the checker sees in them, half of them passed through the autoencoder;
+2. ``resnet50``: the small ResNet, trained to say what the checker sees;
+3. ``dino``: the small DINO, trained without labels, whose class token serves DINO and whose patches split-product;
+4. ``export``: what was trained as float16 safetensors, in timm's layout;
+5. ``measure``: how well the features tell what is in further renderings, into ``quality.json``.
+
+A stage goes on from the checkpoint that is there, so a training can be done in several sittings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from analysis.observe.checkpoints import fit, read_weights
+from analysis.validation.toyworld_detectors.weights import save_weights
+from analysis.validation.toyworld_features import dino, resnet
+from analysis.validation.toyworld_features.pictures import LabelledPictures, make_labelled
+from probes import command_line
+from probes.errors import UserError
+from probes.toyworld import WEIGHTS
+from probes.toyworld.training.loop import Budget, Log
+
+TRAINED = ("resnet50", "dino")
+STAGES = ("pictures", *TRAINED, "export", "measure")
+STEPS = {"resnet50": 600, "dino": 900}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
+        prog="python -m analysis.validation.toyworld_features",
+        description=__doc__.split("\n\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        epilog="a short sitting: --stage dino --minutes 5; what stands in --work is gone on from",
+    )
+    add, count, number = main.add_argument, command_line.count, command_line.number
+    add("--work", type=Path, default=Path("training-features"), help="folder of intermediate results")
+    add("--stage", nargs="+", choices=STAGES, default=list(STAGES), help="stages to run")
+    add("--weights", type=Path, default=WEIGHTS / "features", help="where export and measure write")
+    add("--pictures", type=count, default=4_000)
+    add("--steps", type=count, help=f"of a training; as a rule {STEPS}")
+    add("--minutes", type=number(0), default=0.0, help="of a training; 0: only the steps count")
+    add("--batch", type=count, default=64)
+    add(
+        "--learning-rate", type=number(0, ends=False), help="as a rule 3e-3 for the ResNet, 2e-3 for the DINO"
+    )
+    add("--seed", type=command_line.seed, default=0)
+    add("--threads", type=command_line.threads, default=1)
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    stages = [stage for stage in STAGES if stage in options.stage]
+    check_stages(options.work, stages)
+    command_line.writable(options.work, folder=True)
+    if {"export", "measure"} & {*stages}:
+        command_line.writable(options.weights, folder=True)
+    torch.set_num_threads(options.threads)
+    options.work.mkdir(parents=True, exist_ok=True)
+    for stage in stages:
+        if stage == "pictures":
+            make_labelled(options.pictures, options.seed).save(options.work / "pictures.npz")
+        elif stage == "export":
+            run_export(options.work, options.weights)
+        elif stage == "measure":
+            from analysis.validation.toyworld_features.measure import measure
+
+            measure(options.weights)
+        else:
+            run_training(stage, options)
+
+
+def check_stages(work: Path, stages: Sequence[str]) -> None:
+    """Check that every stage will find what it reads in the work folder.
+
+    Raises
+    ------
+    UserError
+        If something is missing that no stage before makes.
+    """
+    trained = [stage for stage in stages if stage in TRAINED]
+    if trained and "pictures" not in stages and not (work / "pictures.npz").exists():
+        raise UserError(
+            f"--work: stage {trained[0]}: expected {work / 'pictures.npz'}, found none: run --stage pictures before it"
+        )
+    if "export" in stages and not trained and not any(_checkpoint(work, name).exists() for name in TRAINED):
+        raise UserError(
+            f"--work: stage export: expected {_checkpoint(work, TRAINED[0])} or another network's, found none:"
+            f" run --stage {' '.join(TRAINED)} before it"
+        )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    kept = "run the same command again, a stage goes on from the checkpoint that it left in --work"
+    return command_line.run(work, parser(), argv, interrupted=kept)
+
+
+def model_of(name: str, work: Path) -> torch.nn.Module:
+    """A network with the weights that stand in the work folder, freshly drawn where there are none."""
+    model = resnet.new_resnet() if name == "resnet50" else dino.new_dino()
+    checkpoint = _checkpoint(work, name)
+    if checkpoint.exists():
+        fit(model, read_weights(checkpoint, "--work"), path=checkpoint, field="--work", what=name)
+    return model
+
+
+def run_training(name: str, options: argparse.Namespace) -> None:
+    """Train one of the networks."""
+    torch.manual_seed(options.seed)
+    model, checkpoint = model_of(name, options.work), _checkpoint(options.work, name)
+    pictures = LabelledPictures.load(options.work / "pictures.npz")
+    budget = Budget(options.steps or STEPS[name], options.minutes, warmup=30)
+    log = Log(options.work / f"{name}.log.jsonl", every=25)
+    more = {"batch_size": options.batch, "seed": options.seed}
+    more |= {"learning_rate": options.learning_rate} if options.learning_rate else {}
+    if name == "resnet50":
+        resnet.train_resnet(
+            model, pictures, budget, log, save=lambda: save_weights(model, checkpoint), **more
+        )
+    else:
+        model = dino.train_dino(
+            model, pictures, budget, log, save=lambda teacher: save_weights(teacher, checkpoint), **more
+        )
+    save_weights(model, checkpoint)
+    last = json.loads((options.work / f"{name}.log.jsonl").read_text().splitlines()[-1])
+    with _history(name, options.work).open("a") as file:
+        print(
+            f"{len(pictures):,} renderings, half through the autoencoder; past step {last['step']} of batches of"
+            f" {options.batch}, {last['minutes']} min",
+            file=file,
+        )
+
+
+def run_export(work: Path, weights: Path) -> None:
+    """Write what was trained to the weights folder, in the layout of timm's hub models."""
+    for name in TRAINED:
+        if not _checkpoint(work, name).exists():
+            continue
+        architecture = resnet.ARCHITECTURE if name == "resnet50" else dino.ARCHITECTURE
+        arguments = resnet.ARGUMENTS if name == "resnet50" else dino.ARGUMENTS
+        export(model_of(name, work), weights / name, architecture, arguments)
+        done = {"history": _history(name, work).read_text().splitlines()}
+        (weights / name / "recipe.json").write_text(json.dumps(done, indent=1) + "\n")
+
+
+def export(model: torch.nn.Module, folder: Path, architecture: str, arguments: dict) -> None:
+    """Write ``model.safetensors`` in float16 and ``config.json``, from which timm makes and fills the network."""
+    save_weights(model, folder / "model.safetensors", torch.float16)
+    config = {
+        "architecture": architecture,
+        "num_classes": arguments["num_classes"],
+        "model_args": {name: value for name, value in arguments.items() if name != "num_classes"},
+        "pretrained_cfg": {
+            "input_size": [3, 64, 64],
+            "interpolation": "bicubic",
+            "crop_pct": 1.0,
+            "mean": [0.5] * 3,
+            "std": [0.5] * 3,
+            "num_classes": arguments["num_classes"],
+        },
+    }
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+
+
+def _checkpoint(work: Path, name: str) -> Path:
+    return work / f"{name}.safetensors"
+
+
+def _history(name: str, work: Path) -> Path:
+    """What was done so far, a line a sitting."""
+    return work / f"{name}.history.txt"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+"""The sections of ``triplets.yaml``, with every default of theirs in this one place."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from hooks.attention import definitions
+from probes.config_values import (
+    Alters,
+    AutoOrCount,
+    AutoOrWorkers,
+    Control,
+    Definition,
+    Device,
+    Globs,
+    Pixels,
+    Positive,
+    Resamples,
+    Seed,
+    Share,
+    Word,
+    fail,
+)
+from probes.text.plurals import plural
+
+
+class Section(BaseModel):
+    """Fields that are all named here, each of just its kind."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class Indicator(Section):
+    """The word that stands for the person. A control is interchangeable with the indicator it names.
+
+    ``true`` names the reference. ``plural`` goes for *people* in captions; nothing (null): by the dictionary.
+    """
+
+    word: Word
+    # what it alters are prompts, which are held against a run's themselves
+    plural: Annotated[Word | None, Alters("nothing")] = None
+    control: Annotated[Control, Alters("measure")] = False
+
+    @property
+    def forms(self) -> tuple[str, str]:
+        """The word and its plural: the one that is said, or the dictionary's.
+
+        Examples
+        --------
+        >>> Indicator(word="woman").forms, Indicator(word="ze", plural="zem").forms
+        (('woman', 'women'), ('ze', 'zem'))
+        """
+        return self.word, self.plural or plural(self.word)
+
+
+class Sampler(Section):
+    """How an image is drawn. Nothing (null) means the model's own default."""
+
+    steps: Annotated[int, Field(ge=1, le=1000)] = 30
+    guidance_scale: Annotated[float, Field(ge=0)] | None = None
+    scheduler: str | None = None
+    negative_prompt: str = ""
+    noise: Literal["own", "shared"] = (
+        "own"  # own: each prompt and seed its own noise; shared: one for each seed
+    )
+    height: Pixels | None = None
+    width: Pixels | None = None
+
+
+class Capture(Section):
+    """What is read inside the model: sites to compare, word maps, sites whose raw tensors are kept.
+
+    Word maps are made by a definition of `hooks.attention.definitions`.
+    """
+
+    sites: Globs = "default"
+    words: bool = True
+    definition: Definition = definitions.DAAM.name
+    keep: list[str] = []
+
+
+class Generate(Section):
+    """How the work is cut up: triplets with one seed per batch and per part; number format; device; processes.
+
+    ``workers`` processes of this machine draw and look at the images, and measure; ``auto``: as many as cores and
+    memory serve, but one that draws or looks on a GPU. Their number alters no byte of what is stored.
+    """
+
+    batch_triplets: AutoOrCount = "auto"
+    part_triplets: Positive = 8
+    # auto: float16 on a CUDA device, float32 elsewhere and for the bundled specimens
+    dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
+    device: Device = "auto"
+    workers: Annotated[AutoOrWorkers, Alters("nothing")] = "auto"
+
+
+class Observe(Section):
+    """What looks at the images: tags to search for, a detector for boxes, a segmenter for masks.
+
+    Unless told otherwise toyworld's own detectors look at the bundled specimens' images, for everything they know; the
+    engine `toyworld-checker` reads them exactly, by their palette.
+    `detector` and `segmenter` are checkpoint files (``groundingdino_swint_ogc.pth``, ``sam_vit_h_4b8939.pth``) or,
+    with the engine `transformers`, folders or hub ids; ``toyworld`` names the small ones that come with the package.
+    `tags` says what is looked for: the prompt's nouns, a `vocabulary` (a file with a tag a line; ``everyday``, the
+    everyday nouns that come with the package; ``toyworld``, everything there is in the toy world), what a `tagger` (an
+    open_clip folder or ``ViT-B-32/openai``) ranks highest of a vocabulary, or what `ram` gives an image (RAM's
+    checkpoint ``ram_swin_large_14m.pth``; `ram_tags` is its list of tags, which that does not hold). Unless it is said:
+    the taggers that are named, else ``everyday``, and the prompt's nouns. With `prompt` alone nothing can be said of
+    what prompts do not name.
+    Wu et al. 2025 state none of the three thresholds.
+    `features` are vectors by which images are compared (`analysis.observe.features.registry`): ``auto`` takes those of
+    the paper's Table 5 whose weights are there. `feature_weights` says where: a file, a folder, a hub id, a name of
+    timm's or open_clip's, or ``toyworld``, which the bundled specimens' images have unless told otherwise.
+    """
+
+    objects: Annotated[bool, Alters("measure")] = True
+    engine: Literal["auto", "toyworld-checker", "groundingdino", "transformers"] = "auto"
+    detector: str | None = None
+    segmenter: str | None = None
+    text_encoder: str = "bert-base-uncased"
+    # none: the taggers that are named, else a vocabulary, and the prompt's nouns
+    tags: Annotated[list[Literal["prompt", "vocabulary", "tagger", "ram"]], Field(min_length=1)] | None = None
+    vocabulary: str | None = None
+    tagger: str | None = None
+    tagger_top: Positive = 10  # tags of the vocabulary that the tagger keeps for an image
+    ram: str | None = None
+    ram_tags: str | None = None  # none: ram_tag_list.txt beside the checkpoint
+    box_threshold: Share = 0.25
+    text_threshold: Share = 0.2
+    nms_iou: Share | None = None  # none: 0.5; 0.8 for toyworld's own detector
+    batch: Positive = 4
+    features: Annotated[Literal["auto"] | list[str], Alters("measure")] = "auto"
+    # parts of features carry checksum and batch themselves, each feature apart, so that one more can be added
+    feature_weights: Annotated[dict[str, str], Alters("nothing")] = {}
+    feature_batch: Annotated[Positive, Alters("nothing")] = 32
+    device: Device = "auto"  # auto: the one the images were drawn on, where there is one
+
+
+class Measure(Section):
+    """Statistics: resamples, level, seed, the readout of prompt space, and differences that would matter.
+
+    ``equivalence`` gives a metric the size of a gap that would matter (``ssim: 0.02``), to be able to claim none.
+
+    For objects: ``theta`` cuts word maps into masks, a word guides an object of which it covers more than ``sigma``
+    (``sigma_human`` where both refer to humans); ``mask_words`` says whose masks can guide, ``nouns`` and ``compounds``
+    how nouns are found, and bias scores are shown of objects detected at least ``min_count`` times for a word.
+    ``human_words`` says which words refer to humans: the six of Wu et al. 2025 and the run's own indicators
+    (``paper``), or every human word that the package lists (``long``).
+
+    ``smallest_effect`` is the smallest gap that would matter, as a share of the distance between the two sides of a
+    contrast; ``primary`` names the measure that a run is asked about first (``t``, ``z0``, ``ssim``,
+    ``diff_pix``, or another that `analysis.metrics.registry` holds), the others are secondary.
+
+    ``pictures`` asks for further comparisons of pictures, in tables beside the others: ``ssim_full``, SSIM over all
+    pixels (``ssim`` leaves out the 3 at the border, where its window does not fit), and ``diff_pix_scaled``, whose
+    smallest region is 40 pixels of an image of 512 x 512 and in proportion of others (``diff_pix``: 40 of any image).
+    """
+
+    bootstrap: Resamples = 2000
+    permutations: Resamples = 10000
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    seed: Seed = 0
+    text_readout: Literal["sequence", "eos", "words"] = "sequence"
+    theta: Annotated[float, Field(ge=0, lt=1)] = 0.35
+    sigma: Share = 0.7
+    sigma_human: Share = 0.25
+    mask_words: Literal["nouns", "all"] = "nouns"
+    nouns: Literal["lemminflect", "textblob", "nltk"] = "lemminflect"
+    compounds: bool = False
+    human_words: Literal["paper", "long"] = "paper"
+    min_count: Positive = 5
+    equivalence: dict[str, Annotated[float, Field(gt=0)]] = {}
+    smallest_effect: Annotated[float, Field(gt=0, le=1)] = 0.1
+    primary: Annotated[str, Field(min_length=1)] = "z0"
+    pictures: list[Literal["ssim_full", "diff_pix_scaled"]] = []
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Measure:
+        if self.sigma_human > self.sigma:
+            raise fail(
+                f"expected at most sigma ({self.sigma}), got {self.sigma_human}: lower it",
+                at=("sigma_human",),
+            )
+        return self
+
+
+class Gep(Section):
+    """An audit of attributes (GEP, Zhang et al. 2023), of prompts that have a ``context`` among their levels.
+
+    ``attributes`` are names with their phrases (``dress: in a dress``); none: those that the prompts name, else the
+    paper's 15. Estimates are made with ``clip``, one of ``observe.features``: C and CC from the attribute's name
+    without its preposition and ``reference``; CLS from classifiers trained on sentences of ``subjects``, phrases and
+    ``contexts`` (none: the run's), and ``negative`` sentences (none: the same without the phrase), ``ensemble`` of
+    them an attribute.
+    """
+
+    attributes: Annotated[dict[Word, Word], Field(min_length=1)] | None = None
+    clip: str = "clip"
+    reference: str = "an object"
+    subjects: Annotated[list[Word], Field(min_length=1)] = ["A man", "A woman", "A person"]
+    contexts: Annotated[list[Word], Field(min_length=1)] | None = None
+    negative: Annotated[list[Word], Field(min_length=5)] | None = None
+    ensemble: Annotated[int, Field(ge=1, le=100)] = 10
+
+
+class Report(Section):
+    """The page: how many triplets the gallery shows."""
+
+    gallery: Annotated[int, Field(ge=0, le=10_000)] = 24

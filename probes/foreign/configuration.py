@@ -1,0 +1,137 @@
+"""What ``images: {from: ...}`` settles of a configuration: prompts, seeds and noise, read from the rows.
+
+As with captions the resolved configuration holds the prompts themselves: whatever alters the rows alters those, and a
+run is known by them. What a model would have to be opened for cannot be asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from probes.config_values import PERSON
+from probes.errors import UserError
+from probes.foreign.options import UNNAMED, Images
+from probes.foreign.table import find, read_rows
+from probes.foreign.triplets import Forms, Triplets, triplets
+
+if TYPE_CHECKING:
+    from probes.config import Config
+    from probes.yaml_source import YamlSource
+
+Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.load_config`
+
+PRIMARY = "ssim"  # of what can be measured, the first
+DRAWING = ("prompts", "seeds", "capture")  # say what is drawn, or what is seen while it is
+ALONE = {
+    "sampler": ("noise",),
+    "generate": ("part_triplets", "device", "workers"),
+}  # of these sections the rest does
+
+
+def configured(
+    data: Mapping[str, Any],
+    source: YamlSource,
+    options: Options,
+    context: Mapping[str, Any],
+    build: Callable[..., Config],
+) -> dict[str, Any]:
+    """Return a configuration as it is written with what its images say in place, once all the rest is right.
+
+    Parameters
+    ----------
+    data, source, options, context
+        As of `probes.config.build_config`, which is `build`.
+
+    Raises
+    ------
+    UserError
+        The configuration is wrong, or its images are not what is needed.
+    """
+    require_no_drawing(data, options, source.name)
+    rest = build({**data, "prompts": [PERSON], "seeds": [0]}, source, options, context)
+    assert rest.images is not None
+    words = {name: entry.forms for name, entry in rest.indicators.items()}
+    return resolved(data, rest.images, words, rest.reference, context["folder"])
+
+
+def require_no_drawing(data: Mapping[str, Any], options: Options, file: str) -> None:
+    """Refuse fields and options that say how images are drawn.
+
+    Parameters
+    ----------
+    data : mapping
+        The configuration as it is written.
+    options : mapping
+        What the command line gave, see `probes.config.load_config`.
+    file : str
+        Where the configuration stands.
+
+    Raises
+    ------
+    UserError
+        Names the first.
+    """
+    asked = {(name,): f"{file}: {name}" for name in DRAWING if name in data}
+    for section in ALONE:
+        fields = data.get(section)
+        if isinstance(fields, Mapping):
+            asked |= {(section, name): f"{file}: {section}.{name}" for name in fields}
+    asked |= {place: flag for place, (flag, _) in options.items()}
+    for place, said in asked.items():
+        section, *names = place
+        if section in DRAWING or (names and section in ALONE and names[0] not in ALONE[section]):
+            raise UserError(
+                f"{said}: expected none beside `images`, whose rows say what was drawn, got one: take it out"
+            )
+
+
+def resolved(
+    data: Mapping[str, Any], images: Images, words: Forms, reference: str, folder: Path
+) -> dict[str, Any]:
+    """Return a configuration as it is written with what its images say in place.
+
+    Parameters
+    ----------
+    data : mapping
+        Plain data.
+    images : Images
+        Its section of that name.
+    words : mapping
+        For each indicator the word for a person and its plural.
+    reference : str
+    folder : pathlib.Path
+        Where a relative path begins.
+
+    Raises
+    ------
+    UserError
+        The images cannot be found, or their rows are not what is needed.
+    """
+    path = find(images, folder)
+    sampler = dict(data.get("sampler") or {})
+    rows = read_rows(images, path)
+    chosen = {"any_words": images.any_words, "own_noise": sampler.get("noise") == "own"}
+    said = triplets(rows, words, reference, **chosen)
+    sampler.setdefault("noise", "shared" if said.shared else "own")
+    measure = dict(data.get("measure") or {})
+    measure.setdefault("primary", PRIMARY)
+    absent = [name for name in ("seed", "triplet") if getattr(rows[0], name) is None]
+    settled = images.model_copy(update={"from_": str(path), **dict.fromkeys(absent)})
+    return {
+        "model": UNNAMED,
+        **data,
+        "images": settled.model_dump(mode="json"),
+        "prompts": said.prompts,
+        "seeds": said.seeds,
+        "sampler": sampler,
+        "capture": {"sites": "default", "words": False},
+        "measure": measure,
+    }
+
+
+def grouped(images: Images, path: Path, words: Forms, reference: str, *, own_noise: bool) -> Triplets:
+    """Return the triplets of the images at a path, see `probes.foreign.triplets.triplets`."""
+    rows = read_rows(images, path)
+    return triplets(rows, words, reference, any_words=images.any_words, own_noise=own_noise)

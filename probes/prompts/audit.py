@@ -1,0 +1,147 @@
+"""What an audit of attributes (GEP, Zhang et al. 2023) asks: where its prompts stand, and which sentences it embeds.
+
+A prompt of a grid carries the levels ``context``, ``attribute`` where it names one, and ``setting``
+(`probes.prompts.grids`); a configuration whose prompts have contexts is an audit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from probes.config import Config
+from probes.config_checks import levels
+from probes.prompts import sets
+
+SETTINGS = ("neutral", "explicit")
+PREPOSITIONS = ("in", "with", "wearing")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a prompt stands in an audit; `named` is the attribute that it names, or empty."""
+
+    triplet: int
+    setting: str
+    context: str
+    named: str
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """What is embedded for an audit.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of each attribute, without preposition (*a dress*), in the order of the attributes.
+    reference : str
+    positive : tuple of tuples of str
+        Sentences with each attribute.
+    negative : tuple of str
+        Sentences without any.
+    """
+
+    names: tuple[str, ...]
+    reference: str
+    positive: tuple[tuple[str, ...], ...]
+    negative: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every one of them once."""
+        return tuple(dict.fromkeys((*self.names, self.reference, *chain(*self.positive), *self.negative)))
+
+
+def places(config: Config) -> list[Place]:
+    """Return where the prompts of an audit stand; prompts without a ``context`` among their levels are left out."""
+    found = []
+    for triplet, prompt in enumerate(config.prompts[: config.limit]):
+        stands = levels(prompt)
+        if "context" in stands:
+            named = stands.get("attribute", "")
+            found.append(
+                Place(triplet, stands.get("setting", SETTINGS[bool(named)]), stands["context"], named)
+            )
+    return found
+
+
+def attributes(config: Config) -> dict[str, str]:
+    """Return the attributes of an audit with their phrases: ``gep.attributes``, or those of the prompts, or GEP's."""
+    if config.gep.attributes:
+        return dict(config.gep.attributes)
+    known: Mapping[str, str] = sets.read("gep")["axes"]["attribute"]
+    named = [place.named for place in places(config) if place.named]
+    if not named:
+        return dict(known)
+    return {name: known.get(name, name) for name in dict.fromkeys(named)}
+
+
+def sentences(config: Config) -> Sentences | None:
+    """Return the sentences of an audit; None where a configuration is none.
+
+    Examples
+    --------
+    >>> prompts = {
+    ...     "grid": "a {person} {attribute} {context}",
+    ...     "attribute": {"tie": "with a tie"},
+    ...     "context": ["at sea"],
+    ... }
+    >>> asked = sentences(Config(prompts=prompts))
+    >>> asked.names, asked.positive[0][0], asked.negative[0]
+    (('a tie',), 'A man with a tie at sea', 'A man at sea')
+    """
+    contexts = list(dict.fromkeys(place.context for place in places(config)))
+    if not contexts:
+        return None
+    options, phrases = config.gep, list(attributes(config).values())
+    with_it, without = training_sentences(phrases, options.contexts or contexts, options.subjects)
+    return Sentences(
+        names=tuple(map(bare, phrases)),
+        reference=options.reference,
+        positive=tuple(tuple(with_it[phrase]) for phrase in phrases),
+        negative=tuple(options.negative or without),
+    )
+
+
+def bare(phrase: str) -> str:
+    """Return an attribute's phrase without its preposition.
+
+    >>> bare("in a dress"), bare("with gloves"), bare("boots")
+    ('a dress', 'gloves', 'boots')
+    """
+    first, _, rest = phrase.partition(" ")
+    return rest if first in PREPOSITIONS and rest else phrase
+
+
+def training_sentences(
+    phrases: Sequence[str], contexts: Sequence[str], subjects: Sequence[str]
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Return for each attribute's phrase the sentences that name it, and the sentences that name none.
+
+    Parameters
+    ----------
+    phrases : sequence of str
+        How an attribute is said (*in a dress*).
+    contexts : sequence of str
+        *riding a bike*; the paper takes those that images were drawn from, and others in an ablation.
+    subjects : sequence of str
+        The paper's three are *A man*, *A woman*, *A person*; an ablation is without the last.
+
+    Source
+    ------
+    Zhang et al. 2023, section 4.2.
+
+    Examples
+    --------
+    >>> with_it, without = training_sentences(["in a dress"], ["riding a bike"], ["A man"])
+    >>> with_it["in a dress"], without
+    (['A man in a dress riding a bike'], ['A man riding a bike'])
+    """
+    without = [f"{subject} {context}" for subject in subjects for context in contexts]
+    with_it = {
+        phrase: [f"{subject} {phrase} {context}" for subject in subjects for context in contexts]
+        for phrase in phrases
+    }
+    return with_it, without

@@ -1,0 +1,124 @@
+"""Grids of prompts: a sentence with places for the levels of several axes, and every combination of them.
+
+``prompts: {grid: "a {person} {attribute} {context}", attribute: {boots: in boots}, context: [riding a bike]}``. Each
+prompt keeps where on the axes it stands (``levels``), by which measures over attributes and contexts
+(`analysis.metrics.gep`) read a run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from probes.config_values import PERSON, fail, shown
+
+PLACE = re.compile(r"{([^{}]*)}")
+
+
+class Grid(BaseModel):
+    """A sentence with places in braces, ``{person}`` among them, and for each other place a key with its levels."""
+
+    model_config = ConfigDict(extra="allow", title="Grid")
+
+    grid: str = Field(min_length=1)
+
+
+def resolve(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the prompts of a grid as ``triplets.yaml`` writes it, with one line of what is wrong with it.
+
+    Examples
+    --------
+    >>> grid = {
+    ...     "grid": "a {person} {attribute} {context}",
+    ...     "attribute": {"tie": "with a tie"},
+    ...     "context": ["at sea"],
+    ... }
+    >>> resolve(grid)[0]["text"], resolve(grid)[0]["levels"]
+    ('a {person} with a tie at sea', {'attribute': 'tie', 'context': 'at sea'})
+    """
+    text = value["grid"]
+    if not isinstance(text, str) or text.count(PERSON) != 1:
+        raise fail(
+            f"expected a text with one {PERSON}, got {shown(text)}: write it where the word goes",
+            at=("grid",),
+        )
+    places = [name for name in PLACE.findall(text) if f"{{{name}}}" != PERSON]
+    axes = {name: _levels(name, value[name]) for name in value if name != "grid"}
+    twice = next((name for name in places if places.count(name) > 1), None)
+    if not places or twice is not None:
+        found = "none" if twice is None else f"{{{twice}}} twice"
+        raise fail(f"expected places such as {{context}}, each once, got {found}: write them", at=("grid",))
+    for name in (*places, *axes):
+        if name not in axes:
+            raise fail(f"expected the levels of {{{name}}}, found none: add `{name}: [...]`", at=("grid",))
+        if name not in places:
+            raise fail(
+                f"expected a place {{{name}}} in the grid, found none: add it or take `{name}` out",
+                at=(name,),
+            )
+    return cells(text, axes)
+
+
+def cells(
+    text: str, axes: Mapping[str, Mapping[str, str]], fixed: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """Return a prompt for every combination of levels, the last axis of the text running fastest.
+
+    Parameters
+    ----------
+    text : str
+        With ``{person}`` and a place for each axis that is taken.
+    axes : mapping
+        For each axis its levels, and how they are said.
+    fixed : mapping of str to str, optional
+        Levels that all prompts share, before the others.
+
+    Returns
+    -------
+    list of dict
+        ``id``, ``text`` and ``levels`` of each prompt.
+    """
+    names = [name for name in PLACE.findall(text) if f"{{{name}}}" != PERSON]
+    made = []
+    for chosen in product(*(axes[name] for name in names)):
+        said = text
+        for name, level in zip(names, chosen):
+            said = said.replace(f"{{{name}}}", axes[name][level])
+        levels = {**(fixed or {}), **dict(zip(names, chosen))}
+        made.append({"id": slug(" ".join(levels.values())), "text": said, "levels": levels})
+    return made
+
+
+def named(levels: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
+    """Return levels by name with how they are said; one of a list is said as it is named."""
+    return dict(levels) if isinstance(levels, Mapping) else {level: level for level in levels}
+
+
+def slug(text: str) -> str:
+    """Return an id made of a text, at most 100 characters.
+
+    >>> slug("explicit boots riding a bike")
+    'explicit-boots-riding-a-bike'
+    """
+    return re.sub(r"[^\w]+", "-", text.lower()).strip("-")[:100]
+
+
+def _levels(name: str, value: Any) -> dict[str, str]:
+    """The levels of an axis, or what is wrong with them."""
+    if not isinstance(value, list | Mapping) or not value:
+        raise fail(
+            f"expected a list of levels, or how each is said ({{boots: in boots}}), got {shown(value)}: write one",
+            at=(name,),
+        )
+    for key, said in value.items() if isinstance(value, Mapping) else enumerate(value):
+        level = key if isinstance(value, Mapping) else said
+        if not all(isinstance(one, str) and one.strip() and not PLACE.search(one) for one in (level, said)):
+            raise fail(f"expected a text without braces, got {shown(said)}: quote it", at=(name, key))
+    levels = named(value)
+    if len(levels) < len(value):
+        raise fail("expected each level once, got one twice: keep one", at=(name,))
+    return levels

@@ -1,0 +1,95 @@
+"""Which files of a diffusers folder hold a component's weights: in full precision or a variant, whole or in shards."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+COMPONENTS = ("text_encoder", "text_encoder_2", "unet", "vae")
+# as diffusers and transformers name them; of the first ending that is there, the libraries read that
+_STEMS = ("diffusion_pytorch_model", "model", "pytorch_model")
+_ENDINGS = (".safetensors", ".bin")
+
+
+def names(folder: Path, variant: str | None = None) -> list[str]:
+    """The files in a component's folder that hold all of its weights; none where some are missing.
+
+    Parameters
+    ----------
+    variant
+        As in ``model.fp16.safetensors``; None: in full precision.
+
+    Returns
+    -------
+    list of str
+        One file, or every shard that an index names.
+    """
+    called = f".{variant}" if variant else ""
+    for ending in _ENDINGS:
+        for stem in _STEMS:
+            if (folder / f"{stem}{called}{ending}").is_file():
+                return [f"{stem}{called}{ending}"]
+            for index in (f"{stem}{ending}.index{called}.json", f"{stem}{called}{ending}.index.json"):
+                shards = _shards(folder / index)
+                if shards and all((folder / shard).is_file() for shard in shards):
+                    return shards
+    return []
+
+
+def _shards(index: Path) -> list[str]:
+    try:
+        return sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return []
+
+
+def variants(folder: Path) -> list[str]:
+    """The variants that a component's folder holds beside full precision, by name.
+
+    >>> variants(Path("no such folder"))
+    []
+    """
+    if not folder.is_dir():
+        return []
+    pattern = re.compile(rf"({'|'.join(_STEMS)})\.([a-z0-9_]+)(-\d+-of-\d+)?\.(safetensors|bin)")
+    matches = (pattern.fullmatch(file.name) for file in folder.iterdir())
+    return sorted({match[2] for match in matches if match})
+
+
+def choose(folder: Path, wanted: str | None) -> str | None:
+    """The variant to read of a component: the one that is wanted, else None for full precision.
+
+    Where nothing is wanted and full precision is not there, it is the one variant that is.
+    """
+    if wanted is not None:
+        return wanted
+    there = [variant for variant in variants(folder) if names(folder, variant)]
+    return there[0] if not names(folder) and len(there) == 1 else None
+
+
+def lacking(folder: Path, index: Mapping[str, Any], variant: str | None, weights: bool) -> list[str]:
+    """What a pipeline's folder lacks of what its index names: descriptions, tokenizers and, if asked, weights.
+
+    Returns
+    -------
+    list of str
+        Folders of components, at most one entry each.
+    """
+    lacks = []
+    for name, entry in index.items():
+        if not isinstance(entry, list) or entry[:1] == [None]:
+            continue
+        if name in COMPONENTS:
+            there = (folder / name / "config.json").is_file()
+            if weights:
+                there = there and bool(names(folder / name, choose(folder / name, variant)))
+        elif name.startswith("tokenizer"):
+            there = any((folder / name / file).is_file() for file in ("vocab.json", "tokenizer.json"))
+        else:
+            there = name != "scheduler" or (folder / name / "scheduler_config.json").is_file()
+        if not there:
+            lacks.append(name)
+    return lacks

@@ -1,0 +1,77 @@
+"""The four networks at their full size, with random weights in files as they are published; ``-m slow``: gigabytes."""
+
+import json
+
+import numpy as np
+import open_clip
+import pytest
+import timm
+import torch
+from safetensors.torch import save_file
+
+from analysis.observe.features.observer import FEATURES
+from analysis.observe.stage import observe
+from probes.parts import read_part
+from tests.analysis.observe.stored_images import image_run
+
+WIDTHS = {"resnet50": 2048, "resnet50_logits": 1000, "clip": 512, "dino": 384}
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """torchvision's and DINO's own files of plain tensors, and the hub's folders of timm and open_clip."""
+    folder = tmp_path_factory.mktemp("published")
+    torch.manual_seed(0)
+    torch.save(timm.create_model("resnet50", num_classes=1000).state_dict(), folder / "resnet50-0676ba61.pth")
+    small = timm.create_model(FEATURES["dino"].architecture)
+    torch.save(small.state_dict(), folder / "dino_deitsmall16_pretrain.pth")
+    hub = folder / "vit_base_patch8_224.dino"
+    hub.mkdir()
+    base = timm.create_model(FEATURES["split_product"].architecture)
+    save_file(base.state_dict(), hub / "model.safetensors")
+    described = {"num_classes": 0, "num_features": 768, "global_pool": "token"}
+    settings = timm.get_pretrained_cfg(FEATURES["split_product"].architecture).to_dict()
+    text = {"architecture": "vit_base_patch8_224", "pretrained_cfg": settings, **described}
+    (hub / "config.json").write_text(json.dumps(text))
+    clip = folder / "vit_base_patch32_clip_224.openai"
+    clip.mkdir()
+    network = open_clip.create_model(FEATURES["clip"].architecture)
+    save_file(network.state_dict(), clip / "open_clip_model.safetensors")
+    preprocess = {"mean": open_clip.OPENAI_DATASET_MEAN, "std": open_clip.OPENAI_DATASET_STD}
+    text = {
+        "model_cfg": open_clip.get_model_config(FEATURES["clip"].architecture),
+        "preprocess_cfg": preprocess,
+    }
+    (clip / "open_clip_config.json").write_text(json.dumps(text))
+    resnet = str(folder / "resnet50-0676ba61.pth")
+    return {
+        "resnet50": resnet,
+        "resnet50_logits": resnet,
+        "clip": str(clip),
+        "dino": str(folder / "dino_deitsmall16_pretrain.pth"),
+        "split_product": str(hub),
+    }
+
+
+@pytest.mark.slow
+def test_a_triplet_at_512_pixels(published, tmp_path):
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 256, (512, 512, 3), np.uint8) for _ in range(3)]
+    names = [*WIDTHS, "split_product"]
+    run = image_run(
+        tmp_path / "run",
+        images,
+        ["a person"],
+        model="some/model",
+        objects=False,
+        features=names,
+        feature_weights=published,
+    )
+    assert observe(run, progress=False) == ""
+    for name, width in WIDTHS.items():
+        vectors = np.array(
+            [row["vector"] for row in read_part(run.part_path(f"features/{name}", 0)).to_pylist()]
+        )
+        assert vectors.shape == (3, width) and np.isfinite(vectors).all() and np.ptp(vectors, axis=0).any()
+    pairs = read_part(run.part_path("features/split_product", 0)).to_pylist()
+    assert len(pairs) == 3 and all(-1 <= pair["value"] <= 1 for pair in pairs)

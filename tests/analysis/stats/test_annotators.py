@@ -1,0 +1,57 @@
+"""Agreement of annotators: the worked example of Krippendorff 2011, and by counting pairs one by one."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from analysis.stats.annotators import krippendorff_alpha, majority
+
+BLANK = np.nan
+# Krippendorff 2011, section C: four observers, twelve units, five categories, missing values; alpha = 0.743
+PRINTED = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, BLANK, BLANK, BLANK],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, BLANK, 3],
+    [BLANK, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, BLANK],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, BLANK],
+]
+
+
+def test_the_printed_example():
+    assert krippendorff_alpha(PRINTED) == pytest.approx(0.743, abs=0.0005)
+
+
+def by_pairs(values):
+    """Alpha from coincidences counted pair by pair."""
+    categories = sorted({v for row in values for v in row if not np.isnan(v)})
+    table = {pair: 0.0 for pair in itertools.product(categories, repeat=2)}
+    for unit in np.transpose(values):
+        there = [v for v in unit if not np.isnan(v)]
+        for (i, a), (j, b) in itertools.product(enumerate(there), repeat=2):
+            if i != j:
+                table[a, b] += 1 / (len(there) - 1)
+    totals = {a: sum(table[a, b] for b in categories) for a in categories}
+    n = sum(totals.values())
+    observed = sum(value for (a, b), value in table.items() if a != b)
+    expected = sum(totals[a] * totals[b] for a, b in table if a != b) / (n - 1)
+    return 1 - observed / expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pairs_counted_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 2, (3, 40)).astype(float)
+    values[rng.random((3, 40)) < 0.2] = np.nan
+    assert krippendorff_alpha(values) == pytest.approx(by_pairs(values.tolist()), abs=1e-12)
+
+
+def test_one_annotator_and_one_answer_have_no_agreement():
+    assert np.isnan(krippendorff_alpha([[1.0, 0.0, 1.0]]))
+    assert np.isnan(krippendorff_alpha([[1.0, 1.0], [1.0, 1.0]]))
+    with pytest.raises(ValueError, match="shape"):
+        krippendorff_alpha([1.0])
+
+
+def test_more_than_half_decide_and_a_tie_decides_nothing():
+    got = majority([[1, 1, 0, BLANK], [1, 0, 0, BLANK], [0, BLANK, 0, BLANK]])
+    np.testing.assert_array_equal(got, [1, BLANK, 0, BLANK])

@@ -1,0 +1,133 @@
+"""Prediction-powered differences: by enumeration, against least squares of NumPy, and coverage by simulation."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis.stats.prediction_powered import FEW, prediction_powered, score_interval
+
+
+def world(rng, images=80, attributes=15, quality=1.5, same=False):
+    """Labels of every image and predictions of them."""
+    frequency = rng.beta(0.6, 1.2, (2, attributes))
+    if same:
+        frequency[1] = frequency[0]
+    labels = (rng.random((2, images, attributes)) < frequency[:, None]).astype(float)
+    logit = quality * (2 * labels - 1) + rng.normal(size=labels.shape) - 1
+    return labels, 1 / (1 + np.exp(-logit))
+
+
+def sample(rng, labels, n):
+    """The labels of n images of each group and attribute, chosen by lot."""
+    order = rng.random(labels.shape).argsort(axis=1).argsort(axis=1)
+    return np.where(order < n, labels, np.nan)
+
+
+def test_with_a_fixed_weight_of_zero_every_sample_of_labels_averages_to_the_truth():
+    labels = np.array(
+        [[[1.0], [0.0], [0.0], [1.0], [1.0], [0.0], [1.0]], [[0.0], [0.0], [1.0], [0.0], [0.0], [1.0], [0.0]]]
+    )
+    constant = np.ones_like(labels)  # says nothing, so its weight is 0
+    estimates, variances = [], []
+    for first, second in itertools.product(itertools.combinations(range(7), 5), repeat=2):
+        known = np.full(labels.shape, np.nan)
+        known[0, list(first)], known[1, list(second)] = labels[0, list(first)], labels[1, list(second)]
+        result = prediction_powered(known, constant)
+        estimates.append(result.difference[0])
+        variances.append(result.labels_alone[0] ** 2)
+    assert np.mean(estimates) == pytest.approx(4 / 7 - 2 / 7, abs=1e-12)
+    assert np.mean(variances) >= np.var(estimates)  # the allowance for what was not seen is on top
+
+
+def test_it_is_the_regression_estimator():
+    rng = np.random.default_rng(0)
+    labels, predictions = world(rng, images=60, attributes=1)
+    known = sample(rng, labels, 25)
+    result = prediction_powered(known, predictions)
+    there = ~np.isnan(known[..., 0])
+    group = np.repeat([[0.0], [1.0]], 60, axis=1)[there]
+    design = np.column_stack([1 - group, group, predictions[..., 0][there]])
+    constant_first, constant_second, slope = np.linalg.lstsq(design, known[..., 0][there], rcond=None)[0]
+    assert result.weight[0] == pytest.approx(slope, abs=1e-10)
+    expected = constant_first - constant_second + slope * (predictions[0].mean() - predictions[1].mean())
+    assert result.difference[0] == pytest.approx(expected, abs=1e-10)
+
+
+def test_the_scale_of_the_predictions_does_not_matter():
+    rng = np.random.default_rng(1)
+    labels, predictions = world(rng)
+    known = sample(rng, labels, 20)
+    first, second = prediction_powered(known, predictions), prediction_powered(known, 3 - 0.01 * predictions)
+    np.testing.assert_allclose(first.difference, second.difference, atol=1e-9)
+    np.testing.assert_allclose(first.error, second.error, atol=1e-9)
+
+
+def test_all_labels_leave_no_error_and_too_few_say_why():
+    rng = np.random.default_rng(2)
+    labels, predictions = world(rng)
+    result = prediction_powered(labels, predictions)
+    np.testing.assert_allclose(result.difference, labels[0].mean(axis=0) - labels[1].mean(axis=0), atol=1e-12)
+    assert (result.error == 0).all()
+    score = score_interval(result)
+    truth = np.abs(labels[0].mean(axis=0) - labels[1].mean(axis=0)).mean()
+    np.testing.assert_allclose([score.low, score.score, score.high, score.raw], truth, atol=1e-12)
+
+    known = sample(rng, labels, 20)
+    known[0, :, 3] = np.nan
+    known[1, np.flatnonzero(~np.isnan(known[1, :, 4]))[FEW - 1 :], 4] = np.nan
+    few = prediction_powered(known, predictions)
+    assert (few.reason != "").nonzero()[0].tolist() == [3, 4]
+    assert np.isnan(few.difference[[3, 4]]).all() and np.isfinite(np.delete(few.difference, [3, 4])).all()
+    assert score_interval(few).n == 13
+
+
+def test_good_predictions_narrow_and_useless_ones_cost_little():
+    rng = np.random.default_rng(3)
+    for quality, low, high in ((3.0, 0.0, 0.5), (0.0, 0.9, 1.1)):
+        ratios = []
+        for _ in range(20):
+            labels, predictions = world(rng, quality=quality)
+            result = prediction_powered(sample(rng, labels, 30), predictions)
+            ratios.append(np.mean(result.error) / np.mean(result.labels_alone))
+        assert low < np.mean(ratios) < high
+
+
+@pytest.mark.parametrize("same", [False, True])
+@pytest.mark.parametrize("quality", [0.0, 1.5, 3.0])
+def test_intervals_hold_what_labels_of_all_images_would_give(same, quality):
+    rng = np.random.default_rng(4)
+    held, scores = [], []
+    for _ in range(200):
+        labels, predictions = world(rng, quality=quality, same=same)
+        truth = labels[0].mean(axis=0) - labels[1].mean(axis=0)
+        result = prediction_powered(sample(rng, labels, 15), predictions)
+        low, high = result.interval()
+        held.append(((low - 1e-9 <= truth) & (truth <= high + 1e-9)).mean())
+        score = score_interval(result)
+        scores.append(score.low <= np.abs(truth).mean() <= score.high)
+    # two errors of the simulation below the level, each audit counted as one
+    assert np.mean(held) > 0.95 - 2 * np.std(held) / np.sqrt(200) - 0.005
+    assert np.sum(scores) >= stats.binom.ppf(0.01, 200, 0.95)
+
+
+def test_the_score_is_nearer_to_the_truth_than_the_raw_one():
+    rng = np.random.default_rng(5)
+    raw, less = [], []
+    for _ in range(100):
+        labels, predictions = world(rng, same=True)
+        truth = np.abs(labels[0].mean(axis=0) - labels[1].mean(axis=0)).mean()
+        score = score_interval(prediction_powered(sample(rng, labels, 15), predictions))
+        raw.append(score.raw - truth)
+        less.append(score.score - truth)
+    assert np.mean(raw) > 0
+    assert abs(np.mean(less)) < abs(np.mean(raw))
+
+
+def test_shapes_that_differ_and_labels_without_prediction_are_refused():
+    labels = np.ones((2, 6, 1))
+    with pytest.raises(ValueError, match="shape \\(2, n_images, n_attributes\\)"):
+        prediction_powered(labels, labels[:, :3])
+    with pytest.raises(ValueError, match="got NaN for some"):
+        prediction_powered(labels, np.full((2, 6, 1), np.nan))

@@ -1,0 +1,167 @@
+"""Models of the published architectures and sizes with random weights, through the whole command line on a CPU.
+
+The published weights are not to be had offline; what can be held to them is the layout: folders, files, names, shapes,
+number formats, vocabulary and tokens. Run with ``-m slow``; takes minutes and gigabytes.
+"""
+
+import json
+import subprocess
+import sys
+
+import diffusers
+import pytest
+import torch
+import transformers
+from safetensors.torch import save_file
+
+from analysis import load_run
+from probes import hub, model_tokenizers, models, single_file
+from probes.model_description import INDEX, Source, read_index, read_object
+from probes.run import main
+from probes.store import Run
+from tests.analysis.observe.test_real_layouts import LIMIT, publish
+from tests.analysis.observe.tiny_models import save_detector, save_segmenter
+from tests.probes.original_layout import original_layout
+from tests.tiny import tiny_pipeline
+
+RUN = """\
+import resource, sys
+from probes.run import main
+code = main(sys.argv[1:])
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+sys.exit(code)
+"""
+
+
+def save_model(folder, description, *, variant=None):
+    """A diffusers folder of a shipped description's architecture, at its size, with random weights.
+
+    A variant is stored in half precision.
+    """
+    shipped = single_file._ROOT / description
+    source = Source(description, "folder", shipped, shipped)
+    index = read_index(source)
+    torch.manual_seed(0)
+    parts = {}
+    for name, entry in index.items():
+        if not isinstance(entry, list) or entry[0] is None:
+            continue
+        if name.startswith("tokenizer"):
+            parts[name] = model_tokenizers.tokenizer(source, name)
+        elif name == "scheduler":
+            parts[name] = models._scheduler(source)
+        elif entry[0] == "transformers":
+            config = transformers.CLIPTextConfig.from_dict(read_object(source, f"{name}/config.json"))
+            parts[name] = getattr(transformers, entry[1])(config)
+        else:
+            parts[name] = getattr(diffusers, entry[1]).from_config(read_object(source, f"{name}/config.json"))
+    absent = {name: None for name in ("safety_checker", "feature_extractor") if name in index}
+    switches = {"requires_safety_checker": False} if absent else {}
+    pipe = getattr(diffusers, index["_class_name"])(**parts, **absent, **switches)
+    if variant:
+        pipe = pipe.to(torch.float16)
+    pipe.save_pretrained(folder, variant=variant)
+    return folder
+
+
+# What looks at the images: files in the published layouts, by the fields of `observe`. RAM and the networks of the
+# image features go here, too.
+@pytest.fixture(scope="module")
+def vision(tmp_path_factory):
+    return publish(tmp_path_factory.mktemp("vision"), "sam_vit_b_01ec64.pth")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("description", "variant", "known"),
+    [
+        ("sd1", None, "CompVis/stable-diffusion-v1-4"),
+        ("sd2-epsilon", "fp16", "stabilityai/stable-diffusion-2-1-base"),
+    ],
+)
+def test_the_whole_job_within_24_gigabytes(description, variant, known, vision, tmp_path, capsys):
+    """Plan, generate, observe, measure and report for one triplet of 512 x 512 pixels in two steps."""
+    model = save_model(tmp_path / "model", description, variant=variant)
+    config = {
+        "model": str(model),
+        "prompts": ["a {person} with a dog and an umbrella"],
+        "sampler": {"steps": 2},
+        "generate": {"batch_triplets": 1, "workers": 1, "device": "cpu"},
+        "observe": {**vision, "tags": ["prompt"], "batch": 1},
+        "out": str(tmp_path / "run"),
+    }
+    file = tmp_path / "triplets.yaml"
+    file.write_text(json.dumps(config))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", RUN, str(file), "--quiet"],
+        capture_output=True,
+        text=True,
+        timeout=14400,
+    )
+    assert done.returncode == 0, done.stderr
+    busy, peak = map(float, done.stdout.split()[-2:])
+    with capsys.disabled():
+        print(f"\n{description}, one triplet: {busy:.0f} s of processor time, peak {peak / 1e9:.1f} GB")
+    assert peak < LIMIT
+    run = Run.open(tmp_path / "run")
+    assert run.status == "complete"
+    record = run.meta["model"]
+    assert record["parameters"] == hub.known()[known]["parameters"]
+    assert (record["variant"], record["prediction_type"]) == (variant, "epsilon")
+    assert run.config.generate.dtype == "float32"
+    assert len(run.samples()) == 3
+    observed, objects = run.observed(), run.objects()
+    assert (observed["status"] == "ok").all()
+    assert len(objects) == observed["kept"].sum() and (objects["height"] == 512).all()
+    assert [list(files) for files in run.meta["observer"]["checkpoints"].values()] == [
+        [vision["detector"]],
+        [vision["segmenter"]],
+    ]
+    assert (run.path / "report.html").stat().st_size > 100_000
+    inside = load_run(run.path).pairs(site="unet.mid", metric="cosine")
+    assert len(inside) and inside["value"].between(-1.001, 1.001).all()
+
+
+def test_the_whole_job_on_xl_in_half_precision(tmp_path):
+    """The layout of XL at a few channels: two text encoders and tokenizers, and a decoder that is kept in float32."""
+    tiny_pipeline("sdxl").save_pretrained(tmp_path / "model")
+    config = {
+        "model": str(tmp_path / "model"),
+        "prompts": ["a {person} with a dog"],
+        "sampler": {"steps": 2},
+        "generate": {"dtype": "float16", "device": "cpu", "workers": 1},
+        "observe": {
+            "detector": str(save_detector(tmp_path / "vision")),
+            "segmenter": str(save_segmenter(tmp_path / "vision")),
+            "tags": ["prompt"],
+            "box_threshold": 0.0,
+            "text_threshold": 0.0,
+        },
+        "measure": {"bootstrap": 10, "permutations": 10},
+        "out": str(tmp_path / "run"),
+    }
+    file = tmp_path / "triplets.yaml"
+    file.write_text(json.dumps(config))
+    assert main([str(file), "--quiet"]) == 0
+    run = Run.open(tmp_path / "run")
+    record = run.meta["model"]
+    assert (run.status, record["pipeline"]) == ("complete", "StableDiffusionXLPipeline")
+    assert (run.config.generate.dtype, record["decoder_dtype"]) == ("float16", "float32")
+    decoded = load_run(run.path).pairs(site="vae.decoder.mid", metric="cosine")
+    assert len(decoded) and decoded["value"].between(-1.001, 1.001).all()
+
+
+@pytest.mark.slow
+def test_a_single_file_of_the_published_size_needs_no_description(tmp_path):
+    """As v1-5-pruned-emaonly.safetensors: the original names, half precision, nothing beside it."""
+    folder = save_model(tmp_path / "folder", "sd1", variant="fp16")
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    save_file(original_layout(folder), alone / "v1-5.safetensors")
+    source = models.resolve(str(alone / "v1-5.safetensors"))
+    assert not (alone / INDEX).exists() and source.config.name == "sd1"
+    single = models.load(source, device="cpu", dtype="float16")
+    whole = models.load(models.resolve(str(folder)), device="cpu", dtype="float16")
+    assert single.record["weight_hash"] == whole.record["weight_hash"]
+    assert single.token_limit == whole.token_limit == 77
