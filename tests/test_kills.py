@@ -1,7 +1,8 @@
 """Kills at random moments, half of them -9: whatever moment it is, the run goes on to the same bytes.
 
 A run is killed, started again, killed again, and so on until it comes to its end. Each attempt is a process forked from
-this one, which has loaded the libraries, so that it begins at once.
+this one, which has loaded the libraries, so that it begins at once. Minutes of a processor, so among the slow tests:
+the others end a process at calls that write (`tests/test_faults.py`) and by signals (`tests/test_workers.py`).
 """
 
 import json
@@ -138,11 +139,6 @@ def finished(path, expected):
     assert stored(path) == expected
     assert not list(path.rglob(".tmp-*"))
     shutil.rmtree(path)
-
-
-def test_killed_at_random_moments(yaml_file, whole, tmp_path):
-    counts = killed_often(yaml_file, tmp_path, whole, 2)
-    assert counts["killed"] == 2
 
 
 @pytest.mark.slow
