@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn.linear_model import SGDClassifier
 
 SEEDS = tuple(range(10))
 REFERENCE = "an object"  # the paper's r(a), after Bansal et al. 2022
@@ -117,6 +116,8 @@ def train(
     `sklearn.linear_model.SGDClassifier` with log loss, at most 5,000 iterations, a tenth of the sentences held back and
     five iterations without progress to stop (section 6, experiment details).
     """
+    from sklearn.linear_model import SGDClassifier  # most runs are no audit, and it takes a second to load
+
     sides = [unit(positive), unit(negative)]
     if min(map(len, sides)) < 5:
         found = " and ".join(str(len(side)) for side in sides)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
@@ -125,6 +124,8 @@ def filled_regions(mask: NDArray[np.bool_], min_area: float = MIN_CONTOUR_AREA) 
     >>> int(filled_regions(mask).sum())
     64
     """
+    import cv2  # when pictures are compared: reading tables does without
+
     drawn = np.ascontiguousarray(mask, bool).view(np.uint8)
     contours, _ = cv2.findContours(drawn, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     kept = [contour for contour in contours if cv2.contourArea(contour) > min_area]
@@ -182,6 +183,8 @@ def diff_pix(similarity: NDArray[np.float64], min_area: float = MIN_CONTOUR_AREA
 
 
 def _diff_pix(difference: NDArray[np.uint8], min_area: float) -> DiffPix:
+    import cv2
+
     nothing = np.zeros(difference.shape, bool)
     counts = cv2.calcHist([difference], [0], None, [256], [0, 256]).ravel()
     values = np.flatnonzero(counts)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
@@ -150,6 +149,8 @@ def _blocks(height: int, width: int) -> Iterator[tuple[slice, slice, slice]]:
 
 def _window_sum(values: NDArray) -> NDArray[np.int32]:
     """Sums in the window around each pixel, mirrored at the border."""
+    import cv2  # when pictures are compared: reading tables does without
+
     border = cv2.BORDER_REFLECT
     return cv2.boxFilter(values, cv2.CV_32S, (WINDOW, WINDOW), normalize=False, borderType=border)
 
@@ -310,6 +311,8 @@ def difference_map(similarity: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 
 def _difference(similarity: NDArray[np.float64], out: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    import cv2
+
     return cv2.addWeighted(similarity, -255, similarity, 0, 255, dst=out, dtype=cv2.CV_8U)  # ends and rounds
 
 

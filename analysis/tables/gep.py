@@ -7,7 +7,7 @@ it, so intervals are over contexts and tests flip the signs of whole contexts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -260,11 +260,6 @@ def auc_table(audits: Sequence[Audit]) -> pd.DataFrame:
             there, absent = int((truth[known] > 0.5).sum()), int((truth[known] <= 0.5).sum())
             rows.append((source, by, name, roc_auc(values, truth), there, absent))
     return pd.DataFrame(rows, columns=list(AUC_COLUMNS))
-
-
-def by_label(audits: Sequence[Audit], source: str) -> Mapping[str, Audit]:
-    """Return the audits of one source by setting."""
-    return {one.setting: one for one in audits if one.source == source}
 
 
 def _judged(audits: Sequence[Audit]) -> list[tuple[Audit, Audit]]:

@@ -146,23 +146,16 @@ def draw_scores(scores: Mapping[str, pd.DataFrame], first: str, second: str, sou
     with style():
         figure = new_figure(DOUBLE, 0.9 + 0.26 * len(rows))
         axes = figure.subplots()
-        for place, row in enumerate(rows):
-            if np.isfinite(row["low"]):
-                axes.plot(
-                    [row["low"], row["high"]], [place, place], color=PALETTE[0], lw=1.8, solid_capstyle="butt"
-                )
-            first_row = place == 0
-            axes.plot(row["floor"], place, "|", color=INK, ms=11, label="noise floor" if first_row else None)
-            axes.plot(row["score"], place, "o", color=PALETTE[0], ms=4, label="score" if first_row else None)
-            words = (
-                "words of one meaning"
-                if row["controls"] and not axes.get_legend_handles_labels()[1][2:]
-                else None
-            )
-            axes.plot(
-                row["controls"], [place] * len(row["controls"]), "x", color=PALETTE[1], ms=4, label=words
-            )
-        axes.set_yticks(range(len(rows)), names)
+        places = range(len(rows))
+        for place, row in zip(places, rows):
+            ends = [row["low"], row["high"]]
+            axes.plot(ends, [place, place], color=PALETTE[0], lw=1.8, solid_capstyle="butt")
+        same = [(value, place) for place, row in zip(places, rows) for value in row["controls"]]
+        axes.plot([row["floor"] for row in rows], places, "|", color=INK, ms=11, label="noise floor")
+        axes.plot([row["score"] for row in rows], places, "o", color=PALETTE[0], ms=4, label="score")
+        if same:
+            axes.plot(*zip(*same), "x", color=PALETTE[1], ms=4, label="words of one meaning")
+        axes.set_yticks(places, names)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(left=0)
         axes.spines["left"].set_visible(False)

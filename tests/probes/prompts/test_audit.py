@@ -1,6 +1,8 @@
 """What an audit asks: where its prompts stand, its attributes and its sentences."""
 
-from probes.config import Config
+from pathlib import Path
+
+from probes.config import Config, load_config
 from probes.prompts import audit
 
 
@@ -40,3 +42,9 @@ def test_attributes_are_those_that_are_said_or_stand_in_the_prompts():
     assert audit.attributes(said) == {"hat": "wearing a hat"}
     assert audit.sentences(said).positive == (("A wearing a hat x", "A wearing a hat y"),)
     assert audit.sentences(Config(prompts=["a {person}"])) is None
+
+
+def test_the_example_beside_triplets_yaml_is_the_papers_audit():
+    config = load_config(Path(__file__).parents[3] / "gep.yaml")
+    assert config.prompts == Config(prompts={"from": "gep"}).prompts
+    assert len(config.seeds) == 5 and len(config.prompts) * len(config.seeds) * len(config.indicators) == 5120
