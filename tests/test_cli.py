@@ -19,7 +19,7 @@ from probes.run import main
 from probes.store import Run
 from tests.forked import Forked
 from tests.probes.conftest import flipped, stored
-from tests.remembered import remember_figures
+from tests.remembered import leave_figures_out, remember_figures
 from tests.tiny import tiny_pipeline
 
 ROOT = Path(__file__).parent.parent
@@ -121,7 +121,7 @@ def test_images_show_in_datasets(whole, tmp_path):
     assert found[0]["word_positions"][1] == [2]
 
 
-def test_run_again_changes_nothing(copy, yaml_file, capsys):
+def test_run_again_changes_nothing(copy, yaml_file, figures_once):
     before, report = stored(copy), (copy / "report.html").read_bytes()
     assert main([str(yaml_file), "--out", str(copy), "--quiet"]) == 0
     assert stored(copy) == before
@@ -378,8 +378,9 @@ def test_a_corrupted_part(copy, yaml_file, capsys, figures_once):
     assert noted["found"].startswith(f"{part}: expected a whole part")
 
 
-def test_an_image_that_cannot_be_read(copy, capsys):
+def test_an_image_that_cannot_be_read(copy, capsys, monkeypatch):
     """It is recorded and left out; the other images are looked at, measured and shown."""
+    leave_figures_out(monkeypatch)
     part = copy / "samples" / "part-00002.parquet"
     ident = {key: value for key, value in parts.read_identity(part).items() if key != "content"}
     rows = parts.read_part(part).to_pylist()

@@ -6,6 +6,7 @@ from analysis.tables.looked_for import PROMPTS_ALONE
 from probes.run import main
 from probes.store import Run
 from tests.analysis.observe.tiny_models import save_detector, save_segmenter
+from tests.remembered import leave_figures_out
 from tests.tiny import tiny_pipeline
 
 YAML = """\
@@ -41,8 +42,9 @@ def test_a_real_model_is_looked_at_for_everyday_nouns_and_those_of_its_prompts(t
     )
 
 
-def test_with_the_prompts_nouns_alone_the_report_gives_reasons_and_no_number(tmp_path, capsys):
+def test_with_the_prompts_nouns_alone_the_report_gives_reasons_and_no_number(tmp_path, monkeypatch):
     """On images that hold what was asked for, so that there is something to say nothing of."""
+    leave_figures_out(monkeypatch)
     text = YAML.format(model="toyworld", detector="toyworld", segmenter="toyworld", more=", tags: [prompt]")
     file = tmp_path / "small.yaml"
     file.write_text(text.replace("steps: 1", "steps: 8"))

@@ -15,11 +15,14 @@ from analysis.metrics.cooccurrence import counted
 from analysis.metrics.dependency import GROUPS
 from analysis.report import gallery, wording_objects
 from analysis.report import objects as report_objects
-from analysis.report.page import read, render, report
+from analysis.report.findings import findings_table
+from analysis.report.page import read, render
+from analysis.report.units import in_units
 from analysis.studies.human_check.check import annotator_agreement, choose_questions, labelled_items
 from analysis.study import comparison
 from analysis.tables.detector_error import ERROR_COLUMNS, ERROR_VERSION, count_errors, error_rates
 from analysis.tables.object_claims import DetectorCounts, claim_table
+from analysis.tables.registry import write
 from analysis.tables.stage import measure
 from probes.store import Run
 from probes.toyworld.checker import THINGS, VERSION
@@ -54,14 +57,27 @@ def run(tmp_path_factory) -> Run:
 
 
 @pytest.fixture(scope="module")
-def page(run) -> Page:
-    return Page(report(run).read_text(encoding="utf-8"))
+def content(run):
+    """What a report reads, beside the table that it writes."""
+    content = read(run)
+    write(run, "findings", findings_table(content.summaries))
+    return content
 
 
 @pytest.fixture(scope="module")
-def figures(run):
-    content = read(run)
+def figures(content):
     return report_objects.draw(content.objects, content.config)
+
+
+@pytest.fixture(scope="module")
+def text(content, figures) -> str:
+    """The page with the figures of objects alone."""
+    return in_units(render(content, figures), content.config)
+
+
+@pytest.fixture(scope="module")
+def page(text) -> Page:
+    return Page(text)
 
 
 def embedded(page) -> dict:
@@ -380,8 +396,7 @@ window.addEventListener("load", () => setTimeout(() => {
 
 
 @pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed")
-def test_clicks_in_a_browser(run, page, tmp_path):
-    text = (run.path / "report.html").read_text(encoding="utf-8")
+def test_clicks_in_a_browser(run, text, page, tmp_path):
     (tmp_path / "report.html").write_text(text.replace("</body>", DRIVER + "</body>"), encoding="utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
     options += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]

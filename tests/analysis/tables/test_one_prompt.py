@@ -11,6 +11,7 @@ from analysis.tables.stage import measure
 from probes.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import configure, write_run
+from tests.remembered import leave_figures_out
 
 SEEDS = 8
 
@@ -24,7 +25,9 @@ def run(tmp_path_factory):
         run, measure={"bootstrap": 20, "permutations": 256}, report={"gallery": 0}, seeds=list(range(SEEDS))
     )
     measure(run)
-    report(run)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        leave_figures_out(monkeypatch)
+        report(run)
     return Run.open(path)
 
 

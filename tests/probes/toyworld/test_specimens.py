@@ -12,9 +12,10 @@ from probes.toyworld.captions import article
 from probes.toyworld.checker import read_images
 from probes.toyworld.measure import WEIGHTS, sample
 from probes.toyworld.train import SPECIMENS
-from probes.toyworld.world import GROUPS, load_world
+from probes.toyworld.world import load_world
 
 IMAGES, STEPS = 32, 12
+GENDERS = ("feminine", "masculine")
 
 
 def test_weights_are_small_half_precision_safetensors():
@@ -40,14 +41,14 @@ def specimen(request):
 def test_frequencies_of_what_is_not_named_follow_the_plan(specimen):
     name, pipeline, scale = specimen
     world, seen = load_world(name), {}
-    for group in GROUPS:
+    for group in GENDERS:
         word = world.words(group)[0]
         prompts = [f"{article(word)} {word}"] * IMAGES
         images = sample(
             pipeline, prompts, range(IMAGES), steps=STEPS, guidance_scale=scale, batch_size=16, progress=False
         )
         seen[group] = read_images(images)[["dress", "tie", "suit", "skirt"]].mean()
-    dress, tie = ({group: seen[group][thing] for group in GROUPS} for thing in ("dress", "tie"))
+    dress, tie = ({group: seen[group][thing] for group in GENDERS} for thing in ("dress", "tie"))
     if name == "toyworld-null":
         assert (
             abs(dress["feminine"] - dress["masculine"]) < 0.35
