@@ -32,23 +32,30 @@ if TYPE_CHECKING:
     from hooks.attention.masks import mask, normalise, word_heat
     from hooks.attention.memory import estimate_memory
     from hooks.errors import HookError
+    from hooks.intervention import Intervention, Written
+    from hooks.patch import Patch
     from hooks.probe import Probe
+    from hooks.prompt.positions import position_groups
     from hooks.prompt.wordlist import Word, words
     from hooks.prompt.wordmap import WordMap
 
 _PLACES = {
     "Definition": "hooks.attention.definitions",
     "HookError": "hooks.errors",
+    "Intervention": "hooks.intervention",
     "LayerMaps": "hooks.attention.maps",
     "MapChoice": "hooks.attention.choice",
+    "Patch": "hooks.patch",
     "Probe": "hooks.probe",
     "Word": "hooks.prompt.wordlist",
     "WordMap": "hooks.prompt.wordmap",
     "WordMaps": "hooks.attention.maps",
+    "Written": "hooks.intervention",
     "definitions": "hooks.attention.definitions",
     "estimate_memory": "hooks.attention.memory",
     "mask": "hooks.attention.masks",
     "normalise": "hooks.attention.masks",
+    "position_groups": "hooks.prompt.positions",
     "sites": "hooks.sites",
     "word_heat": "hooks.attention.masks",
     "words": "hooks.prompt.wordlist",
@@ -57,16 +64,20 @@ _PLACES = {
 __all__ = [
     "Definition",
     "HookError",
+    "Intervention",
     "LayerMaps",
     "MapChoice",
+    "Patch",
     "Probe",
     "Word",
     "WordMap",
     "WordMaps",
+    "Written",
     "definitions",
     "estimate_memory",
     "mask",
     "normalise",
+    "position_groups",
     "sites",
     "word_heat",
     "words",

@@ -43,6 +43,11 @@ def statistics(values: np.ndarray) -> None:
 
 
 def inside(pipe: object) -> None:
+    with hooks.Intervention(pipe, [hooks.Patch("unet.mid", source=1, into=0)]) as intervention:
+        pass
+    change: float = intervention.written[0].largest_change
+    groups: dict[str, tuple[int, ...]] = hooks.position_groups(pipe, "a person", "person")
+    print(change, groups)
     with hooks.Probe(pipe, sites=["unet.mid"], pairs=[(0, 1)], word_maps=True) as probe:
         heat: WordMap = probe.word_map("umbrella", row=0)
     mask: np.ndarray = heat.mask(0.4)

@@ -181,6 +181,11 @@ class Architecture(Protocol):
     def inputs(self, pipe: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Inputs:
         """What the denoiser is given, by the arguments of its call."""
 
+    def with_texts(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], rows: Sequence[int]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments of the denoiser's call by which each row of the whole batch has the text of the row named."""
+
     def predictions(
         self, pipe: Any, inputs: Inputs, output: Any, wanted: Collection[str]
     ) -> Iterator[tuple[str, Tensor]]:

@@ -27,6 +27,7 @@ SUPPORTED_PIPELINES = (
     "StableDiffusionXLInpaintPipeline",
 )
 PROJECTIONS = ("query", "key", "value")
+TEXT = 2  # place of the text among the positional arguments of a UNet
 _BLOCK = re.compile(r"^unet\.(?:(down|up)\.(\d+)|(mid))(?:\.(.+))?$")
 _BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_step_end"
 _AFTER = (
@@ -102,6 +103,20 @@ class UNet:
         latent = batch.conditional(sample, "latent")[:, : pipe.vae.config.latent_channels]
         text = batch.conditional(states, "text.final")
         return Inputs(batch, timestep, latent, text, any(mask is not None for mask in masks))
+
+    def with_texts(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], rows: Sequence[int]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """States of the tokens and, of XL, the pooled text of the rows named; all else stays each row's own."""
+        given, named = list(args), dict(kwargs)
+        if len(given) > TEXT:
+            given[TEXT] = given[TEXT][list(rows)]
+        else:
+            named["encoder_hidden_states"] = named["encoder_hidden_states"][list(rows)]
+        added = named.get("added_cond_kwargs") or {}
+        if "text_embeds" in added:
+            named["added_cond_kwargs"] = {**added, "text_embeds": added["text_embeds"][list(rows)]}
+        return tuple(given), named
 
     def predictions(
         self, pipe: Any, inputs: Inputs, output: Any, wanted: Collection[str]

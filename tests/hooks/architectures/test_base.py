@@ -11,7 +11,7 @@ import torch
 from scipy.spatial.distance import cosine
 from torch import nn
 
-from hooks import HookError, Probe, sites
+from hooks import HookError, Intervention, Patch, Probe, sites
 from hooks.architectures import addresses, decoder, registry
 from hooks.architectures.base import Architecture, Site
 from hooks.architectures.batch import Batch, Inputs
@@ -126,6 +126,9 @@ class ToyTransformer:
         batch = Batch(len(latents) // len(branches), branches, *latents.shape[-2:])
         text = batch.conditional(kwargs["prompt_states"], "text.final")
         return Inputs(batch, kwargs["sigma"], batch.conditional(latents, "latent"), text, masked=False)
+
+    def with_texts(self, args, kwargs, rows):
+        return args, {**kwargs, "prompt_states": kwargs["prompt_states"][rows]}
 
     def predictions(self, pipe, inputs, output, wanted):
         with_text, without = (
@@ -247,6 +250,23 @@ def test_it_is_written_as_it_is_read(pipe):
     negated = drawn(lambda: attach_writer(module, site, torch.neg))
     by_hand = drawn(lambda: module.register_forward_hook(lambda m, args, output: (output[0], -output[1])))
     assert np.array_equal(negated, by_hand) and not np.array_equal(negated, without)
+
+
+def test_rows_exchange_what_it_computes(pipe):
+    """The prompts' rows come first here; of the local donor the last block is all that the velocity is made of."""
+    prompts = [PROMPTS[0], PROMPTS[1], PROMPTS[0]]
+    for patch in (Patch("transformer.2", source=1, into=2), Patch("text.embeddings", source=1, into=2)):
+        with Intervention(pipe, [patch]), Probe(pipe, keep="noise_pred.conditional") as probe:
+            pipe(prompts)
+        conditional = probe.kept["noise_pred.conditional"].values
+        assert torch.equal(conditional[:, 2], conditional[:, 1]) and not torch.equal(
+            conditional[:, 0], conditional[:, 1]
+        )
+    everywhere = Patch("transformer.2", source=1, into=2, donor="local")
+    with Intervention(pipe, [everywhere]):
+        local = pipe(prompts)
+    np.testing.assert_allclose(local[2], local[1], atol=1e-5)
+    assert not np.allclose(local[0], local[1], atol=1e-4)
 
 
 def test_what_it_does_not_have_is_said(pipe):

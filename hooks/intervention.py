@@ -1,0 +1,349 @@
+"""Writing at sites while a pipeline draws: activations exchanged between the rows of one batch.
+
+Donors and recipients are rows of one call, so nothing is cached and the noise is shared:
+
+    swap = Patch("unet.mid.attn.0.cross", part=("key", "value"), source=1, into=2, steps=range(10))
+    with Intervention(pipe, [swap]) as intervention, Probe(pipe, pairs=[(2, 0), (2, 1)]) as probe:
+        images = pipe([person, woman, person], generator=noise).images
+    intervention.written[0]   # number of writes, largest change
+
+A patch of a row into itself leaves the images bit-identical. A patch that wrote nothing raises when the block ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import hooks.sites as site_table
+from hooks.architectures.batch import Batch
+from hooks.architectures.registry import architecture_of
+from hooks.attach import attach_reader, attach_writer
+from hooks.errors import HookError
+from hooks.patch import Patch, patched
+from hooks.prompt.text import TextReader, select_runs
+from hooks.sites import TEXT_ENCODERS, Site, module_at
+
+LATENTS = ("latent", "latent.final")
+BY_TOKEN = (".key", ".value")  # of cross-attention; text encoders' sites are by token anyway
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a patch did: at how many runs of its modules it wrote, and the largest change of a number by it.
+
+    A patch of several parts writes at several modules at each call of the denoiser, one of both halves of a guided
+    batch once for both.
+    """
+
+    patch: Patch
+    writes: int
+    largest_change: float
+
+
+class Intervention:
+    """Writes at sites of a pipeline during one call of it.
+
+    Enter it beside a `hooks.Probe`, in either order: the probe reads what was written. Latents are written through the
+    pipeline's step callback: pass ``callback_on_step_end=intervention.on_step_end``. What a multistep scheduler
+    remembers of earlier steps stays the row's own.
+
+    Parameters
+    ----------
+    pipe : DiffusionPipeline
+        One of `hooks.sites.SUPPORTED_PIPELINES`, or a subclass.
+    patches : iterable of Patch
+        At one site they are applied in this order, each on what those before it have left; donors are read before any.
+
+    Attributes
+    ----------
+    written : list of Written
+        By patch, when the block has ended.
+
+    Raises
+    ------
+    HookError
+        On entering, for a site, part, position or head that is not there; while running, for rows that the batch does
+        not have; on leaving, where a patch wrote nothing.
+    """
+
+    def __init__(self, pipe: Any, patches: Iterable[Patch]) -> None:
+        self._pipe, self._patches = pipe, list(patches)
+        self._phase = "new"  # new, inside, done, failed
+
+    # Entering and leaving
+
+    def __enter__(self) -> Intervention:
+        if self._phase != "new":
+            raise HookError("Intervention: entered a second time; one watches one block: make a new one")
+        self._prepare()
+        with contextlib.ExitStack() as stack:  # rolls back what was attached if anything fails
+            self._attach(stack)
+            self._hooks = stack.pop_all()
+        self._phase = "inside"
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self._hooks.close()
+        self._batch, self._local, self._readers = None, {}, []
+        self._phase = "failed"
+        if kind is None:
+            self._require_written()
+            self._phase = "done"
+
+    @property
+    def written(self) -> list[Written]:
+        """By patch, in the order in which they were passed."""
+        if self._phase != "done":
+            raise HookError("Intervention.written: read before the block has ended without an exception")
+        return [Written(patch, writes, float(change)) for patch, writes, change in self._counts()]
+
+    def _counts(self) -> Iterable[tuple[Patch, int, Tensor]]:
+        return zip(self._patches, self._writes, self._changes, strict=True)
+
+    def _prepare(self) -> None:
+        self._architecture = architecture_of(self._pipe)
+        self._sites = {site.address: site for site in site_table.available(self._pipe)}
+        self._at: dict[str, list[int]] = {}
+        for number, patch in enumerate(self._patches):
+            for address in patch.addresses:
+                self._check(patch, address)
+                self._at.setdefault(address, []).append(number)
+        self._writes = [0] * len(self._patches)
+        self._changes = [torch.zeros(()) for _ in self._patches]
+        self._batch: Batch | None = None
+        self._calls = 0
+        self._local: dict[tuple[int, str], Tensor] = {}
+        self._runs = dict.fromkeys(TEXT_ENCODERS, 0)
+        self._readers = [
+            TextReader(self._pipe, name, part)
+            for name, part in TEXT_ENCODERS.items()
+            if any(address.startswith(f"{name}.") for address in self._at)
+        ]
+
+    def _check(self, patch: Patch, address: str) -> None:
+        if address not in self._sites:
+            (base,) = site_table.resolve(self._pipe, patch.site)[:1]  # names the nearest where there is none
+            if base.address != patch.site:
+                patch.refuse("site: expected one address, but got a pattern")
+            patch.refuse(
+                f"part: expected a site {address}, but this pipeline has none: query, key, value and heads are "
+                "parts of attentions"
+            )
+        site = self._sites[address]
+        if address not in LATENTS:
+            site.require_writable()
+        text = site.space == "prompt"
+        if patch.positions is not None and not (text or self._by_token(patch, address)):
+            patch.refuse(f"positions: {address} is not by token")
+        if patch.steps is not None and not (site.per_step or address == "latent"):
+            patch.refuse(f"steps: {address} does not run at every step: leave them out")
+        if patch.donor == "local" and (text or site.decoded or address in LATENTS):
+            patch.refuse(f"donor: {address} lies outside the denoiser, where there is no local one")
+        if address == "latent" and patch.steps is not None and 0 in patch.steps:
+            patch.refuse("steps: the latent of step 0 is the noise: pass it to the pipeline")
+        self._check_heads(patch, address)
+
+    def _by_token(self, patch: Patch, address: str) -> bool:
+        cross = {site.address for site in site_table.attention_sites(self._pipe, "cross")}
+        return address.endswith(BY_TOKEN) and patch.site in cross
+
+    def _check_heads(self, patch: Patch, address: str) -> None:
+        heads = self._heads(address)
+        for head in patch.heads or ():
+            if heads is None or not 0 <= head < heads:
+                patch.refuse(f"heads: expected numbers from 0 below {heads}, but got {head}")
+
+    def _heads(self, address: str) -> int | None:
+        """Heads of the attention that a part is of."""
+        site = self._sites.get(f"{address.rpartition('.')[0]}.heads")
+        return None if site is None else site.heads
+
+    def _attach(self, stack: contextlib.ExitStack) -> None:
+        denoiser = self._architecture.denoiser(self._pipe)
+        before = denoiser.register_forward_pre_hook(self._before_denoiser, with_kwargs=True, prepend=True)
+        stack.callback(before.remove)
+        for reader in self._readers:
+            reader.attach(stack)
+            stack.callback(reader.encoder.register_forward_hook(self._after_encoder(reader.name)).remove)
+        for address in self._at:
+            if address not in LATENTS:
+                site = self._sites[address]
+                module = module_at(self._pipe, site.module)
+                stack.callback(attach_writer(module, site, self._writer(site)).remove)
+        stack.callback(denoiser.register_forward_hook(self._after_denoiser).remove)
+
+    # What the hooks do
+
+    @torch.no_grad()
+    def _before_denoiser(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        planned = getattr(self._pipe, "num_timesteps", None)
+        if planned is not None and self._calls >= planned:
+            raise HookError(
+                "Intervention: expected one call of the pipeline inside the block: make a new one for each"
+            )
+        inputs = self._architecture.inputs(self._pipe, args, kwargs)
+        if self._calls == 0:
+            self._check_rows(inputs.batch)
+            self._check_text_runs(inputs.text)
+        self._local = self._local_donors(inputs.batch, args, kwargs)
+        self._batch = inputs.batch
+        self._calls += 1
+
+    def _after_denoiser(self, module: Any, args: Any, output: Any) -> None:
+        self._batch, self._local = None, {}
+
+    def _after_encoder(self, name: str) -> Callable[..., None]:
+        def after(module: Any, args: Any, output: Any) -> None:
+            self._runs[name] += 1
+
+        return after
+
+    def _writer(self, site: Site) -> Callable[[Tensor], Tensor | None]:
+        @torch.no_grad()
+        def change(values: Tensor) -> Tensor | None:
+            starts = self._starts(site, values)
+            return None if starts is None else self._changed(site.address, values, starts)
+
+        return change
+
+    def _starts(self, site: Site, values: Tensor) -> dict[str, int] | None:
+        """First row of each half of the batch, or None where nothing is written now."""
+        if site.space == "prompt":
+            run = self._runs[site.address.partition(".")[0]]
+            return {("conditional", "unconditional")[run]: 0} if run < 2 else None
+        if site.decoded:
+            return {"conditional": 0}
+        if self._batch is None:
+            return None  # the pass that computes local donors
+        rows = self._batch.rows * len(self._batch.branches)
+        if values.shape[0] != rows:
+            raise HookError(f"{site.address}: expected {rows} rows, but got {values.shape[0]}")
+        return {name: self._batch.rows * place for place, name in enumerate(self._batch.branches)}
+
+    def _changed(self, address: str, values: Tensor, starts: dict[str, int]) -> Tensor | None:
+        new = None
+        for number in self._at[address]:
+            patch = self._patches[number]
+            if self._batch is not None and not patch.writes_at(self._calls - 1):
+                continue
+            halves = [name for name in starts if patch.branch in ("both", name)]
+            for name in halves:
+                base = values if new is None else new
+                donors = self._local.get((number, address), values)
+                new = self._applied(number, address, base, donors, starts[name])
+            self._writes[number] += bool(halves)
+        return new
+
+    def _applied(self, number: int, address: str, base: Tensor, donors: Tensor, start: int) -> Tensor:
+        patch = self._patches[number]
+        rows = max((*patch.into, *patch.source))
+        if start + rows >= base.shape[0]:
+            patch.refuse(
+                f"rows: expected less than {base.shape[0] - start}, the rows of {address}, but got {rows}"
+            )
+        own_heads = self._sites[address].heads
+        new = patched(patch, base, donors, start, None if own_heads else self._heads(address))
+        self._changes[number] = torch.maximum(
+            (new - base).abs().max().float(), self._changes[number].to(new.device)
+        )
+        return new
+
+    # Rows, texts, donors
+
+    def _check_rows(self, batch: Batch) -> None:
+        for patch in self._patches:
+            rows = max((*patch.into, *patch.source))
+            if rows >= batch.rows:
+                patch.refuse(f"rows: expected less than {batch.rows}, the rows of the batch, but got {rows}")
+
+    def _check_text_runs(self, states: Tensor) -> None:
+        """Raise unless prompts were encoded before negative prompts, a row an image: else rows were mistaken."""
+        for reader, run in select_runs(self._readers, states).values():
+            if run is None or run is not reader.runs[0] or len(reader.runs) > 2:
+                raise HookError(
+                    f"{reader.name}: expected the prompts to be encoded first, and negative prompts after them: pass "
+                    "prompts, not prompt_embeds, or leave patches of the text encoder out"
+                )
+            prompts = run.states[0].shape[0]
+            if prompts != states.shape[0]:
+                raise HookError(
+                    f"{reader.name}: expected one image a prompt, but got {states.shape[0]} of {prompts}: repeat the "
+                    "prompts instead of num_images_per_prompt, or leave patches of the text encoder out"
+                )
+            reader.runs.clear()
+
+    def _local_donors(
+        self, batch: Batch, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> dict[tuple[int, str], Tensor]:
+        """By number of the patch and address, the site's values where recipients have the text of their donors.
+
+        The whole batch runs once more for each way of giving out texts, so that a row with its own text computes what
+        it did, bit for bit.
+        """
+        found: dict[tuple[int, str], Tensor] = {}
+        passes: dict[tuple[tuple[int, int], ...], list[int]] = {}
+        for number, patch in enumerate(self._patches):
+            if patch.donor == "local" and patch.writes_at(self._calls):
+                passes.setdefault(tuple(patch.donors.items()), []).append(number)
+        denoiser = self._architecture.denoiser(self._pipe)
+        for donors, numbers in passes.items():
+            texts = self._texts(batch, dict(donors))
+            given = self._architecture.with_texts(args, kwargs, texts)
+            with contextlib.ExitStack() as stack:
+                for number in numbers:
+                    for address in self._patches[number].addresses:
+                        site = self._sites[address]
+
+                        def keep(values: Tensor, key: tuple[int, str] = (number, address)) -> None:
+                            found[key] = values.clone()
+
+                        stack.callback(attach_reader(module_at(self._pipe, site.module), site, keep).remove)
+                denoiser.forward(
+                    *given[0], **given[1]
+                )  # not the call: hooks on the denoiser itself stay out of it
+        return found
+
+    @staticmethod
+    def _texts(batch: Batch, donors: dict[int, int]) -> list[int]:
+        """Whose text each row of the whole batch is given."""
+        rows = [donors.get(row, row) for row in range(batch.rows)]
+        return [place * batch.rows + row for place in range(len(batch.branches)) for row in rows]
+
+    # Latents
+
+    @torch.no_grad()
+    def on_step_end(self, pipe: Any, step: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Write latents: pass it to the pipeline as ``callback_on_step_end``; it hands on what it is given."""
+        latents = kwargs["latents"]
+        planned = getattr(self._pipe, "num_timesteps", None)
+        final = planned is not None and self._calls >= planned
+        address = "latent.final" if final else "latent"
+        new = None
+        for number in self._at.get(address, ()):
+            patch = self._patches[number]
+            if final or patch.writes_at(step + 1):
+                new = self._applied(number, address, latents if new is None else new, latents, 0)
+                self._writes[number] += 1
+        return kwargs if new is None else {**kwargs, "latents": new}
+
+    # Results
+
+    def _require_written(self) -> None:
+        for patch, writes, _ in self._counts():
+            if not writes:
+                patch.refuse(f"wrote nothing: {self._why(patch)}")
+
+    def _why(self, patch: Patch) -> str:
+        if not self._calls:
+            return "the pipeline was not called inside the block"
+        if set(patch.addresses) & set(LATENTS):
+            return "pass callback_on_step_end=intervention.on_step_end to the pipeline, and steps that it reaches"
+        if patch.steps is not None and not any(step < self._calls for step in patch.steps):
+            return f"expected a step below {self._calls}, the number of the denoiser's calls"
+        return "its module did not run in this call, or the batch has no such branch"

@@ -1,0 +1,257 @@
+"""What is written at a site: which rows are given which rows' activations, or other values, where and when.
+
+Rows are images of the batch (at the text encoders' sites: prompts), so donor and recipient share one run and its noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hooks.errors import HookError
+
+PARTS = ("output", "query", "key", "value", "heads", "probabilities")
+MODES = ("swap", "mean", "add", "project_out", "scale", "zero")
+OF_DONORS = ("swap", "mean")
+ALONG = ("add", "project_out")  # a direction
+DONORS = ("own", "local")
+BRANCHES = ("conditional", "unconditional", "both")
+
+
+@dataclass(frozen=True, eq=False)
+class Patch:
+    """One write at a site.
+
+    Parameters
+    ----------
+    site : str
+        Address (see `hooks.sites`).
+    part : str or sequence of str
+        "output": what the site gives. Of an attention also "query", "key", "value", "heads" (each head's output, before
+        the output projection) and "probabilities", which are swapped by swapping queries and keys, of which they are
+        made.
+    source : int or sequence of int
+        Rows of the donors. Of "swap": as many as `into`, or one for all. Of "mean": their mean is written.
+    into : int or sequence of int
+        Rows that are written.
+    mode : {"swap", "mean", "add", "project_out", "scale", "zero"}
+        The donor's activation in place of the recipient's; the donors' mean; `factor` times `direction` added; the
+        component along `direction` taken out; the activation times `factor`; 0.
+    donor : {"own", "local"}
+        The donor's activation on its own trajectory, or recomputed at the recipient's own latent with the donor's text
+        (by one more pass of the denoiser at every step that is written). Keys and values of cross-attention depend on
+        the text alone, so there both are the same.
+    positions, source_positions : sequence of int, optional
+        Token positions that are written, and those of the donor (the same, unless told), at sites whose rows are
+        tokens: text encoders, keys and values of cross-attention. All, unless told;
+        `hooks.prompt.positions.position_groups` names them.
+    heads : sequence of int, optional
+        Heads that are written, of queries, keys, values, head outputs and probabilities. All, unless told.
+    steps : collection of int, optional
+        Calls of the denoiser, from 0, at which is written. All, unless told. At `latent` a step's latent is what the
+        step begins with; that of step 0 is the noise, which the caller passes.
+    branch : {"conditional", "unconditional", "both"}
+        Half of a guided batch that is written, with donors of the same half.
+    direction : Tensor or array, optional
+        Of "add" and "project_out": of the width of an activation (channels; of a head where the part is "heads").
+    factor : float
+        Of "add" and "scale".
+
+    Raises
+    ------
+    HookError
+        If the parts do not go together; the message names the patch and the argument.
+
+    Examples
+    --------
+    >>> Patch("unet.mid.attn.0.cross", part=("key", "value"), source=2, into=3, steps=range(10)).addresses
+    ('unet.mid.attn.0.cross.key', 'unet.mid.attn.0.cross.value')
+    """
+
+    site: str
+    part: str | Sequence[str] = "output"
+    source: int | Sequence[int] = ()
+    into: int | Sequence[int] = ()
+    mode: str = "swap"
+    donor: str = "own"
+    positions: Sequence[int] | None = None
+    source_positions: Sequence[int] | None = None
+    heads: Sequence[int] | None = None
+    steps: Collection[int] | None = None
+    branch: str = "conditional"
+    direction: Any = None
+    factor: float = 1.0
+    addresses: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Bring rows, parts and positions to tuples, and check what the pipeline is not needed for."""
+        put = object.__setattr__
+        put(self, "part", (self.part,) if isinstance(self.part, str) else tuple(self.part))
+        base, _, last = self.site.rpartition(".")
+        if self.part == ("output",) and last in PARTS:  # the site of a part, by its own address
+            put(self, "site", base)
+            put(self, "part", (last,))
+        for name in ("source", "into"):
+            rows = getattr(self, name)
+            put(self, name, (rows,) if isinstance(rows, int) else tuple(rows))
+        for name in ("positions", "source_positions", "heads"):
+            numbers = getattr(self, name)
+            put(self, name, None if numbers is None else tuple(numbers))
+        put(self, "steps", None if self.steps is None else frozenset(self.steps))
+        self._check_choices()
+        self._check_rows()
+        put(self, "addresses", tuple(dict.fromkeys(self._addresses())))
+
+    def _addresses(self) -> list[str]:
+        kinds = [
+            kind for part in self.part for kind in (("query", "key") if part == "probabilities" else (part,))
+        ]
+        return [self.site if kind == "output" else f"{self.site}.{kind}" for kind in kinds]
+
+    def _check_choices(self) -> None:
+        for name, allowed in (("mode", MODES), ("donor", DONORS), ("branch", BRANCHES)):
+            if getattr(self, name) not in allowed:
+                self.refuse(f"{name}: expected one of {', '.join(allowed)}, but got {getattr(self, name)!r}")
+        if not self.part or set(self.part) - set(PARTS):
+            self.refuse(f"part: expected some of {', '.join(PARTS)}, but got {self.part!r}")
+        if "probabilities" in self.part and self.mode != "swap":
+            self.refuse(f"part: probabilities can be swapped alone, but the mode is {self.mode!r}")
+        if self.heads is not None and "output" in self.part:
+            self.refuse(
+                "heads: the output of a site has none: name a part (query, key, value, heads, probabilities)"
+            )
+        if (self.mode in ALONG) == (self.direction is None):
+            self.refuse(
+                f"direction: expected one with {' and '.join(ALONG)} alone, and the mode is {self.mode!r}"
+            )
+        if self.source_positions is not None and self.positions is None:
+            self.refuse("source_positions: expected positions beside them, but got none")
+        given = (self.positions, self.source_positions)
+        if None not in given and len(given[0]) != len(given[1]):
+            self.refuse(
+                f"source_positions: expected {len(given[0])}, one for each position, but got {len(given[1])}"
+            )
+
+    def _check_rows(self) -> None:
+        if not self.into or min(self.into) < 0 or len(set(self.into)) != len(self.into):
+            self.refuse(f"into: expected rows from 0, each once, but got {self.into!r}")
+        if (self.mode in OF_DONORS) != bool(self.source):
+            self.refuse(
+                f"source: expected rows with {' and '.join(OF_DONORS)} alone, and the mode is {self.mode!r}"
+            )
+        if self.mode == "swap" and len(self.source) not in (1, len(self.into)):
+            self.refuse(
+                f"source: expected 1 row or {len(self.into)}, as many as `into`, but got {len(self.source)}"
+            )
+        if any(row < 0 for row in self.source):
+            self.refuse(f"source: expected rows from 0, but got {self.source!r}")
+        if self.donor == "local" and self.mode != "swap":
+            self.refuse(f"donor: a local one can be swapped in alone, but the mode is {self.mode!r}")
+
+    def refuse(self, why: str) -> None:
+        """Raise a HookError with the name of this patch."""
+        raise HookError(f"Patch({self.site!r}): {why}")
+
+    @property
+    def donors(self) -> dict[int, int]:
+        """Of "swap": by recipient its donor."""
+        sources = self.source * len(self.into) if len(self.source) == 1 else self.source
+        return dict(zip(self.into, sources, strict=True))
+
+    def writes_at(self, call: int) -> bool:
+        """Whether it writes at this call of the denoiser."""
+        return self.steps is None or call in self.steps
+
+
+def patched(patch: Patch, own: Tensor, other: Tensor, start: int, heads: int | None) -> Tensor:
+    """Return the values of a site with a patch applied.
+
+    Parameters
+    ----------
+    patch : Patch
+    own : Tensor, shape (rows of the whole batch, ...)
+        What the site holds; it stays as it is.
+    other : Tensor
+        Where donors are taken from: `own`, or the same of a pass with the donors' text.
+    start : int
+        First row of the branch.
+    heads : int or None
+        Heads in the last dimension, where `patch.heads` chooses among them.
+    """
+    new = own.clone()
+    for row in patch.into:
+        target = _Region(new[start + row], patch.positions, patch.heads, heads)
+        target.write(_value(patch, row, target.read(), other, start, heads))
+    return new
+
+
+class _Region:
+    """Part of one row's activation: some token positions, some heads."""
+
+    def __init__(
+        self,
+        row: Tensor,
+        positions: Sequence[int] | None,
+        chosen_heads: Sequence[int] | None,
+        heads: int | None,
+    ) -> None:
+        self._view = row if chosen_heads is None or heads is None else row.unflatten(-1, (heads, -1))
+        self._index: tuple[Any, ...] = (slice(None) if positions is None else list(positions),)
+        if chosen_heads is not None:
+            # rows of tokens or pixels, heads, width of a head
+            places = range(len(row)) if positions is None else positions
+            self._index = (torch.tensor(list(places))[:, None], torch.tensor(list(chosen_heads))[None, :])
+
+    def read(self) -> Tensor:
+        return self._view[self._index]
+
+    def write(self, values: Tensor) -> None:
+        self._view[self._index] = values.to(self._view)
+
+
+def _value(patch: Patch, row: int, value: Tensor, other: Tensor, start: int, heads: int | None) -> Tensor:
+    """What is put in the place of `value`; sums in float32, copies bit for bit."""
+    places = patch.positions if patch.source_positions is None else patch.source_positions
+    if patch.mode == "zero":
+        return torch.zeros_like(value)
+    if patch.mode == "scale":
+        return value.float() * patch.factor
+    if patch.mode in ALONG:
+        direction = torch.as_tensor(patch.direction, dtype=torch.float32, device=value.device)
+        if direction.shape[-1:] != _width(patch, value).shape[-1:]:
+            patch.refuse(
+                f"direction: expected {_width(patch, value).shape[-1]} numbers in the last dimension, the width of an "
+                f"activation, but got shape {tuple(direction.shape)}"
+            )
+        return _along(patch, value.float(), direction)
+    rows = patch.source if patch.mode == "mean" else (_donor_row(patch, row),)
+    values = [_Region(other[start + one], places, patch.heads, heads).read() for one in rows]
+    return values[0] if patch.mode == "swap" else torch.stack([one.float() for one in values]).mean(0)
+
+
+def _donor_row(patch: Patch, row: int) -> int:
+    """A local donor is computed in the recipient's row."""
+    return row if patch.donor == "local" else patch.donors[row]
+
+
+def _width(patch: Patch, value: Tensor) -> Tensor:
+    """With the channels last: images have them first."""
+    return value if value.ndim < 3 or _has_heads(patch) else value.movedim(0, -1)
+
+
+def _has_heads(patch: Patch) -> bool:
+    return "heads" in patch.part or patch.heads is not None
+
+
+def _along(patch: Patch, value: Tensor, direction: Tensor) -> Tensor:
+    last = _width(patch, value)
+    if patch.mode == "add":
+        changed = last + patch.factor * direction
+    else:
+        unit = direction / direction.norm(dim=-1, keepdim=True)
+        changed = last - (last * unit).sum(-1, keepdim=True) * unit
+    return changed if last is value else changed.movedim(-1, 0)

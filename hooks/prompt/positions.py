@@ -1,0 +1,64 @@
+"""Groups of token positions around a word: where a text encoder carries what the word says. Imports no torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hooks.errors import HookError
+from hooks.prompt.spans import encode, split_words, token_positions
+
+GROUPS = ("start", "before", "word", "after", "end", "padding")
+
+
+def position_groups(
+    tokenizer: Any, prompt: str, word: str, occurrence: int = 0
+) -> dict[str, tuple[int, ...]]:
+    """Return the token positions of a prompt by their place around one of its words.
+
+    Parameters
+    ----------
+    tokenizer
+        A fast tokenizer of transformers, which pads to its `model_max_length`.
+    prompt : str
+    word : str
+        A word between white space, without punctuation at its edges; case counts.
+    occurrence : int
+        Which of several, from 0.
+
+    Returns
+    -------
+    dict of str to tuple of int
+        "start" (of text), "before" the word, "word", "after" it, "end" (of text), "padding". Together all positions,
+        each once.
+
+    Raises
+    ------
+    HookError
+        If the word does not occur so often, or the prompt is longer than the tokenizer takes.
+    """
+    spans = [span for text, span in split_words(prompt) if text == word]
+    if not 0 <= occurrence < len(spans):
+        raise HookError(
+            f"positions: expected {word!r} at least {occurrence + 1} times in {prompt!r}, but it is there "
+            f"{len(spans)} times"
+        )
+    ((ids, offsets),) = encode(tokenizer, [prompt], "positions")
+    length = tokenizer.model_max_length
+    if len(ids) > length:
+        raise HookError(f"positions: expected at most {length} tokens, but {prompt!r} has {len(ids)}")
+    inside = token_positions(offsets, spans[occurrence])
+    last = len(ids) - 1
+    return dict(
+        zip(
+            GROUPS,
+            (
+                (0,),
+                tuple(range(1, inside[0])),
+                inside,
+                tuple(range(inside[-1] + 1, last)),
+                (last,),
+                tuple(range(last + 1, length)),
+            ),
+            strict=True,
+        )
+    )
