@@ -41,7 +41,7 @@ def run_lengths(mask: ArrayLike) -> dict[str, Any]:
     pixels = np.asarray(mask, bool)
     flat = pixels.ravel("F")
     turns = np.flatnonzero(flat[1:] != flat[:-1]) + 1
-    counts = np.diff(turns, prepend=0, append=flat.size)
-    if flat.size and flat[0]:  # the first run is one of pixels that are not in the mask
-        counts = np.concatenate([[0], counts])
+    # the first run is one of pixels that are not in the mask
+    ends = np.concatenate([[0] * (2 if flat.size and flat[0] else 1), turns, [flat.size]])
+    counts = ends[1:] - ends[:-1]
     return coco.frPyObjects({"size": list(pixels.shape), "counts": counts}, *pixels.shape)

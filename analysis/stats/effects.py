@@ -221,11 +221,10 @@ def effect_sizes(
             chosen = values[:, block] if defined[block].all() else values[:, place]
             drawn = resampled_deviations(chosen, mean[place], counts)
             mean_error_n = mean[place], sd[place] / np.sqrt(n[place]), n[place]
-            draws = studentized(*drawn)
-            low[place], high[place] = studentized_ends(draws, *mean_error_n, level, outer=True)
-            ruled_out[place] = np.abs(studentized_ends(draws, *mean_error_n, 2 * level - 1, outer=True)).max(
-                axis=0
-            )
+            levels = level, 2 * level - 1
+            wide, narrow = studentized_ends(studentized(*drawn), *mean_error_n, *levels, outer=True)
+            low[place], high[place] = wide
+            ruled_out[place] = np.abs(narrow).max(axis=0)
             if weights is not None:
                 narrow = bounded_ends(chosen, weights, (ends[0][place], ends[1][place]), 2 * level - 1)
                 ruled_out[place] = np.maximum(ruled_out[place], np.abs(narrow).max(axis=0))
@@ -271,7 +270,9 @@ def _d_z_ends(values, d_z, mean, drawn, level) -> tuple[NDArray, NDArray, NDArra
     """BCa ends of d_z and why they are NaN."""
     first, spread, rows = drawn
     with np.errstate(invalid="ignore", divide="ignore"):
-        draws = (mean + first / rows) / np.sqrt(spread / (rows - 1))
+        draws, error = first / rows, spread / (rows - 1)
+        draws += mean
+        draws /= np.sqrt(error, out=error)
         probabilities = bca_probabilities(draws, d_z, _d_z_acceleration(values, mean), level)
         draws.sort(axis=0)
         low, high = (column_quantiles(draws, p) for p in probabilities)

@@ -17,8 +17,8 @@ from analysis.stats.intervals import Interval
 from analysis.stats.rare_changes import (
     FEW_CARRY,
     bounded_draws,
-    bounded_ends,
     effective_prompts,
+    ends_of_draws,
     exponential_weights,
     few_carry,
     range_of,
@@ -137,12 +137,12 @@ def equivalence_test(
                 tails = ((draws >= t_above).sum(axis=0), (draws <= t_below).sum(axis=0))
                 resampled = (1 + np.maximum(*tails)) / (1 + count)
                 p_value = resampled if method == "bootstrap" else np.maximum(p_value, resampled)
-                low, high = studentized_ends(draws, mean, error, n, level, outer=method == "envelope")
+                ((low, high),) = studentized_ends(draws, mean, error, n, level, outer=method == "envelope")
                 if method == "envelope" and reach is not None:
                     weights, ends = exponential_weights(len(values), resamples, seed), range_of(values, reach)
-                    bounded_low, bounded_high = bounded_ends(values, weights, ends, level)
-                    low, high = np.fmin(low, bounded_low), np.fmax(high, bounded_high)
                     tails = bounded_draws(values, weights, ends)
+                    bounded_low, bounded_high = ends_of_draws(tails, level)
+                    low, high = np.fmin(low, bounded_low), np.fmax(high, bounded_high)
                     beyond = np.maximum((tails[0] <= -delta).sum(axis=0), (tails[1] >= delta).sum(axis=0))
                     p_value = np.maximum(p_value, (1 + beyond) / (1 + resamples))
                 if method == "envelope":

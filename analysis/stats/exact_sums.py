@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+LARGEST = float(np.finfo(np.float64).max)
 SLAB = 2**17  # numbers worked on between two visits to main memory; no result depends on it
 
 
@@ -76,7 +77,7 @@ def _exponents(
     values: NDArray[np.float64], centre: NDArray[np.float64] | float, power: int
 ) -> NDArray[np.int64]:
     ends = [np.abs(smaller.reduce(values, axis=0, initial=np.nan) - centre) for smaller in (np.fmin, np.fmax)]
-    largest = np.nan_to_num(np.maximum(*ends)) ** power  # a column without a value has no size
+    largest = np.minimum(np.fmax(np.maximum(*ends), 0.0), LARGEST) ** power  # without a value it has no size
     bits = 53 - int(np.ceil(np.log2(max(len(values), 2))))
     return np.maximum(np.frexp(largest)[1].astype(np.int64) - bits, -1000)  # below 1e-290 is nothing
 

@@ -173,7 +173,7 @@ def _ends(
             mean = np.ldexp(centre, exponent)
             error = np.sqrt(central_sums(values, mean, 2)[0] / (n * (n - 1)))
             draws = studentized(*resampled_deviations(values, mean, counts))
-            ends = studentized_ends(draws, mean, error, n, level, outer=method == "envelope")
+            (ends,) = studentized_ends(draws, mean, error, n, level, outer=method == "envelope")
             ends, degenerate = (
                 np.array(ends),
                 few_carry(effective_prompts(values), n) & (method == "envelope"),

@@ -136,16 +136,22 @@ def bounded_draws(
     -------
     (ndarray, ndarray) of float64, shape (resamples, n_columns)
     """
-    present, further = ~np.isnan(values), weights[:, -1:].astype(np.float64)
-    total = product(weights[:, :-1], present.astype(np.float64)) + further
+    present, further = ~np.isnan(values), weights[:, -1].astype(np.float64)
+    if present.all():
+        total = weights.sum(axis=1, dtype=np.float64)[None]
+    else:
+        total = product(weights[:, :-1], present.astype(np.float64)).T + further
     largest = np.where(present, np.abs(values), 0.0).max(axis=0, initial=0.0)
     bits = 53 - int(np.ceil(np.log2(max(weights.sum(axis=1, dtype=np.int64).max(initial=2), 2))))
     exponent = np.maximum(np.frexp(largest)[1].astype(np.int64) - bits, -1000)
     whole = np.where(present, np.rint(np.where(present, values, 0.0) * np.ldexp(1.0, -exponent)), 0.0)
-    inside = product(weights[:, :-1], whole)  # exact, so in whatever order it is done
-    inside *= np.ldexp(1.0, exponent)
+    inside = product(weights[:, :-1], whole * np.ldexp(1.0, exponent)).T  # exact, in whatever order
     total = np.maximum(total, 1.0)
-    return (inside + further * ends[0]) / total, (inside + further * ends[1]) / total
+    draws = [end[:, None] * further for end in ends]
+    for own in draws:
+        own += inside
+        own /= total
+    return draws[0].T, draws[1].T
 
 
 def bounded_ends(
@@ -177,8 +183,14 @@ def bounded_ends(
     >>> round(float(high[0]), 2), round(float(unseen_share(24)), 2)
     (0.12, 0.12)
     """
-    lower, upper = bounded_draws(values, weights, ends)
-    (low,), (high,) = quantiles(lower, (1 - level) / 2), quantiles(upper, (1 + level) / 2)
+    return ends_of_draws(bounded_draws(values, weights, ends), level)
+
+
+def ends_of_draws(
+    draws: tuple[NDArray[np.float64], NDArray[np.float64]], level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the ends of `bounded_ends` from what `bounded_draws` gave."""
+    (low,), (high,) = quantiles(draws[0], (1 - level) / 2), quantiles(draws[1], (1 + level) / 2)
     return low, high
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import cycle
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -144,15 +145,16 @@ def resampled_deviations(
     drawn = rows_drawn(values, counts)
     with np.errstate(invalid="ignore", divide="ignore"):
         whole, exponent = on_grid(values, mean)
-        first = product(counts, whole)
-        first *= np.ldexp(1.0, exponent)  # exact, as a power of two is, and faster than ldexp of all
-        del whole
+        first = product(counts, whole * np.ldexp(1.0, exponent))  # a power of two leaves the sums exact
         squares, smaller = on_grid(values, mean, 2)
+        squares *= np.ldexp(1.0, smaller)
         spread = product(counts, squares)
-        spread *= np.ldexp(1.0, smaller)
-        spread -= first**2 / drawn
-        rounding = 1e-10 * np.ldexp(squares.sum(axis=0), smaller)
-        np.copyto(spread, np.nan, where=~(spread > rounding))
+        between = np.square(first)
+        between /= drawn
+        spread -= between
+        known = spread > 1e-10 * squares.sum(axis=0)
+        if not known.all():
+            np.copyto(spread, np.nan, where=~known)
         return first, spread, drawn
 
 
@@ -163,7 +165,8 @@ def studentized(
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = spread * drawn
         variance /= drawn - 1
-        return first / np.sqrt(variance, out=variance)
+        np.sqrt(variance, out=variance)
+        return np.divide(first, variance, out=variance)
 
 
 def column_quantiles(
@@ -183,7 +186,7 @@ def column_quantiles(
     >>> column_quantiles(np.array([[0.0, 1.0], [2.0, np.nan]]), np.array([0.25, 0.25])).tolist()
     [0.5, 1.0]
     """
-    count = (~np.isnan(sorted_values)).sum(axis=0)
+    count = _numbers(sorted_values)
     place = np.nan_to_num(probability) * np.maximum(count - 1, 0)
     below = np.floor(place).astype(np.int64)
     above = np.minimum(below + 1, np.maximum(count - 1, 0))
@@ -192,6 +195,15 @@ def column_quantiles(
     with np.errstate(invalid="ignore"):
         value = low + (high - low) * (place - below)
     return np.where((count > 0) & ~np.isnan(probability), value, np.nan)
+
+
+def _numbers(sorted_values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How many numbers each sorted column holds: NaN stand last."""
+    count = np.full(sorted_values.shape[1], len(sorted_values))
+    if len(sorted_values):
+        short = np.flatnonzero(np.isnan(sorted_values[-1]))
+        count[short] = (~np.isnan(sorted_values[:, short])).sum(axis=0)
+    return count
 
 
 def quantiles(values: NDArray[np.float64], *probabilities: float) -> list[NDArray[np.float64]]:
@@ -213,8 +225,21 @@ def quantiles(values: NDArray[np.float64], *probabilities: float) -> list[NDArra
     [[0.5, 1.0], [1.0, 1.0]]
     """
     rows = values.T.copy()  # a column's numbers side by side: three times as fast to sort
+    if len(probabilities) == 1 and rows.shape[1] and not np.isnan(rows).any():
+        return [_selected(rows, *probabilities)]
     rows.sort(axis=1)
     return [column_quantiles(rows.T, np.full(len(rows), probability)) for probability in probabilities]
+
+
+def _selected(rows: NDArray[np.float64], probability: float) -> NDArray[np.float64]:
+    """A quantile of each row, none of them NaN, as `column_quantiles` of it sorted; reorders the rows."""
+    place = probability * (rows.shape[1] - 1)
+    below = int(np.floor(place))
+    if below + 1 >= rows.shape[1]:
+        return rows.max(axis=1)
+    rows.partition(below + 1, axis=1)  # half as long as to sort
+    low, high = rows[:, : below + 1].max(axis=1), rows[:, below + 1]
+    return low + (high - low) * (place - below)
 
 
 def studentized_ends(
@@ -222,11 +247,10 @@ def studentized_ends(
     mean: NDArray[np.float64],
     error: NDArray[np.float64],
     n: NDArray[np.int64],
-    level: float,
-    *,
+    *levels: float,
     outer: bool,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Ends of the studentized interval; with `outer` at each end the outer one of it and Student's t.
+) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Ends of studentized intervals, low and high of each level; with `outer` the outer of it and Student's t.
 
     Parameters
     ----------
@@ -235,11 +259,12 @@ def studentized_ends(
     mean, error : ndarray of float64, shape (n_columns,)
         Mean and standard error of the data.
     n : ndarray of int64, shape (n_columns,)
-    level : float
+    *levels : float
     outer : bool
     """
-    ends, tails = [], ((1 + level) / 2, (1 - level) / 2)
-    for tail, side, quantile in zip(tails, (np.fmin, np.fmax), quantiles(draws, *tails)):
+    tails = [tail for level in levels for tail in ((1 + level) / 2, (1 - level) / 2)]
+    ends = []
+    for tail, side, quantile in zip(tails, cycle((np.fmin, np.fmax)), quantiles(draws, *tails)):
         end = mean - error * quantile
         ends.append(side(end, mean - error * special.stdtrit(n - 1, tail)) if outer else end)
-    return tuple(ends)
+    return list(zip(ends[::2], ends[1::2]))

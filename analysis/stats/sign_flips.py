@@ -63,7 +63,9 @@ def flip_p_values(differences: ArrayLike) -> NDArray[np.float64]:
     values = np.ones((len(few), reach + 1))
     for step in range(1, int(whole[:, few].max()) + 1):
         count = (whole[:, few] == step).sum(axis=0)
-        values *= np.cos(step * angles) ** count[:, None]
+        times, which = np.unique(count, return_inverse=True)
+        if times[-1]:
+            values *= (np.cos(step * angles) ** times[:, None])[which]
     chance = np.fft.irfft(values, points, axis=1)[:, : reach + 1]  # of the sums 0, 1, …, reach
     inner = np.where(np.arange(reach + 1) < observed[few][:, None], chance, 0.0)
     inside = 2 * inner.sum(axis=1) - inner[:, 0]

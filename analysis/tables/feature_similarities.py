@@ -72,17 +72,21 @@ def feature_similarities(run: Run, name: str, number: str, indicators: Sequence[
     keys = rows.select(["triplet", "seed", "indicator"]).to_pandas()
     width = len(rows["vector"][0]) if len(rows) else 0
     vectors = rows["vector"].combine_chunks().flatten().to_numpy().reshape(len(rows), width)
-    members = {
-        indicator: pd.Series(at.index, index=pd.MultiIndex.from_frame(at[["triplet", "seed"]]))
-        for indicator, at in keys.groupby("indicator", sort=False)
-    }
-    found = []
-    for first, second in combinations([one for one in indicators if one in members], 2):
-        both = pd.concat([members[first], members[second]], axis=1, join="inner")
-        values = cosines(vectors[both[0].to_numpy(int)], vectors[both[1].to_numpy(int)])
-        found.append(both.index.to_frame(index=False).assign(pair=f"{first}-{second}", **{name: values}))
+    unit = keys.groupby(["triplet", "seed"], sort=False).ngroup().to_numpy()
+    members = {}
+    for indicator in indicators:
+        at = np.flatnonzero(keys["indicator"] == indicator)
+        members[indicator] = np.full(int(unit.max(initial=-1)) + 1, -1)
+        members[indicator][unit[at]] = at
+    pairs, values, there = [], [np.empty(0, np.float32)], [np.empty(0, int)]
+    for first, second in combinations(indicators, 2):
+        both = np.flatnonzero((members[first] >= 0) & (members[second] >= 0))
+        there.append(members[first][both])
+        values.append(cosines(vectors[there[-1]], vectors[members[second][both]]))
+        pairs += [f"{first}-{second}"] * len(both)
+    found = keys.loc[np.concatenate(there), ["triplet", "seed"]].reset_index(drop=True)
     types = {"triplet": "int32", "seed": "int64", "pair": "str", name: "float32"}
-    return pd.concat([pd.DataFrame(columns=list(types)), *found], ignore_index=True).astype(types)
+    return found.assign(pair=pairs, **{name: np.concatenate(values)}).astype(types)
 
 
 def with_features(images: pd.DataFrame, features: Sequence[pd.DataFrame]) -> pd.DataFrame:

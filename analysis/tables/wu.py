@@ -17,6 +17,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import sparse
 
 from analysis.metrics.cooccurrence import ALL, of_group
@@ -70,26 +71,25 @@ def similarity_pairs(
     place = images.assign(row=np.arange(len(images))).pivot(
         index=["triplet", "seed"], columns="indicator", values="row"
     )
-    parts = []
-    for first, second in combinations([name for name in names if name in place], 2):
-        both = place[[first, second]].dropna().astype(int)
-        a, b = both[first].to_numpy(), both[second].to_numpy()
-        dot = np.asarray(counts[a].multiply(counts[b]).sum(axis=1)).ravel()
-        with np.errstate(invalid="ignore"):
-            value = np.where(length[a] * length[b] > 0, dot / (length[a] * length[b]), np.nan)
-        keys = {name: both.index.get_level_values(name) for name in ("triplet", "seed")}
-        columns = {
-            "space": "image",
-            "site": site,
-            "step": NO_STEP,
-            "timestep": np.nan,
-            "metric": "cooccurrence",
-        }
-        pair = {"pair": pair_name(first, second, names), "value": np.minimum(value, 1).astype(np.float32)}
-        reason = np.where(np.isnan(value), NO_OBJECT, "")
-        parts.append(pd.DataFrame({**columns, **keys, **pair, "reason": reason}))
-    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
-    return table.assign(version=definition("cooccurrence").version)
+    rows_of = {name: place[name].fillna(-1).to_numpy(int) for name in names if name in place}
+    pairs = list(combinations(rows_of, 2))
+    if not pairs:
+        return pd.DataFrame(columns=list(COLUMNS))
+    both = [np.flatnonzero((rows_of[one] >= 0) & (rows_of[other] >= 0)) for one, other in pairs]
+    a, b = (np.concatenate([rows_of[pair[side]][at] for pair, at in zip(pairs, both)]) for side in (0, 1))
+    dot = np.asarray(counts[a].multiply(counts[b]).sum(axis=1)).ravel()
+    with np.errstate(invalid="ignore"):
+        value = np.where(length[a] * length[b] > 0, dot / (length[a] * length[b]), np.nan)
+    shown = place.index[np.concatenate(both)]
+    pair_names = np.array([pair_name(*pair, names) for pair in pairs], object)
+    return pd.DataFrame({
+        **{"space": "image", "site": site, "step": NO_STEP, "timestep": np.nan, "metric": "cooccurrence"},
+        **{name: shown.get_level_values(name) for name in ("triplet", "seed")},
+        "pair": np.repeat(pair_names, [len(at) for at in both]),
+        "value": np.minimum(value, 1).astype(np.float32),
+        "reason": np.where(np.isnan(value), NO_OBJECT, ""),
+        "version": definition("cooccurrence").version,
+    })  # fmt: skip
 
 
 def chi_square(
@@ -171,32 +171,36 @@ def figure_scores(
         for first, second in leaning:
             score = bias_scores(table, first, second, of="detections", level=level)
             totals = table.totals("detections")[:, [table.column(first), table.column(second)]]
-            part = pd.DataFrame(
-                {
-                    **{
-                        "group": group,
-                        "first": first,
-                        "second": second,
-                        "object": table.objects.astype(object),
-                        "individual": np.array([name in individuals for name in table.objects], bool),
-                    },
-                    **{"count_first": totals[:, 0], "count_second": totals[:, 1]},
-                    **{"kept": totals.max(axis=1, initial=0) >= least},
-                    **{"bias_score": score.value, "low": score.low, "high": score.high, "n_prompts": score.n},
-                    **{"n_images": table.n_images, "min_count": least, "reason": score.reason},
-                }
-            )
-            others = _top(part, first, second, part["kept"] & ~part["individual"])
-            parts.append(part.assign(top=_top(part, first, second, part["kept"]), top_left_out=others))
+            individual = np.array([name in individuals for name in table.objects], bool)
+            most = totals.max(axis=1, initial=0)
+            kept = most >= least
+            tops = [
+                _top(score.value, most, table.objects, (first, second), chosen)
+                for chosen in (kept, kept & ~individual)
+            ]
+            columns = {
+                **{"group": group, "first": first, "second": second, "object": table.objects.astype(object)},
+                **{"individual": individual, "count_first": totals[:, 0], "count_second": totals[:, 1]},
+                **{"kept": kept, "bias_score": score.value, "low": score.low, "high": score.high},
+                **{"n_prompts": score.n, "n_images": table.n_images, "min_count": least},
+                **{"reason": score.reason, "top": tops[0], "top_left_out": tops[1]},
+            }
+            parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
 
 
-def _top(part: pd.DataFrame, first: str, second: str, chosen: pd.Series) -> np.ndarray:
-    top = np.full(len(part), "", object)
-    kept = part[chosen].assign(most=-part[["count_first", "count_second"]].max(axis=1))
-    for name, side in ((first, kept[kept["bias_score"] < 0.5]), (second, kept[kept["bias_score"] > 0.5])):
-        order = side.assign(far=-(side["bias_score"] - 0.5).abs()).sort_values(["far", "most", "object"])
-        top[order.index[:TOP_SCORES].to_numpy(int)] = name
+def _top(
+    score: NDArray[np.float64],
+    most: NDArray[np.int64],
+    objects: NDArray,
+    sides: tuple[str, str],
+    chosen: NDArray[np.bool_],
+) -> NDArray[np.object_]:
+    """Name the side of the most extreme scores: of equal ones the most frequent first, then by name."""
+    top = np.full(len(score), "", object)
+    order = np.lexsort((objects.astype(str), -most, -np.abs(score - 0.5)))
+    for name, side in zip(sides, (score < 0.5, score > 0.5)):
+        top[order[(side & chosen)[order]][:TOP_SCORES]] = name
     return top
 
 
