@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.metrics.registry import METRICS, computed_from
+from analysis.metrics.registry import METRICS, computed_from, headline_metrics
 from analysis.report.format import fixed, p_number
 from analysis.study import indicators
 from analysis.tables.stored_similarities import StoredSimilarities
@@ -23,6 +23,7 @@ from probes.store import Run
 from probes.toyworld.world import GROUPS
 
 NULL = "toyworld-null"
+PValues = dict[str, tuple[np.ndarray, np.ndarray]]  # of `exchanged_p_values`
 
 
 def _ends(row: pd.Series, name: str) -> str:
@@ -69,7 +70,7 @@ def _gaps_section(gaps: dict[str, pd.DataFrame]) -> list[str]:
     ]
     reference = gaps["toyworld"].set_index("quantity")["gap"] if "toyworld" in gaps else {}
     for model, table in gaps.items():
-        for _, row in table.iterrows():
+        for _, row in table[~table["quantity"].isin(_of_features())].iterrows():
             beside = reference.get(row["quantity"])
             ratio = abs(row["gap"] / beside) if beside else np.nan
             lines.append(
@@ -80,6 +81,11 @@ def _gaps_section(gaps: dict[str, pd.DataFrame]) -> list[str]:
     return [*lines, GAPS_NOTE]
 
 
+def _of_features() -> list[str]:
+    """Symbols of the measures that have a section of their own."""
+    return [METRICS[name].symbol for name in computed_from("features") if METRICS[name].site]
+
+
 def features_section(runs: Sequence[Run]) -> str:
     """Return the section on gaps by features: those of each specimen, and how often words of one meaning differ.
 
@@ -88,7 +94,7 @@ def features_section(runs: Sequence[Run]) -> str:
     runs : sequence of Run
         Of the specimens, on the same prompts.
     """
-    symbols = [METRICS[name].symbol for name in computed_from("features") if METRICS[name].site]
+    symbols = _of_features()
     lines = [
         FEATURES_NOTE.format(prompts=max(int(run.samples(["triplet"])["triplet"].nunique()) for run in runs))
     ]
@@ -102,17 +108,8 @@ def features_section(runs: Sequence[Run]) -> str:
         ]
     for run in runs:
         if run.config.model == NULL:
-            names = [member.name for member in indicators(run.config)]
-            of_features = StoredSimilarities(run).select(
-                lambda _, site, metric: METRICS[metric].symbol in symbols
-            )
-            rates = rejection_table(exchanged_p_values(of_features, names))
-            lines.append("\n" + EXCHANGED_FEATURES)
-            lines += [
-                f"| {row.quantity} | {100 * row.against_0:.1f} % of {row.gaps:,} | "
-                f"{100 * row.against_words:.1f} % of {row.sides:,} |"
-                for row in rates.itertuples()
-            ]
+            p_values = exchanged_p_values(StoredSimilarities(run), [m.name for m in indicators(run.config)])
+            lines += ["\n" + EXCHANGED_FEATURES, *_rejections(p_values, symbols), _together(p_values)]
     return "\n".join(lines) + "\n"
 
 
@@ -120,16 +117,25 @@ def _exchange_section(run: Run) -> list[str]:
     """Lines on how often the tests reject in the null world, over all choices of words."""
     names = [member.name for member in indicators(run.config)]
     p_values = exchanged_p_values(StoredSimilarities(run), names)
-    alone, together = claims_together(p_values)
+    shown = [symbol for symbol in p_values if symbol not in _of_features()]
+    return [EXCHANGE_NOTE.format(words=len(names)), *_rejections(p_values, shown), _together(p_values)]
+
+
+def _rejections(p_values: PValues, shown: Sequence[str]) -> list[str]:
     return [
-        EXCHANGE_NOTE.format(words=len(names)),
-        *(
-            f"| {row.quantity} | {100 * row.against_0:.1f} % of {row.gaps:,} | "
-            f"{100 * row.against_words:.1f} % of {row.sides:,} |"
-            for row in rejection_table(p_values).itertuples()
-        ),
-        TOGETHER_NOTE.format(alone=100 * alone, together=100 * together),
+        f"| {row.quantity} | {100 * row.against_0:.1f} % of {row.gaps:,} | "
+        f"{100 * row.against_words:.1f} % of {row.sides:,} |"
+        for row in rejection_table(p_values).itertuples()
+        if row.quantity in shown
     ]
+
+
+def _together(p_values: PValues) -> str:
+    """The sentence on at least one of all measures that were tested."""
+    alone, together = claims_together(p_values)
+    *some, last = [metric.symbol for metric in headline_metrics() if metric.symbol in p_values]
+    measures = f"{', '.join(some)} and {last}" if some else last
+    return TOGETHER_NOTE.format(measures=measures, alone=100 * alone, together=100 * together)
 
 
 def _frequency_section(run: Run) -> list[str]:
@@ -194,9 +200,10 @@ against a word, seen from a third; by the test against words three words against
 |---|---:|---:|"""
 
 TOGETHER_NOTE = """
-At least one of t, z₀, SSIM and Diff. Pix. is beyond words in **{alone:.1f} %** of these choices where each is tested by
-itself, and in **{together:.1f} %** where z₀ is the primary measure and the others are adjusted for one another and
-tested only after it, as the report does (`analysis.stats.multiplicity.gatekept`).
+At least one of {measures}
+is beyond words in **{alone:.1f} %** of these choices where each is tested by itself, and in **{together:.1f} %** where
+z₀ is the primary measure and the others are adjusted for one another and tested only after it, as the report does
+(`analysis.stats.multiplicity.gatekept`).
 """
 SCORES_NOTE = """## Bias scores against the specimen's own
 

@@ -1,0 +1,23 @@
+"""Tests of the calibration page's sentences."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from analysis.validation import specimens_page
+
+
+def test_the_sentence_on_all_measures_names_those_that_were_tested(monkeypatch):
+    p_values = {
+        name: (np.array([0.5, 0.6]), np.array(words))
+        for name, words in (("z₀", [0.2, 0.01]), ("SSIM", [0.01, 0.5]), ("ResNet", [0.4, 0.3]))
+    }
+    monkeypatch.setattr(specimens_page, "exchanged_p_values", lambda pairs, names: p_values)
+    monkeypatch.setattr(specimens_page, "StoredSimilarities", lambda run: None)
+    monkeypatch.setattr(specimens_page, "indicators", lambda config: [SimpleNamespace(name="a")] * 9)
+    text = " ".join(" ".join(specimens_page._exchange_section(SimpleNamespace(config=None))).split())
+    assert "At least one of z₀, SSIM and ResNet is beyond words in **100.0 %** of these choices" in text
+    assert "in **50.0 %** where z₀ is the primary measure" in text
+    assert (
+        "| SSIM | 0.0 % of 2 | 50.0 % of 2 |" in text and "| ResNet |" not in text
+    )  # it stands with the features
