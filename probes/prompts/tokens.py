@@ -47,8 +47,7 @@ def tokenize_all(
     """
     limit = min(tokenizer.model_max_length, limit or tokenizer.model_max_length)
     try:
-        chunks = Chunks.of(texts, tokenizer, place(0)) if len(texts) >= BY_CHUNKS else None
-        read = [chunks and chunks.text(text) for text in texts]
+        read = _by_chunks(texts, tokenizer, place(0))
         left = [index for index, one in enumerate(read) if one is None or len(one.tokens) > limit]
         encoded = encode(tokenizer, [texts[index] for index in left], place(0)) if left else []
     except HookError as error:
@@ -57,6 +56,21 @@ def tokenize_all(
     for index, (ids, offsets) in zip(left, encoded):
         read[index] = _tokenized(texts[index], ids, offsets, vocabulary, place(index), limit)
     return read  # type: ignore[return-value]  # what was None is read by now
+
+
+def token_counts(texts: Sequence[str], tokenizer, place: str) -> list[int]:
+    """How many tokens each text has, start and end included, however many the model reads."""
+    read = _by_chunks(texts, tokenizer, place)
+    left = [index for index, one in enumerate(read) if one is None]
+    encoded = encode(tokenizer, [texts[index] for index in left], place) if left else []
+    counts = {index: len(ids) for index, (ids, _) in zip(left, encoded)}
+    return [counts[index] if one is None else len(one.tokens) for index, one in enumerate(read)]
+
+
+def _by_chunks(texts: Sequence[str], tokenizer, place: str) -> list[Tokenized | None]:
+    """Texts read by what stands between their spaces; None where they cannot be, or are too few to be worth it."""
+    chunks = Chunks.of(texts, tokenizer, place) if len(texts) >= BY_CHUNKS else None
+    return [chunks and chunks.text(text) for text in texts]
 
 
 def _tokenized(

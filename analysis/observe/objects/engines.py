@@ -15,6 +15,7 @@ from analysis.observe.objects.sources import require_sources, sources
 from analysis.observe.objects.tag_captions import fewest_captions
 from analysis.observe.objects.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
 from probes.config import Config, Observe
+from probes.config_checks import template
 from probes.devices import pick_device
 from probes.errors import UserError
 from probes.parts import digest
@@ -256,6 +257,8 @@ class GroundedPlan(Plan):
             fields |= {
                 f"measure.{name}": getattr(self.config.measure, name) for name in ("nouns", "compounds")
             }
+            if not all(map(template, self.config.prompts)):  # which alone can name different nouns
+                fields["observe.prompt_nouns"] = "of the triplet"
         return {**fields, "observe.device": self.device.type}
 
     def engine(self) -> Engine:
@@ -290,7 +293,8 @@ class GroundedPlan(Plan):
     def _source(self, kind: str) -> Tags:
         settings, measure = self.settings, self.config.measure
         if kind == "prompt":
-            return prompt_nouns(backend=measure.nouns, compounds=measure.compounds)
+            words = [form for entry in self.config.indicators.values() for form in entry.forms]
+            return prompt_nouns(backend=measure.nouns, compounds=measure.compounds, indicators=words)
         if kind == "vocabulary":
             return fixed(self.vocabulary, "vocabulary")
         if kind == "ram":
