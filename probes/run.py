@@ -200,12 +200,13 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
     if stages == ("measure",) and not arguments.dry_run:
         team.start(workers.measuring(config), "analysis.tables.stage")
     text = yaml_source.text or None
-    samples = source = taken = captions = None
+    samples = source = taken = captions = images = None
     drawing = {"plan", "generate"} & set(stages)
     if (arguments.dry_run or drawing) and config.images is not None:
         from probes.foreign import stage as foreign
 
         taken = foreign.plan(config, yaml_source.name)
+        images = taken.images
         if not arguments.dry_run:
             _say(taken.line, arguments)
     elif arguments.dry_run or drawing:
@@ -228,7 +229,11 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         config, captions = of_captions.fitted(config, loaded, tokenizers, limit, yaml_source.name)
         if too_long := of_captions.said(captions):
             _say(too_long, arguments)
-        samples = prompts.plan(config, tokenizers, limit, yaml_source.name)
+        asked = (config, tokenizers, limit, yaml_source.name)
+        if arguments.dry_run or "generate" in stages:
+            samples = prompts.plan(*asked)
+        else:
+            images = prompts.count(*asked)
         feasible.check(config, source)  # what cannot be drawn is said before anything is written
         if not arguments.dry_run and (few := plan_text.few_prompts(config)):
             _say(few, arguments)
@@ -263,7 +268,6 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         if not (arguments.overwrite and drawing):
             rundir.require_same(directory, config.resolved(), observing_anew=anew)
         if stages == ("plan",):
-            images = taken.images if taken else len(samples)
             rundir.write_plan(
                 directory, config, passed, text, images, captions=captions, overwrite=arguments.overwrite
             )

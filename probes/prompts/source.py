@@ -18,6 +18,7 @@ from probes.config_values import Positive, fail, shown
 from probes.errors import UserError
 from probes.paths import expand
 from probes.prompts import captions, grids, readers, sets, stored
+from probes.prompts.alignment import uncollected
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
 
@@ -75,6 +76,7 @@ class NoFileError(UserError):
         self.file = file
 
 
+@uncollected
 def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, folder: Path) -> Loaded:
     """Return the prompts of a source.
 
