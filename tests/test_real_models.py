@@ -79,8 +79,6 @@ def vision(tmp_path_factory):
     folder = tmp_path_factory.mktemp("vision")
     objects = publish(folder, "sam_vit_h_4b8939.pth")
     ram = publish_ram(folder, drawn(tagger_layout(PUBLISHED), np.random.default_rng(0)))
-    # of 4585 tags an untrained tagger gives an image a thousand at the published threshold
-    (folder / "ram_tag_list_threshold.txt").write_text("\n".join(["0.9"] * PUBLISHED["tags"]))
     features = folder / "features"
     features.mkdir()
     yield {**objects, "ram": str(ram), "feature_weights": publish_features(features)}
@@ -148,7 +146,13 @@ def test_the_whole_job_within_24_gigabytes(description, variant, known, vision, 
     assert [list(files) for files in run.meta["observer"]["checkpoints"].values()] == [
         [vision["detector"]],
         [vision["segmenter"]],
+        [vision["ram"]],
     ]
+    assert (
+        observed["tags"].map(lambda tags: any(tag.startswith("tag ") for tag in tags)).all()
+    )  # of RAM's list
+    compared = run.table("image_similarities")[[*vision["feature_weights"]]]
+    assert len(compared.columns) == 5 and compared.notna().all(axis=None)
     assert (run.path / "report.html").stat().st_size > 100_000
     inside = load_run(run.path).pairs(site="unet.mid", metric="cosine")
     assert len(inside) and inside["value"].between(-1.001, 1.001).all()

@@ -15,7 +15,6 @@ from analysis.observe.objects.sources import require_sources, sources
 from analysis.observe.objects.tag_captions import fewest_captions
 from analysis.observe.objects.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
 from probes.config import Config, Observe
-from probes.config_checks import template
 from probes.devices import pick_device
 from probes.errors import UserError
 from probes.parts import digest
@@ -257,7 +256,7 @@ class GroundedPlan(Plan):
             fields |= {
                 f"measure.{name}": getattr(self.config.measure, name) for name in ("nouns", "compounds")
             }
-            if not all(map(template, self.config.prompts)):  # which alone can name different nouns
+            if self.config.captions:
                 fields["observe.prompt_nouns"] = "of the triplet"
         return {**fields, "observe.device": self.device.type}
 
