@@ -169,6 +169,11 @@ class Config(Section):
         return "seed" if len(self.prompts[: self.limit]) == 1 < len(self.seeds) else "prompt"
 
     @property
+    def captions(self) -> bool:
+        """Whether some prompt is a caption of its own for each indicator, which alone can name different things."""
+        return not all(map(checks.template, self.prompts))
+
+    @property
     def out_path(self) -> Path:
         """The run directory: `out`, where ``~`` is the user's home, or ``runs/<name>``."""
         return expand(self.out, "out") if self.out else Path("runs") / self.name

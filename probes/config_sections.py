@@ -103,12 +103,12 @@ class Observe(Section):
     engine `toyworld-checker` reads them exactly, by their palette.
     `detector` and `segmenter` are checkpoint files (``groundingdino_swint_ogc.pth``, ``sam_vit_h_4b8939.pth``) or,
     with the engine `transformers`, folders or hub ids; ``toyworld`` names the small ones that come with the package.
-    `tags` says what is looked for: the prompt's nouns, a `vocabulary` (a file with a tag a line; ``everyday``, the
-    everyday nouns that come with the package; ``toyworld``, everything there is in the toy world), what a `tagger` (an
-    open_clip folder or ``ViT-B-32/openai``) ranks highest of a vocabulary, or what `ram` gives an image (RAM's
-    checkpoint ``ram_swin_large_14m.pth``; `ram_tags` is its list of tags, which that does not hold). Unless it is said:
-    the taggers that are named, else ``everyday``, and the prompt's nouns. With `prompt` alone nothing can be said of
-    what prompts do not name.
+    `tags` says what is looked for: the nouns of a triplet's prompts, a `vocabulary` (a file with a tag a line;
+    ``everyday``, the everyday nouns that come with the package; ``toyworld``, everything there is in the toy world),
+    what a `tagger` (an open_clip folder or ``ViT-B-32/openai``) ranks highest of a vocabulary, or what `ram` gives an
+    image (RAM's checkpoint ``ram_swin_large_14m.pth``; `ram_tags` is its list of tags, which that does not hold).
+    Unless it is said: the taggers that are named, else ``everyday``, and the prompts' nouns. With `prompt` alone
+    nothing can be said of what prompts do not name.
     Wu et al. 2025 state none of the three thresholds.
     `features` are vectors by which images are compared (`analysis.observe.features.registry`): ``auto`` takes those of
     the paper's Table 5 whose weights are there. `feature_weights` says where: a file, a folder, a hub id, a name of

@@ -9,24 +9,70 @@ no byte.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
 from tqdm import tqdm
 
+from probes import image_faults, rundir
 from probes import parts as files
-from probes import rundir
+from probes.config import Config
 from probes.errors import UserError
 from probes.identity import differing
 from probes.store import Run
 from probes.team import Team, Work
 
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a stage that stores images is called with, beside what it stores.
+
+    Attributes
+    ----------
+    passed, text
+        The configuration as it was passed, for ``run.json`` and the copy of ``triplets.yaml``.
+    overwrite : bool
+        Remove what the directory holds, once the work can begin.
+    progress : bool
+        Show a progress bar with the time left.
+    captions : mapping, optional
+        What the record keeps of the captions that prompts come from, see `probes.prompts.of_captions`.
+    team : Team, optional
+        Processes that are there already and may help; else those that are needed are started and ended by the stage.
+    """
+
+    passed: Mapping[str, Any] | None = None
+    text: str | None = None
+    overwrite: bool = False
+    progress: bool = True
+    captions: Mapping[str, Any] | None = None
+    team: Team | None = None
+
+    @contextmanager
+    def helpers(self) -> Iterator[Team]:
+        """Hold this process and its helpers."""
+        with nullcontext(self.team) if self.team else Team() as team:
+            yield team
+
+    def cleared(self, run: Run) -> None:
+        """Remove what a run directory holds, where it is to be overwritten."""
+        if self.overwrite:
+            rundir.clear(run)
+
+    def record(
+        self, run: Run, config: Config, damaged: Sequence[files.DamagedPartError], **fields: Any
+    ) -> None:
+        """Write ``run.json`` before the first part is made, and say which parts are made again."""
+        rundir.record(run, config, self.passed or {}, self.text, "planned", captions=self.captions, **fields)
+        note_damaged(run, damaged)
 
 
 @dataclass(frozen=True)
@@ -109,6 +155,12 @@ def _whole(part: Part, path: Path, refused: Refused, damaged: Damaged) -> bool:
     except files.DamagedPartError as error:
         damaged(error)
         return False
+
+
+def drawn(run: Run, began: float) -> None:
+    """Record that all images are there, what is at fault with some, and the time since `began` (`time.monotonic`)."""
+    run.write_meta(faults=image_faults.counts(list(run.faults().values())))
+    rundir.reached(run, "generated", monotonic() - began)
 
 
 def note_damaged(run: Run, damaged: Sequence[files.DamagedPartError]) -> None:

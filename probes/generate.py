@@ -10,7 +10,7 @@ with the same bytes, whichever process draws which batch (:mod:`probes.execute`)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -40,12 +40,13 @@ from probes.config import Config
 from probes.errors import UserError
 from probes.prompts.plan import Sample, pairs
 from probes.store import Run
-from probes.team import Team, Tick
+from probes.team import Tick
 
 _ANOTHER_FORMAT = (
     "use --stage measure to measure what is there, --overwrite to draw it anew, or another --out"
 )
 
+_PLAIN = execute.Command()
 # numbers beyond float16's 65504 become infinite, bfloat16 keeps 8 bits of them; the model's weights are finite
 _NAN = {
     "float16": "use --dtype bfloat16 or float32",
@@ -91,12 +92,7 @@ def generate(
     config: Config,
     samples: Sequence[Sample],
     source: models.Source,
-    *,
-    passed: dict[str, Any] | None = None,
-    text: str | None = None,
-    overwrite: bool = False,
-    progress: bool = True,
-    team: Team | None = None,
+    command: execute.Command = _PLAIN,
 ) -> None:
     """Draw every image of the plan that the run does not hold yet.
 
@@ -107,14 +103,8 @@ def generate(
     config, samples, source
         The configuration, its plan (:func:`probes.prompts.plan.plan`) and its model
         (:func:`probes.models.resolve`).
-    passed, text
-        The configuration as it was passed, for ``run.json`` and the copy of ``triplets.yaml``.
-    overwrite
-        Remove what the directory holds, once the model is loaded and the work can begin.
-    progress
-        Show a progress bar with the time left.
-    team
-        Processes that are there already and may help; else those that are needed are started and ended here.
+    command
+        What else the stage is called with.
 
     Raises
     ------
@@ -123,11 +113,10 @@ def generate(
         batch gives no finite image.
     """
     began = monotonic()
-    config = config if overwrite else _format_as_begun(config, run)
+    config = config if command.overwrite else _format_as_begun(config, run)
     loaded = _load(source, config, config.generate.device)
     feasible.check_pipeline(loaded.pipe, config, loaded.guidance_scale)
-    if overwrite:
-        rundir.clear(run)
+    command.cleared(run)
     config = _settle(config, loaded, run)
     rundir.require_same(run, config.resolved())
     fields = _fields(config, loaded, source)
@@ -138,12 +127,10 @@ def generate(
     threads = workers.threads(model.parameters, loaded.device)
     left = sum(part.images for part in todo)
     count = execute.useful(estimate.processes(config, model, loaded.device, threads, left), todo)
-    rundir.record(
+    command.record(
         run,
         config,
-        passed or {},
-        text,
-        "planned",
+        damaged,
         model=loaded.record,
         scheduler=loaded.scheduler,
         part_fields=fields,
@@ -152,17 +139,17 @@ def generate(
         images=len(samples),
         **{batches.USED: sizes},
     )
-    execute.note_damaged(run, damaged)
     first = samples[0].sample_id
     drawing = Drawing(source, config, loaded.device, loaded.record["weight_hash"], threads, first, loaded)
-    with nullcontext(team) if team else Team() as team:
-        draw = partial(execute.make, "generate", work=drawing, team=team, processes=count, progress=progress)
+    with command.helpers() as team:
+        draw = partial(
+            execute.make, "generate", work=drawing, team=team, processes=count, progress=command.progress
+        )
         while not batches.drawn_whole(partial(draw, parts, todo)):
             team.dismiss(at_once=True)  # helpers hold memory of the device too
             sizes = batches.halve(run, config, sizes, todo)
             parts, todo = _plan(run, config, fields, samples, sizes, damaged)
-    run.write_meta(faults=image_faults.counts(list(run.faults().values())))
-    rundir.reached(run, "generated", monotonic() - began)
+    execute.drawn(run, began)
 
 
 def _plan(

@@ -1,9 +1,10 @@
 """Images that are no picture of their prompt: they are recorded, counted and left out of every mean.
 
 An image whose numbers overflowed has none, one that a safety checker replaced shows what the checker put there, and one
-that is black all over is what either of them leaves behind elsewhere. What is compared with such an image says
-something of the fault and nothing of the words; so each comparison with it is undefined, in every space alike, and the
-other images of its triplet stay.
+that is black or of another single color all over is what either of them leaves behind elsewhere. Of images that another
+program drew the pixels alone can tell, and some cannot be read. What is compared with such an image says something of
+the fault and nothing of the words; so each comparison with it is undefined, in every space alike, and the other images
+of its triplet stay.
 """
 
 from __future__ import annotations
@@ -17,17 +18,33 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import torch
 
-NAN, FILTERED, BLACK = "nan", "filtered", "black"
+NAN, FILTERED, UNREADABLE, BLACK, BLANK = "nan", "filtered", "unreadable", "black", "blank"
 WHY = {
     NAN: "its latents or pixels are no finite numbers",
     FILTERED: "a safety checker replaced it",
+    UNREADABLE: "it cannot be read",
     BLACK: "every pixel of it is black",
+    BLANK: "every pixel of it has the same color",
 }
 
 
 def reason(fault: str) -> str:
     """Return why an image is left out, as tables give it; of a fault that is not known, its name."""
     return f"image left out: {WHY.get(fault, fault)}"
+
+
+def of_pixels(pixels: NDArray[np.uint8]) -> str | None:
+    """Return what is at fault with an image ``(height, width, 3)`` by its pixels alone; None where nothing is.
+
+    Examples
+    --------
+    >>> grey = np.full((2, 2, 3), 128, np.uint8)
+    >>> of_pixels(grey), of_pixels(0 * grey), of_pixels(np.arange(12, dtype=np.uint8).reshape(2, 2, 3))
+    ('blank', 'black', None)
+    """
+    if not pixels.any():
+        return BLACK
+    return BLANK if (pixels == pixels[0, 0]).all() else None
 
 
 def faults(
@@ -46,22 +63,24 @@ def faults(
 
     Examples
     --------
-    >>> grey = np.full((4, 2, 2, 3), 0.5)
-    >>> grey[1], grey[2, 0, 0] = 0.001, np.nan
-    >>> faults(grey, flagged=[False, False, True, True])
-    [None, 'black', 'nan', 'filtered']
+    >>> images = np.linspace(0, 1, 5 * 12).reshape(5, 2, 2, 3)
+    >>> images[1], images[2, 0, 0], images[4] = 0.001, np.nan, 0.5
+    >>> faults(images, flagged=[False, False, True, True, False])
+    [None, 'black', 'nan', 'filtered', 'blank']
     """
     finite = np.isfinite(images).all(axis=(1, 2, 3))
     if latents is not None:
         finite &= latents.isfinite().flatten(1).all(1).cpu().numpy()
     replaced = np.zeros(len(images), bool) if flagged is None else np.asarray(flagged, bool)
-    lit = (
-        np.nan_to_num(images).max(axis=(1, 2, 3)) * 255 >= 0.5
-    )  # some pixel is above 0 once rounded to 8 bits
     return [
-        NAN if not fine else FILTERED if gone else None if light else BLACK
-        for fine, gone, light in zip(finite, replaced, lit)
+        NAN if not fine else FILTERED if gone else of_pixels(eight_bits(image))
+        for image, fine, gone in zip(images, finite, replaced)
     ]
+
+
+def eight_bits(image: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """Return an image in [0, 1] rounded to 8 bits, as diffusers does."""
+    return (np.asarray(image) * 255).round().astype(np.uint8)
 
 
 def counts(found: Sequence[str | None]) -> dict[str, int]:

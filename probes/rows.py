@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image
 
 from hooks.attention.masks import word_heat
+from probes.image_faults import eight_bits
 from probes.prompts.plan import Sample
 
 
@@ -99,8 +100,7 @@ def kept(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
 
 
 def png(image: np.ndarray) -> bytes:
-    """A float image in [0, 1] as PNG, rounded to 8 bits as diffusers does; the same bytes every time."""
-    pixels = (np.asarray(image) * 255).round().astype(np.uint8)
+    """A float image in [0, 1] as PNG (`probes.image_faults.eight_bits`); the same bytes every time."""
     data = io.BytesIO()
-    Image.fromarray(pixels).save(data, "png", compress_level=6)
+    Image.fromarray(eight_bits(image)).save(data, "png", compress_level=6)
     return data.getvalue()

@@ -5,20 +5,23 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from analysis.metrics.registry import require_primary
-from probes import command_line, image_faults, interrupt, plan_text, rundir, workers
+from probes import command_line, execute, image_faults, interrupt, plan_text, rundir, workers
 from probes.config import Config, build_config, load_config, schema_text
 from probes.errors import UserError, printable
 from probes.paths import expand
-from probes.prompts.source import Loaded, said
+from probes.prompts import of_captions
+from probes.prompts.source import Loaded, NoFileError, said
 from probes.store import Run
 from probes.team import Team
 from probes.yaml_source import YamlSource, read_yaml
 
 if TYPE_CHECKING:
+    from analysis.observe.observer import Observer
     from probes.models import Source
     from probes.prompts.plan import Sample
 
@@ -127,18 +130,24 @@ def _as(text: str, kind: type) -> object:
         return text
 
 
-def configuration(arguments: argparse.Namespace) -> tuple[Config, YamlSource, dict]:
-    """The configuration from a YAML file or a run directory with the command line over it, and as passed."""
+def configuration(arguments: argparse.Namespace) -> tuple[Config, YamlSource, dict, Loaded | None]:
+    """The configuration from a YAML file or a run directory with the command line over it, and as passed.
+
+    And what its prompts were read from, where they do not stand in it.
+    """
     path, chosen = expand(arguments.config, "command line"), options(arguments)
     line = {flag: value for flag, value in chosen.values()}
     if not path.is_dir():
         source = read_yaml(path)
         read: list[Loaded] = []
-        config = load_config(path, chosen, read)
+        try:
+            config = load_config(path, chosen, read)
+        except NoFileError as error:
+            raise of_captions.gone(error, _out(path, source, chosen)) from None
         if line_on_captions := said(read):
             _say(line_on_captions, arguments)
         _require_out(config, chosen, f"{source.name}: out")
-        return config, source, {"file": source.data, "command_line": line}
+        return config, source, {"file": source.data, "command_line": line}, read[0] if read else None
     run = Run.open(path)
     record = run.meta.get("config")
     before, resolved = (
@@ -154,7 +163,15 @@ def configuration(arguments: argparse.Namespace) -> tuple[Config, YamlSource, di
     source = YamlSource(name=f"{path / 'run.json'}", text="", data={**resolved, "out": out})
     config = build_config(source.data, source, chosen)
     _require_out(config, chosen, f"{source.name}: out")
-    return config, source, passed
+    return config, source, passed, None
+
+
+def _out(path: Path, source: YamlSource, chosen: dict) -> Path:
+    """The run directory of a configuration that cannot be read to its end."""
+    _, out = chosen.get(("out",), ("", source.data.get("out")))
+    return (
+        expand(out, "out") if isinstance(out, str) else Path("runs") / str(source.data.get("name", path.stem))
+    )
 
 
 def _require_out(config: Config, chosen: dict, place: str) -> None:
@@ -170,10 +187,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _run(arguments: argparse.Namespace, team: Team) -> None:
-    config, yaml_source, passed = configuration(arguments)
-    require_primary(
-        config.measure.primary, f"{yaml_source.name}: measure.primary", opened=config.images is None
-    )
+    config, yaml_source, passed, loaded = configuration(arguments)
+    place = f"{yaml_source.name}: measure.primary"
+    primary = require_primary(config.measure.primary, place, opened=config.images is None)
     stages = (arguments.stage,) if arguments.stage else STAGES
     if config.preset and "observe" in stages:
         from analysis.observe.missing import require_preset
@@ -184,12 +200,13 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
     if stages == ("measure",) and not arguments.dry_run:
         team.start(workers.measuring(config), "analysis.tables.stage")
     text = yaml_source.text or None
-    samples = source = taken = None
+    samples = source = taken = captions = images = None
     drawing = {"plan", "generate"} & set(stages)
     if (arguments.dry_run or drawing) and config.images is not None:
         from probes.foreign import stage as foreign
 
         taken = foreign.plan(config, yaml_source.name)
+        images = taken.images
         if not arguments.dry_run:
             _say(taken.line, arguments)
     elif arguments.dry_run or drawing:
@@ -209,27 +226,41 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
             config, source, "--negative-prompt" if flag else f"{yaml_source.name}: sampler.negative_prompt"
         )
         tokenizers, limit = models.tokenizers(source)
-        samples = prompts.plan(config, tokenizers, limit, yaml_source.name)
+        config, captions = of_captions.fitted(config, loaded, tokenizers, limit, yaml_source.name)
+        if too_long := of_captions.said(captions):
+            _say(too_long, arguments)
+        asked = (config, tokenizers, limit, yaml_source.name)
+        if arguments.dry_run or "generate" in stages:
+            samples = prompts.plan(*asked)
+        else:
+            images = prompts.count(*asked)
         feasible.check(config, source)  # what cannot be drawn is said before anything is written
         if not arguments.dry_run and (few := plan_text.few_prompts(config)):
             _say(few, arguments)
-    if arguments.dry_run:
-        lines = [str(taken), *plan_text.comparison(config)] if taken else _estimated(config, samples, source)
-        if "observe" in stages:
-            from analysis.observe.registry import observers, why_not
-
-            chosen, missing = observers(config)
-            lines += [printable(f"observe: {line}") for line in (*chosen, *why_not(missing))]
-        print("\n".join(lines))
-        return
+    else:
+        config = of_captions.as_planned(config, loaded)
+    if not arguments.overwrite:
+        of_captions.require_unchanged(config, loaded)
+    chosen: Sequence[Observer] = ()
+    lacking: Sequence[str] = ()
+    missing: dict[str, str] = {}
     if "observe" in stages:
         from analysis.observe.registry import observers, why_not
 
         chosen, missing = observers(config)  # what is not there is said before the images are drawn
-        if not chosen and arguments.stage:
-            raise UserError(f"observe: {'; '.join(why_not(missing))}")
-        for line in why_not(missing) if chosen else ():
-            _say(f"observe: {line}", arguments)
+        lacking = why_not(missing)
+    if primary.needs == "features":
+        from analysis.observe.missing import require_primary_feature
+
+        require_primary_feature(config, place, missing)
+    if arguments.dry_run:
+        lines = [str(taken), *plan_text.comparison(config)] if taken else _estimated(config, samples, source)
+        print("\n".join([*lines, *(printable(f"observe: {line}") for line in (*chosen, *lacking))]))
+        return
+    if lacking and not chosen and arguments.stage:
+        raise UserError(f"observe: {'; '.join(lacking)}")
+    for line in lacking if chosen else ():
+        _say(f"observe: {line}", arguments)
     page = None
     interrupt.begun()
     with rundir.claim(config.out_path) as directory:
@@ -237,37 +268,21 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         if not (arguments.overwrite and drawing):
             rundir.require_same(directory, config.resolved(), observing_anew=anew)
         if stages == ("plan",):
-            images = taken.images if taken else len(samples)
-            rundir.write_plan(directory, config, passed, text, images, overwrite=arguments.overwrite)
+            rundir.write_plan(
+                directory, config, passed, text, images, captions=captions, overwrite=arguments.overwrite
+            )
             print(printable(f"planned {images} images in {directory.path}"))
             return
-        if "generate" in stages and taken:
-            foreign.take_in(
-                directory,
-                config,
-                taken,
-                passed=passed,
-                text=text,
-                overwrite=arguments.overwrite,
-                progress=not arguments.quiet,
-                team=team,
-            )
-        elif "generate" in stages:
-            from probes.generate import generate
+        if "generate" in stages:
+            command = execute.Command(passed, text, arguments.overwrite, not arguments.quiet, captions, team)
+            if taken:
+                foreign.take_in(directory, config, taken, command)
+            else:
+                from probes.generate import generate
 
-            generate(
-                directory,
-                config,
-                samples,
-                source,
-                passed=passed,
-                text=text,
-                overwrite=arguments.overwrite,
-                progress=not arguments.quiet,
-                team=team,
-            )
+                generate(directory, config, samples, source, command)
             if faulty := directory.meta.get("faults"):
-                _say(image_faults.sentence(faulty, len(samples)), arguments)
+                _say(image_faults.sentence(faulty, directory.meta["images"]), arguments)
         else:
             rundir.take_up(directory, config, stages, passed=passed, text=text)
             if anew:

@@ -272,7 +272,14 @@ def another_run(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> U
 
 
 def record(
-    run: Run, config: Config, passed: Mapping[str, Any], text: str | None, status: str, **fields: Any
+    run: Run,
+    config: Config,
+    passed: Mapping[str, Any],
+    text: str | None,
+    status: str,
+    *,
+    captions: Mapping[str, Any] | None = None,
+    **fields: Any,
 ) -> None:
     """Write ``run.json`` and the copy of ``triplets.yaml``.
 
@@ -282,6 +289,8 @@ def record(
         The configuration as passed: ``{"file": ..., "command_line": ...}``.
     text
         The YAML file as it stands, or None to leave the copy alone.
+    captions
+        What became of those that the prompts come from; None leaves what is there.
     """
     assert status in STATUSES
     times = {"created": now(), **_times(run, status)}
@@ -293,6 +302,7 @@ def record(
             "name": config.name,
             "config": {"passed": dict(passed), "resolved": config.resolved()},
             "versions": versions(),
+            **({"captions": dict(captions)} if captions else {}),
             **fields,
             "times": times,
         }
@@ -321,13 +331,14 @@ def write_plan(
     text: str | None,
     images: int,
     *,
+    captions: Mapping[str, Any] | None = None,
     overwrite: bool,
 ) -> None:
     """Record a plan. A run that is there and the same keeps what it has reached."""
     if overwrite:
         clear(run)
     if not run.meta:
-        record(run, config, passed, text, "planned", images=images)
+        record(run, config, passed, text, "planned", captions=captions, images=images)
     elif not (run.path / "triplets.yaml").exists():
         _copy(run, text)
 

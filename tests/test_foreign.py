@@ -176,18 +176,43 @@ def test_what_is_not_whole_is_left_out_and_counted(drawn, tmp_path, capsys):
     )
     Image.new("RGB", (32, 64)).save(pictures / "t00000-s7-feminine.png")
     (pictures / "t00001-s7-masculine.png").write_bytes(b"no image at all")
+    Image.new("RGB", (64, 64)).save(pictures / "t00001-s0-neutral.png")
+    Image.new("RGBA", (64, 64), "white").save(pictures / "t00001-s0-feminine.png")
     settings = SETTINGS | {"images": {"from": "pictures"}, "sampler": {"noise": "own"}}
-    assert run(tmp_path, settings, "--stage", "generate") == 0
-    assert run(tmp_path, settings, "--stage", "observe") == 0
+    path = tmp_path / "triplets.yaml"
+    path.write_text(yaml.safe_dump(settings, sort_keys=False))
+    assert main([str(path), "--out", str(tmp_path / "run"), "--stage", "generate"]) == 0
+    said = (
+        "3 of 6 images are left out of every mean (unreadable: 1, black: 1, blank: 1): see the column `fault`"
+    )
+    assert said in capsys.readouterr().err
+    assert main([str(path), "--out", str(tmp_path / "run"), "--stage", "observe"]) == 0
+    assert "observe objects: 100%" in capsys.readouterr().err
+    assert run(tmp_path, settings, "--stage", "measure") == 0
     stored = Run.open(tmp_path / "run")
+    faults = {
+        "t00001-s0-neutral": "black",
+        "t00001-s0-feminine": "blank",
+        "t00001-s7-masculine": "unreadable",
+    }
+    assert stored.faults() == faults and stored.meta["faults"] == {"unreadable": 1, "black": 1, "blank": 1}
+    compared = stored.table("image_similarities").set_index(["seed", "pair"])["ssim"]
+    assert compared.index[compared.notna()].tolist() == [(7, "neutral-feminine")]
+    reasons = dict(stored.observed(["sample_id", "reason"]).itertuples(index=False))
+    assert {name: reasons[name] for name in faults} == {
+        "t00001-s0-neutral": "image left out: every pixel of it is black",
+        "t00001-s0-feminine": "image left out: every pixel of it has the same color",
+        "t00001-s7-masculine": "cannot identify image file",
+    }
     assert stored.meta["taken_in"]["left_out"] == {
         "triplets without a prompt of every indicator": 1,
         "seeds of a triplet without an image of every indicator": 1,
         "seeds of a triplet whose images differ in size": 1,
     }
     assert len(stored.samples(["sample_id"])) == 6
-    assert stored.unreadable() == {"t00001-s7-masculine"}
     assert json.loads((tmp_path / "run" / "run.json").read_text())["images"] == 6
+    assert run(tmp_path, settings | {"measure": {"primary": "clip"}}, "--stage", "measure") == 2
+    assert "got 'clip', of which it holds no features: choose another" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -201,6 +226,14 @@ def test_what_is_not_whole_is_left_out_and_counted(drawn, tmp_path, capsys):
         (
             {"measure": {"primary": "z0"}},
             "measure.primary: expected 'ssim', 'diff_pix', 'resnet50', 'clip', 'dino' or 'split_product', got 'z0'",
+        ),
+        (
+            {"measure": {"primary": "clip"}},
+            "primary: expected a measure that the run will hold, got 'clip', which cannot be observed (no weights on",
+        ),
+        (
+            {"measure": {"primary": "clip"}, "observe": {"features": []}},
+            "primary: expected a measure that the run will hold, got 'clip', which `observe.features` does not name",
         ),
         (
             {"images": {"from": "elsewhere"}},

@@ -1,11 +1,13 @@
 """Kills at random moments, half of them -9: whatever moment it is, the run goes on to the same bytes.
 
 A run is killed, started again, killed again, and so on until it comes to its end. Each attempt is a process forked from
-this one, which has loaded the libraries, so that it begins at once. Minutes of a processor, so among the slow tests:
-the others end a process at calls that write (`tests/test_faults.py`) and by signals (`tests/test_workers.py`).
+this one, which has loaded the libraries, so that it begins at once; its helper is forked from it in turn, where a run
+of its own spawns one and waits for it to load. Minutes of a processor, so among the slow tests: the others end a
+process at calls that write (`tests/test_faults.py`) and, with spawned helpers, by signals (`tests/test_workers.py`).
 """
 
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -17,14 +19,14 @@ from collections import Counter
 import psutil
 import pytest
 
-from probes import interrupt
+from probes import interrupt, team
 from probes.run import main
 from tests.probes.conftest import stored
 from tests.tiny import tiny_pipeline
 
 STAGES = ("generate", "observe", "measure")
 PARTS = 12
-PATIENCE = 900  # seconds until a helper that is still loading finds its run ended, on a machine that is busy
+PATIENCE = 900  # seconds until a helper that is at work finds its run ended, on a machine that is busy
 CONFIG = {
     "name": "killed",
     "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
@@ -82,12 +84,30 @@ def forked(yaml_file, path, workers, said):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
+        team._Helper.started = forked_helper
         status = stages(yaml_file, path, workers)
     except interrupt.Terminated:  # between two stages
         status = 143
     finally:
         sys.stderr.flush()
         os._exit(status)
+
+
+def forked_helper():
+    """A helper as `probes.team` starts it, but forked."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=serve, args=(ours, theirs), daemon=True)
+    with team._uninterrupted():
+        process.start()
+    theirs.close()
+    return team._Helper(process, ours)
+
+
+def serve(ours, theirs):
+    """A helper's work; it holds no copy of the other end of its pipe, by which it finds its run ended."""
+    ours.close()
+    team._serve(theirs)
 
 
 def ended(child):
@@ -102,7 +122,7 @@ def killed_often(yaml_file, folder, whole, kills, workers=1, seed=0):
     while counts["killed"] < kills:
         child = forked(yaml_file, path, workers, said)
         number = (signal.SIGKILL, signal.SIGTERM)[counts["killed"] % 2]
-        time.sleep(draw.random() * took * (4 if workers > 1 else 1))
+        time.sleep(draw.random() * took)
         helpers = psutil.Process(child).children(recursive=True)
         os.kill(child, number)  # of one that has ended nothing comes: it is not waited for yet
         status = ended(child)
@@ -142,7 +162,7 @@ def finished(path, expected):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("workers", "kills"), [(1, 180), (2, 20)])
+@pytest.mark.parametrize(("workers", "kills"), [(1, 140), (2, 60)])
 def test_two_hundred_kills(workers, kills, yaml_file, whole, tmp_path, capsys):
     counts = killed_often(yaml_file, tmp_path, whole, kills, workers=workers, seed=workers)
     with capsys.disabled():

@@ -58,7 +58,8 @@ def test_with_the_prompts_nouns_alone_the_report_gives_reasons_and_no_number(tmp
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     section = page.partition('<section id="objects">')[2].partition("</section>")[0]
     assert (
-        "Looked for: the nouns of each image’s prompt, and nothing else, by <b>groundingdino</b>" in section
+        "Looked for: the nouns of each triplet’s prompts, and nothing else, by <b>groundingdino</b>"
+        in section
     )
     similarity = section.partition("nearer to one side?")[2].partition("Asked for, guided")[0]
     assert PROMPTS_ALONE in similarity and "1.000" not in similarity

@@ -5,20 +5,28 @@ number formats, vocabulary and tokens. Run with ``-m slow``; takes minutes and g
 """
 
 import json
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import diffusers
+import numpy as np
 import pytest
 import torch
 import transformers
 from safetensors.torch import save_file
 
 from analysis import load_run
+from analysis.observe.objects.ram import PUBLISHED
 from probes import hub, model_tokenizers, models, single_file
 from probes.model_description import INDEX, Source, read_index, read_object
 from probes.run import main
 from probes.store import Run
+from tests.analysis.observe.features.test_published_layouts import publish_features
+from tests.analysis.observe.objects.ram_equations import tagger_layout
+from tests.analysis.observe.objects.test_ram import drawn, publish_ram
 from tests.analysis.observe.test_real_layouts import LIMIT, publish
 from tests.analysis.observe.tiny_models import save_detector, save_segmenter
 from tests.probes.original_layout import original_layout
@@ -65,11 +73,23 @@ def save_model(folder, description, *, variant=None):
     return folder
 
 
-# What looks at the images: files in the published layouts, by the fields of `observe`. RAM and the networks of the
-# image features go here, too.
 @pytest.fixture(scope="module")
 def vision(tmp_path_factory):
-    return publish(tmp_path_factory.mktemp("vision"), "sam_vit_b_01ec64.pth")
+    """What looks at the images: files in the published layouts, by the fields of `observe`."""
+    folder = tmp_path_factory.mktemp("vision")
+    objects = publish(folder, "sam_vit_h_4b8939.pth")
+    ram = publish_ram(folder, drawn(tagger_layout(PUBLISHED), np.random.default_rng(0)))
+    features = folder / "features"
+    features.mkdir()
+    yield {**objects, "ram": str(ram), "feature_weights": publish_features(features)}
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def passing(tmp_path):
+    """A folder that is gone after the test: gigabytes."""
+    yield tmp_path
+    shutil.rmtree(tmp_path)
 
 
 @pytest.mark.slow
@@ -80,18 +100,23 @@ def vision(tmp_path_factory):
         ("sd2-epsilon", "fp16", "stabilityai/stable-diffusion-2-1-base"),
     ],
 )
-def test_the_whole_job_within_24_gigabytes(description, variant, known, vision, tmp_path, capsys):
+def test_the_whole_job_within_24_gigabytes(description, variant, known, vision, passing, capsys):
     """Plan, generate, observe, measure and report for one triplet of 512 x 512 pixels in two steps."""
-    model = save_model(tmp_path / "model", description, variant=variant)
+    model = save_model(passing / "model", description, variant=variant)
     config = {
         "model": str(model),
         "prompts": ["a {person} with a dog and an umbrella"],
         "sampler": {"steps": 2},
         "generate": {"batch_triplets": 1, "workers": 1, "device": "cpu"},
-        "observe": {**vision, "tags": ["prompt"], "batch": 1},
-        "out": str(tmp_path / "run"),
+        "observe": {
+            **vision,
+            "tags": ["ram", "prompt"],
+            "features": list(vision["feature_weights"]),
+            "batch": 1,
+        },
+        "out": str(passing / "run"),
     }
-    file = tmp_path / "triplets.yaml"
+    file = passing / "triplets.yaml"
     file.write_text(json.dumps(config))
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", RUN, str(file), "--quiet"],
@@ -104,7 +129,11 @@ def test_the_whole_job_within_24_gigabytes(description, variant, known, vision, 
     with capsys.disabled():
         print(f"\n{description}, one triplet: {busy:.0f} s of processor time, peak {peak / 1e9:.1f} GB")
     assert peak < LIMIT
-    run = Run.open(tmp_path / "run")
+    run = Run.open(passing / "run")
+    with capsys.disabled():
+        print("seconds by stage:", run.meta["times"]["seconds"])
+    if keep := os.environ.get("KEEP_RUN"):  # to look at the report
+        shutil.copytree(run.path, Path(keep) / description)
     assert run.status == "complete"
     record = run.meta["model"]
     assert record["parameters"] == hub.known()[known]["parameters"]
@@ -117,7 +146,13 @@ def test_the_whole_job_within_24_gigabytes(description, variant, known, vision, 
     assert [list(files) for files in run.meta["observer"]["checkpoints"].values()] == [
         [vision["detector"]],
         [vision["segmenter"]],
+        [vision["ram"]],
     ]
+    assert (
+        observed["tags"].map(lambda tags: any(tag.startswith("tag ") for tag in tags)).all()
+    )  # of RAM's list
+    compared = run.table("image_similarities")[[*vision["feature_weights"]]]
+    assert len(compared.columns) == 5 and compared.notna().all(axis=None)
     assert (run.path / "report.html").stat().st_size > 100_000
     inside = load_run(run.path).pairs(site="unet.mid", metric="cosine")
     assert len(inside) and inside["value"].between(-1.001, 1.001).all()

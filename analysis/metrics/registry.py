@@ -198,8 +198,8 @@ def computed_from(source: str, asked: Collection[str] = ()) -> tuple[str, ...]:
     return tuple(row.metric for row in held if not row.optional or row.metric in asked)
 
 
-def require_primary(key: str, place: str, *, opened: bool = True) -> None:
-    """Refuse a ``measure.primary`` that is no measure of a run.
+def require_primary(key: str, place: str, *, opened: bool = True) -> Metric:
+    """Return the measure that ``measure.primary`` names, or refuse what is no measure of a run.
 
     Parameters
     ----------
@@ -215,10 +215,11 @@ def require_primary(key: str, place: str, *, opened: bool = True) -> None:
     UserError
         No headline metric that runs hold has this key.
     """
-    keys = [metric.key for metric in headline_metrics() if opened or metric.needs != "captures"]
-    if key not in keys:
-        names = f"{', '.join(map(repr, keys[:-1]))} or {keys[-1]!r}"
-        raise UserError(f"{place}: expected {names}, got {key!r}: name one of them")
+    held = {metric.key: metric for metric in headline_metrics() if opened or metric.needs != "captures"}
+    if key not in held:
+        *others, last = map(repr, held)
+        raise UserError(f"{place}: expected {', '.join(others)} or {last}, got {key!r}: name one of them")
+    return held[key]
 
 
 def headline_metrics(text_readout: str = "sequence") -> list[Metric]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from analysis.observe.checkpoints import find
+from analysis.observe.features.observer import is_asked
+from analysis.observe.features.registry import FEATURES
 from analysis.observe.known_checkpoints import size
 from probes.config import Config
 from probes.errors import UserError
@@ -51,6 +56,36 @@ def absent(config: Config) -> list[str]:
 
 def _sized(name: str) -> str:
     return f"{name} ({size(name)})" if size(name) else name
+
+
+def require_primary_feature(
+    config: Config, place: str, missing: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Refuse a ``measure.primary`` that compares a feature which the run is not going to hold.
+
+    Parameters
+    ----------
+    config : Config
+    place : str
+        Where it stands, for the message.
+    missing : mapping of str to str, optional
+        Observers that cannot look, and why; see `analysis.observe.registry.observers`.
+
+    Raises
+    ------
+    UserError
+        Says why there is no such feature.
+    """
+    name = config.measure.primary
+    if name not in FEATURES:
+        return
+    expected = f"{place}: expected a measure that the run will hold, got {name!r}"
+    if not is_asked(name, config):
+        raise UserError(
+            f"{expected}, which `observe.features` does not name: add it, or choose another measure"
+        )
+    if name in missing:
+        raise UserError(f"{expected}, which cannot be observed ({missing[name]}): or choose another measure")
 
 
 def require_preset(config: Config) -> None:

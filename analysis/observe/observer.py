@@ -31,12 +31,15 @@ class StoredImage:
         ``(height, width, 3)`` uint8 RGB; None where it cannot be read.
     fault : str
         Why it cannot be read; else empty.
+    others : tuple of str
+        The prompts of the other images of its triplet and seed, where they differ from its prompt.
     """
 
     key: Mapping[str, Any]
     prompt: str
     pixels: np.ndarray | None
     fault: str = ""
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class Observer(Protocol):
     Attributes
     ----------
     name : str
-        For messages.
+        For messages and progress bars.
     schemas : mapping of str to pyarrow.Schema
         The columns of its parts by kind, in the order they are written; the kinds are folders of the run, among
         `probes.rundir.OBSERVED` or in ``features/`` or ``attributes/``, or they would outlive ``--overwrite``.

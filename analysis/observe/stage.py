@@ -43,7 +43,7 @@ class Looking:
         """Load the observer; gives the function that shows it some rows of a file."""
         with workers.steady(self.threads):
             self.observer.load()
-            yield partial(_shown, self.observer, lru_cache(maxsize=1)(_table))
+            yield partial(_shown, self.observer, lru_cache(maxsize=1)(_Stored.of))
 
 
 def observe(run: Run, *, progress: bool = True, team: Team | None = None) -> str:
@@ -101,7 +101,8 @@ def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
     )
     count = execute.useful(asked, todo)
     looking = Looking(observer, threads)
-    execute.make("observe", all_parts, todo, looking, team, processes=count, progress=progress)
+    stage = f"observe {observer.name}"
+    execute.make(stage, all_parts, todo, looking, team, processes=count, progress=progress)
     before = run.resolved
     settled = {**before, "observe": {**before.get("observe", {}), **observer.resolved}}
     config = {**run.meta["config"], "resolved": settled}
@@ -156,27 +157,49 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+@dataclass(frozen=True)
+class _Stored:
+    """A part file of samples, and the prompts of each triplet and seed in it."""
+
+    table: pa.Table
+    prompts: Mapping[tuple[int, int], tuple[str, ...]]
+
+    @classmethod
+    def of(cls, file: Path) -> _Stored:
+        fault = ["fault"] if "fault" in parts.column_names(file) else []  # not in earlier formats
+        table = parts.read_part(file, [*KEY, "prompt", "image", *fault])
+        prompts: dict[tuple[int, int], dict[str, None]] = {}
+        for triplet, seed, prompt in zip(
+            *(table[name].to_pylist() for name in ("triplet", "seed", "prompt"))
+        ):
+            prompts.setdefault((triplet, seed), {})[prompt] = None
+        return cls(table, {draw: tuple(texts) for draw, texts in prompts.items()})
+
+    def images(self, start: int, stop: int) -> list[StoredImage]:
+        """The images of some rows."""
+        return [self._image(row) for row in self.table.slice(start, stop - start).to_pylist()]
+
+    def _image(self, row: Mapping[str, Any]) -> StoredImage:
+        prompt = row["prompt"]
+        others = tuple(text for text in self.prompts[row["triplet"], row["seed"]] if text != prompt)
+        shown = partial(StoredImage, {name: row[name] for name in KEY}, prompt, others=others)
+        if row.get("fault") not in (
+            None,
+            image_faults.UNREADABLE,
+        ):  # of one that cannot be read it is said why
+            return shown(pixels=None, fault=image_faults.reason(row["fault"]))
+        try:
+            return shown(pixels=np.asarray(read_image((row["image"] or {}).get("bytes"))))
+        except ValueError as error:
+            return shown(pixels=None, fault=str(error))
+
+
 def _shown(
-    observer: Observer, table: Callable[[Path], pa.Table], piece: RowRange, tick: Tick
+    observer: Observer, stored: Callable[[Path], _Stored], piece: RowRange, tick: Tick
 ) -> execute.Piece:
     """Show an observer some rows of a file; gives the rows it makes of them."""
     file, start, stop = piece
-    images = [_image(row) for row in table(file).slice(start, stop - start).to_pylist()]
+    images = stored(file).images(start, stop)
     seen = observer.look(images)
     tick(len(images))
     return {kind: execute.RowsOfKind(seen[kind], schema) for kind, schema in observer.schemas.items()}
-
-
-def _table(file: Path) -> pa.Table:
-    fault = ["fault"] if "fault" in parts.column_names(file) else []  # not in earlier formats
-    return parts.read_part(file, [*KEY, "prompt", "image", *fault])
-
-
-def _image(row: Mapping[str, Any]) -> StoredImage:
-    key = {name: row[name] for name in KEY}
-    if row.get("fault"):
-        return StoredImage(key, row["prompt"], None, image_faults.reason(row["fault"]))
-    try:
-        return StoredImage(key, row["prompt"], np.asarray(read_image((row["image"] or {}).get("bytes"))))
-    except ValueError as error:
-        return StoredImage(key, row["prompt"], None, str(error))

@@ -33,9 +33,9 @@ def looked_for(observer: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> looked_for({"tags": ["vocabulary", "prompt"], "vocabulary": "everyday", "vocabulary_tags": 976})
-    '976 everyday nouns, and the nouns of each image’s prompt'
+    '976 everyday nouns, and the nouns of each triplet’s prompts'
     >>> looked_for({"tags": ["prompt"]})
-    'the nouns of each image’s prompt, and nothing else'
+    'the nouns of each triplet’s prompts, and nothing else'
     """
     tags = list(observer.get("tags") or ())
     names = [_source(kind, observer) for kind in tags]
@@ -47,7 +47,7 @@ def looked_for(observer: Mapping[str, Any]) -> str:
 def _source(kind: str, observer: Mapping[str, Any]) -> str:
     """What one source of tags gives for an image."""
     if kind == "prompt":
-        return "the nouns of each image’s prompt"
+        return "the nouns of each triplet’s prompts"
     if kind == "checker":
         return "everything there is in the toy world"
     if kind == "ram":

@@ -1,7 +1,7 @@
 """What was looked for in the images of a run, and which numbers that leaves open.
 
-A count is known where the object was looked for. Where nothing but the nouns of each image's prompt was, an object is
-known in the images whose prompt names it and in no others. So of the quantities of Wu et al. 2025 those stand that
+A count is known where the object was looked for. Where nothing but the nouns of each triplet's prompts was, an object
+is known in the images whose prompt names it and in no others. So of the quantities of Wu et al. 2025 those stand that
 count what a prompt names, in the images of that prompt: the explicit groups and the hidden nouns. All others add up
 images in which nobody looked: the counts of all objects (Eq. 3), their similarity (Eq. 4), bias scores (Eq. 5) and
 tests, and everything implicit, which is what no prompt names. They would be 1, 0 % or 1/2 whatever was drawn.
@@ -60,7 +60,7 @@ _OPEN = {
 
 
 def prompts_alone(run: Run) -> bool:
-    """Whether nothing but the nouns of each image's prompt was looked for, by the record of what looked."""
+    """Whether nothing but the nouns of each triplet's prompts was looked for, by the record of what looked."""
     return (run.meta.get("observer") or {}).get("tags") == ["prompt"]
 
 

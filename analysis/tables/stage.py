@@ -79,7 +79,12 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
 
 def _measure(run: Run, sharing: Sharing) -> None:
     options = run.config.measure
-    require_primary(options.primary, "measure.primary", opened=run.config.images is None)
+    primary = require_primary(options.primary, "measure.primary", opened=run.config.images is None)
+    if primary.needs == "features" and not run.parts(f"features/{primary.metric}"):
+        raise UserError(
+            f"measure.primary: expected a measure that {run.path} holds, got {options.primary!r}, of which it holds no"
+            " features: choose another, or run --stage observe where its weights are"
+        )
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
     sampling["shared_noise"] = shares_noise(run.config)
     if (absent := not_measured(run.config)) is not None:

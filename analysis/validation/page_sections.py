@@ -1,4 +1,4 @@
-"""Sections of docs/statistics.md on the default design, rare changes and a noise that prompts share."""
+"""Sections of docs/statistics.md on the default design, rare changes, a noise that prompts share, and one prompt."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from analysis.validation.simulation_rare import (
     rare_widths,
     shared_noise_rejections,
 )
+from analysis.validation.simulation_seeds import page_section
 from analysis.validation.simulation_words import HOSTILE, LEANING, design_rejections, spread_rejections
 
 Bounds = tuple[float, float]
@@ -107,9 +108,13 @@ def sections(
     parts += [REFERENCE.format(worlds=worlds), block(words, rejection), SPREADS, block(spread, rejection)]
     parts += [POWER, block(power, (0.0, 1.0)), RARE.format(simulations=simulations), block(rare, rejection)]
     parts += [WIDTHS.format(rows=widths), SHARED, block(shared, rejection)]
-    return parts, [
+    seeds, of_seeds = page_section(
+        block, rejection=rejection, coverage=coverage, resamples=resamples, **options
+    )
+    return [*parts, *seeds], [
         ("Default design, gaps", rejected[~shown], rejection),
         ("Default design, words", pd.concat([words, spread]), rejection),
         ("Equivalence where few prompts change", rare, rejection),
         ("Noise that prompts share", shared, rejection),
+        *of_seeds,
     ]

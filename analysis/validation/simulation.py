@@ -127,14 +127,14 @@ def gap_coverage(
         world = f"{name}, {n} prompts"
         for method in METHODS:
             result = bootstrap_interval(values, method=method, resamples=resamples, seed=number)
-            rows.append(_covered(world, f"mean, {method}", shift, result))
-        rows.append(_covered(world, "mean, Student's t", shift, student_interval(values)))
+            rows.append(covered_row(world, f"mean, {method}", shift, result))
+        rows.append(covered_row(world, "mean, Student's t", shift, student_interval(values)))
         result = effect_sizes(values, resamples=resamples, seed=number)
         large = prompt_means(draw_gaps(name, 200_000, 1, np.random.default_rng(1))) + shift
         spread = {GAP_WORLDS[1]: np.sqrt(3 + 0.25 / 3)}.get(name, np.sqrt(1 + 0.25 / 3))
-        rows.append(_covered(world, "d_z, bca", shift / spread, (result.d_z_low, result.d_z_high)))
+        rows.append(covered_row(world, "d_z, bca", shift / spread, (result.d_z_low, result.d_z_high)))
         ends = (result.superiority_low, result.superiority_high)
-        rows.append(_covered(world, "superiority, wilson", float((large > 0).mean()), ends))
+        rows.append(covered_row(world, "superiority, wilson", float((large > 0).mean()), ends))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -153,23 +153,23 @@ def object_coverage(
         table = draw_table(world, objects, rng, shift=(1.0, 1.5))
         for method in ("wilson", "percentile", "bca"):
             result = bias_scores(table, *pair, method=method, **options)
-            rows.append(_covered(world.name, f"bias score of presence, {method}", 0.6, result))
+            rows.append(covered_row(world.name, f"bias score of presence, {method}", 0.6, result))
         if world.repeats:
             for method in ("wilson", "bca"):
                 result = bias_scores(table, *pair, of="detections", method=method, **options)
-                rows.append(_covered(world.name, f"bias score of detections, {method}", 0.6, result))
+                rows.append(covered_row(world.name, f"bias score of detections, {method}", 0.6, result))
         for method in ("adjusted", "percentile", "bca"):
             result = presence_differences(table, *pair, method=method, **options)
             name = f"difference of presence, {method}"
-            rows.append(_covered(world.name, name, 0.5 * world.frequency, result))
+            rows.append(covered_row(world.name, name, 0.5 * world.frequency, result))
     for n, seeds in ((100, 1), (100, 4), (40, 4)):
         rng = np.random.default_rng([seed, 400 + n + seeds])
         logit = rng.standard_normal((objects, n, 1)) - 0.5 + np.array([0.0, np.log(2)])
         table = table_of(*[rng.binomial(seeds, special.expit(logit))] * 2, seeds)
         result, world = cochran_mantel_haenszel(table, *pair), f"odds ratio 2, {n} prompts × {seeds}"
-        rows.append(_covered(world, "odds ratio, over prompts", 2.0, result))
+        rows.append(covered_row(world, "odds ratio, over prompts", 2.0, result))
         ends = (result.low_independent, result.high_independent)
-        rows.append(_covered(world, "odds ratio, images independent", 2.0, ends))
+        rows.append(covered_row(world, "odds ratio, images independent", 2.0, ends))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -179,7 +179,7 @@ def rejection_row(world: str, test: str, exact: bool, p_value: NDArray[np.float6
     return world, test, exact, share, len(p_value), int(np.isnan(p_value).sum())
 
 
-def _covered(world: str, name: str, truth: float, result) -> tuple:
+def covered_row(world: str, name: str, truth: float | NDArray[np.float64], result) -> tuple:
     """Part of the intervals that hold the truth, of those that are defined."""
     low, high = result if isinstance(result, tuple) else (result.low, result.high)
     defined = ~(np.isnan(low) | np.isnan(high))

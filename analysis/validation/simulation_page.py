@@ -46,7 +46,8 @@ the same tables, under *for comparison*.
 
 ## What to use
 
-The unit is the prompt: average over its seeds first (`analysis.stats.effects.prompt_means`).
+The unit is the prompt: average over its seeds first (`analysis.stats.effects.prompt_means`). Of one prompt it is the
+seed, and what is said is said of that prompt alone.
 
 - Is the mean gap 0? `analysis.stats.sign_flips.sign_flip_test`, adjusted by max-T over sites and steps.
 - Where prompts share their noise: `analysis.stats.crossed.crossed_mean`, from three seeds on.
@@ -148,6 +149,7 @@ COMPARISON = (
     *(f"bias score of presence, {method}" for method in ("percentile", "bca")),
     *(f"difference of presence, {method}" for method in ("percentile", "bca")),
     *("bias score of detections, bca", "odds ratio, images independent"),
+    *("mean gap, Student's t", "mean gap of all prompts, envelope"),
 )
 
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import numpy as np
 from PIL import Image
 
 from hooks.prompt.spans import split_words
-from probes import execute, parts, rundir
+from probes import execute, image_faults, parts, rundir
 from probes.config import Config, prompt_id
 from probes.errors import UserError, printable
 from probes.foreign.configuration import grouped
@@ -27,7 +28,8 @@ from probes.foreign.options import Images
 from probes.foreign.table import Pictures, Row
 from probes.foreign.triplets import Draw
 from probes.store import Run
-from probes.team import Team, Tick
+from probes.stored_images import read_image
+from probes.team import Tick
 
 OTHER_SIZE = "seeds of a triplet whose images differ in size"
 ROWS = 30  # that are shown
@@ -194,22 +196,20 @@ def _stored(pictures: Pictures, draws: list[list[TakenImage]], tick: Tick) -> ex
                 f"{image.row.at}: expected the image to stay as it is, but it was changed: run again"
             )
         path = f"{image.columns['sample_id']}{f'.{image.kind}' if image.kind else ''}"
-        rows.append({**image.columns, "image": {"bytes": data, "path": path}})
+        rows.append({**image.columns, "fault": _fault(data), "image": {"bytes": data, "path": path}})
         tick(1)
     return {"samples": execute.RowsOfKind(rows, parts.SAMPLES)}
 
 
-def take_in(
-    run: Run,
-    config: Config,
-    taken: Taken,
-    *,
-    passed: dict[str, Any] | None = None,
-    text: str | None = None,
-    overwrite: bool = False,
-    progress: bool = True,
-    team: Team | None = None,
-) -> None:
+def _fault(data: bytes) -> str | None:
+    """What is at fault with an image, as far as its bytes tell."""
+    try:
+        return image_faults.of_pixels(np.asarray(read_image(data)))
+    except ValueError:
+        return image_faults.UNREADABLE
+
+
+def take_in(run: Run, config: Config, taken: Taken, command: execute.Command) -> None:
     """Store every image of the plan that the run does not hold yet.
 
     Parameters
@@ -218,14 +218,8 @@ def take_in(
         The run directory, held by :func:`probes.rundir.claim`.
     config, taken
         The configuration and its plan (`plan`).
-    passed, text
-        The configuration as it was passed, for ``run.json`` and the copy of ``triplets.yaml``.
-    overwrite
-        Remove what the directory holds.
-    progress
-        Show a progress bar with the time left.
-    team
-        Processes that are there already.
+    command
+        What else the stage is called with.
 
     Raises
     ------
@@ -233,8 +227,7 @@ def take_in(
         The directory holds another run, a part is damaged, the disk is full, or an image was changed meanwhile.
     """
     began = monotonic()
-    if overwrite:
-        rundir.clear(run)
+    command.cleared(run)
     rundir.require_same(run, config.resolved())
     before = (run.meta.get("part_fields") or {}).get("model", _TAKEN_IN)
     if before != _TAKEN_IN:
@@ -243,21 +236,18 @@ def take_in(
     damaged: list[parts.DamagedPartError] = []
     todo = execute.due(made, partial(_refused, run), damaged.append)
     _require_no_more(run, len(made))
-    rundir.record(
+    command.record(
         run,
         config,
-        passed or {},
-        text,
-        "planned",
+        damaged,
         part_fields={"model": _TAKEN_IN},
         taken_in=taken.record,
         parts=len(made),
         images=taken.images,
     )
-    execute.note_damaged(run, damaged)
-    with nullcontext(team) if team else Team() as team:
-        execute.make("take in", made, todo, Storing(), team, progress=progress)
-    rundir.reached(run, "generated", monotonic() - began)
+    with command.helpers() as team:
+        execute.make("take in", made, todo, Storing(), team, progress=command.progress)
+    execute.drawn(run, began)
 
 
 def _parts(run: Run, config: Config, taken: Taken) -> list[execute.Part]:

@@ -111,6 +111,13 @@ class Chunks:
         sample = texts[:: max(1, len(texts) // COMPARED)]
         return chunks if chunks._agrees(sample, encode(tokenizer, sample, place), tokenizer) else None
 
+    def length(self, text: str) -> int | None:
+        """Return how many tokens a text has, start and end included; None as for `text`."""
+        try:
+            return 2 + sum([len(self._chunks[chunk].tokens) for chunk in text.split(" ")])
+        except KeyError:
+            return None
+
     def text(self, text: str) -> Tokenized | None:
         """Return a text by its chunks; None where one is not known, has another blank in it, or cannot be spelled."""
         try:

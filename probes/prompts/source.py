@@ -18,6 +18,7 @@ from probes.config_values import Positive, fail, shown
 from probes.errors import UserError
 from probes.paths import expand
 from probes.prompts import captions, grids, readers, sets, stored
+from probes.prompts.alignment import uncollected
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
 
@@ -48,12 +49,34 @@ class PromptSource(BaseModel):
 
 @dataclass(frozen=True)
 class Loaded:
-    """Prompts of every indicator, and what became of the captions; None where they were not chosen here."""
+    """Prompts of every indicator.
+
+    Attributes
+    ----------
+    prompts : list of dict
+    selection : Selection or None
+        What became of the captions; None where they were not chosen here.
+    sentences : bool
+        Whether they are captions, each of which stands for itself; else they are a set or a grid, which is whole.
+    file : pathlib.Path or None
+        That they were read from.
+    """
 
     prompts: list[dict[str, Any]]
     selection: captions.Selection | None
+    sentences: bool = False
+    file: Path | None = None
 
 
+class NoFileError(UserError):
+    """There is no file of captions at a path."""
+
+    def __init__(self, file: str, message: str) -> None:
+        super().__init__(message)
+        self.file = file
+
+
+@uncollected
 def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, folder: Path) -> Loaded:
     """Return the prompts of a source.
 
@@ -83,7 +106,7 @@ def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: 
         )
     form, read, name = _open(source, folder)
     if form == STORED:
-        return Loaded(stored.read(Path(name), words), None)
+        return Loaded(stored.read(Path(name), words), None, sentences=True, file=Path(name))
     selection = captions.select(
         read(), forms=source.human_words, max_words=source.max_words, source=name, form=form
     )
@@ -92,6 +115,8 @@ def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: 
     return Loaded(
         captions.triplets(selection.kept, words, articles=source.articles, forms=source.human_words),
         selection,
+        sentences=True,
+        file=None if form == DATASETS else Path(name),
     )
 
 
@@ -108,9 +133,10 @@ def _open(source: PromptSource, folder: Path) -> tuple[str, Callable[[], readers
     path = folder / expand(name, "prompts.from")
     if not path.exists():
         listed = ", ".join(sets.names())
-        raise UserError(
+        raise NoFileError(
+            str(path),
             f"{path}: expected a file of captions or a set ({listed}), found none: check the path,"
-            " or name the format datasets"
+            " or name the format datasets",
         )
     form = source.format
     if form == STORED or (form == "auto" and stored.is_stored(path)):

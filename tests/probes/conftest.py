@@ -7,6 +7,7 @@ import pytest
 
 from probes import model_files, models, rundir
 from probes.config import Config
+from probes.execute import Command
 from probes.generate import generate
 from probes.prompts import plan as prompts
 from tests.tiny import tiny_pipeline
@@ -54,7 +55,7 @@ def generated(path, config, **options):
     with rundir.claim(path) as run:
         if not options.get("overwrite"):
             rundir.require_same(run, config.resolved())
-        generate(run, config, samples, source, progress=False, **options)
+        generate(run, config, samples, source, Command(progress=False, **options))
     return run
 
 

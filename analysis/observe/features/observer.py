@@ -66,7 +66,7 @@ class FeatureObserver:
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """For messages and progress bars."""
         return self.kind
 
     @property
@@ -214,21 +214,26 @@ def feature_observer(name: str, config: Config) -> tuple[FeatureObserver | None,
     """
     feature, settings = FEATURES[name], config.observe
     _check_names(config)
-    chosen = settings.features
-    of_audit = name == config.gep.clip and bool(places(config))
-    if not of_audit and (name not in chosen if isinstance(chosen, list) else not feature.usual):
+    if not is_asked(name, config):
         return None, ""
     kind = SplitProductObserver if feature.readout == "patch_tokens" else FeatureObserver
     named = settings.feature_weights.get(name)
     if named is None and _of_toyworld(config) and feature.toyworld:
         named = TOYWORLD
-    if named is not None or name in chosen:
+    if named is not None or name in settings.features:
         weights = named or feature.weights
         locate(feature, weights, fetch=False)  # what is not there is said before the images are drawn
         return kind(feature, config, weights), ""
     if cached(feature.weights):
         return kind(feature, config, feature.weights), ""
     return None, f"no weights on this machine: name a file, a folder or a hub id in `{PLACE}`"
+
+
+def is_asked(name: str, config: Config) -> bool:
+    """Return whether a configuration asks for a feature: by name, as one of the usual ones, or for an audit (GEP)."""
+    chosen = config.observe.features
+    of_audit = name == config.gep.clip and bool(places(config))
+    return of_audit or (name in chosen if isinstance(chosen, list) else FEATURES[name].usual)
 
 
 def _check_names(config: Config) -> None:

@@ -256,6 +256,8 @@ class GroundedPlan(Plan):
             fields |= {
                 f"measure.{name}": getattr(self.config.measure, name) for name in ("nouns", "compounds")
             }
+            if self.config.captions:
+                fields["observe.prompt_nouns"] = "of the triplet"
         return {**fields, "observe.device": self.device.type}
 
     def engine(self) -> Engine:
@@ -290,7 +292,8 @@ class GroundedPlan(Plan):
     def _source(self, kind: str) -> Tags:
         settings, measure = self.settings, self.config.measure
         if kind == "prompt":
-            return prompt_nouns(backend=measure.nouns, compounds=measure.compounds)
+            words = [form for entry in self.config.indicators.values() for form in entry.forms]
+            return prompt_nouns(backend=measure.nouns, compounds=measure.compounds, indicators=words)
         if kind == "vocabulary":
             return fixed(self.vocabulary, "vocabulary")
         if kind == "ram":

@@ -67,7 +67,8 @@ class ObjectObserver:
     def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
         """Rows of ``objects``, one a detection, and of ``observed``, one an image, also where it cannot be read."""
         pixels = {index: image.pixels for index, image in enumerate(images) if image.pixels is not None}
-        tags = dict(zip(pixels, self._tags([*pixels.values()], [images[index].prompt for index in pixels])))
+        prompts = [(images[index].prompt, *images[index].others) for index in pixels]
+        tags = dict(zip(pixels, self._tags([*pixels.values()], prompts)))
         searched = [index for index in pixels if tags[index]]
         detected = self._engine.detect([pixels[i] for i in searched], [list(tags[i]) for i in searched])
         results = dict(zip(searched, detected))

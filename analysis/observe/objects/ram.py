@@ -27,7 +27,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from analysis.observe.checkpoints import check_fit, find, fit, read_json, read_weights
-from analysis.observe.objects.tags import normal
+from analysis.observe.objects.tags import Prompts, normal
 from probes.config import Observe
 from probes.errors import UserError
 from probes.parts import digest
@@ -339,7 +339,7 @@ class RamTagger:
             batch = torch.stack([pixels(image, size) for image in images]).to(self.device)
             return self.model(batch).float().sigmoid().cpu().numpy()
 
-    def __call__(self, images: Sequence[np.ndarray], prompts: Sequence[str]) -> list[dict[str, str]]:
+    def __call__(self, images: Sequence[np.ndarray], prompts: Prompts) -> list[dict[str, str]]:
         """The tags of each image whose probability is above the tag's threshold, in the order of the list."""
         if not len(images):
             return []

@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 
 from analysis.observe.checkpoints import sha256
+from analysis.observe.objects.tags import Prompts
 from probes.errors import UserError
 from probes.paths import expand
 
@@ -50,7 +51,7 @@ class ClipTagger:
             embedded = self.model.encode_image(pixels.to(self.device), normalize=True)
             return (embedded @ self.texts.T).float().cpu().numpy()
 
-    def __call__(self, images: Sequence[np.ndarray], prompts: Sequence[str]) -> list[dict[str, str]]:
+    def __call__(self, images: Sequence[np.ndarray], prompts: Prompts) -> list[dict[str, str]]:
         """The best tags of each image."""
         if not len(images):
             return []

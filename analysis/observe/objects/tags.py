@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,10 @@ from probes.errors import UserError
 from probes.paths import expand
 from probes.text.nouns import nouns
 
-# images and their prompts to one dict an image: tag to source, in the order they are looked for
-Tags = Callable[[Sequence[np.ndarray], Sequence[str]], list[dict[str, str]]]
+# images, and of each its prompt and the others of its triplet, to one dict an image: tag to source, in the order they
+# are looked for
+Prompts = Sequence[tuple[str, ...]]
+Tags = Callable[[Sequence[np.ndarray], Prompts], list[dict[str, str]]]
 
 
 def normal(text: str) -> str:
@@ -34,14 +37,35 @@ def fixed(tags: Sequence[str], source: str) -> Tags:
     return lambda images, prompts: [dict.fromkeys(tags, source) for _ in images]
 
 
-def prompt_nouns(*, backend: str, compounds: bool) -> Tags:
-    """The nouns of each image's prompt, as lemmas (:mod:`probes.text.nouns`)."""
+def prompt_nouns(*, backend: str, compounds: bool, indicators: Collection[str] = ()) -> Tags:
+    """The nouns of each image's prompt, as lemmas (:mod:`probes.text.nouns`), then those of its triplet's others.
 
-    def tags(images: Sequence[np.ndarray], prompts: Sequence[str]) -> list[dict[str, str]]:
-        lemmas_of = (
-            [normal(noun.lemma) for noun in nouns(p, backend=backend, compounds=compounds)] for p in prompts
-        )
-        return [dict.fromkeys(filter(None, lemmas), "prompt") for lemmas in lemmas_of]
+    So all images of a triplet are searched for the same things, also where captions that were written freely name
+    different ones: what is not looked for is not seen, and would be missing of one indicator alone. The words of the
+    indicators are looked for in the images of their own prompts alone: a box has one label, and a figure that is found
+    as *man* is no longer found as the *person* that the prompt names.
+
+    Parameters
+    ----------
+    backend, compounds
+        See `probes.text.nouns.nouns`.
+    indicators : collection of str
+        The words of the run's indicators, singular and plural.
+    """
+
+    @lru_cache(maxsize=4096)
+    def lemmas(text: str) -> tuple[str, ...]:
+        found = (normal(noun.lemma) for noun in nouns(text, backend=backend, compounds=compounds))
+        return tuple(filter(None, found))
+
+    people = {lemma for word in indicators for lemma in (normal(word), *lemmas(f"a {word}"))}
+
+    def tags(images: Sequence[np.ndarray], prompts: Prompts) -> list[dict[str, str]]:
+        named = []
+        for own, *others in prompts:
+            more = (lemma for text in others for lemma in lemmas(text) if lemma not in people)
+            named.append(dict.fromkeys([*lemmas(own), *more], "prompt"))
+        return named
 
     return tags
 
@@ -49,7 +73,7 @@ def prompt_nouns(*, backend: str, compounds: bool) -> Tags:
 def combined(sources: Sequence[Tags]) -> Tags:
     """The tags of several sources; one that several give has the first of them as its source."""
 
-    def tags(images: Sequence[np.ndarray], prompts: Sequence[str]) -> list[dict[str, str]]:
+    def tags(images: Sequence[np.ndarray], prompts: Prompts) -> list[dict[str, str]]:
         merged: list[dict[str, str]] = [{} for _ in images]
         for source in sources:
             for image_tags, more in zip(merged, source(images, prompts)):

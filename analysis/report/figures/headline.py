@@ -1,4 +1,4 @@
-"""The headline gaps, between the indicators' words and over all words: one panel a metric, one row a contrast."""
+"""The headline gaps, between the indicators' words and over all words: one panel a metric, one line a contrast."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pandas as pd
 from analysis.metrics.registry import Metric
 from analysis.report.figures.style import DOUBLE, INK, PALETTE, Drawn, limits, new_figure, style
 from analysis.report.format import label
+
+ACROSS = 4  # panels in a row, so that their numbers and titles have room
 
 
 def draw_headline(
@@ -27,8 +29,12 @@ def draw_headline(
     if not found or not contrasts:
         return None
     with style():
-        figure = new_figure(DOUBLE, 0.95 + 0.32 * len(contrasts))
-        panels = figure.subplots(1, len(found), squeeze=False, sharey=True)[0]
+        lines = -(-len(found) // ACROSS)
+        figure = new_figure(DOUBLE, 0.25 + lines * (0.7 + 0.32 * len(contrasts)))
+        grid = figure.subplots(lines, -(-len(found) // lines), squeeze=False, sharey=True)
+        panels = grid.ravel()
+        for axes in panels[len(found) :]:
+            axes.set_visible(False)
         for axes, (metric, rows) in zip(panels, found.items()):
             reach = [0.0]
             for number, contrast in enumerate(contrasts):
@@ -54,7 +60,7 @@ def draw_headline(
             axes.locator_params(axis="x", nbins=3)
             axes.spines["left"].set_visible(False)
             axes.tick_params(axis="y", length=0)
-        panels[0].set_yticks(range(len(contrasts)), [_named(contrast) for contrast in contrasts])
+        grid[0, 0].set_yticks(range(len(contrasts)), [_named(contrast) for contrast in contrasts])
         toward = (
             f" (right of 0: {label(reference)} nearer to {label(contrasts[0][0])})"
             if len(contrasts) == 1

@@ -48,6 +48,7 @@ def draw_text_layers(gap: pd.DataFrame, contrasts: Contrasts, reference: str) ->
             _name_ticks(
                 axes,
                 [place(site).label.replace("layer ", "").replace("embeddings", "emb.") for site in sites],
+                most=21 // len(readouts),
             )
             axes.set_xlabel("layer of the text encoder")
         _name_gap(figure, panels[0], contrasts)
@@ -183,9 +184,10 @@ def _gap_lines(axes, rows, index, contrasts, dash="-", part: str = "", main: boo
     axes.autoscale_view()
 
 
-def _name_ticks(axes, names: list[str]) -> None:
-    every = max(1, int(np.ceil(len(names) / 14)))
-    keep = [i for i in range(len(names)) if i % every == 0 or i == len(names) - 1]
+def _name_ticks(axes, names: list[str], most: int = 14) -> None:
+    """Name about so many ticks at most, evenly from the first on, and the last."""
+    every, last = max(1, int(np.ceil(len(names) / most))), len(names) - 1
+    keep = [*range(0, max(1, last - every + 1), every), last] if last else [0]
     turn = 30 if max(map(len, names)) > 5 else 0
     axes.set_xticks(keep, [names[i] for i in keep], rotation=turn, ha="right" if turn else "center")
 

@@ -214,7 +214,7 @@ def test_a_long_vocabulary_takes_several_passes_and_the_plan_says_so(settings, n
     given = {name: value for name, value in settings.items() if name != "model"} | more
     plan = engine_plan(Config(prompts=["a {person}"], model="a/b", observe=given))
     engine = plan.engine()
-    tags = [list(one) for one in plan.tags()([None], ["a person with a quokka"])]
+    tags = [list(one) for one in plan.tags()([None], [("a person with a quokka",)])]
     assert tags[0][-1] == "quokka" and len(tags[0]) == len(plan.vocabulary) + 1  # "person" is in it already
     made = captions(tags[0], engine.detector.tokenizer, engine.detector.limit)
     assert 1 < plan.passes <= len(made)

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ from analysis.metrics.registry import computed_from, headline_metrics
 from analysis.report.figures import draw_figures, files, inline_svg
 from analysis.report.figures.atlas import filled_cells
 from analysis.report.figures.headline import draw_headline
-from analysis.report.figures.style import DOUBLE, SINGLE
+from analysis.report.figures.lines import _name_ticks
+from analysis.report.figures.style import DOUBLE, SINGLE, new_figure
 from analysis.tables.stage import measure
 from hooks.architectures.addresses import place, readable
 from probes.store import Run
@@ -48,6 +50,36 @@ def draw(gap, disparity, contrasts=CONTRASTS):
 def test_every_figure_is_drawn(drawn):
     expected = ["headline", "atlas-masculine-feminine", "gap-text-layers", "gap-steps", "similarity-steps"]
     assert list(drawn) == [*expected, "gap-decoder"]
+
+
+def test_the_panels_of_eight_measures_leave_their_titles_and_numbers_room():
+    rows = [
+        {
+            "space": one.space,
+            "site": one.site,
+            "metric": one.metric,
+            "step": -1,
+            "contrast": "masculine-feminine",
+        }
+        | {"gap": -0.00125, "ci_low": -0.0052, "ci_high": -0.0001, "p_control": np.nan}
+        for one in headline_metrics()
+    ]
+    figure = draw_headline(pd.DataFrame(rows), headline_metrics(), CONTRASTS, "neutral").figure
+    figure.canvas.draw()
+    assert len(figure.axes) == 8
+    titles = [axes._left_title for axes in figure.axes]
+    numbers = [tick for axes in figure.axes for tick in axes.get_xticklabels() if tick.get_text()]
+    for texts in (titles, numbers):
+        boxes = [text.get_window_extent() for text in texts]
+        assert all(box.x0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes)
+        assert not any(one.overlaps(two) for one, two in combinations(boxes, 2))
+
+
+@pytest.mark.parametrize(("count", "named"), [(1, [0]), (5, [0, 1, 2, 3, 4]), (14, [0, 2, 4, 6, 8, 10, 13])])
+def test_as_many_layers_are_named_as_have_room(count, named):
+    axes = new_figure(SINGLE, 2).subplots()
+    _name_ticks(axes, [str(number) for number in range(count)], most=7)
+    assert [int(tick.get_text()) for tick in axes.get_xticklabels()] == named
 
 
 def test_figures_fit_a_column_and_their_text_is_readable(drawn):

@@ -99,8 +99,8 @@ def test_the_report_says_first_what_was_looked_for_and_why_numbers_are_missing(p
         page = Page(render(read(run), {}))
         texts.append(page.text.partition("Objects Looked for: ")[2].partition("Gallery")[0])
     alone, whole = texts
-    assert alone.startswith("the nouns of each image’s prompt, and nothing else, by made up")
-    assert whole.startswith("976 everyday nouns, and the nouns of each image’s prompt, by made up")
+    assert alone.startswith("the nouns of each triplet’s prompts, and nothing else, by made up")
+    assert whole.startswith("976 everyday nouns, and the nouns of each triplet’s prompts, by made up")
     assert alone.count(PROMPTS_ALONE) >= 8 and PROMPTS_ALONE not in whole
     similarity = alone.partition("nearer to one side?")[2].partition("Asked for, guided")[0]
     assert "neutral, feminine — — " in similarity.replace("—", "— ").replace("  ", " ")

@@ -14,6 +14,14 @@ from analysis.validation.simulation import (
     object_rejections,
 )
 from analysis.validation.simulation_page import COMPARISON, COVERAGE, REJECTION, main, scale
+from analysis.validation.simulation_seeds import (
+    EXCHANGEABLE,
+    LEANING,
+    draw_meanings,
+    draw_seed_gaps,
+    seed_coverage,
+    seed_rejections,
+)
 from analysis.validation.simulation_words import WordWorld, draw_words, word_rejections
 
 # A rate may stray three Monte Carlo errors beyond the stated bounds before the test fails.
@@ -64,6 +72,17 @@ def test_words_lie_where_their_world_puts_them():
     assert (first - second).mean() > 0.05
     own = (first[0] - first[1]).mean(axis=0)  # the same at every prompt: does not average out
     assert own.std() > 2 * (first[0] - first[1]).std(axis=0).mean() / np.sqrt(50)
+
+
+@pytest.mark.parametrize("world", [*EXCHANGEABLE, *LEANING], ids=lambda world: f"{world.name}, {world.lean}")
+def test_gaps_of_a_prompts_seeds_lean_where_their_world_does(world):
+    rng = np.random.default_rng(4)
+    values = np.hstack([draw_seed_gaps(world, draw_meanings(world, rng), (40, 20), rng) for _ in range(10)])
+    error = values.std() / np.sqrt(values.size)
+    if world.lean:
+        assert values.mean() > 4 * error
+    else:
+        assert abs(values.mean()) < 4 * error
 
 
 def test_the_scale_stands_on_the_page():
@@ -138,6 +157,12 @@ def test_intervals_of_gaps_cover_as_often_as_they_say():
     heavy = {(world, "d_z, bca") for world in table["world"] if world.startswith("heavy")}
     few = {(world, "d_z, bca") for world in table["world"] if world.endswith(", 8 prompts")}
     assert outside(table, COVERAGE, allowed=heavy | few) == []
+
+
+@pytest.mark.slow
+def test_seeds_of_one_prompt_keep_the_level():
+    assert outside(seed_rejections(simulations=2000, seed=11), REJECTION) == []
+    assert outside(seed_coverage(simulations=2000, seed=11), COVERAGE) == []
 
 
 @pytest.mark.slow

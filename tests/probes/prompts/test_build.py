@@ -11,7 +11,7 @@ from probes import run
 from probes.config import Config, load_config
 from probes.errors import UserError
 from probes.prompts import __main__ as command
-from probes.prompts import build, sets, stored
+from probes.prompts import build, of_captions, sets, stored
 from probes.prompts.plan import plan
 from probes.store import Run
 from tests.tiny import tiny_tokenizer
@@ -197,14 +197,58 @@ def test_what_was_built_is_planned_and_drawn(captions, tmp_path, capsys):
     assert sorted(samples["prompt"][samples["indicator"] == "feminine"]) == sorted(FEMININE)
 
 
-def test_a_run_reads_captions_itself_and_knows_when_they_have_changed(captions, tmp_path, capsys):
+def test_a_run_reads_captions_itself_and_knows_when_they_have_changed(
+    captions, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
     path = written(tmp_path, f"prompts: {{from: {captions.name}}}")
-    line = [str(path), "--out", str(tmp_path / "run"), "--stage", "plan"]
+    line = [path.name, "--out", "run", "--stage", "plan"]
     assert run.main(line) == 0
     assert "prompts: 3 of 5 captions of" in capsys.readouterr().err
-    meta = Run.open(tmp_path / "run").meta
+    meta = Run.open("run").meta
     assert meta["config"]["passed"]["file"]["prompts"] == {"from": captions.name}
     assert meta["config"]["resolved"]["prompts"][2]["masculine"] == "a man with a man"
     captions.write_text(captions.read_text().replace("in the park", "on the beach"))
-    assert run.main(line) == 2
-    assert "holds another run: prompts[1] is" in capsys.readouterr().err
+    for found in ("others", "none"):
+        assert run.main(line) == 2
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert (
+            f"{captions.name}: expected the captions that the run was planned from, found {found}: put"
+            in error
+        )
+        assert "(python -m probes.run run)" in error
+        captions.unlink(missing_ok=True)
+    assert run.main(["run", "--stage", "plan"]) == 0  # of the prompts that it keeps
+    assert run.main([*line[:2], "other", *line[3:]]) == 2
+    assert "expected a file of captions or a set" in capsys.readouterr().err
+
+
+def test_captions_longer_than_the_model_reads_are_left_out_and_said(tmp_path, capsys):
+    long = "a person with a dog and " + "a cat and " * 24 + "a ball"
+    text = "\n".join([long, *SAID, "\u00e9" * 40 + " people in the park"])
+    (tmp_path / "captions.txt").write_text(text, encoding="utf-8")
+    path = written(tmp_path, "prompts: {from: captions.txt, max_words: 100}\nlimit: 2")
+    line = [str(path), "--out", str(tmp_path / "run"), "--stage", "plan"]
+    assert run.main(line) == 0
+    assert "prompts: 2 are left out, longer than the 32 tokens that the model reads: c000001, c000007" in (
+        capsys.readouterr().err
+    )
+    stored_run = Run.open(tmp_path / "run")
+    kept = stored_run.meta["captions"]
+    assert kept["longer_than_the_model_reads"] == ["c000001", "c000007"] and kept["tokens_read"] == 32
+    assert (kept["captions"], kept["prompts"]) == (7, 5) and kept["dropped"] == {
+        "another word for a human (Table 2)": 1,
+        "said before": 1,
+    }
+    assert [prompt["id"] for prompt in stored_run.config.prompts] == ["c000002", "c000004", "c000005"]
+    # what needs no model leaves out what the plan left out
+    said = []
+    read = load_config(path, {("out",): ("--out", str(tmp_path / "run"))}, said)
+    assert of_captions.as_planned(read, said[0]).prompts == stored_run.config.prompts != read.prompts
+    assert run.main(line) == 0  # and the run goes on
+    (tmp_path / "captions.txt").write_text(long)
+    assert run.main([*line[:2], str(tmp_path / "other"), *line[3:]]) == 2
+    assert (
+        "expected captions of at most 32 tokens with start and end, found none in 1"
+        in capsys.readouterr().err
+    )

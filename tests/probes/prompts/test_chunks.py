@@ -13,7 +13,7 @@ from probes.config import Config
 from probes.errors import UserError
 from probes.prompts import chunks, tokens
 from probes.prompts.chunks import Chunks, splits_at_spaces
-from probes.prompts.plan import plan
+from probes.prompts.plan import count, plan
 from probes.prompts.tokens import tokenize, tokenize_all
 from tests.hooks.prompt.test_spans import CHUNKS, KINDS, TEXTS, tokenizer
 from tests.tiny import tiny_tokenizer
@@ -66,15 +66,18 @@ def test_samples_are_the_same_by_chunks_and_directly(tokenizers, captions):
     config = Config.model_construct(**{**dict(Config(prompts=["a {person}"])), "prompts": prompts})
     both = [tokenizers["toyworld"], tokenizers["sd2"]]
 
-    def planned(threshold):
+    def done(work, threshold):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(tokens, "BY_CHUNKS", threshold)
             try:
-                return plan(config, both)
+                return work(config, both)
             except UserError as error:
                 return str(error)
 
-    assert planned(0) == planned(10**9)
+    samples = done(plan, 0)
+    assert samples == done(plan, 10**9)
+    expected = samples if isinstance(samples, str) else len(samples)
+    assert expected == done(count, 0) == done(count, 10**9)
 
 
 def test_toyworlds_and_a_tiny_clip_tokenizer_are_read_by_chunks(tokenizers):

@@ -5,7 +5,7 @@ import pytest
 from hooks.prompt.spans import split_words
 from probes.config import Config
 from probes.errors import UserError
-from probes.prompts.plan import fill, pairs, plan, shared_words, tokenize
+from probes.prompts.plan import count, fill, pairs, plan, shared_words, tokenize
 from probes.text.articles import article
 from tests.tiny import tiny_tokenizer
 
@@ -16,7 +16,10 @@ def tokenizer():
 
 
 def planned(tokenizer, **fields):
-    return plan(Config(**fields), [tokenizer])
+    config = Config(**fields)
+    samples = plan(config, [tokenizer])
+    assert count(config, [tokenizer]) == len(samples)
+    return samples
 
 
 @pytest.mark.parametrize(

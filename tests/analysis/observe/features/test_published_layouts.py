@@ -19,8 +19,11 @@ WIDTHS = {"resnet50": 2048, "resnet50_logits": 1000, "clip": 512, "dino": 384}
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
-    """torchvision's and DINO's own files of plain tensors, and the hub's folders of timm and open_clip."""
-    folder = tmp_path_factory.mktemp("published")
+    return publish_features(tmp_path_factory.mktemp("published"))
+
+
+def publish_features(folder):
+    """torchvision's and DINO's own files of plain tensors, and the hub's folders of timm and open_clip, by feature."""
     torch.manual_seed(0)
     torch.save(timm.create_model("resnet50", num_classes=1000).state_dict(), folder / "resnet50-0676ba61.pth")
     small = timm.create_model(FEATURES["dino"].architecture)

@@ -128,11 +128,17 @@ def test_a_file_as_published_is_used_up(tmp_path):
     assert files.parameters == sum(int(np.prod(shape)) for shape in tagger.values())
 
 
+def publish_ram(folder, weights):
+    """ram_swin_large_14m.pth with these weights, and the list of its tags beside it."""
+    path = checkpoint(folder / "ram_swin_large_14m.pth", weights, other_layout(PUBLISHED))
+    (folder / "ram_tag_list.txt").write_text("\n".join(f"tag {number}" for number in range(4585)))
+    return path
+
+
 @pytest.mark.slow  # 216 million parameters: about 4 GB, and minutes of one core
 def test_logits_at_full_size_are_those_of_the_equations(tmp_path):
     weights = drawn(tagger_layout(PUBLISHED), np.random.default_rng(0))
-    path = checkpoint(tmp_path / "ram_swin_large_14m.pth", weights, other_layout(PUBLISHED))
-    (tmp_path / "ram_tag_list.txt").write_text("\n".join(f"tag {number}" for number in range(4585)))
+    path = publish_ram(tmp_path, weights)
     image = np.random.default_rng(1).integers(0, 256, (384, 384, 3), dtype=np.uint8)
     tagger = RamTagger(ram_files(path), CPU)
     with torch.inference_mode():

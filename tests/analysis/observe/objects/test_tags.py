@@ -18,7 +18,7 @@ CPU = torch.device("cpu")
 
 def test_nouns_of_each_prompt():
     tags = prompt_nouns(backend="lemminflect", compounds=False)
-    prompts = ["two women riding bikes", "running", "a man with a dog and a dog"]
+    prompts = [("two women riding bikes",), ("running",), ("a man with a dog and a dog",)]
     assert tags([None] * 3, prompts) == [
         {"woman": "prompt", "bike": "prompt"},
         {},
@@ -26,9 +26,22 @@ def test_nouns_of_each_prompt():
     ]
 
 
+def test_images_of_a_triplet_are_searched_for_what_any_of_its_prompts_names():
+    """But for the indicators' words: each image is searched for that of its own prompt."""
+    words = ["person", "people", "woman", "women", "man", "men"]
+    tags = prompt_nouns(backend="lemminflect", compounds=False, indicators=words)
+    triplet = ["people on skis", "two women with a kite", "a man in a hat with his dog"]
+    looked = tags([None] * 3, [(own, *(text for text in triplet if text != own)) for own in triplet])
+    assert [list(one) for one in looked] == [
+        ["person", "ski", "kite", "hat", "dog"],
+        ["woman", "kite", "ski", "hat", "dog"],
+        ["man", "hat", "dog", "ski", "kite"],
+    ]
+
+
 def test_the_first_source_of_a_tag_counts():
     tags = combined([fixed(["dog"], "prompt"), fixed(["cat", "dog"], "vocabulary")])
-    assert tags([None], ["x"]) == [{"dog": "prompt", "cat": "vocabulary"}]
+    assert tags([None], [("x",)]) == [{"dog": "prompt", "cat": "vocabulary"}]
 
 
 def test_a_vocabulary_is_read(tmp_path):

@@ -1,0 +1,165 @@
+"""What a run keeps of the captions that its prompts come from, and which of them its model cannot read to their end.
+
+A caption is left out where a text encoder takes fewer tokens than it has for any indicator: what it would be cut off is
+the model's, so it is known once there is a model, and the record of the run says it to the stages that need none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from probes.config import Config
+from probes.config_checks import caption, prompt_id
+from probes.errors import UserError
+from probes.prompts.chunks import splits_at_spaces
+from probes.prompts.source import Loaded, NoFileError
+from probes.prompts.tokens import token_counts
+from probes.store import Run
+
+KEY = "captions"  # in ``run.json``
+LONGER = "longer_than_the_model_reads"
+NAMED = 5  # of those left out, in the line about them
+
+
+def fitted(
+    config: Config, loaded: Loaded | None, tokenizers: Sequence[Any], limit: int, file: str
+) -> tuple[Config, dict[str, Any] | None]:
+    """Leave out the captions that the model cannot read to their end.
+
+    Parameters
+    ----------
+    config : Config
+    loaded : Loaded or None
+        Where its prompts come from; None where they are written by hand, and are refused where they are too long.
+    tokenizers, limit
+        Of the model, see `probes.models.tokenizers`.
+    file : str
+        Where the configuration stands, for errors.
+
+    Returns
+    -------
+    config : Config
+        With the prompts that are left.
+    record : dict or None
+        What ``run.json`` keeps of the captions, under `KEY`; None where there are none.
+
+    Raises
+    ------
+    UserError
+        No caption is left.
+    """
+    if loaded is None or not loaded.sentences:
+        return config, None
+    most = min(limit, *(tokenizer.model_max_length for tokenizer in tokenizers))
+    long = too_long(config, tokenizers, most)
+    if len(long) == len(config.prompts):
+        raise UserError(
+            f"{file}: prompts: expected captions of at most {most} tokens with start and end, found none in"
+            f" {len(long):,}: take other captions, or a model that reads longer ones"
+        )
+    return without(config, long), record(loaded, long, most)
+
+
+def too_long(config: Config, tokenizers: Sequence[Any], most: int) -> list[str]:
+    """Return the ids of prompts that have more than so many tokens, start and end included, for some indicator."""
+    texts = [caption(prompt, name) for prompt in config.prompts for name in config.indicators]
+    long: set[int] = set()
+    for tokenizer in tokenizers:
+        # a token that pairs bytes stands for one of them at least
+        bytewise = splits_at_spaces(tokenizer)
+        left = [index for index, text in enumerate(texts) if not (bytewise and _bytes(text) + 2 <= most)]
+        counts = token_counts([texts[index] for index in left], tokenizer, "prompts")
+        long |= {index // len(config.indicators) for index, count in zip(left, counts) if count > most}
+    return [prompt_id(config.prompts[index], index) for index in sorted(long)]
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(unicodedata.normalize("NFC", text).lower().encode())
+
+
+def without(config: Config, ids: Collection[str]) -> Config:
+    """Return the configuration without the prompts of these ids."""
+    if not ids:
+        return config
+    out = set(ids)
+    kept = [prompt for index, prompt in enumerate(config.prompts) if prompt_id(prompt, index) not in out]
+    return config.model_copy(update={"prompts": kept})
+
+
+def record(loaded: Loaded, long: Sequence[str], most: int) -> dict[str, Any]:
+    """Return what ``run.json`` keeps: what was kept of captions that were chosen, and why, and what was too long."""
+    counts = loaded.selection.counts() if loaded.selection else {}
+    chosen = {name: counts[name] for name in ("format", "captions", "prompts", "dropped") if name in counts}
+    file = {"file": str(loaded.file), "sha256": _checksum(loaded.file)} if loaded.file else {}
+    return {**file, **chosen, "tokens_read": most, LONGER: list(long)}
+
+
+def as_planned(config: Config, loaded: Loaded | None) -> Config:
+    """Leave out the captions that the run in the configuration's folder left out when it was planned.
+
+    For stages that need no model.
+    """
+    there = _recorded(config.out_path) if loaded and loaded.sentences else {}
+    return without(config, there.get(LONGER, ()))
+
+
+def said(record: Mapping[str, Any] | None) -> str:
+    """Return in a line what was left out for its length; nothing where nothing was.
+
+    Examples
+    --------
+    >>> said({"tokens_read": 77, "longer_than_the_model_reads": ["c000007", "c000012"]})
+    'prompts: 2 are left out, longer than the 77 tokens that the model reads: c000007, c000012'
+    """
+    long = (record or {}).get(LONGER)
+    if not record or not long:
+        return ""
+    named = ", ".join(long[:NAMED]) + (", ..." if len(long) > NAMED else "")
+    are = "is" if len(long) == 1 else "are"
+    return (
+        f"prompts: {len(long):,} {are} left out, longer than the {record['tokens_read']} tokens that the model reads:"
+        f" {named}"
+    )
+
+
+def require_unchanged(config: Config, loaded: Loaded | None) -> None:
+    """Refuse a file of captions that has changed since the run in the configuration's folder was planned from it.
+
+    One that makes the same prompts is no other.
+
+    Raises
+    ------
+    UserError
+        Says how to go on.
+    """
+    there = _recorded(config.out_path) if loaded and loaded.file else {}
+    if not there or _checksum(loaded.file) == there.get("sha256"):
+        return
+    if Run.open(config.out_path).resolved.get("prompts") != config.prompts:
+        raise UserError(_lost(str(loaded.file), config.out_path, "others"))
+
+
+def gone(error: NoFileError, out: Path) -> UserError:
+    """Return the error for a file of captions that is not there: another one where a run was planned from it."""
+    return UserError(_lost(error.file, out, "none")) if _recorded(out) else error
+
+
+def _checksum(file: Path) -> str:
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _lost(file: str, out: Path, found: str) -> str:
+    return (
+        f"{file}: expected the captions that the run was planned from, found {found}: put them back, go on with the"
+        f" prompts that it keeps (python -m probes.run {out}), or use --overwrite or another --out"
+    )
+
+
+def _recorded(out: Path) -> dict[str, Any]:
+    """What the run in a folder keeps of its captions; nothing where there is no such run."""
+    return Run.open(out).meta.get(KEY) or {} if (out / "run.json").exists() else {}
