@@ -50,12 +50,12 @@ def pairs(comparison: Comparison) -> list[tuple[str, str, str]]:
     """Return the pairs of indicators that are compared: (first, second, kind).
 
     ``contrast``: the words that are held against each other, of which the second of a run's contrast comes first (with
-    the default, feminine less masculine, as in the paper); ``reference``: the neutral word with each; ``control``: two
-    words of the same meaning, whose score is what the choice of a word makes.
+    the default, feminine less masculine, as in the paper; where there are but two words, the reference comes first);
+    ``reference``: the neutral word with each; ``control``: two words of the same meaning, whose score is what the
+    choice of a word makes.
     """
-    kinds = [
-        (*pair, "reference" if comparison.reference in pair else "contrast") for pair in comparison.leaning
-    ]
+    around = "reference" if len(comparison.main) > 2 else "contrast"
+    kinds = [(*pair, around if comparison.reference in pair else "contrast") for pair in comparison.leaning]
     meaning: dict[str, list[str]] = {}
     for name in comparison.names:
         meaning.setdefault(comparison.controls.get(name, name), []).append(name)

@@ -5,8 +5,9 @@ Stages, each of which reads what the ones before left in ``--work``:
 1. ``pictures``: renderings with what the checker sees in them, half of them passed through the autoencoder;
 2. ``resnet50``: the small ResNet, trained to say what the checker sees;
 3. ``dino``: the small DINO, trained without labels, whose class token serves DINO and whose patches split-product;
-4. ``export``: what was trained as float16 safetensors, in timm's layout;
-5. ``measure``: how well the features tell what is in further renderings, into ``quality.json``.
+4. ``clip``: the CLIP that is there (``--clip``), trained further on sentences about what a figure wears;
+5. ``export``: what was trained as float16 safetensors, in timm's and open_clip's layout;
+6. ``measure``: how well the features tell what is in further renderings, into ``quality.json``.
 
 A stage goes on from the checkpoint that is there, so a training can be done in several sittings.
 """
@@ -20,19 +21,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from transformers import CLIPTokenizer
 
 from analysis.observe.checkpoints import fit, read_weights
 from analysis.validation.toyworld_detectors.weights import save_weights
-from analysis.validation.toyworld_features import dino, resnet
+from analysis.validation.toyworld_features import clip, dino, resnet
 from analysis.validation.toyworld_features.pictures import LabelledPictures, make_labelled
 from probes import command_line
 from probes.errors import UserError
 from probes.toyworld import WEIGHTS
+from probes.toyworld.training.clip import new_clip, save_clip
 from probes.toyworld.training.loop import Budget, Log
 
-TRAINED = ("resnet50", "dino")
+TRAINED = ("resnet50", "dino", "clip")
 STAGES = ("pictures", *TRAINED, "export", "measure")
-STEPS = {"resnet50": 600, "dino": 900}
+STEPS = {"resnet50": 600, "dino": 900, "clip": 1000}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -47,12 +50,20 @@ def parser() -> argparse.ArgumentParser:
     add("--work", type=Path, default=Path("training-features"), help="folder of intermediate results")
     add("--stage", nargs="+", choices=STAGES, default=list(STAGES), help="stages to run")
     add("--weights", type=Path, default=WEIGHTS / "features", help="where export and measure write")
+    add(
+        "--clip",
+        type=Path,
+        default=WEIGHTS / "clip",
+        help="CLIP's folder: training starts from it, export writes to it",
+    )
     add("--pictures", type=count, default=4_000)
     add("--steps", type=count, help=f"of a training; as a rule {STEPS}")
     add("--minutes", type=number(0), default=0.0, help="of a training; 0: only the steps count")
     add("--batch", type=count, default=64)
     add(
-        "--learning-rate", type=number(0, ends=False), help="as a rule 3e-3 for the ResNet, 2e-3 for the DINO"
+        "--learning-rate",
+        type=number(0, ends=False),
+        help="as a rule 3e-3 for the ResNet, 2e-3 for the DINO, 1e-3 for the CLIP",
     )
     add("--seed", type=command_line.seed, default=0)
     add("--threads", type=command_line.threads, default=1)
@@ -66,13 +77,14 @@ def work(options: argparse.Namespace) -> None:
     command_line.writable(options.work, folder=True)
     if {"export", "measure"} & {*stages}:
         command_line.writable(options.weights, folder=True)
+        command_line.writable(options.clip, folder=True)
     torch.set_num_threads(options.threads)
     options.work.mkdir(parents=True, exist_ok=True)
     for stage in stages:
         if stage == "pictures":
             make_labelled(options.pictures, options.seed).save(options.work / "pictures.npz")
         elif stage == "export":
-            run_export(options.work, options.weights)
+            run_export(options.work, options.weights, options.clip)
         elif stage == "measure":
             from analysis.validation.toyworld_features.measure import measure
 
@@ -107,19 +119,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     return command_line.run(work, parser(), argv, interrupted=kept)
 
 
-def model_of(name: str, work: Path) -> torch.nn.Module:
-    """A network with the weights that stand in the work folder, freshly drawn where there are none."""
-    model = resnet.new_resnet() if name == "resnet50" else dino.new_dino()
+def model_of(name: str, work: Path, clip_folder: Path) -> torch.nn.Module:
+    """A network with the weights that stand in the work folder.
+
+    Where there are none they are freshly drawn, and CLIP's are those of its folder.
+    """
     checkpoint = _checkpoint(work, name)
+    if name == "clip":
+        model = new_clip(len(tokenizer_of(clip_folder)))
+        checkpoint = checkpoint if checkpoint.exists() else clip_folder / "open_clip_model.safetensors"
+    else:
+        model = resnet.new_resnet() if name == "resnet50" else dino.new_dino()
     if checkpoint.exists():
         fit(model, read_weights(checkpoint, "--work"), path=checkpoint, field="--work", what=name)
     return model
 
 
+def tokenizer_of(clip_folder: Path) -> CLIPTokenizer:
+    """CLIP's tokenizer."""
+    return CLIPTokenizer.from_pretrained(clip_folder)
+
+
 def run_training(name: str, options: argparse.Namespace) -> None:
     """Train one of the networks."""
     torch.manual_seed(options.seed)
-    model, checkpoint = model_of(name, options.work), _checkpoint(options.work, name)
+    model, checkpoint = model_of(name, options.work, options.clip), _checkpoint(options.work, name)
     pictures = LabelledPictures.load(options.work / "pictures.npz")
     budget = Budget(options.steps or STEPS[name], options.minutes, warmup=30)
     log = Log(options.work / f"{name}.log.jsonl", every=25)
@@ -128,6 +152,11 @@ def run_training(name: str, options: argparse.Namespace) -> None:
     if name == "resnet50":
         resnet.train_resnet(
             model, pictures, budget, log, save=lambda: save_weights(model, checkpoint), **more
+        )
+    elif name == "clip":
+        tokenizer = tokenizer_of(options.clip)
+        clip.train_clip(
+            model, tokenizer, pictures, budget, log, save=lambda: save_weights(model, checkpoint), **more
         )
     else:
         model = dino.train_dino(
@@ -143,16 +172,22 @@ def run_training(name: str, options: argparse.Namespace) -> None:
         )
 
 
-def run_export(work: Path, weights: Path) -> None:
-    """Write what was trained to the weights folder, in the layout of timm's hub models."""
+def run_export(work: Path, weights: Path, clip_folder: Path) -> None:
+    """Write what was trained to the weights folders, in the layout of timm's hub models and of open_clip's."""
     for name in TRAINED:
         if not _checkpoint(work, name).exists():
             continue
-        architecture = resnet.ARCHITECTURE if name == "resnet50" else dino.ARCHITECTURE
-        arguments = resnet.ARGUMENTS if name == "resnet50" else dino.ARGUMENTS
-        export(model_of(name, work), weights / name, architecture, arguments)
-        done = {"history": _history(name, work).read_text().splitlines()}
-        (weights / name / "recipe.json").write_text(json.dumps(done, indent=1) + "\n")
+        model, recipe = model_of(name, work, clip_folder), weights / name / "recipe.json"
+        done = _history(name, work).read_text().splitlines()
+        if name == "clip":
+            save_clip(model, tokenizer_of(clip_folder), clip_folder)
+            recipe = clip_folder / "recipe.json"
+            before = json.loads(recipe.read_text())["history"] if recipe.exists() else []
+            done = list(dict.fromkeys([*before, *done]))  # what it started from was trained, too
+        else:
+            described = resnet if name == "resnet50" else dino
+            export(model, weights / name, described.ARCHITECTURE, described.ARGUMENTS)
+        recipe.write_text(json.dumps({"history": done}, indent=1) + "\n")
 
 
 def export(model: torch.nn.Module, folder: Path, architecture: str, arguments: dict) -> None:

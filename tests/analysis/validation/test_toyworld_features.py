@@ -1,20 +1,24 @@
 """Toyworld's networks for features: their data, losses, training and the weights that are there."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 import timm
 import torch
+from safetensors.torch import load_file
 from torch.nn import functional as F
 
 from analysis.validation.toyworld_features import __main__ as command
-from analysis.validation.toyworld_features import dino, resnet
+from analysis.validation.toyworld_features import clip, dino, resnet
 from analysis.validation.toyworld_features.measure import quality
 from analysis.validation.toyworld_features.pictures import LabelledPictures, make_labelled
 from probes.errors import UserError
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import PLACES, THINGS, read_images
+from probes.toyworld.scene import parse
+from probes.toyworld.world import load_world
 
 THERE = WEIGHTS / "features"
 
@@ -23,8 +27,12 @@ THERE = WEIGHTS / "features"
 def trained(tmp_path_factory):
     """A few steps of everything, and what was exported."""
     folder = tmp_path_factory.mktemp("features")
-    arguments = f"--pictures 12 --steps 2 --batch 4 --work {folder / 'work'} --weights {folder / 'weights'}"
-    stages = "--stage pictures resnet50 dino export"
+    shutil.copytree(WEIGHTS / "clip", folder / "clip")
+    places = f"--work {folder / 'work'} --weights {folder / 'weights'} --clip {folder / 'clip'}"
+    arguments, stages = (
+        f"--pictures 12 --steps 2 --batch 4 {places}",
+        "--stage pictures resnet50 dino clip export",
+    )
     assert command.main([*arguments.split(), *stages.split()]) == 0
     return folder
 
@@ -47,6 +55,8 @@ def test_what_was_trained_is_there_and_learned(trained):
             json.loads(line) for line in (trained / "work" / f"{name}.log.jsonl").read_text().splitlines()
         ]
         assert all(np.isfinite(list(row.values())).all() for row in rows)
+        if name == "clip":
+            continue
         model = timm.create_model(f"local-dir:{trained / 'weights' / name}", pretrained=True)
         kept = timm.create_model(f"local-dir:{THERE / name}", pretrained=True)
         assert [*model.state_dict()] == [*kept.state_dict()]  # the recipe makes what is shipped
@@ -55,10 +65,50 @@ def test_what_was_trained_is_there_and_learned(trained):
         )
 
 
+def test_a_clip_trained_further_is_another_of_the_same_layout(trained):
+    before, after = (
+        load_file(folder / "clip" / "open_clip_model.safetensors") for folder in (WEIGHTS, trained)
+    )
+    assert {name: value.shape for name, value in before.items()} == {
+        name: value.shape for name, value in after.items()
+    }
+    assert any((before[name] != after[name]).any() for name in before)
+    for name in ("open_clip_config.json", "tokenizer.json"):
+        assert (trained / "clip" / name).read_bytes() == (WEIGHTS / "clip" / name).read_bytes()
+    told = json.loads((trained / "clip" / "recipe.json").read_text())["history"]
+    assert told[-1].startswith("12 renderings") and "batches of 4" in told[-1]
+
+
+def test_sentences_are_true_of_the_picture_they_are_drawn_for():
+    sentences, rng = clip.Sentences(load_world()), np.random.default_rng(0)
+    seen = make_labelled(30, 5, through_vae=0).labels
+    texts, named = zip(*(sentences.draw(one, rng) for one in seen))
+    assert clip.truths(np.stack(named), seen).diagonal().all()
+    for text, one in zip(texts, named):
+        things = {thing for thing, there in zip(THINGS, one) if there}
+        whole = text if text.split()[0] in ("a", "an") and len(text.split()) > 2 else f"a person with {text}"
+        assert parse(whole, load_world()).things == things, text
+    nothing = np.zeros(len(THINGS), bool)
+    nothing[len(THINGS) - len(PLACES)] = True  # the studio, which no caption names
+    assert all(not sentences.draw(nothing, rng)[1].any() for _ in range(20))
+
+
+def test_with_one_right_answer_the_loss_is_clips_own():
+    logits = torch.randn(7, 7, generator=torch.Generator().manual_seed(3))
+    place = torch.arange(7)
+    wanted = (F.cross_entropy(logits, place) + F.cross_entropy(logits.T, place)) / 2
+    torch.testing.assert_close(clip.several_right(logits, torch.eye(7, dtype=torch.bool)), wanted)
+    true = torch.rand(7, 7, generator=torch.Generator().manual_seed(4)) < 0.3
+    true |= torch.eye(7, dtype=torch.bool)
+    soft = [F.cross_entropy(one, right / right.sum(1, keepdim=True)) for one, right in
+            ((logits, true.float()), (logits.T, true.T.float()))]  # fmt: skip
+    torch.testing.assert_close(clip.several_right(logits, true), sum(soft) / 2)
+
+
 def test_what_a_stage_lacks_is_said_first(tmp_path, capsys):
     assert command.main(["--work", str(tmp_path), "--stage", "dino"]) == 2
     assert "run --stage pictures before it" in capsys.readouterr().err
-    with pytest.raises(UserError, match="run --stage resnet50 dino before it"):
+    with pytest.raises(UserError, match="run --stage resnet50 dino clip before it"):
         command.check_stages(tmp_path, ["export"])
 
 
@@ -122,7 +172,7 @@ def test_quality_tells_vectors_that_know_from_those_that_do_not():
 
 def test_the_shipped_networks_are_small_and_their_quality_is_kept():
     files = [*THERE.rglob("*.safetensors")]
-    assert {file.parent.name for file in files} == {*command.TRAINED}
+    assert {file.parent.name for file in files} == {*command.TRAINED} - {"clip"}
     assert sum(file.stat().st_size for file in files) <= 3_000_000
     kept = json.loads((THERE / "quality.json").read_text())
     page = (WEIGHTS.parents[2] / "docs" / "features.md").read_text(encoding="utf-8")
