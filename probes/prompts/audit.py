@@ -6,16 +6,18 @@ A prompt of a grid carries the levels ``context``, ``attribute`` where it names 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from probes.config import Config
+from probes.config import Config, Gep
 from probes.config_checks import levels
 from probes.prompts import sets
 
 SETTINGS = ("neutral", "explicit")
 PREPOSITIONS = ("in", "with", "wearing")
+TEMPLATE = Gep().template
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,8 @@ def attributes(config: Config) -> dict[str, str]:
     return {name: known.get(name, name) for name in dict.fromkeys(named)}
 
 
-def sentences(config: Config) -> Sentences | None:
-    """Return the sentences of an audit; None where a configuration is none.
+def sentences(config: Config, variant: str = "") -> Sentences | None:
+    """Return the sentences of an audit, or of one of its ``gep.variants``; None where a configuration is no audit.
 
     Examples
     --------
@@ -95,14 +97,31 @@ def sentences(config: Config) -> Sentences | None:
     contexts = list(dict.fromkeys(place.context for place in places(config)))
     if not contexts:
         return None
-    options, phrases = config.gep, list(attributes(config).values())
-    with_it, without = training_sentences(phrases, options.contexts or contexts, options.subjects)
+    options, phrases = options_of(config, variant), list(attributes(config).values())
+    with_it, without = training_sentences(
+        phrases, options.contexts or contexts, options.subjects, options.template
+    )
     return Sentences(
         names=tuple(map(bare, phrases)),
         reference=options.reference,
         positive=tuple(tuple(with_it[phrase]) for phrase in phrases),
         negative=tuple(options.negative or without),
     )
+
+
+def texts(config: Config) -> tuple[str, ...]:
+    """Return every sentence of an audit and of its variants once; none where a configuration is no audit."""
+    asked = [sentences(config, variant) for variant in ("", *config.gep.variants)]
+    return tuple(dict.fromkeys(chain(*(one.all for one in asked if one is not None))))
+
+
+def options_of(config: Config, variant: str = "") -> Gep:
+    """Return section ``gep`` with what one of its variants says in place."""
+    if not variant:
+        return config.gep
+    said = config.gep.variants[variant]
+    values = {name: getattr(said, name) for name in type(said).model_fields}
+    return config.gep.model_copy(update={name: value for name, value in values.items() if value is not None})
 
 
 def bare(phrase: str) -> str:
@@ -116,7 +135,7 @@ def bare(phrase: str) -> str:
 
 
 def training_sentences(
-    phrases: Sequence[str], contexts: Sequence[str], subjects: Sequence[str]
+    phrases: Sequence[str], contexts: Sequence[str], subjects: Sequence[str], template: str = TEMPLATE
 ) -> tuple[dict[str, list[str]], list[str]]:
     """Return for each attribute's phrase the sentences that name it, and the sentences that name none.
 
@@ -128,6 +147,8 @@ def training_sentences(
         *riding a bike*; the paper takes those that images were drawn from, and others in an ablation.
     subjects : sequence of str
         The paper's three are *A man*, *A woman*, *A person*; an ablation is without the last.
+    template : str
+        Where ``{subject}``, ``{attribute}`` and ``{context}`` stand; the last may be missing.
 
     Source
     ------
@@ -139,9 +160,15 @@ def training_sentences(
     >>> with_it["in a dress"], without
     (['A man in a dress riding a bike'], ['A man riding a bike'])
     """
-    without = [f"{subject} {context}" for subject in subjects for context in contexts]
-    with_it = {
-        phrase: [f"{subject} {phrase} {context}" for subject in subjects for context in contexts]
-        for phrase in phrases
-    }
-    return with_it, without
+    without = _put_together(template, "", contexts, subjects)
+    return {phrase: _put_together(template, phrase, contexts, subjects) for phrase in phrases}, without
+
+
+def _put_together(template: str, phrase: str, contexts: Sequence[str], subjects: Sequence[str]) -> list[str]:
+    """The sentences of all subjects and contexts, each once, with single spaces where nothing is said."""
+    said = [
+        template.replace("{attribute}", phrase).replace("{subject}", subject).replace("{context}", context)
+        for subject in subjects
+        for context in contexts
+    ]
+    return list(dict.fromkeys(re.sub(r"\s+([.,]|$)", r"\1", " ".join(one.split())) for one in said))

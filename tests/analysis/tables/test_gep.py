@@ -6,12 +6,17 @@ import pytest
 from scipy import stats
 
 from analysis.report import gep as report_gep
+from analysis.stats.prediction_powered import prediction_powered
 from analysis.studies.gep import command
+from analysis.study import comparison
 from analysis.tables import gep_clip, gep_readings
+from analysis.tables.gep import pairs
+from analysis.tables.gep_powered import powered
 from analysis.tables.gep_stage import measure_gep, read_audits
 from probes import parts
+from probes.config import Config
 from probes.errors import UserError
-from probes.prompts.audit import sentences
+from probes.prompts import audit
 from probes.store import Run
 from tests.analysis.synthetic_run import write_run
 
@@ -51,6 +56,11 @@ def made(tmp_path_factory):
     resolved = run.meta["config"]["resolved"]
     resolved["prompts"] = prompts()
     resolved["measure"] = {"bootstrap": 300, "permutations": 500}
+    resolved["gep"] = {
+        "labelled": 8,
+        "examples": 4,
+        "variants": {"alone": {"ensemble": 1}, "thing": {"reference": "a thing"}},
+    }
     run.write_meta()
     run = Run.open(path)
     rng = np.random.default_rng(0)
@@ -67,8 +77,7 @@ def made(tmp_path_factory):
         parts.write_part(
             run.part_path("features/clip", number), rows, parts.FEATURES, parts.identity(number, {})
         )
-    asked = sentences(run.config)
-    rows = [{"text": text, "vector": vector(text).tolist()} for text in asked.all]
+    rows = [{"text": text, "vector": vector(text).tolist()} for text in audit.texts(run.config)]
     texts = parts.pa.schema([("text", parts.pa.string()), ("vector", parts.pa.list_(parts.pa.float32()))])
     parts.write_part(run.part_path("features/clip_texts", 0), rows, texts, parts.identity(0, {}))
     measure_gep(run, seen)
@@ -91,7 +100,7 @@ def test_frequencies_are_the_means_of_what_is_there(made):
     expected = groups.agg(["mean", "size"]).loc[own.index]
     np.testing.assert_allclose(own["frequency"], expected["mean"].astype(float), atol=1e-12)
     assert own["n_images"].tolist() == expected["size"].tolist()
-    assert set(table["source"]) == {"checker", "C", "CC", "CLS"}
+    assert set(table["source"]) == {"checker", "C", "CC", "CLS", "CC thing", "CLS alone", "PP"}
 
 
 def test_scores_are_mean_absolute_differences_and_lean_as_planted(made):
@@ -146,6 +155,76 @@ def test_estimates_that_see_the_attributes_agree_with_labels(made):
     assert stats.pointbiserialr(both[1], both[0]).statistic > 0.5
 
 
+def test_a_few_labels_and_an_estimate_give_differences_on_the_scale_of_labels(made):
+    run, _ = made
+    table = run.table("gep_powered")
+    own = table[(table["kind"] == "contrast") & (table["setting"] == "neutral")].set_index("attribute")
+    assert list(own.index) == ["tie", "dress", ""] and set(table["labels"]) == {"checker"}
+    assert (own["labelled_first"] == [8, 8, 16]).all() and (own["images_first"] == [12, 12, 24]).all()
+    vector = run.table("gep_vector").query("kind == 'contrast' and setting == 'neutral'")
+    wide = vector.pivot(index="attribute", columns="source", values="difference")
+    np.testing.assert_allclose(wide["PP"][["tie", "dress"]], own["value"][["tie", "dress"]], atol=1e-12)
+    assert (np.abs(wide["PP"] - wide["checker"]) < 0.25).all()  # the classifier sees the attributes
+    assert (own["low"] <= own["value"]).all() and (own["value"] <= own["high"]).all()
+    assert (own["half_width"] <= own["half_width_alone"] + 1e-12).all()
+    assert (own["needed"] <= own["needed_alone"]).all() and (own["wanted"] == 0.1).all()
+    agreement = run.table("gep_agreement")
+    assert "PP" in set(agreement["source"]) and "PP" not in set(run.table("gep_auc")["source"])
+
+
+def test_labels_of_people_set_the_estimate_right_wherever_they_are(made):
+    """Against the estimator itself, from labels put beside the images by pandas."""
+    run, seen = made
+    rng = np.random.default_rng(1)
+    samples = run.samples(["sample_id", "triplet", "indicator"])
+    neutral = samples[samples["triplet"] < len(CONTEXTS)]
+    chosen = neutral.groupby("indicator")["sample_id"].sample(7, random_state=2)
+    labels = seen.loc[chosen].rename_axis("sample_id").reset_index().melt("sample_id", var_name="attribute")
+    said = {name: table for name, table in gep_clip.clip_readings(run).items() if name == "CLS"}["CLS"]
+    audits = gep_readings.lay_out(run, labels.sample(frac=1, random_state=rng), "human")
+    audits += gep_readings.lay_out(run, said, "CLS")
+    (reading,) = powered(audits, run.config)
+    both = [
+        said.merge(neutral[neutral["indicator"] == word], on="sample_id").merge(
+            labels, on=["sample_id", "attribute"], how="left", suffixes=("", "_label")
+        )
+        for word in ("feminine", "masculine")
+    ]
+    values = [
+        np.stack([side.pivot(index="sample_id", columns="attribute", values=column) for side in both])
+        for column in ("value_label", "value")
+    ]
+    order = ["dress", "tie"]  # of the pivot
+    weight = dict(zip(reading.audit.attributes, reading._weight))
+    expected = prediction_powered(values[0].astype(float), values[1], weight=[weight[name] for name in order])
+    got = reading.pair("feminine", "masculine")
+    places = [reading.audit.attributes.index(name) for name in order]
+    np.testing.assert_allclose(got.difference[places], expected.difference, atol=1e-12)
+    np.testing.assert_allclose(got.error[places], expected.error, atol=1e-12)
+
+
+def test_artificial_sets_hold_known_differences_that_good_estimates_follow(made):
+    run, _ = made
+    examples = run.table("gep_artificial")
+    assert set(examples["source"]) == {"C", "CC", "CLS", "CC thing", "CLS alone"}
+    assert examples.groupby(["source", "attribute"]).size().eq(16).all()  # four of each of four scales
+    agreement = run.table("gep_artificial_agreement").set_index(["source", "measure"])
+    one = examples[examples["source"] == "CLS"]
+    tau = stats.kendalltau(one["estimated"], one["labelled"]).statistic
+    assert agreement.loc[("CLS", "tau"), "value"] == pytest.approx(tau, abs=1e-6) and tau > 0.7
+    assert set(agreement.loc["CLS"].index) == {"tau", "mcc", "mcc_nonzero", "pearson", "SA_SM", "DA_SM"}
+    assert (agreement["n_examples"] == 32).all() and (agreement["n_attributes"] == 2).all()
+    ends = agreement[["low", "high"]].dropna()
+    assert (ends["low"] <= agreement.loc[ends.index, "value"] + 1e-9).all()
+
+
+def test_two_words_are_held_against_each_other_though_one_is_the_reference():
+    config = Config(
+        indicators={"feminine": "woman", "masculine": "man"}, reference="feminine", prompts=["a {person}"]
+    )
+    assert pairs(comparison(config)) == [("feminine", "masculine", "contrast")]
+
+
 def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     run, _ = made
     attributes = report_gep.read_attributes(run)
@@ -160,9 +239,9 @@ def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
 
 def test_sentences_that_were_not_embedded_are_named(made, tmp_path):
     run, _ = made
-    other = run.meta["config"]["resolved"] | {"gep": {"reference": "a thing"}}
+    other = run.meta["config"]["resolved"] | {"gep": {"reference": "a place"}}
     again = Run(run.path, run.meta | {"config": run.meta["config"] | {"resolved": other}})
-    with pytest.raises(UserError, match="found none of 'a thing': run --stage observe again"):
+    with pytest.raises(UserError, match="found none of 'a place': run --stage observe again"):
         gep_clip.clip_readings(again)
 
 
