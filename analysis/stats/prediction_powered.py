@@ -188,8 +188,32 @@ def labels_needed(
     freedom = np.divide(total**2, squares, out=np.full(total.shape, np.inf), where=squares > 0)
     half = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(total)
     by_attribute[there] = n[(half <= half_width).argmax(axis=0), 0, 0]
-    of_score = stats.norm.ppf((1 + level) / 2) * np.sqrt(total.sum(axis=1)) / there.sum()
-    return by_attribute, float(n[(of_score <= half_width).argmax(), 0, 0])
+    sizes = n[:, 0, 0]
+    low, high = 0, len(sizes) - 1  # with all images labelled there is no error
+    while low < high:
+        middle = (low + high) // 2
+        wide = _score_width(estimate, there, total[middle], level) / 2 > half_width
+        low, high = (middle + 1, high) if wide else (low, middle)
+    return by_attribute, float(sizes[low])
+
+
+def _score_width(
+    estimate: PredictionPowered, there: NDArray[np.bool_], variance: NDArray[np.float64], level: float
+) -> float:
+    """Width of the interval of the score with other variances of the differences, whose correlations stay."""
+    covariance = estimate.covariance[np.ix_(there, there)]
+    before = np.sqrt(np.diag(covariance))
+    scale = np.divide(np.sqrt(variance), before, out=np.zeros(len(before)), where=before > 0)
+    covariance = covariance * np.outer(scale, scale)
+    np.fill_diagonal(covariance, variance)
+    score = absolute_mean(estimate.difference[there], covariance, level=level)
+    return score.high - score.low
+
+
+def score_width_alone(estimate: PredictionPowered, *, level: float = 0.95) -> float:
+    """Return the width of the interval of the score from the labels without predictions, about; NaN where there is none."""
+    there = estimate.reason == ""
+    return _score_width(estimate, there, estimate.labels_alone[there] ** 2, level) if there.any() else np.nan
 
 
 def weights(labels: ArrayLike, predictions: ArrayLike) -> NDArray[np.float64]:

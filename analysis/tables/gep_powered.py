@@ -21,6 +21,7 @@ from analysis.stats.prediction_powered import (
     prediction_powered,
     rectified,
     score_interval,
+    score_width_alone,
     weights,
 )
 from probes.config import Config
@@ -137,11 +138,9 @@ def _of_score(said: PredictionPowered, level: float) -> tuple:
     """The mean absolute difference less what its error adds, with its interval and the labels of all attributes."""
     score = score_interval(said, level=level)
     there = said.reason == ""
-    size = np.sqrt([(error[there] ** 2).sum() for error in (said.error, said.labels_alone)])
-    wider = size[1] / size[0] if size[0] > 0 else 1.0
-    half = (score.high - score.low) / 2
+    half, alone = (score.high - score.low) / 2, score_width_alone(said, level=level) / 2
     counts = (*said.labelled[:, there].sum(axis=1), *said.images[:, there].sum(axis=1))
-    return ("", score.score, score.low, score.high, half, half * wider, *counts)
+    return ("", score.score, score.low, score.high, half, alone, *counts)
 
 
 def _why(said: PredictionPowered) -> str:

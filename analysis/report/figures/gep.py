@@ -87,7 +87,8 @@ def draw_estimates(vector: pd.DataFrame, first: str, second: str, labels: str) -
     """
     rows = vector[(vector["first"] == first) & (vector["second"] == second)]
     wide = rows.pivot(index=["setting", "attribute"], columns="source", values="difference")
-    others = [name for name in dict.fromkeys(rows["source"]) if name != labels]
+    # a variant of an estimate is called by two words
+    others = [name for name in dict.fromkeys(rows["source"]) if name != labels and " " not in name]
     if labels not in wide or not others:
         return None
     settings = list(dict.fromkeys(rows["setting"]))
@@ -142,9 +143,12 @@ def draw_scores(scores: Mapping[str, pd.DataFrame], first: str, second: str, sou
             rows.append({**row, "model": name, "controls": same.to_list()})
     if not rows:
         return None
+    rows.sort(
+        key=lambda row: (row["setting"] != "neutral", row["score"])
+    )  # a leaderboard: the smallest first
     names = [f"{label(row['model'])}, {row['setting']}" for row in rows]
     with style():
-        figure = new_figure(DOUBLE, 0.9 + 0.26 * len(rows))
+        figure = new_figure(DOUBLE, 1.0 + 0.24 * len(rows))
         axes = figure.subplots()
         places = range(len(rows))
         for place, row in zip(places, rows):
@@ -161,7 +165,7 @@ def draw_scores(scores: Mapping[str, pd.DataFrame], first: str, second: str, sou
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         axes.set_xlabel(f"GEP score, {label(first)} against {label(second)}")
-        axes.legend(loc="best")
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=3)
     caption = (
         f"GEP score between {label(first)} and {label(second)} prompts as read by {label(source)}: the mean absolute "
         "difference over attributes (dot), the interval of the score without what its own error adds (bar), what "

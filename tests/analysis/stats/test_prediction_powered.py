@@ -167,6 +167,8 @@ def test_the_labels_that_are_needed_give_the_interval_that_was_wanted():
     low, high = more.interval()
     assert np.median(high - low) / 2 == pytest.approx(0.1, rel=0.2)
     assert (labels_needed(few, 1e-9)[0] >= 399).all()
+    score = score_interval(few)  # with as many labels as there are the interval is the one there is
+    assert labels_needed(few, (score.high - score.low) / 2 + 1e-9)[1] == 40
     with pytest.raises(ValueError, match="half_width: expected a number above 0"):
         labels_needed(few, 0.0)
 
