@@ -1,5 +1,7 @@
 """An audit's tables from a made-up run with planted attributes: against pandas, and by what was planted."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -268,13 +270,20 @@ def test_labels_of_people_are_a_source_and_a_majority_decides(made, tmp_path, ca
     ]
     expected = long(run, seen).groupby(["setting", "indicator", "attribute"])["value"].mean().astype(float)
     np.testing.assert_allclose(frequencies["human"], expected[frequencies["human"].index], atol=1e-12)
-    assert (
-        command.main(["compare", str(run.path), "--source", "human", "--out", str(tmp_path / "beside")]) == 0
-    )
-    assert "by human: 0." in capsys.readouterr().out
-    assert {"scores.csv", "feminine-masculine-gep-scores.png"} <= {
-        f.name for f in (tmp_path / "beside").iterdir()
-    }
+    other = shutil.copytree(run.path, tmp_path / "other")
+    out = tmp_path / "beside"
+    assert command.main(["compare", str(run.path), str(other), "--source", "human", "--out", str(out)]) == 0
+    assert capsys.readouterr().out.count("by human: 0.") == 4  # two runs, two settings
+    there = {file.name for file in out.iterdir()}
+    assert {"scores.csv", "artificial.csv", "feminine-masculine-gep-scores.png"} <= there
+    assert {f"gep_table{number}.tex" for number in ("18_mix", "21_pair_types", "13_vectors")} <= there
+    mixed = pd.read_csv(out / "artificial.csv")
+    assert set(mixed["measure"]) >= {"SA_SM", "DA_SM", "SA_DM", "DA_DM"}
+    one = mixed[(mixed["source"] == "CLS") & (mixed["labels"] == "human")].set_index("measure")["value"]
+    alone = again.table("gep_artificial_agreement").query("source == 'CLS' and labels == 'human'")
+    # the same run twice: between the models stand the pairs of one model, and those of an example with itself, tied
+    assert one["SA_DM"] == pytest.approx(one["SA_SM"], abs=1e-6)
+    assert one["SA_SM"] == pytest.approx(alone.set_index("measure").loc["SA_SM", "value"], abs=1e-6)
 
 
 @pytest.mark.parametrize(
