@@ -109,18 +109,24 @@ def of_audits(audits: Audits, reference: str) -> Iterator[tuple[str, str]]:
 
 
 def _by_setting(audits: Audits, entry: Latex) -> Body:
-    """Table 3: the score and its floor in both settings."""
+    """Table 3: the score, its floor and the CLIPScore in both settings."""
     cells: dict[str, dict[str, list[str]]] = {}
     for setting in SETTINGS:
+        fit = {
+            model: (table["clip_score"] * table["n_images"]).sum() / table["n_images"].sum()
+            for model, table in audits.rows("gep_clip_score", setting=setting)
+            for table in (table[table["indicator"].isin([audits.first, audits.second])],)
+            if len(table)
+        }
         for model, table in audits.pair("gep_score", setting=setting, source=audits.labels):
             for row in table.itertuples():
-                cells.setdefault(model, {})[setting] = [_number(row.score, 2), _number(row.floor, 2)]
+                beside = [_number(fit.get(model), 1)]
+                cells.setdefault(model, {})[setting] = [_number(row.score, 2), _number(row.floor, 2), *beside]
     there = [name for name in SETTINGS if any(name in row for row in cells.values())]
-    heads = [f"{name.capitalize()}{more}" for name in there for more in (" GEP", " floor")]
-    dashes = [LATEX_DASH] * 2
-    return heads, [
-        (model, [one for name in there for one in row.get(name, dashes)]) for model, row in cells.items()
-    ]
+    heads = [f"{name.capitalize()} {what}" for name in there for what in ("GEP", "floor", "CS")]
+    dashes = [LATEX_DASH] * 3
+    rows = [(model, [one for name in there for one in row.get(name, dashes)]) for model, row in cells.items()]
+    return heads, rows
 
 
 def _estimated_scores(audits: Audits, entry: Latex) -> Body:

@@ -13,11 +13,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.metrics import gep_estimates as estimates
+from analysis.stats.intervals import bootstrap_interval
 from probes.config import Config
 from probes.errors import UserError
 from probes.prompts import audit
 from probes.prompts.audit import Sentences
 from probes.store import Run
+
+SCORE_COLUMNS = (
+    *("setting", "indicator", "clip_score", "low", "high", "n_images", "n_contexts", "level", "reason"),
+)
 
 
 def clip_readings(run: Run) -> dict[str, pd.DataFrame]:
@@ -30,14 +35,12 @@ def clip_readings(run: Run) -> dict[str, pd.DataFrame]:
     UserError
         Images were embedded, and the sentences that the configuration asks for were not.
     """
-    kind, asked = f"features/{run.config.gep.clip}", audit.texts(run.config)
-    if not asked or not run.parts(kind):
+    asked = [audit.sentences(run.config, variant) for variant in ("", *run.config.gep.variants)]
+    table = _images(run)
+    if asked[0] is None or not len(table):
         return {}
-    table = pd.concat([part.to_pandas() for part in run.part_tables(kind, ["sample_id", "vector"])])
-    table = table[table["vector"].notna()]
-    if not len(table):
-        return {}
-    text, images = _texts(run, f"{kind}_texts", asked), np.stack(table["vector"].to_list())
+    said = tuple(dict.fromkeys(text for one in asked if one is not None for text in one.all))
+    text, images = _texts(run, said), np.stack(table["vector"].to_list())
     names = list(audit.attributes(run.config))
     return {
         source: pd.DataFrame(
@@ -49,6 +52,36 @@ def clip_readings(run: Run) -> dict[str, pd.DataFrame]:
         )
         for source, value in _all_ways(run.config, images, text).items()
     }
+
+
+def clip_score(run: Run) -> pd.DataFrame:
+    """Return how well images fit their prompts by CLIP, a row a setting and indicator (CLIPScore, Hessel et al. 2021).
+
+    The mean over images of 100 times the cosine with the prompt, as Table 3 has it, with an interval over contexts;
+    nothing without embeddings of the prompts.
+    """
+    asked, images, known = audit.prompts(run.config), _images(run), _stored_texts(run)
+    if not len(images) or not set(asked.values()) <= set(known):
+        return pd.DataFrame(columns=list(SCORE_COLUMNS))
+    where = pd.DataFrame(audit.places(run.config)).drop(columns="named")
+    table = (
+        run.samples(["sample_id", "triplet", "indicator"])
+        .merge(where, on="triplet")
+        .merge(images, on="sample_id")
+    )
+    said = [known[asked[key]] for key in zip(table["triplet"], table["indicator"])]
+    both = [estimates.unit(np.stack(side)) for side in (table["vector"].to_list(), said)]
+    table["value"] = 100 * (both[0] * both[1]).sum(axis=1)
+    measure, rows = run.config.measure, []
+    for (setting, indicator), own in table.groupby(["setting", "indicator"], sort=False):
+        contexts = own.groupby("context", sort=False)["value"].mean().to_numpy()[:, None]
+        interval = bootstrap_interval(
+            contexts, method="envelope", level=measure.level, resamples=measure.bootstrap, seed=measure.seed
+        )
+        ends = interval.low[0], interval.high[0]
+        about = (len(own), len(contexts), measure.level, interval.reason[0])
+        rows.append((setting, indicator, own["value"].mean(), *ends, *about))
+    return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
 
 
 def _all_ways(config: Config, images: NDArray, text: Mapping[str, NDArray]) -> dict[str, NDArray[np.float64]]:
@@ -103,16 +136,31 @@ def estimated(
     return made
 
 
-def _texts(run: Run, kind: str, asked: Sequence[str]) -> dict[str, NDArray]:
+def _images(run: Run) -> pd.DataFrame:
+    """Embeddings of images, ``sample_id`` and ``vector``; of none where CLIP did not look."""
+    kind = f"features/{run.config.gep.clip}"
+    if not run.parts(kind):
+        return pd.DataFrame(columns=["sample_id", "vector"])
+    table = pd.concat([part.to_pandas() for part in run.part_tables(kind, ["sample_id", "vector"])])
+    return table[table["vector"].notna()]
+
+
+def _stored_texts(run: Run) -> dict[str, NDArray]:
     """Embeddings of the sentences that a run holds."""
+    kind = f"features/{run.config.gep.clip}_texts"
     tables = (
         [part.to_pandas() for part in run.part_tables(kind, ["text", "vector"])] if run.parts(kind) else []
     )
-    known = {row.text: np.asarray(row.vector) for table in tables for row in table.itertuples()}
+    return {row.text: np.asarray(row.vector) for table in tables for row in table.itertuples()}
+
+
+def _texts(run: Run, asked: Sequence[str]) -> dict[str, NDArray]:
+    """Embeddings of some sentences."""
+    known = _stored_texts(run)
     missing = [text for text in asked if text not in known]
     if missing:
         raise UserError(
-            f"{run.path / kind}: expected embeddings of {len(asked)} sentences, found none of {missing[0]!r}: run"
+            f"{run.path}: expected embeddings of {len(asked)} sentences, found none of {missing[0]!r}: run"
             " --stage observe again"
         )
     return known

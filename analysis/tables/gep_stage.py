@@ -46,6 +46,8 @@ def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
     if len(examples):
         made["gep_artificial"] = examples
         made["gep_artificial_agreement"] = agreement_of_examples(examples, config.measure)
+    if len(fit := gep_clip.clip_score(run)):
+        made["gep_clip_score"] = fit
     for name, table in made.items():
         write(run, name, table)
 

@@ -5,7 +5,7 @@ Their LaTeX is named by the number of the paper's table; `analysis.report.latex_
 
 from __future__ import annotations
 
-from analysis.tables import gep, gep_artificial, gep_powered
+from analysis.tables import gep, gep_artificial, gep_clip, gep_powered
 from analysis.tables.table import Latex, Table
 
 _BESIDE = "The paper's scores have no floor: {floor} is the mean score if the words of a context could change places."
@@ -53,7 +53,7 @@ GEP = (
             Latex(
                 "gep_table03_scores",
                 "gep-scores",
-                f"GEP scores between {_PAIR}, by {{labels}}.",
+                f"GEP scores between {_PAIR}, by {{labels}}; CS: mean CLIPScore of these.",
                 _BESIDE.format(floor="the floor"),
             ),
             Latex(
@@ -124,6 +124,13 @@ GEP = (
                 "Area under the ROC curve of each estimate against {labels}, by attribute.",
             ),
         ),
+    ),
+    Table(
+        "gep_clip_score",
+        "audit",
+        "a setting and indicator: how well its images fit their prompts by CLIP; of an audit that CLIP read",
+        gep_clip.SCORE_COLUMNS,
+        "analysis.tables.gep_clip.clip_score",
     ),
     Table(
         "gep_powered",

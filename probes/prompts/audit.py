@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 from probes.config import Config, Gep
-from probes.config_checks import levels
+from probes.config_checks import caption, levels, template
 from probes.prompts import sets
+from probes.prompts.alignment import fill
 
 SETTINGS = ("neutral", "explicit")
 PREPOSITIONS = ("in", "with", "wearing")
@@ -110,9 +111,22 @@ def sentences(config: Config, variant: str = "") -> Sentences | None:
 
 
 def texts(config: Config) -> tuple[str, ...]:
-    """Return every sentence of an audit and of its variants once; none where a configuration is no audit."""
+    """Return every sentence of an audit and of its variants once, then its prompts; none where there is no audit."""
     asked = [sentences(config, variant) for variant in ("", *config.gep.variants)]
-    return tuple(dict.fromkeys(chain(*(one.all for one in asked if one is not None))))
+    said = chain(*(one.all for one in asked if one is not None))
+    return tuple(dict.fromkeys((*said, *prompts(config).values())))
+
+
+def prompts(config: Config) -> dict[tuple[int, str], str]:
+    """Return what was asked for, by the number of the prompt and the indicator; nothing where there is no audit."""
+    return {
+        (place.triplet, name): fill(template(prompt), entry.word)[0]
+        if template(prompt)
+        else caption(prompt, name)
+        for place in places(config)
+        for prompt in (config.prompts[place.triplet],)
+        for name, entry in config.indicators.items()
+    }
 
 
 def options_of(config: Config, variant: str = "") -> Gep:

@@ -136,7 +136,9 @@ def test_an_unknown_setting_or_indicator_is_refused():
 def test_an_audit_is_laid_out_like_another_by_its_names():
     rng = np.random.default_rng(3)
     values = rng.random((3, 2, 4, 3))
-    whole = gep.Audit(values, ("sea", "park", "bed"), ("woman", "man"), ("hat", "tie", "crown"), "neutral", "CLS")
+    whole = gep.Audit(
+        values, ("sea", "park", "bed"), ("woman", "man"), ("hat", "tie", "crown"), "neutral", "CLS"
+    )
     labels = gep.Audit(
         values[[2, 0]][:, [1], :2][..., [1, 0]], ("bed", "sea"), ("man",), ("tie", "hat"), "neutral", "human"
     )

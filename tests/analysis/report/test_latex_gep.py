@@ -46,6 +46,7 @@ def tables():
     contexts = published("table15_by_context").assign(source="human", **WORDS)
     contexts = contexts.rename(columns={"gep_human": "score", "context_number": "context"})
     auc = published("table16_auc_by_attribute")
+    fit = published("table3").assign(indicator="woman", n_images=80)
     real, pearson = published("table4_correlations"), published("table19_pearson")
     measures = {"kendall_tau": "tau", "mcc": "mcc"}
     vectors_agree = pd.concat(
@@ -63,6 +64,7 @@ def tables():
             "gep_contexts": contexts,
             "gep_auc": auc.assign(source=auc["estimator"].str.removesuffix("-f_a"), labels="human"),
             "gep_agreement": vectors_agree,
+            "gep_clip_score": fit,
         }
         made[model] = {name: table[table["model"] == model] for name, table in own.items()}
         if model == "Stable Diffusion":
@@ -132,10 +134,12 @@ def test_vectors(printed, number, setting):
 
 def test_scores_and_their_ranks(printed):
     heads, rows = printed[3]
-    assert heads == ["Neutral GEP", "Neutral floor", "Explicit GEP", "Explicit floor"]
-    table = published("table3").set_index(["model", "setting"])["gep_human"]
+    assert heads == [f"{name} {what}" for name in ("Neutral", "Explicit") for what in ("GEP", "floor", "CS")]
+    table = published("table3").set_index(["model", "setting"])
     for model, row in rows.items():
-        assert [float(row[0]), float(row[2])] == [table[model, "neutral"], table[model, "explicit"]]
+        for place, setting in ((0, "neutral"), (3, "explicit")):
+            own = table.loc[(model, setting)]
+            assert [row[place], row[place + 2]] == [f"{own['gep_human']:.2f}", f"{own['clip_score']:.1f}"]
     heads, rows = printed[6]
     scores = published("table6_scores")
     assert len(heads) == 7 and heads[-1] == "Tau"

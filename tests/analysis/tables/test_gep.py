@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import spatial, stats
 
 from analysis.report import gep as report_gep
 from analysis.stats.prediction_powered import prediction_powered
@@ -174,6 +174,27 @@ def test_a_few_labels_and_an_estimate_give_differences_on_the_scale_of_labels(ma
     assert "PP" in set(agreement["source"]) and "PP" not in set(run.table("gep_auc")["source"])
 
 
+def test_images_are_held_against_their_prompts(made):
+    run, _ = made
+    table = run.table("gep_clip_score").set_index(["setting", "indicator"])
+    texts, vectors = (
+        pd.concat([part.to_pandas() for part in run.part_tables(f"features/{kind}")])
+        for kind in ("clip_texts", "clip")
+    )
+    stored = dict(zip(texts["text"], texts["vector"]))
+    rows = run.samples(["sample_id", "triplet", "indicator"]).merge(vectors[["sample_id", "vector"]])
+    rows["setting"] = [prompts()[triplet]["levels"]["setting"] for triplet in rows["triplet"]]
+    fit = []
+    for row in rows.itertuples():
+        word = run.config.indicators[row.indicator].word
+        text = prompts()[row.triplet]["text"].replace("{person}", word)
+        other = stored[text.replace("a individual", "an individual")]
+        fit.append(100 * (1 - spatial.distance.cosine(row.vector.astype(float), other)))
+    expected = rows.assign(fit=fit).groupby(["setting", "indicator"])["fit"].mean()
+    np.testing.assert_allclose(table["clip_score"], expected[table.index], atol=1e-4)
+    assert (table["low"] <= table["clip_score"]).all() and (table["n_contexts"] == 6).all()
+
+
 def test_labels_of_people_set_the_estimate_right_wherever_they_are(made):
     """Against the estimator itself, from labels put beside the images by pandas."""
     run, seen = made
@@ -236,7 +257,8 @@ def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     assert any(
         "more than the" in sentence and "not more" not in sentence for sentence in section["sentences"]
     )
-    assert {"gep-vectors", "gep-scores", "gep-estimates"} == set(report_gep.draw(attributes, run.config))
+    drawn = {"gep-vectors", "gep-scores", "gep-estimates", "gep-artificial", "gep-examples"}
+    assert drawn == set(report_gep.draw(attributes, run.config))
 
 
 def test_sentences_that_were_not_embedded_are_named(made, tmp_path):
