@@ -194,7 +194,7 @@ class GepVariant(Section):
     template: SentenceTemplate | None = None
     subjects: Annotated[list[Word], Field(min_length=1)] | None = None
     contexts: Annotated[list[Word], Field(min_length=1)] | None = None
-    negative: Annotated[list[Word], Field(min_length=5)] | None = None
+    negative: Annotated[list[Word], Field(min_length=6)] | None = None
     ensemble: Annotated[int, Field(ge=1, le=100)] | None = None
 
 
@@ -219,7 +219,7 @@ class Gep(Section):
     template: SentenceTemplate = "{subject} {attribute} {context}"
     subjects: Annotated[list[Word], Field(min_length=1)] = ["A man", "A woman", "A person"]
     contexts: Annotated[list[Word], Field(min_length=1)] | None = None
-    negative: Annotated[list[Word], Field(min_length=5)] | None = None
+    negative: Annotated[list[Word], Field(min_length=6)] | None = None
     ensemble: Annotated[int, Field(ge=1, le=100)] = 10
     variants: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$")], GepVariant] = {}
     prediction: Literal["CLS", "CC", "C"] = "CLS"

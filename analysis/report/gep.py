@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 NAMES = ("gep_vector", "gep_score", "gep_agreement", "gep_auc")
 MORE = (
     "gep_powered",
+    "gep_clip_score",
     "gep_artificial",
     "gep_artificial_agreement",
     "gep_frequencies",
@@ -113,8 +114,8 @@ def section(attributes: Attributes) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``sources``: what read the images, in words; ``sentences``, one a setting; ``scores``, ``agreement`` and
-        ``auc``: rows of tables.
+        ``sources``: what read the images, in words; ``sentences``, one a setting; ``scores``, ``controls``, ``fit``,
+        ``powered``, ``agreement``, ``artificial`` and ``auc``: rows of tables.
     """
     score = attributes.tables["gep_score"]
     order = {name: place for place, name in enumerate(ORDER)}
@@ -129,6 +130,7 @@ def section(attributes: Attributes) -> dict[str, Any]:
         "sentences": _sentences(attributes),
         "scores": shown.sort_values(["setting", "place"], kind="stable").to_dict("records"),
         "controls": score[score["kind"] == "control"].to_dict("records"),
+        "fit": attributes.tables.get("gep_clip_score", pd.DataFrame()).to_dict("records"),
         "agreement": _agreement(attributes.tables["gep_agreement"]),
         "artificial": _artificial(attributes),
         "powered": _powered(attributes),

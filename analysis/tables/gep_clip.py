@@ -35,10 +35,10 @@ def clip_readings(run: Run) -> dict[str, pd.DataFrame]:
     UserError
         Images were embedded, and the sentences that the configuration asks for were not.
     """
-    asked = [audit.sentences(run.config, variant) for variant in ("", *run.config.gep.variants)]
     table = _images(run)
-    if asked[0] is None or not len(table):
+    if not audit.places(run.config) or not len(table):
         return {}
+    asked = [audit.sentences(run.config, variant) for variant in ("", *run.config.gep.variants)]
     said = tuple(dict.fromkeys(text for one in asked if one is not None for text in one.all))
     text, images = _texts(run, said), np.stack(table["vector"].to_list())
     names = list(audit.attributes(run.config))
@@ -126,7 +126,7 @@ def estimated(
         made["C"] = estimates.similarity(images, names)
     if "CC" in which:
         made["CC"] = estimates.calibrated_similarity(images, names, texts[asked.reference])
-    if "CLS" in which:
+    if "CLS" in which and asked.positive:
         negative = np.stack([texts[one] for one in asked.negative])
         trained = [
             estimates.train(np.stack([texts[one] for one in positive]), negative, seeds=seeds)

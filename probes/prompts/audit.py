@@ -13,10 +13,15 @@ from itertools import chain
 
 from probes.config import Config, Gep
 from probes.config_checks import caption, levels, template
+from probes.errors import UserError
 from probes.prompts import sets
 from probes.prompts.alignment import fill
 
 SETTINGS = ("neutral", "explicit")
+SENTENCES = (
+    6  # of each side of a classifier, a tenth of which is held back: one with the attribute, one without
+)
+TRAINING = ("subjects", "contexts", "negative", "template")  # options of the sentences to train by
 PREPOSITIONS = ("in", "with", "wearing")
 TEMPLATE = Gep().template
 
@@ -41,7 +46,7 @@ class Sentences:
         Of each attribute, without preposition (*a dress*), in the order of the attributes.
     reference : str
     positive : tuple of tuples of str
-        Sentences with each attribute.
+        Sentences with each attribute; empty where there are too few to train by.
     negative : tuple of str
         Sentences without any.
     """
@@ -84,12 +89,18 @@ def attributes(config: Config) -> dict[str, str]:
 def sentences(config: Config, variant: str = "") -> Sentences | None:
     """Return the sentences of an audit, or of one of its ``gep.variants``; None where a configuration is no audit.
 
+    Raises
+    ------
+    UserError
+        There are too few to train a classifier by, of those that the configuration says. Where only the run's contexts
+        are too few, there are none to train by.
+
     Examples
     --------
     >>> prompts = {
     ...     "grid": "a {person} {attribute} {context}",
     ...     "attribute": {"tie": "with a tie"},
-    ...     "context": ["at sea"],
+    ...     "context": ["at sea", "at work"],
     ... }
     >>> asked = sentences(Config(prompts=prompts))
     >>> asked.names, asked.positive[0][0], asked.negative[0]
@@ -102,11 +113,21 @@ def sentences(config: Config, variant: str = "") -> Sentences | None:
     with_it, without = training_sentences(
         phrases, options.contexts or contexts, options.subjects, options.template
     )
+    negative = options.negative or without
+    few = min(len(negative), *map(len, with_it.values()))
+    if few < SENTENCES and all(getattr(options, name) == getattr(Gep(), name) for name in TRAINING):
+        with_it, negative = {}, []  # prompts of a context or so, which nobody may mean for an audit
+    elif few < SENTENCES:
+        place = f"gep.variants.{variant}" if variant else "gep"
+        raise UserError(
+            f"{place}: expected at least {SENTENCES} different sentences to train a classifier by, with an attribute"
+            f" and without, got {few}: name more contexts (gep: {{contexts: [...]}}) or subjects"
+        )
     return Sentences(
         names=tuple(map(bare, phrases)),
         reference=options.reference,
-        positive=tuple(tuple(with_it[phrase]) for phrase in phrases),
-        negative=tuple(options.negative or without),
+        positive=tuple(map(tuple, with_it.values())),
+        negative=tuple(negative),
     )
 
 

@@ -104,7 +104,7 @@ def draw_estimates(vector: pd.DataFrame, first: str, second: str, labels: str) -
             axes.axhline(0, color=FAINT, lw=0.7, zorder=0)
             axes.axvline(0, color=FAINT, lw=0.7, zorder=0)
             axes.set_xlim(*limits([*wide[labels], -LINEAR, LINEAR], pad=0.1))
-            axes.set_ylim(*_reach(wide[name]))
+            axes.set_ylim(*around_zero(wide[name]))
             axes.set_title(label(name), loc="left")
             axes.locator_params(nbins=4)
         panels[0].set_ylabel("estimated difference")
@@ -119,8 +119,8 @@ def draw_estimates(vector: pd.DataFrame, first: str, second: str, labels: str) -
     return Drawn("gep-estimates", figure, "GEP: estimates against labels", caption, wide=len(others) > 1)
 
 
-def _reach(values: pd.Series) -> tuple[float, float]:
-    """Limits that hold 0 and all values; those of one that is 0 throughout are wide enough to say so."""
+def around_zero(values: pd.Series) -> tuple[float, float]:
+    """Return limits that hold 0 and all values; those of one that is 0 throughout are wide enough to say so."""
     return limits([*values, 0], pad=0.1) if (values != 0).any() else (-LINEAR, LINEAR)
 
 

@@ -13,7 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from analysis.report.figures.style import DOUBLE, FAINT, PALETTE, Drawn, limits, new_figure, style
+from analysis.report.figures.gep import around_zero
+from analysis.report.figures.style import DOUBLE, FAINT, PALETTE, Drawn, new_figure, style
 from analysis.report.format import fixed, label
 
 PIXELS = 96  # of the longer side of an image
@@ -119,9 +120,10 @@ def draw_artificial(examples: pd.DataFrame, first: str, second: str, labels: str
             axes.axhline(0, color=FAINT, lw=0.7, zorder=0)
             axes.axvline(0, color=FAINT, lw=0.7, zorder=0)
             axes.set_xlim(-1, 1)
-            axes.set_ylim(*limits([*own["estimated"].dropna(), 0], pad=0.1))
+            axes.set_ylim(*around_zero(own["estimated"].dropna()))
+            axes.set_xticks([-1, 0, 1])
             axes.set_title(label(source), loc="left")
-            axes.locator_params(nbins=4)
+            axes.locator_params(axis="y", nbins=4)
         panels[0].set_ylabel("estimated difference")
         figure.supxlabel("known difference", fontsize=8)
         figure.legend(
