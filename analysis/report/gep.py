@@ -30,7 +30,7 @@ MORE = (
     "gep_artificial_agreement",
     "gep_frequencies",
 )  # shown where they are
-ORDER = (*LABELS, "detected", POWERED, "CLS", "CC", "C")  # the first that read a run is what its figures show
+ORDER = ("checker", POWERED, "human", "detected", "CLS", "CC", "C")  # figures show the first there is
 EXAMPLES = 4  # images of each attribute and word
 SOURCES = {
     "checker": "the toyworld checker",
@@ -99,10 +99,10 @@ def draw(attributes: Attributes, config: Config) -> dict[str, Drawn]:
         draw_vectors({config.model: vector}, *pair, attributes.source),
         draw_scores({config.model: score}, *pair, attributes.source),
     ]
-    if attributes.source in LABELS:
-        drawn.append(draw_estimates(vector, *pair, attributes.source))
+    if labels := _labels(score):
+        drawn.append(draw_estimates(vector, *pair, labels))
         if "gep_artificial" in attributes.tables:
-            drawn.append(draw_artificial(attributes.tables["gep_artificial"], *pair, attributes.source))
+            drawn.append(draw_artificial(attributes.tables["gep_artificial"], *pair, labels))
     main = [member.name for member in indicators(config) if not member.control]
     drawn.append(draw_examples(attributes.examples, main, attributes.source))
     return {figure.name: figure for figure in drawn if figure is not None}
@@ -135,7 +135,7 @@ def section(attributes: Attributes) -> dict[str, Any]:
         "artificial": _artificial(attributes),
         "powered": _powered(attributes),
         "auc": mean.to_dict("records"),
-        "labels": attributes.source in LABELS,
+        "labels": bool(_labels(score)),
     }
 
 
@@ -195,6 +195,11 @@ def _powered(attributes: Attributes) -> list[dict[str, Any]]:
         {**row, "needed_each": each.get((row["setting"], row["first"], row["second"]))}
         for row in scores.to_dict("records")
     ]
+
+
+def _labels(score: pd.DataFrame) -> str:
+    """The source that says what is in the images, if there is one."""
+    return next((name for name in LABELS if name in set(score["source"])), "")
 
 
 def _contrast(score: pd.DataFrame) -> tuple[str, str] | None:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, limits, new_figure, style
 from analysis.report.format import label
+from analysis.tables.gep_powered import POWERED
 
 LINEAR = 0.05  # frequency differences within it are on a linear scale, as below it chance rules
 
@@ -87,8 +88,11 @@ def draw_estimates(vector: pd.DataFrame, first: str, second: str, labels: str) -
     """
     rows = vector[(vector["first"] == first) & (vector["second"] == second)]
     wide = rows.pivot(index=["setting", "attribute"], columns="source", values="difference")
-    # a variant of an estimate is called by two words
-    others = [name for name in dict.fromkeys(rows["source"]) if name != labels and " " not in name]
+    others = [
+        name for name in dict.fromkeys(rows["source"]) if name != labels and " " not in name
+    ]  # no variants
+    if labels != "checker":  # what is made of a sample of labels is held against all of them alone
+        others = [name for name in others if name != POWERED]
     if labels not in wide or not others:
         return None
     settings = list(dict.fromkeys(rows["setting"]))
@@ -155,10 +159,11 @@ def draw_scores(scores: Mapping[str, pd.DataFrame], first: str, second: str, sou
             ends = [row["low"], row["high"]]
             axes.plot(ends, [place, place], color=PALETTE[0], lw=1.8, solid_capstyle="butt")
         same = [(value, place) for place, row in zip(places, rows) for value in row["controls"]]
-        axes.plot([row["floor"] for row in rows], places, "|", color=INK, ms=11, label="noise floor")
-        axes.plot([row["score"] for row in rows], places, "o", color=PALETTE[0], ms=4, label="score")
+        whole = {"clip_on": False}  # a mark at 0 stands on the edge
+        axes.plot([row["floor"] for row in rows], places, "|", color=INK, ms=11, label="noise floor", **whole)
+        axes.plot([row["score"] for row in rows], places, "o", color=PALETTE[0], ms=4, label="score", **whole)
         if same:
-            axes.plot(*zip(*same), "x", color=PALETTE[1], ms=4, label="words of one meaning")
+            axes.plot(*zip(*same), "x", color=PALETTE[1], ms=4, label="words of one meaning", **whole)
         axes.set_yticks(places, names)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(left=0)
