@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from analysis.metrics.dependency import GROUPS, regroup
     from analysis.metrics.registry import headline_metrics
     from analysis.report.figures import draw_bias_scores
+    from analysis.report.figures.gep import draw_vectors as draw_gep_vectors
     from analysis.report.notebook import LoadedRun, load_run
     from analysis.report.wording import finding
     from analysis.report.wording_objects import chi_square_sentence, objects_opening, table_sentence
@@ -31,6 +32,7 @@ _PLACES = {  # where a name stands, and what it is called there if otherwise
     "chi_square_sentence": ("analysis.report.wording_objects",),
     "compare_runs": ("analysis.studies.compare.command", "write"),
     "draw_bias_scores": ("analysis.report.figures",),
+    "draw_gep_vectors": ("analysis.report.figures.gep", "draw_vectors"),
     "finding": ("analysis.report.wording",),
     "headline_metrics": ("analysis.metrics.registry",),
     "load_run": ("analysis.report.notebook",),
@@ -48,6 +50,7 @@ __all__ = [
     "chi_square_sentence",
     "compare_runs",
     "draw_bias_scores",
+    "draw_gep_vectors",
     "finding",
     "headline_metrics",
     "load_run",

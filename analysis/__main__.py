@@ -18,7 +18,7 @@ COMMANDS = {
     "human-check": ("analysis.studies.human_check.command", "have people check the detected objects"),
     "gep": (
         "analysis.studies.gep.command",
-        "audits of attributes: labels of people, several runs side by side",
+        "audits of attributes: a folder of images, labels of people, several runs side by side",
     ),
     "reproduce": ("analysis.papers.reproduce", "the numbers that three papers print, recomputed"),
     "calibrate": ("analysis.validation.specimens", "the instrument held against the toyworld specimens"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
@@ -190,6 +190,11 @@ def _stored(kind: type[_Model], values: Mapping[str, Any]) -> _Model:
         section = field.annotation
         if name in values and isinstance(section, type) and issubclass(section, Section):
             values[name] = _stored(section, _said(name, values[name], section))
+        elif name in values and isinstance(values[name], Mapping):  # sections by name, such as `gep.variants`
+            inner = get_args(section)[-1] if get_args(section) else None
+            if isinstance(inner, type) and issubclass(inner, Section):
+                values[name] = {key: _stored(inner, _said(f"{name}.{key}", one, inner))
+                                for key, one in values[name].items()}  # fmt: skip
     return kind.model_construct(**values)
 
 

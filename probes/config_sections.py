@@ -19,6 +19,7 @@ from probes.config_values import (
     Positive,
     Resamples,
     Seed,
+    SentenceTemplate,
     Share,
     Word,
     fail,
@@ -186,23 +187,45 @@ class Measure(Section):
         return self
 
 
+class GepVariant(Section):
+    """Another way to make the estimates of an audit: what it says stands in the place of what `Gep` says."""
+
+    reference: str | None = None
+    template: SentenceTemplate | None = None
+    subjects: Annotated[list[Word], Field(min_length=1)] | None = None
+    contexts: Annotated[list[Word], Field(min_length=1)] | None = None
+    negative: Annotated[list[Word], Field(min_length=6)] | None = None
+    ensemble: Annotated[int, Field(ge=1, le=100)] | None = None
+
+
 class Gep(Section):
     """An audit of attributes (GEP, Zhang et al. 2023), of prompts that have a ``context`` among their levels.
 
     ``attributes`` are names with their phrases (``dress: in a dress``); none: those that the prompts name, else the
     paper's 15. Estimates are made with ``clip``, one of ``observe.features``: C and CC from the attribute's name
     without its preposition and ``reference``; CLS from classifiers trained on sentences of ``subjects``, phrases and
-    ``contexts`` (none: the run's), and ``negative`` sentences (none: the same without the phrase), ``ensemble`` of
-    them an attribute.
+    ``contexts`` (none: the run's), put together by ``template``, and ``negative`` sentences (none: the same without
+    the phrase), ``ensemble`` of them an attribute. ``variants`` are further ways to make CC and CLS, by name, read
+    beside them (the paper's Tables 8 and 9).
+
+    ``labelled`` images of each word and attribute set the estimate ``prediction`` right, where the toyworld checker
+    labels them, and the tables say how many labels an interval of ``half_width`` takes. ``examples`` of each attribute
+    and scale are drawn for the artificial sets of Table 17; none with 0.
     """
 
     attributes: Annotated[dict[Word, Word], Field(min_length=1)] | None = None
     clip: str = "clip"
     reference: str = "an object"
+    template: SentenceTemplate = "{subject} {attribute} {context}"
     subjects: Annotated[list[Word], Field(min_length=1)] = ["A man", "A woman", "A person"]
     contexts: Annotated[list[Word], Field(min_length=1)] | None = None
-    negative: Annotated[list[Word], Field(min_length=5)] | None = None
+    negative: Annotated[list[Word], Field(min_length=6)] | None = None
     ensemble: Annotated[int, Field(ge=1, le=100)] = 10
+    variants: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$")], GepVariant] = {}
+    prediction: Literal["CLS", "CC", "C"] = "CLS"
+    labelled: Annotated[int, Field(ge=5, le=100_000)] = 15
+    half_width: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    examples: Annotated[int, Field(ge=0, le=1000)] = 10
 
 
 class Report(Section):

@@ -158,6 +158,18 @@ def _short(text: str, limit: int, at: tuple = ()) -> None:
         raise fail(f"expected at most {limit} characters, got {len(text)}: shorten it", at=at)
 
 
+def _sentence_template(value: str) -> str:
+    """A sentence with places for a subject, an attribute and, if there is one, a context."""
+    places = re.findall(r"{([^{}]*)}", value)
+    wrong = next((name for name in places if name not in ("subject", "attribute", "context")), None)
+    if wrong is None and {"subject", "attribute"} <= {*places} and len({*places}) == len(places):
+        return value
+    found = f"{{{wrong}}}" if wrong else shown(value)
+    raise fail(
+        f"expected {{subject}}, {{attribute}} and {{context}}, each once at most, got {found}: write them"
+    )
+
+
 def _seeds(value: Any) -> Any:
     if isinstance(value, Mapping):
         unknown = set(value) - {"count", "start"}
@@ -229,6 +241,7 @@ def _device(value: str) -> str:
 
 
 Control = Annotated[bool | str, BeforeValidator(_control)]
+SentenceTemplate = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_sentence_template)]
 Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_word)]
 Prompt = Annotated[str | dict[str, str | dict[str, str]], BeforeValidator(_prompt)]
 Seeds = Annotated[

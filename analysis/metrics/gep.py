@@ -154,6 +154,29 @@ def place(labels: Audit, indicator: str) -> int:
     return labels.indicators.index(indicator)
 
 
+def like(one: Audit, other: Audit) -> Audit:
+    """Return an audit laid out as another of the same run is: NaN where it has no such context, word or attribute.
+
+    Images of a prompt are those of the same number in both.
+    """
+    axes = [
+        (one.contexts, other.contexts),
+        (one.indicators, other.indicators),
+        (one.attributes, other.attributes),
+    ]
+    here, there = (
+        [[side.index(name) for name in mine if name in theirs] for mine, theirs, side in
+         ((*pair, pair[which]) for pair in axes)]
+        for which in (0, 1)
+    )  # fmt: skip
+    images = range(min(one.values.shape[2], other.values.shape[2]))
+    values = np.full(other.values.shape, np.nan)
+    values[np.ix_(there[0], there[1], images, there[2])] = one.values[
+        np.ix_(here[0], here[1], images, here[2])
+    ]
+    return replace(other, values=values, source=one.source)
+
+
 def _mean(values: NDArray[np.float64], axes: tuple[int, ...]) -> NDArray[np.float64]:
     count = (~np.isnan(values)).sum(axis=axes)
     with np.errstate(invalid="ignore"):

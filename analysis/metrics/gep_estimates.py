@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from probes.prompts.audit import SENTENCES
+
 SEEDS = tuple(range(10))
 REFERENCE = "an object"  # the paper's r(a), after Bansal et al. 2022
 
@@ -119,9 +121,11 @@ def train(
     from sklearn.linear_model import SGDClassifier  # most runs are no audit, and it takes a second to load
 
     sides = [unit(positive), unit(negative)]
-    if min(map(len, sides)) < 5:
+    if min(map(len, sides)) < SENTENCES:
         found = " and ".join(str(len(side)) for side in sides)
-        raise ValueError(f"sentences: expected at least 5 with the attribute and 5 without it, got {found}")
+        raise ValueError(
+            f"sentences: expected at least {SENTENCES} with the attribute and as many without, got {found}"
+        )
     sentences = np.concatenate(sides)
     labels = np.repeat([1, 0], [len(side) for side in sides])
     step = {} if learning_rate is None else {"learning_rate": "constant", "eta0": learning_rate}

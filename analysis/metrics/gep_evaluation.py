@@ -145,42 +145,6 @@ def roc_auc(values: ArrayLike, labels: ArrayLike) -> float:
     return float((ranks - there * (there + 1) / 2) / (there * absent))
 
 
-def pair_types(table: pd.DataFrame) -> pd.Series:
-    """Return Kendall's tau-b over pairs of examples of one type each (appendix D.3, Table 21).
-
-    Parameters
-    ----------
-    table : DataFrame
-        Columns ``attribute``, ``model``, ``estimated``, ``labelled``, a row an example.
-
-    Returns
-    -------
-    Series
-        By ``SA_SM`` (same attribute, same model), ``DA_SM``, ``SA_DM``, ``DA_DM``; NaN where there is no such pair or
-        all of them are tied.
-    """
-    same = {name: _equal(table[name]) for name in ("attribute", "model")}
-    upper = np.triu(np.full((len(table), len(table)), True), 1)
-    order = [
-        np.sign(np.subtract.outer(column, column)) for column in (table["estimated"].to_numpy(float),
-                                                                  table["labelled"].to_numpy(float))
-    ]  # fmt: skip
-    result = {}
-    for attribute in (True, False):
-        for model in (True, False):
-            chosen = upper & (same["attribute"] == attribute) & (same["model"] == model)
-            first, second = (side[chosen] for side in order)
-            tied = float(np.sqrt(np.count_nonzero(first)) * np.sqrt(np.count_nonzero(second)))
-            name = f"{'S' if attribute else 'D'}A_{'S' if model else 'D'}M"
-            result[name] = float((first * second).sum()) / tied if tied else np.nan
-    return pd.Series(result)[["SA_SM", "DA_SM", "SA_DM", "DA_DM"]]
-
-
-def _equal(column: pd.Series) -> NDArray[np.bool_]:
-    codes = pd.factorize(column)[0]
-    return np.equal.outer(codes, codes)
-
-
 def artificial_set(
     labels: Audit | Sequence[Audit],
     estimates: Mapping[str, Audit | Sequence[Audit]],

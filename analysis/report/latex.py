@@ -65,8 +65,8 @@ def latex(
     return "\n".join([*lines, "\\end{table}", ""])
 
 
-def escaped(text: str) -> str:
-    """Plain text for LaTeX.
+def escaped(text: str, longest: int = LONGEST) -> str:
+    """Plain text for LaTeX; of more characters the middle is left out.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def escaped(text: str) -> str:
         return text
     marks = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
     marks |= {mark: f"\\{mark}" for mark in "&%$#_{}"}
-    return "".join(marks.get(letter, letter) for letter in label(text, LONGEST))
+    return "".join(marks.get(letter, letter) for letter in label(text, longest))
 
 
 def _pretty(group: str) -> str:

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from PIL import Image
 
 from analysis.metrics.registry import SPACES, Metric, headline_metrics
-from analysis.report import gallery, latex, record, wording, wording_prompts
+from analysis.report import gallery, latex, latex_gep, record, wording, wording_prompts
 from analysis.report import gep as report_gep
 from analysis.report import objects as report_objects
 from analysis.report.figures import Drawn, draw_figures, draw_triplets, files, inline_svg
@@ -122,7 +122,7 @@ def report(run: Run) -> Path:
             for name, data in files(drawn).items():
                 run.write_file(f"figures/{name}", data)
         write(run, "findings", findings_table(content.summaries))
-        for name, text in latex.documents(run):
+        for name, text in (*latex.documents(run), *latex_gep.documents(run)):
             run.write_file(f"tables/{name}.tex", text.encode())
         run.write_file("report.html", in_units(render(content, figures), content.config).encode())
     return run.path / "report.html"

@@ -39,6 +39,12 @@ class PredictionPowered:
         Labelled images of each group.
     freedom : ndarray of float64, shape (n_attributes,)
         Degrees of freedom of `error` (Welch-Satterthwaite).
+    covariance : ndarray of float64, shape (n_attributes, n_attributes)
+        Of the errors: attributes that were labelled in the same images share what these images have by chance.
+    spread, spread_alone : ndarray of float64, shape (2, n_attributes)
+        Variance that a label adds in each group, with predictions and without.
+    images : ndarray of int64, shape (2, n_attributes)
+        Images of each group, labelled or not.
     reason : ndarray of object, shape (n_attributes,)
         Why nothing is stated of an attribute; else empty.
     """
@@ -49,6 +55,10 @@ class PredictionPowered:
     weight: NDArray[np.float64]
     labelled: NDArray[np.int64]
     freedom: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    spread_alone: NDArray[np.float64]
+    images: NDArray[np.int64]
     reason: NDArray[np.object_]
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -57,7 +67,9 @@ class PredictionPowered:
         return self.difference - half, self.difference + half
 
 
-def prediction_powered(labels: ArrayLike, predictions: ArrayLike) -> PredictionPowered:
+def prediction_powered(
+    labels: ArrayLike, predictions: ArrayLike, *, weight: ArrayLike | None = None
+) -> PredictionPowered:
     """Estimate differences of frequencies between two groups of images.
 
     Parameters
@@ -66,6 +78,8 @@ def prediction_powered(labels: ArrayLike, predictions: ArrayLike) -> PredictionP
         1 and 0; NaN where an image was not labelled. Those that were must have been chosen by lot, group by group.
     predictions : array_like of float, shape (2, n_images, n_attributes)
         On any scale; NaN where there is no image.
+    weight : array_like of float, shape (n_attributes,), optional
+        Of the predictions, where it is estimated from more groups than these (`weights`).
 
     Raises
     ------
@@ -82,17 +96,12 @@ def prediction_powered(labels: ArrayLike, predictions: ArrayLike) -> PredictionP
     what one image more on either side adds to :math:`f (1 - f)` (Agresti and Caffo 2000), times the share of the
     labels' variance that predictions leave.
     """
-    y, p = np.asarray(labels, float), np.asarray(predictions, float)
-    if y.shape != p.shape or y.ndim != 3 or len(y) != 2:
-        raise ValueError(
-            f"labels: expected the shape (2, n_images, n_attributes) of both, got {y.shape} and {p.shape}"
-        )
-    known = ~np.isnan(y)
-    if np.isnan(p[known]).any():
-        raise ValueError("predictions: expected one for every labelled image, got NaN for some")
+    y, p, known = _checked(labels, predictions)
+    if len(y) != 2:
+        raise ValueError(f"labels: expected two groups, got {len(y)}")
     n, images = known.sum(axis=1), (~np.isnan(p)).sum(axis=1)
     reason = _reasons(n, images)
-    weight = _weights(y, p, known, n)
+    weight = _weights(y, p, known, n) if weight is None else np.asarray(weight, float)
     residual = y - weight * p
     with np.errstate(invalid="ignore", divide="ignore"):
         share = 1.0 - n / images
@@ -103,11 +112,13 @@ def prediction_powered(labels: ArrayLike, predictions: ArrayLike) -> PredictionP
         unseen = _unseen(y, known, n)
         spread, plain = _variance(residual, known, n), _variance(y, known, n)
         unexplained = np.where(plain.sum(axis=0) > 0, spread.sum(axis=0) / plain.sum(axis=0), 1.0)
-        variance = share * (spread + np.minimum(unexplained, 1.0) * unseen) / n * lost
-        alone = share * (plain + unseen) / n
+        each = (spread + np.minimum(unexplained, 1.0) * unseen) * lost
+        variance, alone = share * each / n, share * (plain + unseen) / n
         freedom = variance.sum(axis=0) ** 2 / (variance**2 / (n - 1)).sum(axis=0)
     exact = variance.sum(axis=0) == 0
     blank = np.where(reason == "", 0.0, np.nan)
+    covariance = _covariance(residual, known, n, images)
+    np.fill_diagonal(covariance, variance.sum(axis=0))
     return PredictionPowered(
         difference=mean[0] - mean[1] + blank,
         error=np.sqrt(variance.sum(axis=0)) + blank,
@@ -115,6 +126,10 @@ def prediction_powered(labels: ArrayLike, predictions: ArrayLike) -> PredictionP
         weight=weight + blank,
         labelled=n,
         freedom=np.where(exact, np.inf, freedom) + blank,
+        covariance=covariance + blank + blank[:, None],
+        spread=each + blank,
+        spread_alone=plain + unseen + blank,
+        images=images,
         reason=reason,
     )
 
@@ -125,12 +140,152 @@ def score_interval(estimate: PredictionPowered, *, level: float = 0.95) -> Absol
     Parameters
     ----------
     estimate : PredictionPowered
-        Attributes with a reason are left out. Their errors are taken as independent, which they are where each
-        attribute has images of its own (GEP's explicit setting).
+        Attributes with a reason are left out.
     level : float
     """
     there = estimate.reason == ""
-    return absolute_mean(estimate.difference[there], np.diag(estimate.error[there] ** 2), level=level)
+    return absolute_mean(estimate.difference[there], estimate.covariance[np.ix_(there, there)], level=level)
+
+
+def labels_needed(
+    estimate: PredictionPowered, half_width: float, *, level: float = 0.95, alone: bool = False
+) -> tuple[NDArray[np.float64], float]:
+    """Return how many labelled images of each group give intervals of a wanted half-width, at about these frequencies.
+
+    Parameters
+    ----------
+    estimate : PredictionPowered
+        From the labels that there are.
+    half_width : float
+        Above 0, on the scale of frequencies.
+    level : float
+    alone : bool
+        Without predictions.
+
+    Returns
+    -------
+    by_attribute : ndarray of float64, shape (n_attributes,)
+        For the difference of each attribute; NaN where nothing is stated of it.
+    score : float
+        Of each attribute, for the score of all; NaN where nothing is stated.
+
+    Raises
+    ------
+    ValueError
+        If the half-width is not above 0.
+    """
+    if not half_width > 0:
+        raise ValueError(f"half_width: expected a number above 0, got {half_width}")
+    there = estimate.reason == ""
+    by_attribute = np.full(len(there), np.nan)
+    if not there.any():
+        return by_attribute, np.nan
+    spread = (estimate.spread_alone if alone else estimate.spread)[:, there]
+    images = estimate.images[:, there]
+    n = np.arange(min(FEW, int(images.max())), int(images.max()) + 1)[:, None, None]
+    parts = np.maximum(1.0 / n - 1.0 / images, 0.0) * spread  # of the variance, by group
+    total, squares = parts.sum(axis=1), (parts**2 / np.maximum(n - 1, 1)).sum(axis=1)
+    freedom = np.divide(total**2, squares, out=np.full(total.shape, np.inf), where=squares > 0)
+    half = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(total)
+    by_attribute[there] = n[(half <= half_width).argmax(axis=0), 0, 0]
+    sizes = n[:, 0, 0]
+    low, high = 0, len(sizes) - 1  # with all images labelled there is no error
+    while low < high:
+        middle = (low + high) // 2
+        wide = _score_width(estimate, there, total[middle], level) / 2 > half_width
+        low, high = (middle + 1, high) if wide else (low, middle)
+    return by_attribute, float(sizes[low])
+
+
+def _score_width(
+    estimate: PredictionPowered, there: NDArray[np.bool_], variance: NDArray[np.float64], level: float
+) -> float:
+    """Width of the interval of the score with other variances of the differences, whose correlations stay."""
+    covariance = estimate.covariance[np.ix_(there, there)]
+    before = np.sqrt(np.diag(covariance))
+    scale = np.divide(np.sqrt(variance), before, out=np.zeros(len(before)), where=before > 0)
+    covariance = covariance * np.outer(scale, scale)
+    np.fill_diagonal(covariance, variance)
+    score = absolute_mean(estimate.difference[there], covariance, level=level)
+    return score.high - score.low
+
+
+def score_width_alone(estimate: PredictionPowered, *, level: float = 0.95) -> float:
+    """Return about the width of the score's interval from the labels without predictions; NaN where there is none."""
+    there = estimate.reason == ""
+    return _score_width(estimate, there, estimate.labels_alone[there] ** 2, level) if there.any() else np.nan
+
+
+def weights(labels: ArrayLike, predictions: ArrayLike) -> NDArray[np.float64]:
+    """Return the weight of the predictions of each attribute, shape (n_attributes,), of any number of groups.
+
+    Parameters
+    ----------
+    labels, predictions : array_like of float, shape (n_groups, n_images, n_attributes)
+        As for `prediction_powered`.
+    """
+    y, p, known = _checked(labels, predictions)
+    return _weights(y, p, known, known.sum(axis=1))
+
+
+def rectified(labels: ArrayLike, predictions: ArrayLike, weight: ArrayLike) -> NDArray[np.float64]:
+    r"""Return a value an image whose mean over a group is the prediction-powered estimate of its frequency.
+
+    Parameters
+    ----------
+    labels, predictions : array_like of float, shape (n_groups, n_images, n_attributes)
+        As for `prediction_powered`.
+    weight : array_like of float, shape (n_attributes,)
+
+    Returns
+    -------
+    ndarray of float64, shape (n_groups, n_images, n_attributes)
+        NaN where there is no image, and of a group with fewer than `FEW` labels of an attribute.
+
+    Notes
+    -----
+    :math:`w p + c`, and of a labelled image :math:`(N / n)(y - w p - c)` more, where :math:`c` is the mean of
+    :math:`y - w p` over the labels of all groups. It is what a statistic over other units than images (contexts) takes
+    in the place of labels. :math:`c` is one for all groups, so that groups which change places change nothing else.
+    """
+    y, p, known = _checked(labels, predictions)
+    weight = np.asarray(weight, float)
+    n, images = known.sum(axis=1, keepdims=True), (~np.isnan(p)).sum(axis=1, keepdims=True)
+    residual = np.where(known, y - weight * p, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        constant = residual.sum(axis=(0, 1)) / known.sum(axis=(0, 1))
+        more = np.where(known, images / n * (residual - constant), 0.0)
+    return np.where(n < np.minimum(FEW, images), np.nan, weight * p + constant + more)
+
+
+def _checked(
+    labels: ArrayLike, predictions: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    y, p = np.asarray(labels, float), np.asarray(predictions, float)
+    if y.shape != p.shape or y.ndim != 3:
+        raise ValueError(
+            f"labels: expected the shape (n_groups, n_images, n_attributes) of both, got {y.shape} and {p.shape}"
+        )
+    known = ~np.isnan(y)
+    if np.isnan(p[known]).any():
+        raise ValueError("predictions: expected one for every labelled image, got NaN for some")
+    return y, p, known
+
+
+def _covariance(
+    residual: NDArray, known: NDArray[np.bool_], n: NDArray[np.int64], images: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Covariance of the mean residuals, summed over groups, from the images that are labelled for both of a pair."""
+    total = np.zeros((known.shape[2],) * 2)
+    for r, there, count, whole in zip(residual, known.astype(float), n, images):
+        r = np.where(there > 0, r, 0.0)
+        both = there.T @ there
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sums = r.T @ there  # of the first, over images that have both
+            shared = (r.T @ r - sums * sums.T / both) / (both - 1)
+            overlap = both / np.outer(count, count) - 1.0 / np.maximum.outer(whole, whole)
+        total += np.where(both > 1, np.nan_to_num(shared * overlap, posinf=0.0, neginf=0.0), 0.0)
+    return total
 
 
 def _weights(y: NDArray, p: NDArray, known: NDArray[np.bool_], n: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -15,14 +15,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.metrics import gep
-from analysis.metrics.gep import Audit
-from analysis.metrics.gep_evaluation import agreement, agreements, roc_auc
+from analysis.metrics.gep import Audit, like
+from analysis.metrics.gep_evaluation import agreements, roc_auc
 from analysis.stats.absolute_mean import absolute_mean
 from analysis.stats.intervals import bootstrap_interval
 from analysis.stats.noise_floor import paired_floor
 from analysis.stats.resampling import resample_counts
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.study import Comparison
+from analysis.tables.gep_powered import POWERED
 from probes.config import Measure
 
 LABELS = ("checker", "human")  # sources that say whether an attribute is there; the others estimate it
@@ -43,22 +44,25 @@ AGREEMENT_COLUMNS = (
     *("n_contexts", "level", "reason"),
 )
 AUC_COLUMNS = ("source", "labels", "attribute", "auc", "n_with", "n_without")
-MEASURES = ("tau", "mcc", "pearson")
+MEASURES = ("tau", "mcc", "mcc_nonzero", "pearson")
 
 
 def pairs(comparison: Comparison) -> list[tuple[str, str, str]]:
     """Return the pairs of indicators that are compared: (first, second, kind).
 
     ``contrast``: the words that are held against each other, of which the second of a run's contrast comes first (with
-    the default, feminine less masculine, as in the paper; where there are but two words, the reference comes first);
-    ``reference``: the neutral word with each; ``control``: two words of the same meaning, whose score is what the
-    choice of a word makes.
+    the default, feminine less masculine, as in the paper); ``reference``: the neutral word with each; ``control``: two
+    words of the same meaning, whose score is what the choice of a word makes. Without a contrast (of two words one is
+    the reference) the reference is held against each as one.
     """
-    around = "reference" if len(comparison.main) > 2 else "contrast"
-    kinds = [(*pair, around if comparison.reference in pair else "contrast") for pair in comparison.leaning]
+    kinds = [
+        (*pair, "reference" if comparison.reference in pair else "contrast") for pair in comparison.leaning
+    ]
     meaning: dict[str, list[str]] = {}
     for name in comparison.names:
         meaning.setdefault(comparison.controls.get(name, name), []).append(name)
+    if not any(kind == "contrast" for *_, kind in kinds):  # two words, one of which has to be the reference
+        kinds = [(first, second, "contrast") for first, second, _ in kinds]
     same = [(*pair, "control") for names in meaning.values() for pair in combinations(names, 2)]
     return kinds + same
 
@@ -196,26 +200,38 @@ def agreement_table(
 ) -> pd.DataFrame:
     """Return how the vector of every estimate follows that of labels (Tables 4, 19), with intervals over contexts.
 
-    Kendall's tau-b, Matthews' correlation of signs (0 counted as positive, as in the paper) and Pearson's correlation
-    over attributes. Intervals are percentiles of resampled contexts, of both vectors at once: the paper has none.
+    Kendall's tau-b, Matthews' correlation of signs (``mcc``: 0 counted as positive, as in the paper; ``mcc_nonzero``:
+    without attributes whose labelled difference is 0) and Pearson's correlation over attributes. Intervals are
+    percentiles of resampled contexts, of both vectors at once: the paper has none.
     """
     rows = []
-    for labels, estimate in _judged(audits):
+    for labels, estimate in judged(audits):
         for first, second, kind in _there(labels, compared):
             if kind != "contrast":
                 continue
-            at_hand = agreement(gep.vector(estimate, first, second), gep.vector(labels, first, second))
+            vectors = [gep.vector(one, first, second)[None] for one in (estimate, labels)]
+            at_hand, n = _agreements(*vectors)
             drawn = _resampled(estimate, labels, first, second, measure)
+            contexts = int((~np.isnan(labels.values)).any(axis=(1, 2, 3)).sum())
             for name in MEASURES:
-                ends = _percentiles(drawn[name], measure.level)
+                ends = percentiles(drawn[name], measure.level)
                 rows.append(
                     (
                         *(labels.setting, estimate.source, labels.source, first, second, name),
-                        *(getattr(at_hand, name), *ends, at_hand.n, len(labels.contexts), measure.level),
+                        *(at_hand[name][0], *ends, n[0], contexts, measure.level),
                         "" if np.isfinite(ends[0]) else "too few contexts, or no difference to order",
                     )
                 )
     return pd.DataFrame(rows, columns=list(AGREEMENT_COLUMNS))
+
+
+def _agreements(
+    estimated: NDArray[np.float64], labelled: NDArray[np.float64]
+) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.int64]]:
+    """Every measure of pairs of vectors, a row each, and how many differences they share."""
+    tau, mcc, pearson, n = agreements(estimated, labelled)
+    nonzero = agreements(estimated, labelled, zero="left out")[1]
+    return dict(zip(MEASURES, (tau, mcc, nonzero, pearson))), n
 
 
 def _resampled(estimate: Audit, labels: Audit, first: str, second: str, measure: Measure):
@@ -229,11 +245,11 @@ def _resampled(estimate: Audit, labels: Audit, first: str, second: str, measure:
         there = ~np.isnan(side)
         with np.errstate(invalid="ignore", divide="ignore"):
             means.append(counts @ np.where(there, side, 0.0) / (counts @ there))
-    return dict(zip(MEASURES, agreements(*means)))
+    return _agreements(*means)[0]
 
 
-def _percentiles(values: NDArray[np.float64], level: float) -> tuple[float, float]:
-    """Ends of an interval, where nearly all draws have a value."""
+def percentiles(values: NDArray[np.float64], level: float) -> tuple[float, float]:
+    """Return the ends of an interval, where nearly all draws have a value; else NaN."""
     known = values[~np.isnan(values)]
     if len(known) < 0.95 * max(len(values), 1) or not len(known):
         return np.nan, np.nan
@@ -243,11 +259,12 @@ def _percentiles(values: NDArray[np.float64], level: float) -> tuple[float, floa
 
 def auc_table(audits: Sequence[Audit]) -> pd.DataFrame:
     """Return the area under the ROC curve of every estimate by attribute, over both settings (Tables 7, 16)."""
-    judged: dict[tuple[str, str], list[tuple[Audit, Audit]]] = {}
-    for labels, estimate in _judged(audits):
-        judged.setdefault((estimate.source, labels.source), []).append((labels, estimate))
+    held: dict[tuple[str, str], list[tuple[Audit, Audit]]] = {}
+    for labels, estimate in judged(audits):
+        if estimate.source != POWERED:  # which says nothing of single images
+            held.setdefault((estimate.source, labels.source), []).append((labels, estimate))
     rows = []
-    for (source, by), both in judged.items():
+    for (source, by), both in held.items():
         for name in dict.fromkeys(name for labels, _ in both for name in labels.attributes):
             columns = [
                 (estimate.values[..., a].ravel(), labels.values[..., a].ravel())
@@ -262,14 +279,18 @@ def auc_table(audits: Sequence[Audit]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(AUC_COLUMNS))
 
 
-def _judged(audits: Sequence[Audit]) -> list[tuple[Audit, Audit]]:
-    """Labels with every other reading of the same setting."""
+def judged(audits: Sequence[Audit]) -> list[tuple[Audit, Audit]]:
+    """Return labels with every other reading of the same setting, the labels laid out as it is.
+
+    `POWERED` is held against the checker alone: it is made of labels, and of people's there are no more than it took.
+    """
     return [
-        (labels, other)
+        (like(labels, other), other)
         for labels in audits
         if labels.source in LABELS
         for other in audits
         if other.setting == labels.setting and other.source != labels.source
+        if other.source != POWERED or labels.source == "checker"
     ]
 
 

@@ -37,12 +37,16 @@ def lay_out(run: Run, said: pd.DataFrame, source: str) -> list[Audit]:
     where = pd.DataFrame(map(asdict, places(run.config)))
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).merge(where, on="triplet")
     samples = samples[~samples["sample_id"].isin(run.left_out())]
-    table = samples.merge(said, on="sample_id").rename(columns={"seed": "image"})
+    order = [name for name in attributes(run.config) if name in set(said["attribute"])]
+    # every image has a row, so that images of one prompt have the same number whoever read them
+    table = samples.merge(pd.DataFrame({"attribute": order}, dtype=object), how="cross")
+    table = table.merge(said, on=["sample_id", "attribute"], how="left").rename(columns={"seed": "image"})
     table = table[(table["setting"] != "explicit") | (table["attribute"] == table["named"])]
-    order = list(attributes(run.config))
     found = []
     for setting in SETTINGS:
         rows = table[table["setting"] == setting]
+        read = rows[rows["value"].notna()]
+        rows = rows[rows["context"].isin(read["context"]) & rows["attribute"].isin(read["attribute"])]
         if not len(rows):
             continue
         rows = rows.assign(attribute=pd.Categorical(rows["attribute"], order))

@@ -8,12 +8,13 @@ from analysis.metrics.gep import Audit
 from analysis.study import comparison
 from analysis.tables import gep, gep_clip, gep_readings
 from analysis.tables.detector_error import Checked, seen_by_checker
+from analysis.tables.gep_artificial import agreement_of_examples, example_table
+from analysis.tables.gep_powered import powered, powered_table
 from analysis.tables.registry import write
 from probes.prompts.audit import places
 from probes.store import Run
 
 LABELS = "gep_labels"  # the table of people's answers, written by `python -m analysis gep`
-TABLES = ("gep_frequencies", "gep_vector", "gep_score", "gep_contexts", "gep_agreement", "gep_auc")
 
 
 def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
@@ -28,16 +29,26 @@ def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
     audits = read_audits(run, seen)
     if not audits:
         return
-    compared, measure = gep.pairs(comparison(run.config)), run.config.measure
-    made = (
-        gep.frequency_table(audits),
-        gep.vector_table(audits, compared, measure),
-        gep.score_table(audits, compared, measure),
-        gep.context_table(audits, compared),
-        gep.agreement_table(audits, compared, measure),
-        gep.auc_table(audits),
-    )
-    for name, table in zip(TABLES, made):
+    config, compared = run.config, gep.pairs(comparison(run.config))
+    readings = powered(audits, config)
+    everything = [*audits, *(one.audit for one in readings)]
+    made = {
+        "gep_frequencies": gep.frequency_table(everything),
+        "gep_vector": gep.vector_table(everything, compared, config.measure),
+        "gep_score": gep.score_table(everything, compared, config.measure),
+        "gep_contexts": gep.context_table(everything, compared),
+        "gep_agreement": gep.agreement_table(everything, compared, config.measure),
+        "gep_auc": gep.auc_table(everything),
+    }
+    if readings:
+        made["gep_powered"] = powered_table(readings, compared, config)
+    examples = example_table(audits, compared, config) if config.gep.examples else pd.DataFrame()
+    if len(examples):
+        made["gep_artificial"] = examples
+        made["gep_artificial_agreement"] = agreement_of_examples(examples, config.measure)
+    if len(fit := gep_clip.clip_score(run)):
+        made["gep_clip_score"] = fit
+    for name, table in made.items():
         write(run, name, table)
 
 

@@ -9,7 +9,8 @@ from analysis.tables.table import NEEDS, Table
 _HEAD = """# Tables
 
 What stands in `tables/` of a run, as CSV and Parquet; `analysis.load_run(...).table(name)` reads one. A table of the
-paper (Wu et al. 2025) has its number in its name and stands there as LaTeX, too. NaN has its `reason` beside it.
+paper (Wu et al. 2025) has its number in its name and stands there as LaTeX, too; so do those of Zhang et al. 2023 (GEP)
+of an audit of attributes. NaN has its `reason` beside it.
 
 In a run of one prompt and several seeds intervals and p-values are over its seeds, for this prompt alone (Wu et al.
 2025, section 7.1): tables that hold any have a last column `unit`, `seed` or `prompt`, and their `n_prompts` counts
@@ -23,6 +24,8 @@ def _section(table: Table) -> str:
     latex = f" LaTeX: `{table.latex.name}.tex`." if table.latex else ""
     if table.latex_alone:
         latex += f" Of a run of one prompt: `{table.latex_alone.name}.tex`."
+    if table.printed:
+        latex += f" LaTeX: {', '.join(f'`{one.name}.tex`' for one in table.printed)}."
     parquet = "" if table.csv else " Parquet alone."
     names = table.columns
     if table.name == IMAGE_TABLE:  # of the metrics of pictures there may be others tomorrow

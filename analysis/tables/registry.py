@@ -10,11 +10,12 @@ from collections.abc import Mapping
 import pandas as pd
 
 from analysis.metrics import dependency
-from analysis.tables import agreement, gep, not_measured, specifications
+from analysis.tables import agreement, not_measured, specifications
 from analysis.tables.detector_error import CHECK_COLUMNS, ERROR_COLUMNS
 from analysis.tables.disparity import DISPARITY_COLUMNS
 from analysis.tables.families import with_unit
 from analysis.tables.gap import GAP_COLUMNS
+from analysis.tables.gep_tables import GEP
 from analysis.tables.nouns import NOUN_COLUMNS
 from analysis.tables.object_claims import CLAIM_COLUMNS, COUNTS
 from analysis.tables.object_statistics import OBJECT_COLUMNS, TABLE_COLUMNS
@@ -312,59 +313,7 @@ _CHECKED = (
         "analysis.tables.not_measured.not_measured",
     ),
 )
-_GEP = (
-    Table(
-        "gep_frequencies",
-        "audit",
-        "a setting, source, indicator and attribute: its frequency, or the mean of an estimate",
-        gep.FREQUENCY_COLUMNS,
-        "analysis.tables.gep.frequency_table",
-    ),
-    Table(
-        "gep_vector",
-        "audit",
-        "a setting, source, pair and attribute: the difference of frequencies, its interval and tests",
-        gep.VECTOR_COLUMNS,
-        "analysis.tables.gep.vector_table",
-    ),
-    Table(
-        "gep_score",
-        "audit",
-        "a setting, source and pair: the mean absolute difference, its floor, and its interval",
-        gep.SCORE_COLUMNS,
-        "analysis.tables.gep.score_table",
-    ),
-    Table(
-        "gep_contexts",
-        "audit",
-        "a setting, source, pair and context: its score",
-        gep.CONTEXT_COLUMNS,
-        "analysis.tables.gep.context_table",
-    ),
-    Table(
-        "gep_agreement",
-        "audit",
-        "a setting, estimate, labels and measure of agreement of their vectors, with its interval",
-        gep.AGREEMENT_COLUMNS,
-        "analysis.tables.gep.agreement_table",
-    ),
-    Table(
-        "gep_auc",
-        "audit",
-        "an estimate, labels and attribute: the area under the ROC curve",
-        gep.AUC_COLUMNS,
-        "analysis.tables.gep.auc_table",
-    ),
-    Table(
-        "gep_labels",
-        "audit",
-        "an image, attribute and annotator: yes (1), no (0)",
-        ("sample_id", "attribute", "annotator", "value"),
-        "analysis.tables.gep_readings.read_labels",
-        stage="",
-    ),
-)
-TABLES: Mapping[str, Table] = {row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *_GEP)}
+TABLES: Mapping[str, Table] = {row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *GEP)}
 
 
 def write(run: Run, name: str, frame: pd.DataFrame) -> None:

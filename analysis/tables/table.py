@@ -58,6 +58,8 @@ class Table:
     latex : Latex, optional
     optional : tuple of str
         Names of columns that stand in it in some runs alone: where they were asked for, or a number is open.
+    printed : tuple of Latex
+        Further ones, where a paper shows the same numbers in several tables.
     latex_alone : Latex, optional
         In its place where the run has one prompt; ``{seeds}`` and ``{prompt}`` stand for its seeds and its prompt.
     """
@@ -71,6 +73,7 @@ class Table:
     csv: bool = True
     latex: Latex | None = None
     optional: tuple[str, ...] = ()
+    printed: tuple[Latex, ...] = ()
     latex_alone: Latex | None = None
 
     def fits(self, columns: Sequence[str]) -> bool:

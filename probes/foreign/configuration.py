@@ -6,14 +6,15 @@ run is known by them. What a model would have to be opened for cannot be asked f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from probes.config_values import PERSON
 from probes.errors import UserError
+from probes.foreign.audited import Prompt, audited, is_audit
 from probes.foreign.options import UNNAMED, Images
-from probes.foreign.table import find, read_rows
+from probes.foreign.table import Row, find, read_rows
 from probes.foreign.triplets import Forms, Triplets, triplets
 
 if TYPE_CHECKING:
@@ -49,14 +50,22 @@ def configured(
     UserError
         The configuration is wrong, or its images are not what is needed.
     """
-    require_no_drawing(data, options, source.name)
-    rest = build({**data, "prompts": [PERSON], "seeds": [0]}, source, options, context)
+    asked = isinstance(
+        data.get("prompts"), Mapping
+    )  # of an audit, which says what its images were drawn from
+    require_no_drawing(data, options, source.name, audit=asked)
+    prompts = data["prompts"] if asked else [PERSON]
+    rest = build({**data, "prompts": prompts, "seeds": [0]}, source, options, context)
+    if asked and not is_audit(rest.prompts):
+        require_no_drawing(data, options, source.name)
     assert rest.images is not None
     words = {name: entry.forms for name, entry in rest.indicators.items()}
-    return resolved(data, rest.images, words, rest.reference, context["folder"])
+    return resolved(
+        data, rest.images, words, rest.reference, context["folder"], rest.prompts if asked else ()
+    )
 
 
-def require_no_drawing(data: Mapping[str, Any], options: Options, file: str) -> None:
+def require_no_drawing(data: Mapping[str, Any], options: Options, file: str, *, audit: bool = False) -> None:
     """Refuse fields and options that say how images are drawn.
 
     Parameters
@@ -67,6 +76,8 @@ def require_no_drawing(data: Mapping[str, Any], options: Options, file: str) -> 
         What the command line gave, see `probes.config.load_config`.
     file : str
         Where the configuration stands.
+    audit : bool
+        Prompts are taken, as those of an audit.
 
     Raises
     ------
@@ -79,6 +90,8 @@ def require_no_drawing(data: Mapping[str, Any], options: Options, file: str) -> 
         if isinstance(fields, Mapping):
             asked |= {(section, name): f"{file}: {section}.{name}" for name in fields}
     asked |= {place: flag for place, (flag, _) in options.items()}
+    if audit:
+        asked.pop(("prompts",), None)
     for place, said in asked.items():
         section, *names = place
         if section in DRAWING or (names and section in ALONE and names[0] not in ALONE[section]):
@@ -88,7 +101,12 @@ def require_no_drawing(data: Mapping[str, Any], options: Options, file: str) -> 
 
 
 def resolved(
-    data: Mapping[str, Any], images: Images, words: Forms, reference: str, folder: Path
+    data: Mapping[str, Any],
+    images: Images,
+    words: Forms,
+    reference: str,
+    folder: Path,
+    prompts: Sequence[Prompt] = (),
 ) -> dict[str, Any]:
     """Return a configuration as it is written with what its images say in place.
 
@@ -103,6 +121,8 @@ def resolved(
     reference : str
     folder : pathlib.Path
         Where a relative path begins.
+    prompts : sequence
+        Of an audit; none where the images are of none.
 
     Raises
     ------
@@ -111,13 +131,11 @@ def resolved(
     """
     path = find(images, folder)
     sampler = dict(data.get("sampler") or {})
-    rows = read_rows(images, path)
-    chosen = {"any_words": images.any_words, "own_noise": sampler.get("noise") == "own"}
-    said = triplets(rows, words, reference, **chosen)
+    said, first = _said(images, path, words, reference, sampler.get("noise") == "own", prompts)
     sampler.setdefault("noise", "shared" if said.shared else "own")
     measure = dict(data.get("measure") or {})
     measure.setdefault("primary", PRIMARY)
-    absent = [name for name in ("seed", "triplet") if getattr(rows[0], name) is None]
+    absent = [name for name in ("seed", "triplet") if getattr(first, name) is None]
     settled = images.model_copy(update={"from_": str(path), **dict.fromkeys(absent)})
     return {
         "model": UNNAMED,
@@ -131,7 +149,25 @@ def resolved(
     }
 
 
-def grouped(images: Images, path: Path, words: Forms, reference: str, *, own_noise: bool) -> Triplets:
-    """Return the triplets of the images at a path, see `probes.foreign.triplets.triplets`."""
-    rows = read_rows(images, path)
-    return triplets(rows, words, reference, any_words=images.any_words, own_noise=own_noise)
+def grouped(
+    images: Images,
+    path: Path,
+    words: Forms,
+    reference: str,
+    prompts: Sequence[Prompt],
+    *,
+    own_noise: bool,
+) -> Triplets:
+    """Return the triplets of the images at a path, see `probes.foreign.triplets`; of an audit by its prompts."""
+    return _said(images, path, words, reference, own_noise, prompts if is_audit(prompts) else ())[0]
+
+
+def _said(
+    images: Images, path: Path, words: Forms, reference: str, own_noise: bool, prompts: Sequence[Prompt]
+) -> tuple[Triplets, Row]:
+    """The triplets of the images at a path, and the first row."""
+    rows = read_rows(images, path, by_prompt=bool(prompts))
+    if prompts:
+        return audited(rows, prompts, words, reference, own_noise=own_noise), rows[0]
+    said = triplets(rows, words, reference, any_words=images.any_words, own_noise=own_noise)
+    return said, rows[0]

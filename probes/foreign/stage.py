@@ -22,6 +22,7 @@ from PIL import Image
 from hooks.prompt.spans import split_words
 from probes import execute, image_faults, parts, rundir
 from probes.config import Config, prompt_id
+from probes.config_checks import template
 from probes.errors import UserError, printable
 from probes.foreign.configuration import grouped
 from probes.foreign.options import Images
@@ -102,7 +103,8 @@ def plan(config: Config, place: str) -> Taken:
     if not path.exists():
         raise UserError(f"{place}: images.from: expected images at {path}, found none: put them back")
     words = {name: entry.forms for name, entry in config.indicators.items()}
-    said = grouped(images, path, words, config.reference, own_noise=config.sampler.noise == "own")
+    own = config.sampler.noise == "own"
+    said = grouped(images, path, words, config.reference, config.prompts, own_noise=own)
     if said.prompts != config.prompts or said.seeds != config.seeds:
         raise UserError(
             f"{path}: expected the prompts and seeds of {place}, found others: run it from triplets.yaml, with"
@@ -150,7 +152,7 @@ def _read(draw: Draw, config: Config, pictures: Pictures) -> tuple[list[TakenIma
             "sample_id": f"t{draw.triplet:05d}-s{draw.seed}-{name}",
             "triplet": draw.triplet,
             "prompt_id": prompt_id(prompt, draw.triplet),
-            "template": prompt if isinstance(prompt, str) else "",
+            "template": template(prompt),
             "indicator": name,
             "word": entry.word,
             "prompt": row.prompt,

@@ -26,9 +26,21 @@ from probes.paths import expand
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 IMAGE_COLUMNS = ("image", "file", "file_name", "path")  # looked for in this order where none is named
-FIELDS = ("prompt", "indicator", "seed", "triplet")  # of a pattern of file names
+FIELDS = (
+    "prompt",
+    "indicator",
+    "seed",
+    "triplet",
+    "number",
+)  # of file names; the last tells images apart, no more
 _FIELD = re.compile(r"\{(\w*)\}")
-_PIECES = {"prompt": "[^/]+?", "indicator": "[A-Za-z][A-Za-z0-9_]*?", "seed": "[0-9]+", "triplet": "[^/]+?"}
+_PIECES = {
+    "prompt": "[^/]+?",
+    "indicator": "[A-Za-z][A-Za-z0-9_]*?",
+    "seed": "[0-9]+",
+    "triplet": "[^/]+?",
+    "number": "[^/_]+",
+}
 
 
 @dataclass(frozen=True)
@@ -68,7 +80,7 @@ def find(images: Images, folder: Path) -> Path:
     return path
 
 
-def read_rows(images: Images, path: Path) -> list[Row]:
+def read_rows(images: Images, path: Path, *, by_prompt: bool = False) -> list[Row]:
     """Return the rows of a table, or of a folder's, in their order.
 
     Parameters
@@ -76,6 +88,8 @@ def read_rows(images: Images, path: Path) -> list[Row]:
     images : Images
     path : pathlib.Path
         Of `find`.
+    by_prompt : bool
+        The prompt alone says what an image is of, so that no row has to name an indicator.
 
     Raises
     ------
@@ -87,9 +101,9 @@ def read_rows(images: Images, path: Path) -> list[Row]:
             raise UserError(
                 f"images.names: expected a folder in images.from, got the file {path}: take `names` out"
             )
-        rows = list(_of_names(images, path))
+        rows = list(_of_names(images, path, by_prompt))
     else:
-        rows = [row for file in _tables(path) for row in _of_table(images, file)]
+        rows = [row for file in _tables(path) for row in _of_table(images, file, by_prompt)]
     if not rows:
         raise UserError(f"{path}: expected rows of images, found none: write one an image")
     return rows
@@ -117,10 +131,11 @@ def _tables(path: Path) -> list[Path]:
     return there
 
 
-def _of_table(images: Images, file: Path) -> Iterator[Row]:
+def _of_table(images: Images, file: Path, by_prompt: bool) -> Iterator[Row]:
     is_parquet = file.suffix.lower() == ".parquet"
     columns, lines = (_parquet if is_parquet else _text)(file)
-    names = _column_names(images, file, columns)
+    needed = ("prompt",) if by_prompt else ("prompt", "indicator")
+    names = _column_names(images, file, columns, needed)
     picture = names["image"]
     for number, (at, values) in enumerate(lines(list(names.values()) if is_parquet else [])):
         place = f"{file.name}: {at}"
@@ -132,18 +147,21 @@ def _of_table(images: Images, file: Path) -> Iterator[Row]:
             at=place,
             image=_place(file, picture, values.get(picture), number, place),
             prompt=_said(values, names["prompt"], place),
-            indicator=_said(values, names["indicator"], place),
+            indicator=_said(values, names["indicator"], place) if "indicator" in names else "",
             seed=_seed(seed, names["seed"], place) if "seed" in names else None,
             triplet=None if triplet is None else str(triplet),
         )
 
 
-def _column_names(images: Images, file: Path, columns: Sequence[str]) -> dict[str, str]:
+def _column_names(
+    images: Images, file: Path, columns: Sequence[str], needed: Sequence[str]
+) -> dict[str, str]:
     """The column of each field that the table has."""
     found = {}
     for field in ("prompt", "indicator", "seed", "triplet"):
         name = getattr(images, field)
-        said = field in ("prompt", "indicator") or (name is not None and field in images.model_fields_set)
+        named = name is not None and field in images.model_fields_set
+        said = field in needed or (named and field != "indicator")
         if name in columns:
             found[field] = name
         elif said:
@@ -262,8 +280,8 @@ def _seed(value: Any, column: str, at: str) -> int:
     return value
 
 
-def _of_names(images: Images, folder: Path) -> Iterator[Row]:
-    pattern, fields = _pattern(images.names or "")
+def _of_names(images: Images, folder: Path, by_prompt: bool) -> Iterator[Row]:
+    pattern, fields = _pattern(images.names or "", by_prompt)
     for file in sorted(path for path in folder.rglob("*") if path.suffix.lower() in PICTURES):
         name = file.relative_to(folder).with_suffix("").as_posix()
         match = pattern.fullmatch(name)
@@ -277,18 +295,20 @@ def _of_names(images: Images, folder: Path) -> Iterator[Row]:
             at=file.relative_to(folder).as_posix(),
             image=Place(file),
             prompt=prompt if " " in prompt else prompt.replace("_", " "),
-            indicator=said["indicator"],
+            indicator=said.get("indicator") or "",
             seed=_seed(said["seed"], "seed", str(file)) if "seed" in fields else None,
             triplet=said.get("triplet"),
         )
 
 
-def _pattern(text: str) -> tuple[re.Pattern[str], list[str]]:
+def _pattern(text: str, by_prompt: bool) -> tuple[re.Pattern[str], list[str]]:
     fields = _FIELD.findall(text)
     wrong = [name for name in fields if name not in FIELDS] or [n for n in fields if fields.count(n) > 1]
-    if wrong or not {"prompt", "indicator"} <= {*fields}:
+    needed = ["prompt"] if by_prompt else ["prompt", "indicator"]
+    if wrong or not {*needed} <= {*fields}:
+        asked = " and ".join(f"{{{name}}}" for name in needed)
         raise UserError(
-            f"images.names: expected {{prompt}} and {{indicator}}, and {{seed}} or {{triplet}} if they are there, each"
+            f"images.names: expected {asked}, and {{seed}}, {{triplet}} or {{number}} if they are there, each"
             f" once, got {shown(text)}: mend it"
         )
     pieces = _FIELD.split(text)  # texts and names of fields in turn

@@ -6,16 +6,24 @@ A prompt of a grid carries the levels ``context``, ``attribute`` where it names 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from probes.config import Config
-from probes.config_checks import levels
+from probes.config import Config, Gep
+from probes.config_checks import caption, levels, template
+from probes.errors import UserError
 from probes.prompts import sets
+from probes.prompts.alignment import fill
 
 SETTINGS = ("neutral", "explicit")
+SENTENCES = (
+    6  # of each side of a classifier, a tenth of which is held back: one with the attribute, one without
+)
+TRAINING = ("subjects", "contexts", "negative", "template")  # options of the sentences to train by
 PREPOSITIONS = ("in", "with", "wearing")
+TEMPLATE = Gep().template
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,7 @@ class Sentences:
         Of each attribute, without preposition (*a dress*), in the order of the attributes.
     reference : str
     positive : tuple of tuples of str
-        Sentences with each attribute.
+        Sentences with each attribute; empty where there are too few to train by.
     negative : tuple of str
         Sentences without any.
     """
@@ -78,15 +86,21 @@ def attributes(config: Config) -> dict[str, str]:
     return {name: known.get(name, name) for name in dict.fromkeys(named)}
 
 
-def sentences(config: Config) -> Sentences | None:
-    """Return the sentences of an audit; None where a configuration is none.
+def sentences(config: Config, variant: str = "") -> Sentences | None:
+    """Return the sentences of an audit, or of one of its ``gep.variants``; None where a configuration is no audit.
+
+    Raises
+    ------
+    UserError
+        There are too few to train a classifier by, of those that the configuration says. Where only the run's contexts
+        are too few, there are none to train by.
 
     Examples
     --------
     >>> prompts = {
     ...     "grid": "a {person} {attribute} {context}",
     ...     "attribute": {"tie": "with a tie"},
-    ...     "context": ["at sea"],
+    ...     "context": ["at sea", "at work"],
     ... }
     >>> asked = sentences(Config(prompts=prompts))
     >>> asked.names, asked.positive[0][0], asked.negative[0]
@@ -95,14 +109,54 @@ def sentences(config: Config) -> Sentences | None:
     contexts = list(dict.fromkeys(place.context for place in places(config)))
     if not contexts:
         return None
-    options, phrases = config.gep, list(attributes(config).values())
-    with_it, without = training_sentences(phrases, options.contexts or contexts, options.subjects)
+    options, phrases = options_of(config, variant), list(attributes(config).values())
+    with_it, without = training_sentences(
+        phrases, options.contexts or contexts, options.subjects, options.template
+    )
+    negative = options.negative or without
+    few = min(len(negative), *map(len, with_it.values()))
+    if few < SENTENCES and all(getattr(options, name) == getattr(Gep(), name) for name in TRAINING):
+        with_it, negative = {}, []  # prompts of a context or so, which nobody may mean for an audit
+    elif few < SENTENCES:
+        place = f"gep.variants.{variant}" if variant else "gep"
+        raise UserError(
+            f"{place}: expected at least {SENTENCES} different sentences to train a classifier by, with an attribute"
+            f" and without, got {few}: name more contexts (gep: {{contexts: [...]}}) or subjects"
+        )
     return Sentences(
         names=tuple(map(bare, phrases)),
         reference=options.reference,
-        positive=tuple(tuple(with_it[phrase]) for phrase in phrases),
-        negative=tuple(options.negative or without),
+        positive=tuple(map(tuple, with_it.values())),
+        negative=tuple(negative),
     )
+
+
+def texts(config: Config) -> tuple[str, ...]:
+    """Return every sentence of an audit and of its variants once, then its prompts; none where there is no audit."""
+    asked = [sentences(config, variant) for variant in ("", *config.gep.variants)]
+    said = chain(*(one.all for one in asked if one is not None))
+    return tuple(dict.fromkeys((*said, *prompts(config).values())))
+
+
+def prompts(config: Config) -> dict[tuple[int, str], str]:
+    """Return what was asked for, by the number of the prompt and the indicator; nothing where there is no audit."""
+    return {
+        (place.triplet, name): fill(template(prompt), entry.word)[0]
+        if template(prompt)
+        else caption(prompt, name)
+        for place in places(config)
+        for prompt in (config.prompts[place.triplet],)
+        for name, entry in config.indicators.items()
+    }
+
+
+def options_of(config: Config, variant: str = "") -> Gep:
+    """Return section ``gep`` with what one of its variants says in place."""
+    if not variant:
+        return config.gep
+    said = config.gep.variants[variant]
+    values = {name: getattr(said, name) for name in type(said).model_fields}
+    return config.gep.model_copy(update={name: value for name, value in values.items() if value is not None})
 
 
 def bare(phrase: str) -> str:
@@ -116,7 +170,7 @@ def bare(phrase: str) -> str:
 
 
 def training_sentences(
-    phrases: Sequence[str], contexts: Sequence[str], subjects: Sequence[str]
+    phrases: Sequence[str], contexts: Sequence[str], subjects: Sequence[str], template: str = TEMPLATE
 ) -> tuple[dict[str, list[str]], list[str]]:
     """Return for each attribute's phrase the sentences that name it, and the sentences that name none.
 
@@ -128,6 +182,8 @@ def training_sentences(
         *riding a bike*; the paper takes those that images were drawn from, and others in an ablation.
     subjects : sequence of str
         The paper's three are *A man*, *A woman*, *A person*; an ablation is without the last.
+    template : str
+        Where ``{subject}``, ``{attribute}`` and ``{context}`` stand; the last may be missing.
 
     Source
     ------
@@ -139,9 +195,15 @@ def training_sentences(
     >>> with_it["in a dress"], without
     (['A man in a dress riding a bike'], ['A man riding a bike'])
     """
-    without = [f"{subject} {context}" for subject in subjects for context in contexts]
-    with_it = {
-        phrase: [f"{subject} {phrase} {context}" for subject in subjects for context in contexts]
-        for phrase in phrases
-    }
-    return with_it, without
+    without = _put_together(template, "", contexts, subjects)
+    return {phrase: _put_together(template, phrase, contexts, subjects) for phrase in phrases}, without
+
+
+def _put_together(template: str, phrase: str, contexts: Sequence[str], subjects: Sequence[str]) -> list[str]:
+    """The sentences of all subjects and contexts, each once, with single spaces where nothing is said."""
+    said = [
+        template.replace("{attribute}", phrase).replace("{subject}", subject).replace("{context}", context)
+        for subject in subjects
+        for context in contexts
+    ]
+    return list(dict.fromkeys(re.sub(r"\s+([.,]|$)", r"\1", " ".join(one.split())) for one in said))

@@ -25,7 +25,7 @@ from probes import parts
 from probes.config import Config
 from probes.devices import pick_device
 from probes.errors import UserError
-from probes.prompts.audit import places
+from probes.prompts.audit import places, texts
 from probes.store import Run
 from probes.toyworld import SPECIMENS
 from probes.toyworld.draw import SIZE
@@ -237,6 +237,7 @@ def is_asked(name: str, config: Config) -> bool:
 
 
 def _check_names(config: Config) -> None:
+    texts(config)  # says what is wrong with an audit's sentences before anything is drawn
     settings = config.observe
     names = settings.features if isinstance(settings.features, list) else []
     asked = {**dict.fromkeys(names, "observe.features"), **dict.fromkeys(settings.feature_weights, PLACE)}

@@ -17,7 +17,7 @@ from analysis.observe.observer import Observer
 from probes import parts
 from probes.devices import pick_device
 from probes.errors import UserError
-from probes.prompts.audit import sentences
+from probes.prompts import audit
 from probes.store import Run
 
 TEXTS = pa.schema([("text", pa.string()), ("vector", pa.list_(pa.float32()))])
@@ -38,18 +38,18 @@ def embed_texts(run: Run, observers: Sequence[Observer]) -> None:
     UserError
         The network has no text encoder.
     """
-    asked, kind = sentences(run.config), f"features/{run.config.gep.clip}"
+    asked, kind = audit.texts(run.config), f"features/{run.config.gep.clip}"
     observer = next((one for one in observers if isinstance(one, FeatureObserver) and one.kind == kind), None)
-    if asked is None or observer is None:
+    if not asked or observer is None:
         return
     path = run.part_path(f"{observer.kind}_texts", 0)
-    fields = {**identity(observer.feature, observer.path), "texts": parts.digest("\n".join(asked.all))}
+    fields = {**identity(observer.feature, observer.path), "texts": parts.digest("\n".join(asked))}
     wanted = parts.identity(0, fields, parts.OBSERVED_FORMAT)
     if path.exists() and parts.read_identity(path).get("hash") == wanted["hash"]:
         return
     device = pick_device(run.config.observe.device, "observe.device", prefer=run.config.generate.device)
-    vectors = text_vectors(observer.feature, observer.path, asked.all, device)
-    rows = [{"text": text, "vector": vector.tolist()} for text, vector in zip(asked.all, vectors)]
+    vectors = text_vectors(observer.feature, observer.path, asked, device)
+    rows = [{"text": text, "vector": vector.tolist()} for text, vector in zip(asked, vectors)]
     parts.write_part(path, rows, TEXTS, wanted)
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, limits, new_figure, style
 from analysis.report.format import label
+from analysis.tables.gep_powered import POWERED
 
 LINEAR = 0.05  # frequency differences within it are on a linear scale, as below it chance rules
 
@@ -87,7 +88,11 @@ def draw_estimates(vector: pd.DataFrame, first: str, second: str, labels: str) -
     """
     rows = vector[(vector["first"] == first) & (vector["second"] == second)]
     wide = rows.pivot(index=["setting", "attribute"], columns="source", values="difference")
-    others = [name for name in dict.fromkeys(rows["source"]) if name != labels]
+    others = [
+        name for name in dict.fromkeys(rows["source"]) if name != labels and " " not in name
+    ]  # no variants
+    if labels != "checker":  # what is made of a sample of labels is held against all of them alone
+        others = [name for name in others if name != POWERED]
     if labels not in wide or not others:
         return None
     settings = list(dict.fromkeys(rows["setting"]))
@@ -103,7 +108,7 @@ def draw_estimates(vector: pd.DataFrame, first: str, second: str, labels: str) -
             axes.axhline(0, color=FAINT, lw=0.7, zorder=0)
             axes.axvline(0, color=FAINT, lw=0.7, zorder=0)
             axes.set_xlim(*limits([*wide[labels], -LINEAR, LINEAR], pad=0.1))
-            axes.set_ylim(*_reach(wide[name]))
+            axes.set_ylim(*around_zero(wide[name]))
             axes.set_title(label(name), loc="left")
             axes.locator_params(nbins=4)
         panels[0].set_ylabel("estimated difference")
@@ -118,8 +123,8 @@ def draw_estimates(vector: pd.DataFrame, first: str, second: str, labels: str) -
     return Drawn("gep-estimates", figure, "GEP: estimates against labels", caption, wide=len(others) > 1)
 
 
-def _reach(values: pd.Series) -> tuple[float, float]:
-    """Limits that hold 0 and all values; those of one that is 0 throughout are wide enough to say so."""
+def around_zero(values: pd.Series) -> tuple[float, float]:
+    """Return limits that hold 0 and all values; those of one that is 0 throughout are wide enough to say so."""
     return limits([*values, 0], pad=0.1) if (values != 0).any() else (-LINEAR, LINEAR)
 
 
@@ -142,26 +147,30 @@ def draw_scores(scores: Mapping[str, pd.DataFrame], first: str, second: str, sou
             rows.append({**row, "model": name, "controls": same.to_list()})
     if not rows:
         return None
+    rows.sort(
+        key=lambda row: (row["setting"] != "neutral", row["score"])
+    )  # a leaderboard: the smallest first
     names = [f"{label(row['model'])}, {row['setting']}" for row in rows]
     with style():
-        figure = new_figure(DOUBLE, 0.9 + 0.26 * len(rows))
+        figure = new_figure(DOUBLE, 1.0 + 0.24 * len(rows))
         axes = figure.subplots()
         places = range(len(rows))
         for place, row in zip(places, rows):
             ends = [row["low"], row["high"]]
             axes.plot(ends, [place, place], color=PALETTE[0], lw=1.8, solid_capstyle="butt")
         same = [(value, place) for place, row in zip(places, rows) for value in row["controls"]]
-        axes.plot([row["floor"] for row in rows], places, "|", color=INK, ms=11, label="noise floor")
-        axes.plot([row["score"] for row in rows], places, "o", color=PALETTE[0], ms=4, label="score")
+        whole = {"clip_on": False}  # a mark at 0 stands on the edge
+        axes.plot([row["floor"] for row in rows], places, "|", color=INK, ms=11, label="noise floor", **whole)
+        axes.plot([row["score"] for row in rows], places, "o", color=PALETTE[0], ms=4, label="score", **whole)
         if same:
-            axes.plot(*zip(*same), "x", color=PALETTE[1], ms=4, label="words of one meaning")
+            axes.plot(*zip(*same), "x", color=PALETTE[1], ms=4, label="words of one meaning", **whole)
         axes.set_yticks(places, names)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(left=0)
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         axes.set_xlabel(f"GEP score, {label(first)} against {label(second)}")
-        axes.legend(loc="best")
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=3)
     caption = (
         f"GEP score between {label(first)} and {label(second)} prompts as read by {label(source)}: the mean absolute "
         "difference over attributes (dot), the interval of the score without what its own error adds (bar), what "

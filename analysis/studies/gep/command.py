@@ -1,7 +1,9 @@
-"""Audits of attributes (GEP): ``python -m analysis gep labels RUN labels.csv ...`` and ``compare RUN RUN ...``.
+"""Audits of attributes (GEP): ``python -m analysis gep --images FOLDER``, ``sheet``, ``labels`` and ``compare``.
 
-``labels`` reads what people say is in the images of a run and writes its tables ``gep_*`` anew, with them as a source.
-``compare`` draws the vectors and scores of several runs side by side and writes the scores as a table.
+``--images`` (or ``images``) audits a folder of images of another program. ``sheet`` writes what people are asked, of
+images chosen by lot; ``labels`` reads what they say and writes a run's tables ``gep_*`` anew, with them as a source.
+``compare`` draws the vectors and scores of several runs side by side and writes the scores, how estimates follow the
+artificial sets of all runs together, and the paper's tables as LaTeX.
 """
 
 from __future__ import annotations
@@ -18,9 +20,13 @@ from analysis.report.figures.gep import draw_scores, draw_vectors
 from analysis.report.figures.style import files
 from analysis.report.format import interval, number, p_value
 from analysis.report.gep import ORDER
+from analysis.report.latex_gep import Audits, of_audits
 from analysis.studies.compare.command import named
+from analysis.studies.gep import sheet
+from analysis.tables.gep_artificial import agreement_of_examples
 from analysis.tables.gep_readings import joined, read_labels
 from analysis.tables.gep_stage import LABELS, checker_readings, measure_gep
+from analysis.tables.gep_tables import GEP
 from analysis.tables.registry import write
 from probes import command_line
 from probes.errors import UserError
@@ -80,6 +86,7 @@ def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
     )
     write_bytes(out / "scores.csv", rows.to_csv(index=False, lineterminator="\n").encode())
     main = rows[rows["kind"] == "contrast"]
+    _write_latex(dict(zip(tables, runs)), out)
     for first, second in main[["first", "second"]].drop_duplicates().itertuples(index=False):
         for drawn in (
             draw_vectors({name: vector for name, (vector, _) in tables.items()}, first, second, chosen),
@@ -88,6 +95,21 @@ def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
             for name, data in files(drawn).items() if drawn else ():
                 write_bytes(out / f"{first}-{second}-{name}", data)
     return "\n".join(_line(row, chosen) for row in main.to_dict("records"))
+
+
+def _write_latex(runs: Mapping[str, Run], out: Path) -> None:
+    """The paper's tables of several audits, and where all have artificial sets these as one, with a table of it."""
+    models = {
+        name: {row.name: run.table(row.name) for row in GEP if row.stage and row.name in run.tables()}
+        for name, run in runs.items()
+    }
+    first, mixed = next(iter(runs.values())).config, None
+    if len(models) > 1 and all("gep_artificial" in tables for tables in models.values()):
+        examples = [tables["gep_artificial"].assign(model=name) for name, tables in models.items()]
+        mixed = agreement_of_examples(pd.concat(examples, ignore_index=True), first.measure)
+        write_bytes(out / "artificial.csv", mixed.to_csv(index=False, lineterminator="\n").encode())
+    for name, text in of_audits(Audits(models, mixed), first.reference):
+        write_bytes(out / f"{name}.tex", text.encode())
 
 
 def _line(row: Mapping[str, Any], source: str) -> str:
@@ -104,6 +126,35 @@ def parser() -> argparse.ArgumentParser:
     """The command line's options."""
     main = command_line.Parser(prog="python -m analysis gep", description="Audits of attributes (GEP).")
     which = main.add_subparsers(dest="command", required=True)
+    look = which.add_parser(
+        "images", help="audit a folder of images of another program (or: gep --images FOLDER)"
+    )
+    look.add_argument(
+        "folder", type=Path, help="images, and a table with their prompts or names that hold them"
+    )
+    look.add_argument(
+        "--config", type=Path, help="YAML with indicators, prompts, gep (default: the paper's prompts)"
+    )
+    look.add_argument(
+        "--names", help="what file names mean, such as {prompt}_{number} (default: this, or a table)"
+    )
+    look.add_argument("--model", help="what the report calls the model (default: the folder)")
+    look.add_argument("--clip", help="one of observe.features (default: clip)")
+    look.add_argument("--weights", help="of CLIP: a file, a folder, a hub id, or toyworld")
+    look.add_argument("--out", type=Path, default=Path("runs/gep"), help="run directory")
+    look.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
+    ask = which.add_parser("sheet", help="write what people are asked, of images chosen by lot")
+    ask.add_argument(
+        "run", type=Path, help="folder of a generated run with prompts: {from: gep}, or the like"
+    )
+    ask.add_argument("--out", type=Path, default=Path("gep-sheet"), help="folder to write to")
+    ask.add_argument(
+        "--images",
+        type=command_line.whole(1, 100_000),
+        default=15,
+        help="of each word and attribute",
+    )
+    ask.add_argument("--seed", type=command_line.whole(), default=0, help="of the lot")
     read = which.add_parser("labels", help="take labels of people into a run")
     read.add_argument(
         "run", type=Path, help="folder of a measured run with prompts: {from: gep}, or the like"
@@ -128,6 +179,19 @@ def work(options: argparse.Namespace) -> None:
     if options.command == "labels":
         print(label(options.run, options.labels))
         return
+    if options.command == "sheet":
+        command_line.writable(options.out, folder=True)
+        print(sheet.write(Run.open(options.run), options.out, count=options.images, seed=options.seed))
+        return
+    if options.command == "images":
+        from analysis.studies.gep import images  # which runs the stages
+
+        command_line.writable(options.out, folder=True)
+        scores = images.audit(options).table("gep_score")
+        source = next(name for name in ORDER if name in set(scores["source"]))
+        own = scores[(scores["source"] == source) & (scores["kind"] == "contrast")]
+        print("\n".join(_line({**row, "run": options.out.name}, source) for row in own.to_dict("records")))
+        return
     command_line.writable(options.out, folder=True)
     print(compare(options.runs, options.out, source=options.source))
     print(f"figures and scores: {options.out}")
@@ -135,7 +199,10 @@ def work(options: argparse.Namespace) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    return command_line.run(work, parser(), argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["--images"]:
+        given[0] = "images"
+    return command_line.run(work, parser(), given)
 
 
 if __name__ == "__main__":

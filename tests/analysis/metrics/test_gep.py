@@ -131,3 +131,19 @@ def test_an_unknown_setting_or_indicator_is_refused():
     labels = gep.audit(table, setting="neutral", source="x")
     with pytest.raises(ValueError, match="expected shape"):
         labels.with_values(labels.values[:1], "C")
+
+
+def test_an_audit_is_laid_out_like_another_by_its_names():
+    rng = np.random.default_rng(3)
+    values = rng.random((3, 2, 4, 3))
+    whole = gep.Audit(
+        values, ("sea", "park", "bed"), ("woman", "man"), ("hat", "tie", "crown"), "neutral", "CLS"
+    )
+    labels = gep.Audit(
+        values[[2, 0]][:, [1], :2][..., [1, 0]], ("bed", "sea"), ("man",), ("tie", "hat"), "neutral", "human"
+    )
+    got = gep.like(labels, whole)
+    assert (got.contexts, got.attributes, got.source) == (whole.contexts, whole.attributes, "human")
+    known = ~np.isnan(got.values)
+    assert known.sum() == 2 * 2 * 2 and known[[0, 2]][:, 1, :2, :2].all()
+    np.testing.assert_array_equal(got.values[known], values[known])

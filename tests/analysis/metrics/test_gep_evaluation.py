@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from sklearn.metrics import matthews_corrcoef, roc_auc_score
 
-from analysis.metrics import gep
+from analysis.metrics import gep, gep_examples
 from analysis.metrics import gep_evaluation as evaluation
 
 
@@ -76,12 +76,53 @@ def test_pair_types_are_counted_one_by_one():
         }
     )
     table["estimated"] = np.round(table["labelled"] + rng.normal(size=40) / 3, 1)
-    got = evaluation.pair_types(table)
+    got = gep_examples.pair_types(table)
     expected = [by_hand(table, a, m) for m in (True, False) for a in (True, False)]
     np.testing.assert_allclose(got, expected, atol=1e-12)
     assert list(got.index) == ["SA_SM", "DA_SM", "SA_DM", "DA_DM"]
     one_model = table.assign(model="x")
-    assert evaluation.pair_types(one_model)[["SA_DM", "DA_DM"]].isna().all()
+    assert gep_examples.pair_types(one_model)[["SA_DM", "DA_DM"]].isna().all()
+
+
+def test_examples_agree_as_scipy_and_scikit_learn_have_it():
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame(
+        {
+            "attribute": rng.choice(["hat", "tie", "suit"], 60),
+            "model": "x",
+            "labelled": rng.integers(-4, 5, 60) / 10,
+        }
+    )
+    table["estimated"] = np.round(table["labelled"] + rng.normal(size=60) / 3, 1)
+    table.loc[3, "estimated"] = np.nan
+    examples = gep_examples.Examples(table)
+    known = table.dropna()
+    got = {name: float(value[0]) for name, value in examples.measures().items()}
+    both = known["estimated"], known["labelled"]
+    assert got["tau"] == pytest.approx(stats.kendalltau(*both).statistic, abs=1e-6)
+    assert got["pearson"] == pytest.approx(np.corrcoef(*both)[0, 1], abs=1e-12)
+    assert got["mcc"] == pytest.approx(matthews_corrcoef(both[1] >= 0, both[0] >= 0), abs=1e-12)
+    kept = both[1] != 0
+    assert got["mcc_nonzero"] == pytest.approx(
+        matthews_corrcoef(both[1][kept] >= 0, both[0][kept] >= 0), abs=1e-12
+    )
+    assert examples.n == 59 and np.isnan(got["SA_DM"])
+
+    # attributes drawn again: one left out, and one twice, of which no pair is made with its copy
+    counts = np.array(
+        [[name != "tie" for name in examples.attributes], [1 + (n == "tie") for n in examples.attributes]]
+    )
+    drawn = examples.measures(counts)
+    rest = known[known["attribute"] != "tie"]
+    assert drawn["tau"][0] == pytest.approx(
+        stats.kendalltau(rest["estimated"], rest["labelled"]).statistic, abs=1e-6
+    )
+    twice = pd.concat([known, known[known["attribute"] == "tie"]])
+    assert drawn["pearson"][1] == pytest.approx(
+        np.corrcoef(twice["estimated"], twice["labelled"])[0, 1], abs=1e-12
+    )
+    nothing = gep_examples.Examples(table.assign(estimated=0.5)).measures()
+    assert np.isnan(nothing["tau"][0]) and nothing["mcc"][0] == 0 and np.isnan(nothing["pearson"][0])
 
 
 def audits(seed=0, attributes=("hat", "tie", "never")):

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.stats.prediction_powered import FEW, prediction_powered, score_interval
+from analysis.stats.prediction_powered import (
+    FEW,
+    labels_needed,
+    prediction_powered,
+    rectified,
+    score_interval,
+    weights,
+)
 
 
 def world(rng, images=80, attributes=15, quality=1.5, same=False):
@@ -127,7 +134,54 @@ def test_the_score_is_nearer_to_the_truth_than_the_raw_one():
 
 def test_shapes_that_differ_and_labels_without_prediction_are_refused():
     labels = np.ones((2, 6, 1))
-    with pytest.raises(ValueError, match="shape \\(2, n_images, n_attributes\\)"):
+    with pytest.raises(ValueError, match="shape \\(n_groups, n_images, n_attributes\\)"):
         prediction_powered(labels, labels[:, :3])
     with pytest.raises(ValueError, match="got NaN for some"):
         prediction_powered(labels, np.full((2, 6, 1), np.nan))
+
+
+def test_rectified_values_average_to_the_estimate_for_any_number_of_groups():
+    rng = np.random.default_rng(6)
+    labels, predictions = (np.concatenate(both) for both in zip(world(rng), world(rng)))
+    known = sample(rng, labels, 12)
+    known[0, :, 2] = np.nan  # a group without labels of an attribute
+    weight = weights(known, predictions)
+    mean = rectified(known, predictions, weight).mean(axis=1)
+    assert np.isnan(mean).nonzero() == (0, 2)
+    for first, second in ((0, 1), (1, 3)):
+        pair = prediction_powered(known[[first, second]], predictions[[first, second]], weight=weight)
+        np.testing.assert_allclose(mean[first] - mean[second], pair.difference, atol=1e-12)
+    np.testing.assert_array_equal(rectified(labels, predictions, 0 * weight), labels)
+
+
+def test_the_labels_that_are_needed_give_the_interval_that_was_wanted():
+    rng = np.random.default_rng(7)
+    labels, predictions = world(rng, images=400)
+    few = prediction_powered(sample(rng, labels, 40), predictions)
+    low, high = few.interval()
+    needed, of_score = labels_needed(few, 0.1)
+    assert ((needed > 40) == ((high - low) / 2 > 0.1)).mean() > 0.9  # df of both groups together, so about
+    alone, score_alone = labels_needed(few, 0.1, alone=True)
+    assert (needed <= alone + 1).all() and of_score <= score_alone and of_score < needed.min()
+    more = prediction_powered(sample(rng, labels, int(np.median(needed))), predictions)
+    low, high = more.interval()
+    assert np.median(high - low) / 2 == pytest.approx(0.1, rel=0.2)
+    assert (labels_needed(few, 1e-9)[0] >= 399).all()
+    score = score_interval(few)  # with as many labels as there are the interval is the one there is
+    assert labels_needed(few, (score.high - score.low) / 2 + 1e-9)[1] == 40
+    with pytest.raises(ValueError, match="half_width: expected a number above 0"):
+        labels_needed(few, 0.0)
+
+
+def test_attributes_labelled_in_the_same_images_have_errors_that_go_together():
+    rng = np.random.default_rng(8)
+    labels = (rng.random((2, 60, 1)) < 0.5).astype(float).repeat(2, axis=2)  # the same attribute twice
+    noise = np.zeros_like(labels)
+    chosen = rng.random((2, 60, 1)).argsort(axis=1).argsort(axis=1) < 20
+    together = prediction_powered(np.where(chosen, labels, np.nan), noise).covariance
+    plain = sum(np.cov(labels[g][chosen[g, :, 0]], rowvar=False) * (1 / 20 - 1 / 60) for g in (0, 1))
+    assert together[0, 1] == pytest.approx(plain[0, 1], rel=1e-10)
+    apart = [
+        prediction_powered(sample(rng, labels, 20), noise).covariance[0, 1] for _ in range(200)
+    ]  # lots of their own: no error in common
+    assert abs(np.mean(apart)) < 3 * np.std(apart) / np.sqrt(200) + 1e-4

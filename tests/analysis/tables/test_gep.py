@@ -1,17 +1,24 @@
 """An audit's tables from a made-up run with planted attributes: against pandas, and by what was planted."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import spatial, stats
 
 from analysis.report import gep as report_gep
+from analysis.stats.prediction_powered import prediction_powered
 from analysis.studies.gep import command
+from analysis.study import comparison
 from analysis.tables import gep_clip, gep_readings
+from analysis.tables.gep import pairs
+from analysis.tables.gep_powered import powered
 from analysis.tables.gep_stage import measure_gep, read_audits
 from probes import parts
+from probes.config import Config
 from probes.errors import UserError
-from probes.prompts.audit import sentences
+from probes.prompts import audit
 from probes.store import Run
 from tests.analysis.synthetic_run import write_run
 
@@ -51,6 +58,11 @@ def made(tmp_path_factory):
     resolved = run.meta["config"]["resolved"]
     resolved["prompts"] = prompts()
     resolved["measure"] = {"bootstrap": 300, "permutations": 500}
+    resolved["gep"] = {
+        "labelled": 8,
+        "examples": 4,
+        "variants": {"alone": {"ensemble": 1}, "thing": {"reference": "a thing"}},
+    }
     run.write_meta()
     run = Run.open(path)
     rng = np.random.default_rng(0)
@@ -67,8 +79,7 @@ def made(tmp_path_factory):
         parts.write_part(
             run.part_path("features/clip", number), rows, parts.FEATURES, parts.identity(number, {})
         )
-    asked = sentences(run.config)
-    rows = [{"text": text, "vector": vector(text).tolist()} for text in asked.all]
+    rows = [{"text": text, "vector": vector(text).tolist()} for text in audit.texts(run.config)]
     texts = parts.pa.schema([("text", parts.pa.string()), ("vector", parts.pa.list_(parts.pa.float32()))])
     parts.write_part(run.part_path("features/clip_texts", 0), rows, texts, parts.identity(0, {}))
     measure_gep(run, seen)
@@ -91,7 +102,7 @@ def test_frequencies_are_the_means_of_what_is_there(made):
     expected = groups.agg(["mean", "size"]).loc[own.index]
     np.testing.assert_allclose(own["frequency"], expected["mean"].astype(float), atol=1e-12)
     assert own["n_images"].tolist() == expected["size"].tolist()
-    assert set(table["source"]) == {"checker", "C", "CC", "CLS"}
+    assert set(table["source"]) == {"checker", "C", "CC", "CLS", "CC thing", "CLS alone", "PP"}
 
 
 def test_scores_are_mean_absolute_differences_and_lean_as_planted(made):
@@ -146,6 +157,97 @@ def test_estimates_that_see_the_attributes_agree_with_labels(made):
     assert stats.pointbiserialr(both[1], both[0]).statistic > 0.5
 
 
+def test_a_few_labels_and_an_estimate_give_differences_on_the_scale_of_labels(made):
+    run, _ = made
+    table = run.table("gep_powered")
+    own = table[(table["kind"] == "contrast") & (table["setting"] == "neutral")].set_index("attribute")
+    assert list(own.index) == ["tie", "dress", ""] and set(table["labels"]) == {"checker"}
+    assert (own["labelled_first"] == [8, 8, 16]).all() and (own["images_first"] == [12, 12, 24]).all()
+    vector = run.table("gep_vector").query("kind == 'contrast' and setting == 'neutral'")
+    wide = vector.pivot(index="attribute", columns="source", values="difference")
+    np.testing.assert_allclose(wide["PP"][["tie", "dress"]], own["value"][["tie", "dress"]], atol=1e-12)
+    assert (np.abs(wide["PP"] - wide["checker"]) < 0.25).all()  # the classifier sees the attributes
+    assert (own["low"] <= own["value"]).all() and (own["value"] <= own["high"]).all()
+    assert (own["half_width"] <= own["half_width_alone"] + 1e-12).all()
+    assert (own["needed"] <= own["needed_alone"]).all() and (own["wanted"] == 0.1).all()
+    agreement = run.table("gep_agreement")
+    assert "PP" in set(agreement["source"]) and "PP" not in set(run.table("gep_auc")["source"])
+
+
+def test_images_are_held_against_their_prompts(made):
+    run, _ = made
+    table = run.table("gep_clip_score").set_index(["setting", "indicator"])
+    texts, vectors = (
+        pd.concat([part.to_pandas() for part in run.part_tables(f"features/{kind}")])
+        for kind in ("clip_texts", "clip")
+    )
+    stored = dict(zip(texts["text"], texts["vector"]))
+    rows = run.samples(["sample_id", "triplet", "indicator"]).merge(vectors[["sample_id", "vector"]])
+    rows["setting"] = [prompts()[triplet]["levels"]["setting"] for triplet in rows["triplet"]]
+    fit = []
+    for row in rows.itertuples():
+        word = run.config.indicators[row.indicator].word
+        text = prompts()[row.triplet]["text"].replace("{person}", word)
+        other = stored[text.replace("a individual", "an individual")]
+        fit.append(100 * (1 - spatial.distance.cosine(row.vector.astype(float), other)))
+    expected = rows.assign(fit=fit).groupby(["setting", "indicator"])["fit"].mean()
+    np.testing.assert_allclose(table["clip_score"], expected[table.index], atol=1e-4)
+    assert (table["low"] <= table["clip_score"]).all() and (table["n_contexts"] == 6).all()
+
+
+def test_labels_of_people_set_the_estimate_right_wherever_they_are(made):
+    """Against the estimator itself, from labels put beside the images by pandas."""
+    run, seen = made
+    rng = np.random.default_rng(1)
+    samples = run.samples(["sample_id", "triplet", "indicator"])
+    neutral = samples[samples["triplet"] < len(CONTEXTS)]
+    chosen = neutral.groupby("indicator")["sample_id"].sample(7, random_state=2)
+    labels = seen.loc[chosen].rename_axis("sample_id").reset_index().melt("sample_id", var_name="attribute")
+    said = {name: table for name, table in gep_clip.clip_readings(run).items() if name == "CLS"}["CLS"]
+    audits = gep_readings.lay_out(run, labels.sample(frac=1, random_state=rng), "human")
+    audits += gep_readings.lay_out(run, said, "CLS")
+    (reading,) = powered(audits, run.config)
+    both = [
+        said.merge(neutral[neutral["indicator"] == word], on="sample_id").merge(
+            labels, on=["sample_id", "attribute"], how="left", suffixes=("", "_label")
+        )
+        for word in ("feminine", "masculine")
+    ]
+    values = [
+        np.stack([side.pivot(index="sample_id", columns="attribute", values=column) for side in both])
+        for column in ("value_label", "value")
+    ]
+    order = ["dress", "tie"]  # of the pivot
+    weight = dict(zip(reading.audit.attributes, reading._weight))
+    expected = prediction_powered(values[0].astype(float), values[1], weight=[weight[name] for name in order])
+    got = reading.pair("feminine", "masculine")
+    places = [reading.audit.attributes.index(name) for name in order]
+    np.testing.assert_allclose(got.difference[places], expected.difference, atol=1e-12)
+    np.testing.assert_allclose(got.error[places], expected.error, atol=1e-12)
+
+
+def test_artificial_sets_hold_known_differences_that_good_estimates_follow(made):
+    run, _ = made
+    examples = run.table("gep_artificial")
+    assert set(examples["source"]) == {"C", "CC", "CLS", "CC thing", "CLS alone"}
+    assert examples.groupby(["source", "attribute"]).size().eq(16).all()  # four of each of four scales
+    agreement = run.table("gep_artificial_agreement").set_index(["source", "measure"])
+    one = examples[examples["source"] == "CLS"]
+    tau = stats.kendalltau(one["estimated"], one["labelled"]).statistic
+    assert agreement.loc[("CLS", "tau"), "value"] == pytest.approx(tau, abs=1e-6) and tau > 0.7
+    assert set(agreement.loc["CLS"].index) == {"tau", "mcc", "mcc_nonzero", "pearson", "SA_SM", "DA_SM"}
+    assert (agreement["n_examples"] == 32).all() and (agreement["n_attributes"] == 2).all()
+    ends = agreement[["low", "high"]].dropna()
+    assert (ends["low"] <= agreement.loc[ends.index, "value"] + 1e-9).all()
+
+
+def test_two_words_are_held_against_each_other_though_one_is_the_reference():
+    config = Config(
+        indicators={"feminine": "woman", "masculine": "man"}, reference="feminine", prompts=["a {person}"]
+    )
+    assert pairs(comparison(config)) == [("feminine", "masculine", "contrast")]
+
+
 def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     run, _ = made
     attributes = report_gep.read_attributes(run)
@@ -155,14 +257,15 @@ def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
     assert any(
         "more than the" in sentence and "not more" not in sentence for sentence in section["sentences"]
     )
-    assert {"gep-vectors", "gep-scores", "gep-estimates"} == set(report_gep.draw(attributes, run.config))
+    drawn = {"gep-vectors", "gep-scores", "gep-estimates", "gep-artificial", "gep-examples"}
+    assert drawn == set(report_gep.draw(attributes, run.config))
 
 
 def test_sentences_that_were_not_embedded_are_named(made, tmp_path):
     run, _ = made
-    other = run.meta["config"]["resolved"] | {"gep": {"reference": "a thing"}}
+    other = run.meta["config"]["resolved"] | {"gep": {"reference": "a place"}}
     again = Run(run.path, run.meta | {"config": run.meta["config"] | {"resolved": other}})
-    with pytest.raises(UserError, match="found none of 'a thing': run --stage observe again"):
+    with pytest.raises(UserError, match="found none of 'a place': run --stage observe again"):
         gep_clip.clip_readings(again)
 
 
@@ -189,13 +292,20 @@ def test_labels_of_people_are_a_source_and_a_majority_decides(made, tmp_path, ca
     ]
     expected = long(run, seen).groupby(["setting", "indicator", "attribute"])["value"].mean().astype(float)
     np.testing.assert_allclose(frequencies["human"], expected[frequencies["human"].index], atol=1e-12)
-    assert (
-        command.main(["compare", str(run.path), "--source", "human", "--out", str(tmp_path / "beside")]) == 0
-    )
-    assert "by human: 0." in capsys.readouterr().out
-    assert {"scores.csv", "feminine-masculine-gep-scores.png"} <= {
-        f.name for f in (tmp_path / "beside").iterdir()
-    }
+    other = shutil.copytree(run.path, tmp_path / "other")
+    out = tmp_path / "beside"
+    assert command.main(["compare", str(run.path), str(other), "--source", "human", "--out", str(out)]) == 0
+    assert capsys.readouterr().out.count("by human: 0.") == 4  # two runs, two settings
+    there = {file.name for file in out.iterdir()}
+    assert {"scores.csv", "artificial.csv", "feminine-masculine-gep-scores.png"} <= there
+    assert {f"gep_table{number}.tex" for number in ("18_mix", "21_pair_types", "13_vectors")} <= there
+    mixed = pd.read_csv(out / "artificial.csv")
+    assert set(mixed["measure"]) >= {"SA_SM", "DA_SM", "SA_DM", "DA_DM"}
+    one = mixed[(mixed["source"] == "CLS") & (mixed["labels"] == "human")].set_index("measure")["value"]
+    alone = again.table("gep_artificial_agreement").query("source == 'CLS' and labels == 'human'")
+    # the same run twice: between the models stand the pairs of one model, and those of an example with itself, tied
+    assert one["SA_DM"] == pytest.approx(one["SA_SM"], abs=1e-6)
+    assert one["SA_SM"] == pytest.approx(alone.set_index("measure").loc["SA_SM", "value"], abs=1e-6)
 
 
 @pytest.mark.parametrize(

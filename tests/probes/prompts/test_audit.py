@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from probes.config import Config, load_config
+from probes.errors import UserError
 from probes.prompts import audit
 
 
@@ -37,10 +40,11 @@ def test_attributes_are_those_that_are_said_or_stand_in_the_prompts():
     assert audit.attributes(config) == {"hat": "in a hat", "with a crown": "with a crown"}
     assert [place.named for place in audit.places(config)] == ["hat", "with a crown"]
     said = Config(
-        prompts=grid, gep={"attributes": {"hat": "wearing a hat"}, "contexts": ["x", "y"], "subjects": ["A"]}
+        prompts=grid,
+        gep={"attributes": {"hat": "wearing a hat"}, "contexts": list("uvwxyz"), "subjects": ["A"]},
     )
     assert audit.attributes(said) == {"hat": "wearing a hat"}
-    assert audit.sentences(said).positive == (("A wearing a hat x", "A wearing a hat y"),)
+    assert audit.sentences(said).positive == (tuple(f"A wearing a hat {one}" for one in "uvwxyz"),)
     assert audit.sentences(Config(prompts=["a {person}"])) is None
 
 
@@ -48,3 +52,59 @@ def test_the_example_beside_triplets_yaml_is_the_papers_audit():
     config = load_config(Path(__file__).parents[3] / "gep.yaml")
     assert config.prompts == Config(prompts={"from": "gep"}).prompts
     assert len(config.seeds) == 5 and len(config.prompts) * len(config.seeds) * len(config.indicators) == 5120
+
+
+def test_variants_ask_for_sentences_of_their_own():
+    grid = {
+        "grid": "a {person} {attribute} {context}",
+        "attribute": {"tie": "with a tie"},
+        "context": ["at sea", "at work"],
+    }
+    variants = {
+        "empty": {"reference": ""},
+        "lawyers": {
+            "subjects": ["A lawyer", "A judge"],
+            "contexts": list("xyz"),
+            "template": "Photo: {subject} {attribute}, {context}.",
+        },
+    }
+    config = Config(prompts=grid, gep={"variants": variants})
+    base, empty, lawyers = (audit.sentences(config, name) for name in ("", "empty", "lawyers"))
+    assert (base.reference, empty.reference) == ("an object", "") and empty.positive == base.positive
+    assert (
+        lawyers.positive[0][0] == "Photo: A lawyer with a tie, x."
+        and lawyers.negative[-1] == "Photo: A judge, z."
+    )
+    texts = audit.texts(config)
+    assert len(texts) == len(set(texts)) and {*base.all, "", *lawyers.all} < set(texts)
+    assert "a woman with a tie at sea" in texts  # what was asked for is embedded as well
+    assert audit.options_of(config, "lawyers").ensemble == 10
+
+
+def test_prompts_of_one_context_have_no_sentences_to_train_by():
+    grid = {"grid": "a {person} {attribute} {context}", "attribute": ["hat"], "context": ["at sea"]}
+    asked = audit.sentences(Config(prompts=grid))
+    assert asked.names == ("a hat",) and asked.positive == () == asked.negative
+
+
+@pytest.mark.parametrize(
+    ("gep", "message"),
+    [
+        (
+            {"subjects": ["A man"]},
+            "gep: expected at least 6 different sentences .* got 2: name more contexts",
+        ),
+        (
+            {"variants": {"few": {"contexts": ["x"]}}},
+            "gep.variants.few: expected at least 6 different sentences",
+        ),
+    ],
+)
+def test_too_few_sentences_to_train_by_are_said(gep, message):
+    grid = {
+        "grid": "a {person} {attribute} {context}",
+        "attribute": ["hat"],
+        "context": ["at sea", "at work"],
+    }
+    with pytest.raises(UserError, match=message):
+        audit.texts(Config(prompts=grid, gep=gep))

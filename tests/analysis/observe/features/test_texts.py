@@ -10,7 +10,7 @@ from analysis.observe.features.registry import FEATURES
 from analysis.observe.features.texts import embed_texts, text_vectors
 from analysis.tables.gep_clip import _texts
 from probes.errors import UserError
-from probes.prompts.audit import sentences
+from probes.prompts.audit import texts
 from probes.store import Run
 from probes.toyworld import WEIGHTS
 from tests.analysis.synthetic_run import write_run
@@ -60,9 +60,9 @@ def test_a_run_keeps_the_sentences_it_asks_for(tmp_path):
     made = file.stat().st_mtime_ns
     embed_texts(run, [observer])
     assert file.stat().st_mtime_ns == made
-    asked = sentences(run.config)
-    assert set(_texts(run, "features/clip_texts", asked.all)) == set(asked.all)
+    asked = texts(run.config)
+    assert set(_texts(run, asked)) == set(asked)
     again = audit(path, reference="a thing")
     embed_texts(again, [observer])
     assert file.stat().st_mtime_ns != made
-    assert "a thing" in _texts(again, "features/clip_texts", ["a thing"])
+    assert "a thing" in _texts(again, ["a thing"])

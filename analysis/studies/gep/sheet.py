@@ -1,0 +1,68 @@
+"""What people are asked of an audit's images, chosen by lot: a folder with the images and a CSV to fill in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from probes.errors import UserError
+from probes.parts import write_bytes
+from probes.prompts.audit import attributes, places
+from probes.store import Run
+
+FILE = "labels.csv"
+COLUMNS = ("sample_id", "image", "attribute", "question", "annotator", "label")
+
+
+def asked(run: Run, *, count: int, seed: int) -> pd.DataFrame:
+    """Return the questions: of each word, setting and attribute so many images, chosen by lot anew for each.
+
+    In the explicit setting an image is asked for the attribute that its prompt names.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``sample_id``, ``attribute``, ``question``, in an order that says nothing of the prompt.
+    """
+    phrases, where = attributes(run.config), pd.DataFrame(places(run.config))
+    samples = run.samples(["sample_id", "triplet", "indicator"]).merge(where, on="triplet")
+    samples = samples[~samples["sample_id"].isin(list(run.left_out()))]
+    rng = np.random.default_rng(seed)
+    frames = []
+    for name, phrase in phrases.items():
+        own = samples[(samples["named"] == name) | (samples["setting"] == "neutral")]
+        for _, group in own.groupby(["setting", "indicator"], sort=False):
+            chosen = rng.permutation(len(group))[:count]
+            said = f"Do you see a person {phrase}?"
+            frames.append(group.iloc[chosen][["sample_id"]].assign(attribute=name, question=said))
+    questions = pd.concat(frames, ignore_index=True)
+    return questions.iloc[rng.permutation(len(questions))].reset_index(drop=True)
+
+
+def write(run: Run, out: Path, *, count: int, seed: int) -> str:
+    """Write the questions and their images into a folder; return in a line what to do with it.
+
+    Raises
+    ------
+    UserError
+        The run is no audit, or a sheet stands there already.
+    """
+    if not places(run.config):
+        raise UserError(f"{run.path}: expected a run whose prompts have contexts, found none: name an audit")
+    if (out / FILE).exists():
+        raise UserError(f"{out / FILE}: expected no sheet yet, found one: name another folder with --out")
+    questions = asked(run, count=count, seed=seed)
+    names = sorted(set(questions["sample_id"]))
+    numbers = np.random.default_rng(seed).permutation(len(names))
+    files = {name: f"images/{number:05d}.png" for name, number in zip(names, numbers)}
+    stored = run.samples(["sample_id", "image"])
+    for row in stored[stored["sample_id"].isin(names)].itertuples():
+        write_bytes(out / files[row.sample_id], row.image["bytes"])
+    table = questions.assign(image=questions["sample_id"].map(files), annotator="", label="")
+    write_bytes(out / FILE, table[list(COLUMNS)].to_csv(index=False, lineterminator="\n").encode())
+    return (
+        f"{len(table)} questions about {len(names)} images: fill in yes or no under label in {out / FILE}, then"
+        f" python -m analysis gep labels {run.path} {out / FILE}"
+    )
