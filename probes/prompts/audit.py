@@ -106,9 +106,12 @@ def sentences(config: Config, variant: str = "") -> Sentences | None:
     >>> asked.names, asked.positive[0][0], asked.negative[0]
     (('a tie',), 'A man with a tie at sea', 'A man at sea')
     """
-    contexts = list(dict.fromkeys(place.context for place in places(config)))
-    if not contexts:
+    there = places(config)
+    if not there:
         return None
+    drawn = [place.context for place in there if template(config.prompts[place.triplet])]
+    # an occupation is no context that a sentence could end with
+    contexts = list(dict.fromkeys(drawn)) or sets.read("gep")["axes"]["context"]
     options, phrases = options_of(config, variant), list(attributes(config).values())
     with_it, without = training_sentences(
         phrases, options.contexts or contexts, options.subjects, options.template

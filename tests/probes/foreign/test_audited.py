@@ -85,11 +85,15 @@ def test_an_image_that_is_missing_is_named(tmp_path):
         load_config(path)
 
 
-def test_names_of_files_hold_the_prompt_and_a_number(tmp_path):
-    path = written(tmp_path, rows(), images={"from": "pictures", "names": "{prompt}_{number}"})
+@pytest.mark.parametrize("names", ["{prompt}_{number}", "{prompt}/{number}"])
+def test_names_of_files_hold_the_prompt_and_a_number(tmp_path, names):
+    path = written(tmp_path, rows(), images={"from": "pictures", "names": names})
     for number, prompt in enumerate(rows()):
         file = tmp_path / "pictures" / f"{number}.png"
-        file.rename(file.with_name(f"{'_'.join(prompt.split()).rstrip('.')}_{number}.png"))
+        said = "_".join(prompt.split()).rstrip(".")
+        target = file.parent / f"{names.format(prompt=said, number=number)}.png"
+        target.parent.mkdir(exist_ok=True)
+        file.rename(target)
     (tmp_path / "pictures" / "metadata.csv").unlink()
     assert stage.plan(load_config(path), "closed.yaml").images == 8
 

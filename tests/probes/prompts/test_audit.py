@@ -81,6 +81,15 @@ def test_variants_ask_for_sentences_of_their_own():
     assert audit.options_of(config, "lawyers").ensemble == 10
 
 
+def test_occupations_are_no_contexts_of_sentences():
+    glasses = {"attributes": {"glasses": "wearing glasses"}, "subjects": ["A lawyer", "A female lawyer"]}
+    config = Config(prompts={"from": "occupations"}, gep=glasses)
+    assert {"lawyer", "judge"} < {place.context for place in audit.places(config)}
+    asked = audit.sentences(config)
+    assert asked.names == ("glasses",) and len(asked.negative) == 2 * 16
+    assert asked.positive[0][0] == "A lawyer wearing glasses sitting at a table"
+
+
 def test_prompts_of_one_context_have_no_sentences_to_train_by():
     grid = {"grid": "a {person} {attribute} {context}", "attribute": ["hat"], "context": ["at sea"]}
     asked = audit.sentences(Config(prompts=grid))
