@@ -27,6 +27,7 @@ from analysis.stats.bias_scores import bias_scores
 from analysis.stats.object_counts import ObjectTable
 from analysis.stats.table_tests import chi_square_test
 from analysis.tables.similarities import COLUMNS, NO_STEP, pair_name
+from probes.config import Measure
 
 NO_OBJECT = "no object in one of the two images"
 CHI_SQUARE_COLUMNS = (
@@ -127,7 +128,7 @@ def chi_square(
     return pd.DataFrame(rows, columns=list(CHI_SQUARE_COLUMNS))
 
 
-MIN_COUNT = 5  # the paper: 10 (GCC), 20 (COCO, TextCaps, Flickr30k), 5 (Profession)
+MIN_COUNT = Measure().min_count  # the paper: 10 (GCC), 20 (COCO, TextCaps, Flickr30k), 5 (Profession)
 TOP_SCORES = 10  # towards each side, Figures 7 and 8
 TOP_OBJECTS = 20  # of each group, Figure 6
 

@@ -19,7 +19,7 @@ from typing import Any
 from PIL import Image
 
 from hooks.prompt.spans import split_words
-from probes import execute, parts, rundir
+from probes import execute, part_schemas, parts, rundir
 from probes.config import Config, prompt_id
 from probes.errors import UserError, printable
 from probes.foreign.configuration import grouped
@@ -196,7 +196,7 @@ def _stored(pictures: Pictures, draws: list[list[TakenImage]], tick: Tick) -> ex
         path = f"{image.columns['sample_id']}{f'.{image.kind}' if image.kind else ''}"
         rows.append({**image.columns, "image": {"bytes": data, "path": path}})
         tick(1)
-    return {"samples": execute.RowsOfKind(rows, parts.SAMPLES)}
+    return {"samples": execute.RowsOfKind(rows, part_schemas.SAMPLES)}
 
 
 def take_in(

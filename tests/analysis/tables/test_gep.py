@@ -9,7 +9,7 @@ from analysis.report import gep as report_gep
 from analysis.studies.gep import command
 from analysis.tables import gep_clip, gep_readings
 from analysis.tables.gep_stage import measure_gep, read_audits
-from probes import parts
+from probes import part_schemas, parts
 from probes.errors import UserError
 from probes.prompts.audit import sentences
 from probes.store import Run
@@ -65,7 +65,7 @@ def made(tmp_path_factory):
             things = [name for name in PHRASES if seen.loc[row["sample_id"], name]]
             row |= {"vector": vector(things, rng), "reason": ""}
         parts.write_part(
-            run.part_path("features/clip", number), rows, parts.FEATURES, parts.identity(number, {})
+            run.part_path("features/clip", number), rows, part_schemas.FEATURES, parts.identity(number, {})
         )
     asked = sentences(run.config)
     rows = [{"text": text, "vector": vector(text).tolist()} for text in asked.all]
