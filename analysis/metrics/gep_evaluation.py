@@ -162,9 +162,9 @@ def pair_types(table: pd.DataFrame) -> pd.Series:
     same = {name: _equal(table[name]) for name in ("attribute", "model")}
     upper = np.triu(np.full((len(table), len(table)), True), 1)
     order = [
-        np.sign(np.subtract.outer(column, column)) for column in (table["estimated"].to_numpy(float),
-                                                                  table["labelled"].to_numpy(float))
-    ]  # fmt: skip
+        np.sign(np.subtract.outer(column, column))
+        for column in (table["estimated"].to_numpy(float), table["labelled"].to_numpy(float))
+    ]
     result = {}
     for attribute in (True, False):
         for model in (True, False):

@@ -236,8 +236,10 @@ def gap_columns(family: Family, choices: GapChoices) -> GapColumns:
 
 def joined_gap(shares: Sequence[GapColumns]) -> pd.DataFrame:
     """Return the rows of `gap` of one family from the shares of its columns, in order."""
-    tables = [_adjusted([(share.tables[at], share.flips[at]) for share in shares])
-              for at in range(len(shares[0].tables))]  # fmt: skip
+    tables = [
+        _adjusted([(share.tables[at], share.flips[at]) for share in shares])
+        for at in range(len(shares[0].tables))
+    ]
     return named(stacked(tables, GAP_COLUMNS), shares[0].space, shares[0].metric, GAP_COLUMNS)
 
 

@@ -92,8 +92,12 @@ def test_files_do_not_depend_on_the_process(run):
     root = Path(__file__).parents[3]
     other = subprocess.run(
         [sys.executable, "-c", code, table],
-        env={**os.environ, "PYTHONHASHSEED": "77"}, cwd=root, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env={**os.environ, "PYTHONHASHSEED": "77"},
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert other.stdout.split() == expected
 
 

@@ -157,11 +157,13 @@ def test_results_do_not_depend_on_threads():
     results = []
     for threads in (1, 2):
         with threadpoolctl.threadpool_limits(threads):
-            results.append((
-                *(bootstrap_interval(values, method=method, resamples=600) for method in METHODS),
-                *(sign_flip_test(values, permutations=600), effect_sizes(values, resamples=600)),
-                equivalence_test(values, 0.5, method="envelope", resamples=600),
-            ))  # fmt: skip
+            results.append(
+                (
+                    *(bootstrap_interval(values, method=method, resamples=600) for method in METHODS),
+                    *(sign_flip_test(values, permutations=600), effect_sizes(values, resamples=600)),
+                    equivalence_test(values, 0.5, method="envelope", resamples=600),
+                )
+            )
     assert all(same(one, two) for one, two in zip(*results))
 
 

@@ -90,10 +90,12 @@ def test_things_with_plural_names_meet_their_lemmas():
     lemmas = ["boot", "slipper", "glove", "jeans", "slacks"]
     keys = {"sample_id": ["a", "b"], "triplet": [0, 1], "seed": [0, 0], "indicator": ["feminine"] * 2}
     observed = pd.DataFrame(keys | {"tags": [things] * 2})
-    objects = pd.DataFrame([
-        dict(zip(keys, ("a", 0, 0, "feminine"))) | {"object": n, "label": label, "lemma": name}
-        for n, (label, name) in enumerate(zip(things, lemmas))
-    ])  # fmt: skip
+    objects = pd.DataFrame(
+        [
+            dict(zip(keys, ("a", 0, 0, "feminine"))) | {"object": n, "label": label, "lemma": name}
+            for n, (label, name) in enumerate(zip(things, lemmas))
+        ]
+    )
     seen = pd.DataFrame(True, index=["a", "b"], columns=things)
     rates = error_rates(observed, objects, seen, indicators=["feminine"], resamples=20)
     rates = rates.set_index(["quantity", "object", "indicator"])
