@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from analysis.report.figures import draw_figures, files, inline_svg
 from analysis.report.figures.atlas import filled_cells
 from analysis.report.figures.headline import draw_headline
 from analysis.report.figures.style import DOUBLE, SINGLE
+from analysis.report.saving import Saved, saved
 from analysis.tables.stage import measure
 from hooks.architectures.addresses import place, readable
 from probes.store import Run
@@ -74,6 +76,12 @@ def test_files_are_the_same_twice_and_carry_no_date(run, drawn):
         assert b"CreationDate" not in first[f"{name}.pdf"]
         assert b"/Type3" not in first[f"{name}.pdf"] and b"FontFile2" in first[f"{name}.pdf"]  # TrueType
         assert inline_svg(figure) == inline_svg(again[name])
+
+
+@pytest.mark.parametrize("name", ["headline", "gap-decoder"])
+def test_a_figure_sent_to_another_process_gives_the_same_bytes(drawn, name):
+    sent = pickle.loads(pickle.dumps(drawn[name]))
+    assert saved({name: sent}) == {name: Saved(files(drawn[name]), inline_svg(drawn[name]))}
 
 
 def test_files_do_not_depend_on_the_process(run):
