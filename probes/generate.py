@@ -31,6 +31,7 @@ from probes import (
     image_faults,
     model_files,
     models,
+    part_schemas,
     rows,
     rundir,
     workers,
@@ -299,15 +300,15 @@ def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: T
         }
         for sample, image, fault in zip(members, images, faults)
     ]
-    sites = part_files.captures_schema(list(probe.similarity))
+    sites = part_schemas.captures_schema(list(probe.similarity))
     made = {
-        "samples": execute.RowsOfKind(pictures, part_files.SAMPLES),
+        "samples": execute.RowsOfKind(pictures, part_schemas.SAMPLES),
         "captures": execute.RowsOfKind(rows.captures(members, compared, probe), sites),
     }
     if config.capture.words:
-        made["words"] = execute.RowsOfKind(rows.words(members, probe), part_files.WORDS)
+        made["words"] = execute.RowsOfKind(rows.words(members, probe), part_schemas.WORDS)
     if config.capture.keep:
-        made["kept"] = execute.RowsOfKind(rows.kept(members, probe), part_files.KEPT)
+        made["kept"] = execute.RowsOfKind(rows.kept(members, probe), part_schemas.KEPT)
     return made
 
 

@@ -277,9 +277,12 @@ def _check_tokenizer(source: Source, name: str, tokenizer: Any, config: Any) -> 
         token, largest = max(tokenizer.get_vocab().items(), key=lambda item: item[1])
     if largest >= config.vocab_size:
         raise fault(
-            source, name, f"tokens below {config.vocab_size}, as text_encoder/config.json says",
-            f"{largest} for {token!r:.40}", "give the tokenizer that belongs to the text encoder",
-        )  # fmt: skip
+            source,
+            name,
+            f"tokens below {config.vocab_size}, as text_encoder/config.json says",
+            f"{largest} for {token!r:.40}",
+            "give the tokenizer that belongs to the text encoder",
+        )
     if tokenizer.pad_token_id is None or tokenizer.eos_token_id is None:
         missing = "pad_token" if tokenizer.pad_token_id is None else "eos_token"
         raise fault(source, file, f"a `{missing}`", "none", "add it")
@@ -296,9 +299,12 @@ def _check_numbers(source: Source, unet: Any, vae: Any) -> None:
     channels = (unet.in_channels, unet.out_channels)
     if channels != (vae.latent_channels, vae.latent_channels):
         raise fault(
-            source, file, f"{vae.latent_channels} channels in and out, as vae/config.json has in its latents",
-            f"{channels[0]} and {channels[1]}", f"{SUPPORTED}, not one for inpainting or editing",
-        )  # fmt: skip
+            source,
+            file,
+            f"{vae.latent_channels} channels in and out, as vae/config.json has in its latents",
+            f"{channels[0]} and {channels[1]}",
+            f"{SUPPORTED}, not one for inpainting or editing",
+        )
     factor = vae.scaling_factor
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 < factor < float("inf"):
         raise fault(

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from probes.errors import UserError
 from probes.part_columns import conform, require_columns
+from probes.part_schemas import FIXED, IMAGE
 
 # of a run: its record, and what the generate stage stores; 2 stores the characters of words, 3 what is at fault with
 # an image
@@ -36,139 +37,6 @@ _GENERATED = ("samples", "captures", "words", "kept")  # kinds of parts; the obs
 TEMPORARY = ".tmp-"
 _LEFTOVER = re.compile(rf"{re.escape(TEMPORARY)}\d+-.+", re.DOTALL)  # as `write_bytes` names them
 _PART = re.compile(r"part-\d+\.parquet")
-
-_LISTS = pa.list_(pa.list_(pa.int32()))
-_IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-SAMPLES = pa.schema(
-    [
-        ("sample_id", pa.string()),
-        ("triplet", pa.int32()),
-        ("prompt_id", pa.string()),
-        ("template", pa.string()),
-        ("indicator", pa.string()),
-        ("word", pa.string()),
-        ("prompt", pa.string()),
-        ("negative_prompt", pa.string()),
-        ("seed", pa.int64()),
-        ("noise_seed", pa.int64()),
-        ("tokens", pa.list_(pa.string())),
-        ("words", pa.list_(pa.string())),
-        ("word_spans", _LISTS),  # first character of each word and the one after its last
-        ("word_positions", _LISTS),
-        (
-            "word_positions_2",
-            _LISTS,
-        ),  # in the tokens of the second text encoder; null where the model has one
-        ("indicator_positions", pa.list_(pa.int32())),
-        (
-            "fault",
-            pa.string(),
-        ),  # why it is left out of every mean (`probes.image_faults`); null where it is not
-        ("image", _IMAGE),
-    ]
-)
-CAPTURES = pa.schema(
-    [
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("pair", pa.string()),
-        ("first", pa.string()),
-        ("second", pa.string()),
-        ("timesteps", pa.list_(pa.float32())),
-    ]
-)
-WORDS = pa.schema(
-    [
-        ("sample_id", pa.string()),
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("indicator", pa.string()),
-        ("word", pa.string()),
-        ("word_index", pa.int32()),
-        ("heat", pa.list_(pa.float32())),
-        ("height", pa.int32()),
-        ("width", pa.int32()),
-        ("peak", pa.float32()),
-        ("definition", pa.string()),
-        ("version", pa.string()),
-    ]
-)
-KEPT = pa.schema(
-    [
-        ("sample_id", pa.string()),
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("indicator", pa.string()),
-        ("site", pa.string()),
-        ("shape", pa.list_(pa.int32())),
-        ("call", pa.list_(pa.int32())),
-        ("timesteps", pa.list_(pa.float32())),
-        ("values", pa.list_(pa.float32())),
-    ]
-)
-# x0, y0, x1, y1 in pixels, x to the right, y down, clipped to the image; `area` in pixels of the mask; `mask` the
-# counts of COCO's compressed run lengths of a (height, width) mask
-OBJECTS = pa.schema(
-    [
-        ("sample_id", pa.string()),
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("indicator", pa.string()),
-        ("object", pa.int32()),
-        ("label", pa.string()),
-        ("source", pa.string()),
-        ("score", pa.float32()),
-        *((side, pa.float32()) for side in ("x0", "y0", "x1", "y1")),
-        ("area", pa.int32()),
-        ("mask", pa.string()),
-        ("height", pa.int32()),
-        ("width", pa.int32()),
-    ]
-)
-OBSERVED = pa.schema(
-    [
-        ("sample_id", pa.string()),
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("indicator", pa.string()),
-        ("status", pa.string()),  # ok or unreadable
-        ("reason", pa.string()),  # why nothing was or could be looked for; else empty
-        *((count, pa.int32()) for count in ("detected", "kept")),
-        *((f"dropped_{why}", pa.int32()) for why in ("empty", "merged", "unknown", "overlap")),
-        ("tags", pa.list_(pa.string())),
-    ]
-)
-
-# of `features/<name>`: a vector of each image, null with a reason where it cannot be read
-FEATURES = pa.schema(
-    [
-        ("sample_id", pa.string()),
-        ("triplet", pa.int32()),
-        ("seed", pa.int64()),
-        ("indicator", pa.string()),
-        ("vector", pa.list_(pa.float32())),
-        ("reason", pa.string()),
-    ]
-)
-# the same, of a feature that is no vector but a number for two images
-FEATURE_PAIRS = pa.schema(
-    [("triplet", pa.int32()), ("seed", pa.int64()), ("pair", pa.string()), ("value", pa.float32())]
-)
-
-# the columns that a part of each kind has at least
-FIXED = {
-    "samples": SAMPLES,
-    "captures": CAPTURES,
-    "words": WORDS,
-    "kept": KEPT,
-    "observed": OBSERVED,
-    "objects": OBJECTS,
-}
-
-
-def captures_schema(sites: Sequence[str]) -> pa.Schema:
-    """The columns of ``captures/``: the fixed ones and one list of floats per site and metric."""
-    return pa.schema([*CAPTURES, *(pa.field(site, pa.list_(pa.float32())) for site in sites)])
 
 
 def identity(part: int, fields: Mapping[str, Any], version: int = FORMAT) -> dict[str, Any]:
@@ -401,7 +269,7 @@ def _feed(total: Any, values: pa.Array) -> None:
 
 
 def _feature(kind: pa.DataType) -> Any:
-    if kind == _IMAGE:
+    if kind == IMAGE:
         return {"_type": "Image"}
     if pa.types.is_list(kind):
         return [_feature(kind.value_type)]

@@ -197,8 +197,8 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         require_preset(config)
     if "generate" in stages and not arguments.dry_run and not (config.out_path / "run.json").exists():
         team.start(workers.expected(config))
-    if stages == ("measure",) and not arguments.dry_run:
-        team.start(workers.measuring(config), "analysis.tables.stage")
+    if stages in (("measure",), ("report",)) and not arguments.dry_run:
+        _load(team, config, *stages)
     text = yaml_source.text or None
     samples = source = taken = captions = images = None
     drawing = {"plan", "generate"} & set(stages)
@@ -297,21 +297,30 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
             else:
                 rundir.reached(directory, "observed", monotonic() - began)
         if "measure" in stages:
+            _load(team, config, "measure")
             from analysis.tables.stage import measure
 
             began = monotonic()
             _say("measure: comparing pairs, resampling prompts", arguments)
             measure(directory, team=team, processes=workers.measuring(config))
             rundir.reached(directory, "measured", monotonic() - began)
-        team.dismiss()
         if "report" in stages:
+            _load(team, config, "report")
             from analysis.report.page import report
 
             began = monotonic()
             _say("report: drawing figures", arguments)
-            page = report(directory)
+            page = report(directory, team=team, processes=workers.reporting(config))
             rundir.reached(directory, "complete", monotonic() - began)
     print(printable(f"report: {page}" if page else f"{arguments.stage}: done in {config.out_path}"))
+
+
+def _load(team: Team, config: Config, stage: str) -> None:
+    """Let helpers load what a stage takes, while this process does."""
+    if stage == "measure":
+        team.start(workers.measuring(config), "analysis.tables.stage")
+    else:
+        team.start(workers.reporting(config), "analysis.report.saving")
 
 
 def _estimated(config: Config, samples: list[Sample], source: Source) -> list[str]:

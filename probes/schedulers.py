@@ -167,9 +167,10 @@ def _interface(scheduler: Any) -> str | None:
     if not hasattr(scheduler, "order"):
         return "has no order"
     needed = {
-        key for key, value in inspect.signature(scheduler.step).parameters.items()
+        key
+        for key, value in inspect.signature(scheduler.step).parameters.items()
         if value.default is value.empty and value.kind is value.POSITIONAL_OR_KEYWORD
-    }  # fmt: skip
+    }
     if needed != _STEP:
         return f"steps from {', '.join(sorted(needed - _STEP)) or 'less than a sample'}, which no pipeline of it has"
     return None

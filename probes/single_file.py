@@ -67,10 +67,12 @@ def _shipped(bare: Source, kind: str, shapes: Mapping[str, tuple[int, ...]]) -> 
     name = known.get((kind, width))
     if name is None:
         raise description.fault(
-            bare, bare.path.name, "the width of SD 1.x (768), 2.x (1024) or XL (2048) in cross-attention",
-            f"{width or 'none'}", f"put its description ({INDEX}, configurations, tokenizers) into"
-            f" {bare.path.with_suffix('')}",
-        )  # fmt: skip
+            bare,
+            bare.path.name,
+            "the width of SD 1.x (768), 2.x (1024) or XL (2048) in cross-attention",
+            f"{width or 'none'}",
+            f"put its description ({INDEX}, configurations, tokenizers) into {bare.path.with_suffix('')}",
+        )
     if name == "sd2":
         name = "sd2-v" if _prediction(bare) == "v_prediction" else "sd2-epsilon"
     return _ROOT / name
@@ -185,9 +187,12 @@ def _kind(bare: Source, shapes: Mapping[str, tuple[int, ...]]) -> str:
             else f"{len(shapes)} tensors such as {[*shapes][:1]!s:.60}"
         )
         raise description.fault(
-            bare, bare.path.name, "U-Net, VAE and text encoder of Stable Diffusion in one file", got,
+            bare,
+            bare.path.name,
+            "U-Net, VAE and text encoder of Stable Diffusion in one file",
+            got,
             "give the whole checkpoint or a diffusers folder",
-        )  # fmt: skip
+        )
     if holds("conditioner.embedders.0.model.") and not holds("conditioner.embedders.1."):
         raise description.fault(bare, bare.path.name, " or ".join(PIPELINES), "the refiner of XL", SUPPORTED)
     channels = shapes.get("model.diffusion_model.input_blocks.0.0.weight", (0, 4))[1]

@@ -153,7 +153,7 @@ class Run:
         return self._frame("kept", columns)
 
     def observed(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """What the observe stage did with each image, a row an image; see :data:`probes.parts.OBSERVED`."""
+        """What the observe stage did with each image, a row an image; see :data:`probes.part_schemas.OBSERVED`."""
         return self._frame("observed", columns)
 
     def objects(self, columns: Sequence[str] | None = None) -> pd.DataFrame:

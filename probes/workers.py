@@ -23,6 +23,7 @@ _START_SECONDS = 10.0  # of one core, until a new process has loaded its librari
 # of measuring: of one core for an image, until a new process has loaded what measures, and memory of one process
 _MEASURE_IMAGE, _MEASURE_START = 0.03, 3.0
 _MEASURE_BYTES, _MEASURE_IMAGE_BYTES = 0.5e9, 15e3
+_REPORT_SECONDS = 12.0  # of one core, to write out the figures of a report
 _GPU = Path("/dev/nvidiactl")
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -137,6 +138,18 @@ def measuring(config: Config) -> int:
         threads=1,
         memory=_MEASURE_BYTES + images * _MEASURE_IMAGE_BYTES,
         seconds=images * _MEASURE_IMAGE,
+        start=_MEASURE_START,
+    )
+
+
+def reporting(config: Config) -> int:
+    """How many processes write out the figures of a run: those set or, for ``auto``, as many as serve."""
+    return worker_count(
+        config.generate.workers,
+        device="cpu",
+        threads=1,
+        memory=_MEASURE_BYTES,
+        seconds=_REPORT_SECONDS,
         start=_MEASURE_START,
     )
 

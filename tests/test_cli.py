@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from probes import parts
+from probes import part_schemas, parts
 from probes.run import main
 from probes.store import Run
 from tests.forked import Forked
@@ -385,7 +385,7 @@ def test_an_image_that_cannot_be_read(copy, capsys, monkeypatch):
     ident = {key: value for key, value in parts.read_identity(part).items() if key != "content"}
     rows = parts.read_part(part).to_pylist()
     rows[1]["image"]["bytes"] = rows[1]["image"]["bytes"][:60]
-    parts.write_part(part, rows, parts.SAMPLES, ident)
+    parts.write_part(part, rows, part_schemas.SAMPLES, ident)
     before = (copy / "tables" / "gap.csv").read_bytes()
     for kind in ("objects", "observed"):
         (copy / kind / part.name).unlink()

@@ -287,9 +287,14 @@ def test_what_the_user_can_mend_is_one_line(error, status, message, capsys):
 
 
 @pytest.mark.parametrize(
-    "error", [ZeroDivisionError("a bug"), ValueError("a bug"), FileNotFoundError(errno.ENOENT, "no", "a"),
-              PermissionError(errno.EPERM, "of no file")]
-)  # fmt: skip
+    "error",
+    [
+        ZeroDivisionError("a bug"),
+        ValueError("a bug"),
+        FileNotFoundError(errno.ENOENT, "no", "a"),
+        PermissionError(errno.EPERM, "of no file"),
+    ],
+)
 def test_a_bug_keeps_its_traceback(error):
     def work(_):
         raise error

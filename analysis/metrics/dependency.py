@@ -22,13 +22,14 @@ from numpy.typing import ArrayLike, NDArray
 from pycocotools import mask as coco
 from threadpoolctl import threadpool_limits
 
-from hooks.attention.masks import THETA, mask
+from hooks.attention.masks import mask
 from probes.coco_masks import run_lengths
+from probes.config import Measure
 from probes.errors import UserError
 from probes.text.nouns import HumanWords, lemma
 
-SIGMA = 0.7
-SIGMA_HUMAN = 0.25
+_DEFAULTS = Measure()
+SIGMA, SIGMA_HUMAN, THETA = _DEFAULTS.sigma, _DEFAULTS.sigma_human, _DEFAULTS.theta
 VERSION = "dependency/2"  # 1: the long list of human words
 GROUPS = (
     "explicitly_guided",

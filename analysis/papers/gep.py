@@ -135,8 +135,12 @@ def _families(table: pd.DataFrame, vectors: pd.Series, folder: Path | None) -> l
     )
     auc_mean = auc.groupby(["estimator", "model"], sort=False)["auc"].mean()
     table7 = read_table("gep2023_table7_auc", ["estimator", "model", "auc"], numeric=["auc"], folder=folder)
-    context = read_table("gep2023_table15_by_context", ["setting", "model", "context_number", "gep_human"],
-                         numeric=["gep_human"], folder=folder)  # fmt: skip
+    context = read_table(
+        "gep2023_table15_by_context",
+        ["setting", "model", "context_number", "gep_human"],
+        numeric=["gep_human"],
+        folder=folder,
+    )
     cells = 15 * SEEDS
     return [
         family(

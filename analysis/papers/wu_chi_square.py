@@ -63,8 +63,9 @@ def triplets(folder: Path | None = None) -> pd.DataFrame:
     >>> len(own), bool((own["recomputed"] - own["of_ten"]).abs().max() < 0.04)
     (24, True)
     """
-    amounts = read_table("wu2025_table12_object_amounts", ["dataset", "group", "amount"],
-                         numeric=["amount"], folder=folder)  # fmt: skip
+    amounts = read_table(
+        "wu2025_table12_object_amounts", ["dataset", "group", "amount"], numeric=["amount"], folder=folder
+    )
     amount = amounts.set_index(["dataset", "group"])["amount"]
     table = p_values(folder)
     lines = []
@@ -111,15 +112,17 @@ def chi_square_blocks(folder: Path | None = None) -> list[tuple[str, str, pd.Dat
             ("others", of_group[of_group["dataset"] != "COCO"]),
         ):
             values = chosen["p"]
-            lines.append({
-                "group": group,
-                "datasets": name,
-                "p-values": str(len(chosen)),
-                "below 0.05": str(int((values < 0.05).sum())),
-                "0.05 to 0.95": str(int(((values >= 0.05) & (values <= 0.95)).sum())),
-                "above 0.95, below 1": str(int(((values > 0.95) & (values < 1)).sum())),
-                "1": str(int((values == 1).sum())),
-            })  # fmt: skip
+            lines.append(
+                {
+                    "group": group,
+                    "datasets": name,
+                    "p-values": str(len(chosen)),
+                    "below 0.05": str(int((values < 0.05).sum())),
+                    "0.05 to 0.95": str(int(((values >= 0.05) & (values <= 0.95)).sum())),
+                    "above 0.95, below 1": str(int(((values > 0.95) & (values < 1)).sum())),
+                    "1": str(int((values == 1).sum())),
+                }
+            )
     counted = pd.DataFrame(lines)
     error = approximation_error()
     rows = [

@@ -80,11 +80,18 @@ def summaries(
         p_values = gatekept([float(row.get("p_control", np.nan)) for _, row in rows], gate)
         findings = [
             finding(
-                row, metric, reference, contrast, words=words, alpha=alpha, p_measures=float(p_words),
-                support=support(specifications, metric, contrast), primary=metric.key == primary,
+                row,
+                metric,
+                reference,
+                contrast,
+                words=words,
+                alpha=alpha,
+                p_measures=float(p_words),
+                support=support(specifications, metric, contrast),
+                primary=metric.key == primary,
             )
             for (metric, row), p_words in zip(rows, p_values)
-        ]  # fmt: skip
+        ]
         opening, others = _opening(findings, contrast), _others(findings, agreement, contrast)
         found.append(Summary(contrast, words, opening, others, findings))
     return found

@@ -308,11 +308,15 @@ def frequent_table(figure06: pd.DataFrame, model: str, data: str) -> str:
     by_group = {group: list(part.itertuples()) for group, part in figure06.groupby("group", sort=False)}
     ranks = range(int(figure06["rank"].max()) if len(figure06) else 0)
     rows = [
-        (str(rank + 1), [
-            f"{escaped(by_group[group][rank].object)} ({by_group[group][rank].count})"
-            if rank < len(by_group.get(group, [])) else ""
-            for group in GROUPS
-        ])
+        (
+            str(rank + 1),
+            [
+                f"{escaped(by_group[group][rank].object)} ({by_group[group][rank].count})"
+                if rank < len(by_group.get(group, []))
+                else ""
+                for group in GROUPS
+            ],
+        )
         for rank in ranks
-    ]  # fmt: skip
+    ]
     return _shown("figure06_group_objects", list(map(_pretty, GROUPS)), rows, data=data, model=model)

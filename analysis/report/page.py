@@ -23,12 +23,13 @@ from analysis.metrics.registry import SPACES, Metric, headline_metrics
 from analysis.report import gallery, latex, latex_gep, record, wording, wording_prompts
 from analysis.report import gep as report_gep
 from analysis.report import objects as report_objects
-from analysis.report.figures import Drawn, draw_figures, draw_triplets, files, inline_svg
+from analysis.report.figures import Drawn, draw_figures, draw_triplets, inline_svg
 from analysis.report.findings import Summary, findings_table, summaries
 from analysis.report.format import counted, interval, label, listed, number, p_value
 from analysis.report.gep import Attributes
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
+from analysis.report.saving import Saved, saved
 from analysis.report.units import in_units
 from analysis.report.wording import not_run
 from analysis.study import Member, contrasts, indicators
@@ -38,6 +39,7 @@ from probes.config import Config
 
 if TYPE_CHECKING:
     from probes.store import Run
+    from probes.team import Team
 
 LINES = ("gap-text-layers", "gap-steps", "similarity-steps", "gap-decoder")
 LONGEST_ESCAPE = 10  # characters of one that is written out: \\U0010ffff
@@ -95,7 +97,7 @@ class Content:
         return self.samples[self.samples["sample_id"].isin(self.images)]
 
 
-def report(run: Run) -> Path:
+def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
     """Write ``figures/`` and ``report.html`` of a measured run, its LaTeX, and ``tables/findings`` with its sentences.
 
     Figures that only an earlier report had are removed.
@@ -104,6 +106,10 @@ def report(run: Run) -> Path:
     ----------
     run : probes.store.Run
         A measured run; ``words/`` and ``objects/`` may be missing.
+    team : probes.team.Team, optional
+        This process and its helpers.
+    processes : int
+        How many of them work; the files are the same for any number.
 
     Returns
     -------
@@ -117,14 +123,15 @@ def report(run: Run) -> Path:
     """
     content = read(run)
     figures = draw(content)
+    written = saved(figures, team, processes)
     with run.writing("report"):
-        for drawn in figures.values():
-            for name, data in files(drawn).items():
+        for figure in written.values():
+            for name, data in figure.files.items():
                 run.write_file(f"figures/{name}", data)
         write(run, "findings", findings_table(content.summaries))
         for name, text in (*latex.documents(run), *latex_gep.documents(run)):
             run.write_file(f"tables/{name}.tex", text.encode())
-        run.write_file("report.html", in_units(render(content, figures), content.config).encode())
+        run.write_file("report.html", in_units(render(content, figures, written), content.config).encode())
     return run.path / "report.html"
 
 
@@ -177,8 +184,8 @@ def draw(content: Content) -> dict[str, Drawn]:
     return drawn | ({sheet.name: sheet} if sheet else {})
 
 
-def render(content: Content, figures: dict[str, Drawn]) -> str:
-    """Write the page around the figures; those that are absent are left out."""
+def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Saved] | None = None) -> str:
+    """Write the page around the figures, written out or not; those that are absent are left out."""
     config, people, reference = content.config, content.people, content.reference
     samples, level = content.samples, config.measure.level
     names = [person.name for person in people]
@@ -187,7 +194,10 @@ def render(content: Content, figures: dict[str, Drawn]) -> str:
         content.shown, content.images, content.words, content.chosen, names, reference,
         more=content.more, overlays=overlays,
     )  # fmt: skip
-    template = _environment().get_template("report.html.j2")
+    environment = _environment()
+    if written is not None:
+        environment.filters["svg"] = lambda drawn: Markup(written[drawn.name].svg)
+    template = environment.get_template("report.html.j2")
     return template.render(
         name=config.name,
         model=config.model,

@@ -128,8 +128,10 @@ def objects_opening(claims: pd.DataFrame, pair: tuple[str, str]) -> str:
     if len(detector):
         names = [*detector["object"].head(NAMED), *_more(detector)]
         whose = "whose difference" if len(detector) == 1 else "whose differences"
-        parts.append(f"Not counted, since the detector’s errors may make it: {listed(names)}, {whose} as detected "
-                     "would be significant.")  # fmt: skip
+        parts.append(
+            f"Not counted, since the detector’s errors may make it: {listed(names)}, {whose} as detected "
+            "would be significant."
+        )
     if not len(holding) and not len(hedged):
         none = (
             f"Of {counted(n, 'object')} that can be tested none differs between images generated from {first} and from "

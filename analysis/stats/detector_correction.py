@@ -275,11 +275,9 @@ def _imputed(x, n, fold, rates, presence, imputations, rng) -> NDArray[np.float6
     factor = np.lcm.reduce(n.sum(axis=0).astype(np.int64)) / n.sum(axis=0)  # sides with unequally many images
     factor = factor / np.gcd.reduce(factor.astype(np.int64))
     total = np.zeros(x.shape[2])
-    for draw in draws:
-        prior = presence[draw]
-        s, f = (
-            np.stack([rate[kind][draw] for rate in rates])[fold] for kind in (0, 1)
-        )  # (n_prompts, 2, width)
+    of_folds = [np.stack([rate[kind][draws] for rate in rates], axis=1) for kind in (0, 1)]
+    for prior, *of_fold in zip(presence[draws], *of_folds):
+        s, f = (rate[fold] for rate in of_fold)  # (n_prompts, 2, width)
         shown = s * prior + f * (1 - prior)
         with np.errstate(invalid="ignore", divide="ignore"):
             real = np.nan_to_num(s * prior / shown)

@@ -147,7 +147,7 @@ def label_swap_test(
     object_reason = _object_reasons(table, observed, spread)
     exact = n_prompts < 63 and factorial(k) ** n_prompts <= permutations
     total = factorial(k) ** n_prompts if exact else permutations
-    statistic, shown = _pearson(observed[:, :, None])
+    statistic, shown = _pearson(observed[:, :, None], np.square(observed[:, :, None], dtype=np.float64))
     statistic = float(statistic[0])
     reason = _table_reason(table, observed, spread)
     object_p, object_adjusted = np.full((2, len(observed)), nan)
@@ -160,10 +160,14 @@ def label_swap_test(
     q = (k * squares[tested] - sums[tested] ** 2) / spread[tested]  # Cochran's Q / (k - 1)
     reached, largest, drawn = np.zeros(len(tested), np.int64), [], []
     for block in _swapped_totals(table, values, within, total, exact, seed):
-        drawn.append(_pearson(block)[0])
-        moved = (block[tested].astype(np.float64) ** 2).sum(axis=1)
+        squared = np.square(block, dtype=np.float64)
+        drawn.append(_pearson(block, squared)[0])
+        moved = squared[tested].sum(axis=1)
         reached += (moved >= squares[tested, None]).sum(axis=1)
-        largest.append(((k * moved - sums[tested, None] ** 2) / spread[tested, None]).max(axis=0))
+        moved *= k
+        moved -= sums[tested, None] ** 2
+        moved /= spread[tested, None]
+        largest.append(moved.max(axis=0))
     null, largest, extra = np.concatenate(drawn), np.sort(np.concatenate(largest)), 0 if exact else 1
     beyond = (null >= statistic - 1e-9 * max(abs(statistic), 1)).sum()
     object_p[tested] = (reached + extra) / (total + extra)
@@ -267,13 +271,13 @@ def _any_of(drawn: NDArray, orders: Sequence[int]) -> NDArray[np.bool_]:
     return chosen
 
 
-def _pearson(totals: NDArray) -> tuple[NDArray[np.float64], int]:
+def _pearson(totals: NDArray, squared: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
     """Pearson's chi-square of each table, shape (n_objects, k, n_tables), and the objects that were ever seen."""
     rows = totals[:, :, 0].sum(axis=1, dtype=np.float64)
     seen = rows > 0
     columns = totals.sum(axis=0, dtype=np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = (totals[seen].astype(np.float64) ** 2 / rows[seen, None, None]).sum(axis=0) / columns
+        share = (squared[seen] / rows[seen, None, None]).sum(axis=0) / columns
         return rows.sum() * (np.where(columns > 0, share, 0.0).sum(axis=0) - 1), int(seen.sum())
 
 

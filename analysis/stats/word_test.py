@@ -254,9 +254,9 @@ def _interaction(sides, over_words, n: NDArray[np.int64]) -> NDArray[np.float64]
     """Sum of squares of what a reference word and a word have of their own together, means over prompts."""
     total = np.zeros(len(n))
     for side, word_means in zip(sides, over_words):
-        deviation = np.array([
-            [exact_sum(word - mean) / n for word in words] for words, mean in zip(side, word_means)
-        ])  # fmt: skip
+        deviation = np.array(
+            [[exact_sum(word - mean) / n for word in words] for words, mean in zip(side, word_means)]
+        )
         total += ((deviation - deviation.mean(axis=0)) ** 2).sum(axis=(0, 1))
     return total
 

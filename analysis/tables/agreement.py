@@ -62,10 +62,14 @@ def agreement(
             both = pd.concat([gaps[one], gaps[other]], axis=1, join="inner").dropna()
             x, y = both.to_numpy().T
             known = len(both) >= FEWEST and np.ptp(x) > 0 and np.ptp(y) > 0
-            rows.append({
-                "contrast": f"{first}-{second}", "first": one, "second": other,
-                "correlation": float(np.corrcoef(x, y)[0, 1]) if known else np.nan,
-                "n_prompts": len(both),
-                "reason": "" if known else "fewer than three prompts, or the same gap in all",
-            })  # fmt: skip
+            rows.append(
+                {
+                    "contrast": f"{first}-{second}",
+                    "first": one,
+                    "second": other,
+                    "correlation": float(np.corrcoef(x, y)[0, 1]) if known else np.nan,
+                    "n_prompts": len(both),
+                    "reason": "" if known else "fewer than three prompts, or the same gap in all",
+                }
+            )
     return pd.DataFrame(rows, columns=list(COLUMNS))

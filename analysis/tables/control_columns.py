@@ -54,10 +54,12 @@ def words_of(contrast: Sequence[str], reference: str, controls: Mapping[str, str
     >>> words_of(("man", "woman"), "person", {"lady": "woman", "human": "person"})
     Words(first=['man'], second=['woman', 'lady'], reference=['person', 'human'])
     """
-    return Words(*(
-        [name, *(control for control, of in controls.items() if of == name and control not in contrast)]
-        for name in (*contrast, reference)
-    ))  # fmt: skip
+    return Words(
+        *(
+            [name, *(control for control, of in controls.items() if of == name and control not in contrast)]
+            for name in (*contrast, reference)
+        )
+    )
 
 
 WORD_COLUMNS = (

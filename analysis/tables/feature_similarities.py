@@ -17,7 +17,8 @@ from analysis.metrics.registry import computed_from
 from analysis.metrics.vectors import cosines
 from analysis.tables.stored_similarities import INDEX
 from probes.errors import UserError
-from probes.parts import FEATURE_PAIRS, read_part
+from probes.part_schemas import FEATURE_PAIRS
+from probes.parts import read_part
 from probes.store import Run
 
 NO_VECTOR = "feature without a direction"

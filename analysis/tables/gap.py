@@ -41,6 +41,7 @@ from analysis.tables.control_columns import (
 )
 from analysis.tables.families import INTERVAL, PROMPT_SPACE, named, stacked
 from analysis.tables.similarities import Family, Similarities, similarities
+from probes.config import Measure
 
 GAP_COLUMNS = (
     *("space", "site", "step", "metric", "contrast", "gap", "ci_low", "ci_high", "p_value", "p_adjusted"),
@@ -52,7 +53,7 @@ GAP_COLUMNS = (
     *("p_control", "p_control_adjusted", "p_permutation", "p_floor", "reason", "warning", "version"),
 )
 NO_DIFFERENCE = "no difference beyond rounding in any prompt"
-SMALLEST_EFFECT = 0.1  # share of the distance between the two sides
+SMALLEST_EFFECT = Measure().smallest_effect  # share of the distance between the two sides
 STATED, DERIVED = "measure.equivalence", "measure.smallest_effect"
 
 
@@ -235,8 +236,10 @@ def gap_columns(family: Family, choices: GapChoices) -> GapColumns:
 
 def joined_gap(shares: Sequence[GapColumns]) -> pd.DataFrame:
     """Return the rows of `gap` of one family from the shares of its columns, in order."""
-    tables = [_adjusted([(share.tables[at], share.flips[at]) for share in shares])
-              for at in range(len(shares[0].tables))]  # fmt: skip
+    tables = [
+        _adjusted([(share.tables[at], share.flips[at]) for share in shares])
+        for at in range(len(shares[0].tables))
+    ]
     return named(stacked(tables, GAP_COLUMNS), shares[0].space, shares[0].metric, GAP_COLUMNS)
 
 

@@ -5,7 +5,7 @@ Their LaTeX is named by the number of the paper's table; `analysis.report.latex_
 
 from __future__ import annotations
 
-from analysis.tables import gep, gep_artificial, gep_clip, gep_powered
+from analysis.tables import gep, gep_artificial, gep_clip, gep_powered, gep_readings
 from analysis.tables.table import Latex, Table
 
 _BESIDE = "The paper's scores have no floor: {floor} is the mean score if the words of a context could change places."
@@ -18,7 +18,7 @@ GEP = (
         "audit",
         "a setting, source, indicator and attribute: its frequency, or the mean of an estimate",
         gep.FREQUENCY_COLUMNS,
-        "analysis.tables.gep.frequency_table",
+        gep.frequency_table,
         printed=tuple(
             Latex(
                 f"gep_table{number}_frequencies",
@@ -33,7 +33,7 @@ GEP = (
         "audit",
         "a setting, source, pair and attribute: the difference of frequencies, its interval and tests",
         gep.VECTOR_COLUMNS,
-        "analysis.tables.gep.vector_table",
+        gep.vector_table,
         printed=tuple(
             Latex(
                 f"gep_table{number}_vectors",
@@ -48,7 +48,7 @@ GEP = (
         "audit",
         "a setting, source and pair: the mean absolute difference, its floor, and its interval",
         gep.SCORE_COLUMNS,
-        "analysis.tables.gep.score_table",
+        gep.score_table,
         printed=(
             Latex(
                 "gep_table03_scores",
@@ -75,7 +75,7 @@ GEP = (
         "audit",
         "a setting, source, pair and context: its score",
         gep.CONTEXT_COLUMNS,
-        "analysis.tables.gep.context_table",
+        gep.context_table,
         printed=(
             Latex(
                 "gep_table15_contexts",
@@ -90,7 +90,7 @@ GEP = (
         "audit",
         "a setting, estimate, labels and measure of agreement of their vectors, with its interval",
         gep.AGREEMENT_COLUMNS,
-        "analysis.tables.gep.agreement_table",
+        gep.agreement_table,
         printed=(
             Latex(
                 "gep_table04_correlation",
@@ -111,7 +111,7 @@ GEP = (
         "audit",
         "an estimate, labels and attribute: the area under the ROC curve",
         gep.AUC_COLUMNS,
-        "analysis.tables.gep.auc_table",
+        gep.auc_table,
         printed=(
             Latex(
                 "gep_table07_auc",
@@ -130,7 +130,7 @@ GEP = (
         "audit",
         "a setting and indicator: how well its images fit their prompts by CLIP; of an audit that CLIP read",
         gep_clip.SCORE_COLUMNS,
-        "analysis.tables.gep_clip.clip_score",
+        gep_clip.clip_score,
     ),
     Table(
         "gep_powered",
@@ -138,7 +138,7 @@ GEP = (
         "a setting, pair and attribute (or, without one, the score): a few labels and an estimate together; of an audit"
         " that has labels and CLIP's reading",
         gep_powered.COLUMNS,
-        "analysis.tables.gep_powered.powered_table",
+        gep_powered.powered_table,
     ),
     Table(
         "gep_artificial",
@@ -146,7 +146,7 @@ GEP = (
         "an estimate and an example of an artificial set: what differs by how much, and what the estimate says of it;"
         " of an audit that has labels and estimates",
         gep_artificial.EXAMPLE_COLUMNS,
-        "analysis.tables.gep_artificial.example_table",
+        gep_artificial.example_table,
         printed=(
             Latex(
                 "gep_table17_scales",
@@ -160,7 +160,7 @@ GEP = (
         "audit",
         "an estimate and measure of agreement over these examples, with its interval",
         gep_artificial.AGREEMENT_COLUMNS,
-        "analysis.tables.gep_artificial.agreement_of_examples",
+        gep_artificial.agreement_of_examples,
         printed=(
             Latex(
                 "gep_table05_artificial",
@@ -193,7 +193,7 @@ GEP = (
         "audit",
         "an image, attribute and annotator: yes (1), no (0)",
         ("sample_id", "attribute", "annotator", "value"),
-        "analysis.tables.gep_readings.read_labels",
+        gep_readings.read_labels,
         stage="",
     ),
 )

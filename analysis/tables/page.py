@@ -32,7 +32,7 @@ def _section(table: Table) -> str:
         names = tuple(dict.fromkeys("<metric>" if name in IMAGE_METRICS else name for name in names))
     columns = ", ".join(f"`{name}`" for name in names)
     asked = f" In some runs: {', '.join(f'`{name}`' for name in table.optional)}." if table.optional else ""
-    head = f"A row: {table.rows}.{parquet}{latex}{asked} Made by `{table.made_by}`."
+    head = f"A row: {table.rows}.{parquet}{latex}{asked} Made by `{table.maker}`."
     return f"### `{table.name}`\n\n{head}\n\n{columns}\n"
 
 

@@ -10,24 +10,32 @@ from collections.abc import Mapping
 import pandas as pd
 
 from analysis.metrics import dependency
+from analysis.metrics.cooccurrence import amounts, cooccurrence, presence
 from analysis.tables import agreement, not_measured, specifications
-from analysis.tables.detector_error import CHECK_COLUMNS, ERROR_COLUMNS
-from analysis.tables.disparity import DISPARITY_COLUMNS
+from analysis.tables.detector_error import CHECK_COLUMNS, ERROR_COLUMNS, detector_counts, detector_error
+from analysis.tables.disparity import DISPARITY_COLUMNS, disparity
 from analysis.tables.families import with_unit
-from analysis.tables.gap import GAP_COLUMNS
+from analysis.tables.gap import GAP_COLUMNS, gap
 from analysis.tables.gep_tables import GEP
-from analysis.tables.nouns import NOUN_COLUMNS
-from analysis.tables.object_claims import CLAIM_COLUMNS, COUNTS
-from analysis.tables.object_statistics import OBJECT_COLUMNS, TABLE_COLUMNS
+from analysis.tables.nouns import NOUN_COLUMNS, noun_table
+from analysis.tables.object_claims import CLAIM_COLUMNS, COUNTS, claim_table
+from analysis.tables.object_statistics import (
+    OBJECT_COLUMNS,
+    TABLE_COLUMNS,
+    object_statistics,
+    table_statistics,
+)
 from analysis.tables.stored_similarities import (
     FEATURE_METRICS,
     IMAGE_TABLE,
     OPTIONAL_METRICS,
     TIMESTEP_TABLE,
+    StoredSimilarities,
+    image_similarities,
     image_types,
 )
 from analysis.tables.table import Latex, Table
-from analysis.tables.wu import CHI_SQUARE_COLUMNS
+from analysis.tables.wu import CHI_SQUARE_COLUMNS, chi_square, figure_objects, figure_scores, similarity_pairs
 from probes.store import Run
 
 COUNT = "count_"  # begins a column of each indicator
@@ -40,7 +48,7 @@ _SIMILARITIES = (
         "samples",
         "a triplet, seed and pair: every metric of two pictures, in the column of its name",
         tuple(image_types()),
-        "analysis.tables.stored_similarities.image_similarities",
+        image_similarities,
         csv=False,
         optional=(*OPTIONAL_METRICS, *FEATURE_METRICS),
     ),
@@ -49,14 +57,14 @@ _SIMILARITIES = (
         "samples",
         "a denoising step and its timestep",
         ("step", "timestep"),
-        "analysis.tables.stored_similarities.StoredSimilarities",
+        StoredSimilarities,
     ),
     Table(
         "disparity",
         "samples",
         "a space, site, step, metric and pair: the mean similarity over prompts with its interval",
         DISPARITY_COLUMNS,
-        "analysis.tables.disparity.disparity",
+        disparity,
         latex=Latex(
             "table05_disparity",
             "representational-disparity",
@@ -74,21 +82,21 @@ _SIMILARITIES = (
         "samples",
         "a space, site, step, metric and contrast: the gap, its tests, and the gap over all words",
         GAP_COLUMNS,
-        "analysis.tables.gap.gap",
+        gap,
     ),
     Table(
         "specifications",
         "samples",
         "a headline measure, contrast and choice: the gap over words with one choice moved",
         specifications.COLUMNS,
-        "analysis.tables.specifications.specifications",
+        specifications.specifications,
     ),
     Table(
         "agreement",
         "samples",
         "a contrast and two headline measures: the correlation of their gaps over prompts",
         agreement.COLUMNS,
-        "analysis.tables.agreement.agreement",
+        agreement.agreement,
     ),
     Table(
         "findings",
@@ -108,42 +116,42 @@ _OBJECTS = (
         "objects",
         "a noun of a prompt: its lemma, its characters and its word map",
         NOUN_COLUMNS,
-        "analysis.tables.nouns.noun_table",
+        noun_table,
     ),
     Table(
         "objects",
         "objects",
         "a detection, or a noun that nothing was detected of: its word, coverage and dependency group",
         dependency.OBJECT_COLUMNS,
-        "analysis.metrics.dependency.dependency_groups",
+        dependency.dependency_groups,
     ),
     Table(
         "cooccurrence",
         "objects",
         "a dependency group, object and indicator: its detections and the images that hold it",
         ("group", "object", "human", "indicator", "detections", "images", "n_images", "n_prompts"),
-        "analysis.metrics.cooccurrence.cooccurrence",
+        cooccurrence,
     ),
     Table(
         "object_tests",
         "objects",
         "a dependency group, pair and object: presence, difference and bias score with intervals and p-values",
         ("group", *OBJECT_COLUMNS),
-        "analysis.tables.object_statistics.object_statistics",
+        object_statistics,
     ),
     Table(
         "object_claims",
         "objects",
         "a pair and object: whether a difference may be claimed, over words and behind the detector's errors",
         CLAIM_COLUMNS,
-        "analysis.tables.object_claims.claim_table",
+        claim_table,
     ),
     Table(
         "table_tests",
         "objects",
         "a dependency group and comparison of whole tables: label swaps beside chi-square",
         ("group", *TABLE_COLUMNS),
-        "analysis.tables.object_statistics.table_statistics",
+        table_statistics,
     ),
     Table(
         "table06_similarity",
@@ -153,7 +161,7 @@ _OBJECTS = (
             *("individuals", "first", "second", "value", "ci_low", "ci_high", "n_prompts", "n", "undefined"),
             *("reason", "version"),
         ),
-        "analysis.tables.wu.similarity_pairs",
+        similarity_pairs,
         latex=Latex(
             "table06_similarity",
             "cooccurrence-similarity",
@@ -166,14 +174,14 @@ _OBJECTS = (
         "objects",
         "a contrast, persons in or left out: the gap of these similarities, as in `gap`",
         ("individuals", *(name for name in GAP_COLUMNS if name not in ("space", "site", "step"))),
-        "analysis.tables.gap.gap",
+        gap,
     ),
     Table(
         "table07_chi_square",
         "objects",
         "a dependency group and comparison: the paper's chi-square on pooled detections (Tables 7 to 9)",
         CHI_SQUARE_COLUMNS,
-        "analysis.tables.wu.chi_square",
+        chi_square,
         latex=Latex(
             "table07_chi_square",
             "chi-square",
@@ -192,7 +200,7 @@ _OBJECTS = (
             *("bias_score", "low", "high", "n_prompts", "n_images", "min_count", "reason"),
             *("top", "top_left_out"),
         ),
-        "analysis.tables.wu.figure_scores",
+        figure_scores,
         latex=Latex(
             "figure{number:02d}_bias_scores_{contrast}",
             "",
@@ -206,7 +214,7 @@ _OBJECTS = (
         "objects",
         "a dependency group and rank: one of its most frequent objects (Figure 6)",
         ("group", "rank", "object", "count", f"{COUNT}*"),
-        "analysis.tables.wu.figure_objects",
+        figure_objects,
         latex=Latex(
             "figure06_group_objects",
             "group-objects",
@@ -219,7 +227,7 @@ _OBJECTS = (
         "objects",
         "a dependency group and indicator: the percentage of images that hold it",
         ("individuals", "group", "indicator", "percent_of_images", "images", "n_images", "reason"),
-        "analysis.metrics.cooccurrence.presence",
+        presence,
         latex=Latex(
             "table11_presence",
             "group-presence",
@@ -232,7 +240,7 @@ _OBJECTS = (
         "objects",
         "a dependency group (or the nouns) and indicator: distinct objects",
         ("group", "indicator", "amount"),
-        "analysis.metrics.cooccurrence.amounts",
+        amounts,
         optional=("reason",),
         latex=Latex(
             "table12_amounts",
@@ -245,7 +253,7 @@ _OBJECTS = (
         "objects",
         "two dependency groups: the percentage of the objects of one that are in the other too",
         ("over_group", "group", "percent", "common", "amount", "reason"),
-        "analysis.metrics.cooccurrence.amounts",
+        amounts,
         latex=Latex(
             "table13_intersection",
             "group-intersection",
@@ -261,14 +269,14 @@ _CHECKED = (
         "truth",
         "a quantity, object and indicator: recall and precision of the detector",
         ERROR_COLUMNS,
-        "analysis.tables.detector_error.detector_error",
+        detector_error,
     ),
     Table(
         "detector_counts",
         "truth",
         "a prompt, indicator and object: right and wrong detections by the checker",
         _COUNTED,
-        "analysis.tables.detector_error.detector_counts",
+        detector_counts,
     ),
     Table(
         "human_check",
@@ -310,7 +318,7 @@ _CHECKED = (
         "images",
         "a quantity that such a run cannot hold, where it would stand, and why it is not there",
         not_measured.COLUMNS,
-        "analysis.tables.not_measured.not_measured",
+        not_measured.not_measured,
     ),
 )
 TABLES: Mapping[str, Table] = {row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *GEP)}

@@ -13,11 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from probes import workers
 from probes.store import Run
 from probes.team import Team, Tick
+
+KEPT_BYTES = 2**25 - 2**16  # no result depends on it
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,9 @@ class _Measuring:
     @contextlib.contextmanager
     def opened(self) -> Iterator[Callable[[Piece, Tick], Any]]:
         run = Run(self.path, self.meta)
+        # glibc gives large arrays back to the system, to be cleared page by page the next time, until it has seen one
+        # freed that is as large: mallopt(3), M_MMAP_THRESHOLD, at most 32 MiB
+        np.empty(KEPT_BYTES, np.uint8)
         with threadpool_limits(self.threads):
             yield lambda piece, tick: piece.done(run)
 

@@ -136,9 +136,12 @@ def word_row(
     return {
         name: float(np.asarray(columns[key])[0])
         for name, key in (
-            ("gap", "word_gap"), ("low", "word_low"), ("high", "word_high"), ("p_control", "p_control"),
+            ("gap", "word_gap"),
+            ("low", "word_low"),
+            ("high", "word_high"),
+            ("p_control", "p_control"),
         )
-    }  # fmt: skip
+    }
 
 
 def headline_values(pairs: Similarities | pd.DataFrame, metric: Metric) -> Family | None:

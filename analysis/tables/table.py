@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,8 +49,8 @@ class Table:
         What a row is.
     columns : tuple of str
         Their names in order; one that ends in ``_*`` stands for one of every indicator.
-    made_by : str
-        The function that computes it.
+    made_by : callable or str
+        The function that computes it; its dotted name where that belongs to a room above.
     stage : {"measure", "report", ""}
         The stage that writes it; empty for a command beside the stages.
     csv : bool
@@ -68,13 +68,19 @@ class Table:
     needs: str
     rows: str
     columns: tuple[str, ...]
-    made_by: str
+    made_by: Callable[..., object] | str
     stage: Literal["measure", "report", ""] = "measure"
     csv: bool = True
     latex: Latex | None = None
     optional: tuple[str, ...] = ()
     printed: tuple[Latex, ...] = ()
     latex_alone: Latex | None = None
+
+    @property
+    def maker(self) -> str:
+        """The dotted name of what computes it."""
+        of = self.made_by
+        return of if isinstance(of, str) else f"{of.__module__}.{of.__qualname__}"
 
     def fits(self, columns: Sequence[str]) -> bool:
         """Whether a table with these columns is one of this kind.

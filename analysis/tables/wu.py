@@ -27,6 +27,7 @@ from analysis.stats.bias_scores import bias_scores
 from analysis.stats.object_counts import ObjectTable
 from analysis.stats.table_tests import chi_square_test
 from analysis.tables.similarities import COLUMNS, NO_STEP, pair_name
+from probes.config import Measure
 
 NO_OBJECT = "no object in one of the two images"
 CHI_SQUARE_COLUMNS = (
@@ -82,14 +83,16 @@ def similarity_pairs(
         value = np.where(length[a] * length[b] > 0, dot / (length[a] * length[b]), np.nan)
     shown = place.index[np.concatenate(both)]
     pair_names = np.array([pair_name(*pair, names) for pair in pairs], object)
-    return pd.DataFrame({
-        **{"space": "image", "site": site, "step": NO_STEP, "timestep": np.nan, "metric": "cooccurrence"},
-        **{name: shown.get_level_values(name) for name in ("triplet", "seed")},
-        "pair": np.repeat(pair_names, [len(at) for at in both]),
-        "value": np.minimum(value, 1).astype(np.float32),
-        "reason": np.where(np.isnan(value), NO_OBJECT, ""),
-        "version": definition("cooccurrence").version,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            **{"space": "image", "site": site, "step": NO_STEP, "timestep": np.nan, "metric": "cooccurrence"},
+            **{name: shown.get_level_values(name) for name in ("triplet", "seed")},
+            "pair": np.repeat(pair_names, [len(at) for at in both]),
+            "value": np.minimum(value, 1).astype(np.float32),
+            "reason": np.where(np.isnan(value), NO_OBJECT, ""),
+            "version": definition("cooccurrence").version,
+        }
+    )
 
 
 def chi_square(
@@ -119,15 +122,25 @@ def chi_square(
             own = table.select(list(names))
             test = chi_square_test(own, of="detections")
             seen = int((own.totals("detections").sum(axis=1) > 0).sum())
-            rows.append((
-                *(group, individuals, "-".join(names), test.statistic, test.dof, test.p_value, test.cramers_v),
-                *(test.smallest_expected, test.expected_below_5, test.cells, test.detections_per_image),
-                *(seen, len(own.prompts), own.n_images, test.reason, "; ".join(test.warnings)),
-            ))  # fmt: skip
+            rows.append(
+                (
+                    *(
+                        group,
+                        individuals,
+                        "-".join(names),
+                        test.statistic,
+                        test.dof,
+                        test.p_value,
+                        test.cramers_v,
+                    ),
+                    *(test.smallest_expected, test.expected_below_5, test.cells, test.detections_per_image),
+                    *(seen, len(own.prompts), own.n_images, test.reason, "; ".join(test.warnings)),
+                )
+            )
     return pd.DataFrame(rows, columns=list(CHI_SQUARE_COLUMNS))
 
 
-MIN_COUNT = 5  # the paper: 10 (GCC), 20 (COCO, TextCaps, Flickr30k), 5 (Profession)
+MIN_COUNT = Measure().min_count  # the paper: 10 (GCC), 20 (COCO, TextCaps, Flickr30k), 5 (Profession)
 TOP_SCORES = 10  # towards each side, Figures 7 and 8
 TOP_OBJECTS = 20  # of each group, Figure 6
 

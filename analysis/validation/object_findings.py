@@ -156,8 +156,10 @@ def other_rates(reading: Reading, readings: Sequence[Reading]) -> DetectorCounts
         raise UserError(
             f"--rates others: expected two runs of {reading.specimen} or more, got {reading.name} alone: name more"
         )
-    tables = [other.counts.assign(prompt=[f"{place}-{p}" for p in other.counts["prompt"]])
-              for place, other in enumerate(others)]  # fmt: skip
+    tables = [
+        other.counts.assign(prompt=[f"{place}-{p}" for p in other.counts["prompt"]])
+        for place, other in enumerate(others)
+    ]
     return DetectorCounts(pd.concat(tables, ignore_index=True), same=False)
 
 

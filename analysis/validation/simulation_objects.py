@@ -157,10 +157,15 @@ def correction_coverage(*, simulations: int = 200, seed: int = 0, prompts: int =
             wanted = {"score": share[1] / share.sum(axis=0), "difference": share[1] - share[0]}
             chosen = counts.sum(axis=(0, 1)) >= 10
             ends = {q: (getattr(result, f"{q}_low"), getattr(result, f"{q}_high")) for q in wanted}
-            hits.append([
-                *(((ends[q][0] <= value) & (value <= ends[q][1]))[chosen].sum() for q, value in wanted.items()),
-                chosen.sum(),
-            ])  # fmt: skip
+            hits.append(
+                [
+                    *(
+                        ((ends[q][0] <= value) & (value <= ends[q][1]))[chosen].sum()
+                        for q, value in wanted.items()
+                    ),
+                    chosen.sum(),
+                ]
+            )
         score, difference, total = np.sum(hits, axis=0)
         rows.append((name, score / total, difference / total, int(total)))
     return pd.DataFrame(rows, columns=["rates", "score", "difference", "intervals"])

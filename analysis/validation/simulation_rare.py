@@ -77,10 +77,15 @@ def rare_widths(
         gap[:changed] += rng.choice([-1.0, 1.0], (changed, simulations))
         size = effect_sizes(gap, reach=np.ones(simulations), resamples=resamples, seed=changed)
         width = size.mean_high - size.mean_low
-        rows.append({
-            "changed": changed, "n_effective": np.median(size.n_effective), "width": np.median(width),
-            "widest": width.max(), "ruled_out": np.isfinite(size.ruled_out).mean(),
-        })  # fmt: skip
+        rows.append(
+            {
+                "changed": changed,
+                "n_effective": np.median(size.n_effective),
+                "width": np.median(width),
+                "widest": width.max(),
+                "ruled_out": np.isfinite(size.ruled_out).mean(),
+            }
+        )
     return pd.DataFrame(rows)
 
 

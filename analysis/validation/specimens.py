@@ -63,10 +63,15 @@ def parser() -> argparse.ArgumentParser:
         help="print the README's table of gaps of the runs, and write no page",
     )
     main.add_argument(
-        "--scores", nargs="+", action="append", type=Path, default=[], metavar=("RUN", "SAMPLE"),
+        "--scores",
+        nargs="+",
+        action="append",
+        type=Path,
+        default=[],
+        metavar=("RUN", "SAMPLE"),
         help="a run, and a file of probes.toyworld.independent to hold its bias scores against; or a run alone, to say "
         "in how many objects its words differ; without it the page keeps the section that it has",
-    )  # fmt: skip
+    )
     main.add_argument("--out", type=Path, default=Path("docs/calibration.md"), help="page to write")
     return main
 

@@ -20,7 +20,7 @@ import numpy as np
 from PIL import Image
 
 from hooks.prompt.spans import split_words
-from probes import execute, image_faults, parts, rundir
+from probes import execute, image_faults, part_schemas, parts, rundir
 from probes.config import Config, prompt_id
 from probes.config_checks import template
 from probes.errors import UserError, printable
@@ -200,7 +200,7 @@ def _stored(pictures: Pictures, draws: list[list[TakenImage]], tick: Tick) -> ex
         path = f"{image.columns['sample_id']}{f'.{image.kind}' if image.kind else ''}"
         rows.append({**image.columns, "fault": _fault(data), "image": {"bytes": data, "path": path}})
         tick(1)
-    return {"samples": execute.RowsOfKind(rows, parts.SAMPLES)}
+    return {"samples": execute.RowsOfKind(rows, part_schemas.SAMPLES)}
 
 
 def _fault(data: bytes) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from probes import parts
+from probes import part_schemas, parts
 from probes.coco_masks import encode
 from probes.store import Run
 
@@ -51,5 +51,5 @@ def add_objects(path, *, seed=0, often=1.0, unreadable=(), size=64):
                 rows.append(detection(sample, index, label, mask))
             seen.append(observation(sample, "ok" if readable else "unreadable", len(labels)))
         identity = parts.identity(number, {"plan": "synthetic"})
-        parts.write_part(run.part_path("objects", number), rows, parts.OBJECTS, identity)
-        parts.write_part(run.part_path("observed", number), seen, parts.OBSERVED, identity)
+        parts.write_part(run.part_path("objects", number), rows, part_schemas.OBJECTS, identity)
+        parts.write_part(run.part_path("observed", number), seen, part_schemas.OBSERVED, identity)

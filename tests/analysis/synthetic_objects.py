@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from probes import parts
+from probes import part_schemas, parts
 from probes.store import Run
 from tests.analysis.object_parts import KEYS, detection, observation
 from tests.analysis.synthetic_run import OBJECTS, Plan, _members, _sample_id
@@ -59,10 +59,10 @@ def add_objects(path: str | Path, missed: float = 0.0, **options) -> Path:
         mask = np.zeros((plan.size, plan.size), bool)
         mask[row["y0"] : row["y1"], row["x0"] : row["x1"]] = True
         rows.append(detection({}, row["object"], row["label"], mask) | row)
-    parts.write_part(path / "objects" / "part-00000.parquet", rows, parts.OBJECTS, ident)
+    parts.write_part(path / "objects" / "part-00000.parquet", rows, part_schemas.OBJECTS, ident)
     kept = found["sample_id"].value_counts()
     keys = [(_sample_id(t, s, name), t, s, name) for t, s, (name, _) in _members(plan)]
     images = [observation(dict(zip(KEYS, key)), kept=int(kept.get(key[0], 0))) for key in keys]
-    parts.write_part(path / "observed" / "part-00000.parquet", images, parts.OBSERVED, ident)
+    parts.write_part(path / "observed" / "part-00000.parquet", images, part_schemas.OBSERVED, ident)
     Run.open(path).write_meta(status="observed", observer=ENGINE)
     return path

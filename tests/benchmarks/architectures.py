@@ -125,8 +125,10 @@ def build(
     StableDiffusionPipeline or StableDiffusionXLPipeline
         Without safety checker, progress bar off.
     """
-    tokenizers = [tiny_tokenizer(77, pad_token=END if i == 0 and architecture != "sd21" else "!")
-                  for i in range(len(_TEXT[architecture]))]  # fmt: skip
+    tokenizers = [
+        tiny_tokenizer(77, pad_token=END if i == 0 and architecture != "sd21" else "!")
+        for i in range(len(_TEXT[architecture]))
+    ]
     with torch.device(device):
         encoders = [
             _text_encoder(tokenizer, *shape, factor=width, projected=number == 1)

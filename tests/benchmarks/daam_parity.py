@@ -160,8 +160,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--sizes", type=int, nargs="+", default=[512, 768], help="pixels")
     parser.add_argument("--architectures", nargs="+", default=["sd14", "sd21"], choices=["sd14", "sd21"])
     parser.add_argument("--schedulers", nargs="+", default=list(architectures.SCHEDULERS))
-    parser.add_argument("--every-scheduler", action="store_true",
-                        help="draw every prompt with every scheduler, not with one of them in turn")  # fmt: skip
+    parser.add_argument(
+        "--every-scheduler",
+        action="store_true",
+        help="draw every prompt with every scheduler, not with one of them in turn",
+    )
     parser.add_argument("--prompts", type=int, default=len(PROMPTS))
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())

@@ -151,10 +151,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             notes.append(f"{architecture} {size}: left out, no time left")
             continue
         case = {
-            "size": size, "steps": options.steps, "batch": 1, "guidance_scale": 7.5, "device": options.device,
-            "dtype": options.dtype, "threads": None,
+            "size": size,
+            "steps": options.steps,
+            "batch": 1,
+            "guidance_scale": 7.5,
+            "device": options.device,
+            "dtype": options.dtype,
+            "threads": None,
             "build": {"architecture": architecture, "width": options.width, "size": size},
-        }  # fmt: skip
+        }
         try:
             notes += _place(case, share, daam, free_mib, options)
         except SystemExit as error:

@@ -31,7 +31,7 @@ import pyarrow as pa
 from PIL import Image
 
 from hooks.prompt.spans import split_words
-from probes import parts
+from probes import part_schemas, parts
 from probes.coco_masks import encode
 from probes.store import Run
 from probes.team import Team
@@ -102,7 +102,7 @@ def captures(triplets: np.ndarray, rng: np.random.Generator) -> pa.Table:
     for name, calls in names.items():
         ramp = np.linspace(0.2, 1, calls) if calls > 1 else np.ones(1)
         columns[name] = lists(1 - 0.3 * lean * ramp * np.exp(rng.normal(0, 0.2, (rows, calls))))
-    return pa.table(columns, schema=parts.captures_schema(list(names)))
+    return pa.table(columns, schema=part_schemas.captures_schema(list(names)))
 
 
 class Pool:
@@ -175,7 +175,7 @@ def images(triplets: np.ndarray, pool: Pool, rng: np.random.Generator) -> dict[s
         "tags": [["person"]] * n,
     }  # fmt: skip
     tables = {"samples": samples, "words": heats, "objects": found, "observed": seen}
-    return {kind: pa.table(columns, schema=parts.FIXED[kind]) for kind, columns in tables.items()}
+    return {kind: pa.table(columns, schema=part_schemas.FIXED[kind]) for kind, columns in tables.items()}
 
 
 def _prompt(triplet: int) -> str:

@@ -53,17 +53,19 @@ def all_objects(images: pd.DataFrame, rows: pd.DataFrame, repeats: int) -> dict[
 
     table = []
     pairs = (("neutral", "feminine"), ("neutral", "masculine"), ("feminine", "masculine"))
-    return timed({
-        "table": lambda: table.append(object_table(images, rows, indicators=WORDS)),
-        "label swaps and chi-square, all and two by two": lambda: table_statistics(
-            table[0], [WORDS, *pairs], permutations=repeats
-        ),
-        "Cochran's Q of every object": lambda: adjust_p_values(cochran_q_test(table[0]).p_value),
-        "every object and pair, closed intervals": lambda: object_statistics(table[0], pairs),
-        "every object and pair, BCa": lambda: object_statistics(
-            table[0], pairs, interval="bca", resamples=repeats
-        ),
-    })  # fmt: skip
+    return timed(
+        {
+            "table": lambda: table.append(object_table(images, rows, indicators=WORDS)),
+            "label swaps and chi-square, all and two by two": lambda: table_statistics(
+                table[0], [WORDS, *pairs], permutations=repeats
+            ),
+            "Cochran's Q of every object": lambda: adjust_p_values(cochran_q_test(table[0]).p_value),
+            "every object and pair, closed intervals": lambda: object_statistics(table[0], pairs),
+            "every object and pair, BCa": lambda: object_statistics(
+                table[0], pairs, interval="bca", resamples=repeats
+            ),
+        }
+    )
 
 
 def timed(calls: dict) -> dict[str, float]:
@@ -108,11 +110,13 @@ def all_gaps(words: np.ndarray, repeats: int) -> dict[str, float]:
     from analysis.stats.word_test import word_test
 
     values = words[0].astype(np.float64) - words[2]
-    return timed({
-        "intervals, effect sizes, what is ruled out": lambda: effect_sizes(values, resamples=repeats),
-        "sign flips, max-T": lambda: sign_flip_test(values, permutations=repeats),
-        "against words": lambda: adjust_p_values(word_test(words[None, :2], words[None, 2:]).p_value),
-    })  # fmt: skip
+    return timed(
+        {
+            "intervals, effect sizes, what is ruled out": lambda: effect_sizes(values, resamples=repeats),
+            "sign flips, max-T": lambda: sign_flip_test(values, permutations=repeats),
+            "against words": lambda: adjust_p_values(word_test(words[None, :2], words[None, 2:]).p_value),
+        }
+    )
 
 
 def loop_over_gaps(words: np.ndarray, repeats: int) -> dict[str, float]:
@@ -142,11 +146,17 @@ def measure(case: str, part: int, repeats: int) -> dict:
     wall = time.monotonic() - started
     after = resource.getrusage(resource.RUSAGE_SELF)
     return {
-        "case": case, **size, "repeats": repeats, "wall_seconds": round(wall, 1),
+        "case": case,
+        **size,
+        "repeats": repeats,
+        "wall_seconds": round(wall, 1),
         "processor_seconds": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1),
-        "peak_memory_gib": round(after.ru_maxrss / 2**20, 2), "seconds": seconds, "cores": os.cpu_count(),
-        "threads": os.environ.get("OMP_NUM_THREADS", "all"), "machine": platform.machine(),
-    }  # fmt: skip
+        "peak_memory_gib": round(after.ru_maxrss / 2**20, 2),
+        "seconds": seconds,
+        "cores": os.cpu_count(),
+        "threads": os.environ.get("OMP_NUM_THREADS", "all"),
+        "machine": platform.machine(),
+    }
 
 
 def main() -> int:

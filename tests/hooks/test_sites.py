@@ -136,9 +136,16 @@ def test_a_transformer_denoiser_is_refused_by_name():
     from diffusers import FlowMatchEulerDiscreteScheduler, PixArtAlphaPipeline, PixArtTransformer2DModel
 
     transformer = PixArtTransformer2DModel(
-        num_attention_heads=1, attention_head_dim=8, num_layers=1, cross_attention_dim=8, norm_num_groups=1,
-        sample_size=8, caption_channels=8, in_channels=4, out_channels=8,
-    )  # fmt: skip
+        num_attention_heads=1,
+        attention_head_dim=8,
+        num_layers=1,
+        cross_attention_dim=8,
+        norm_num_groups=1,
+        sample_size=8,
+        caption_channels=8,
+        in_channels=4,
+        out_channels=8,
+    )
     pipe = PixArtAlphaPipeline(
         tokenizer=None,
         text_encoder=None,

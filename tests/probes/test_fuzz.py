@@ -110,7 +110,7 @@ def values(kind):
         st.sampled_from(ODD),
         st.lists(st.one_of(st.text(max_size=5), st.integers(-2, 9)), max_size=3),
         st.dictionaries(st.text(max_size=4), st.integers(), max_size=2),
-    )  # fmt: skip
+    )
     return st.one_of(kind, kind, kind, wild)
 
 

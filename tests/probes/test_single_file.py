@@ -73,8 +73,14 @@ def test_what_training_left_in_a_pickle_is_not_made(saved, tmp_path, monkeypatch
     )
 
 
-@pytest.mark.parametrize("lost", ["first_stage_model.decoder.conv_in.weight", "cond_stage_model.transformer.",
-                                  "model.diffusion_model.time_embed.0.weight"])  # fmt: skip
+@pytest.mark.parametrize(
+    "lost",
+    [
+        "first_stage_model.decoder.conv_in.weight",
+        "cond_stage_model.transformer.",
+        "model.diffusion_model.time_embed.0.weight",
+    ],
+)
 def test_weights_that_are_missing_are_named(lost, saved, tmp_path):
     file = with_description(saved("sd1"), tmp_path).with_suffix(".safetensors")
     weights = original_layout(saved("sd1"))
@@ -177,4 +183,7 @@ def test_a_card_beside_a_file_gives_its_guidance(saved, tmp_path):
     loaded = models.load(models.resolve(str(file)), device="cpu")
     assert loaded.guidance_scale == 2.5
     assert {type(module).__name__ for module in modules(loaded.pipe).values()} == {
-        "CLIPTextModel", "UNet2DConditionModel", "AutoencoderKL"}  # fmt: skip
+        "CLIPTextModel",
+        "UNet2DConditionModel",
+        "AutoencoderKL",
+    }

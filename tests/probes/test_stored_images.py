@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from probes import parts, stored_images
+from probes import part_schemas, parts, stored_images
 from probes.errors import UserError
 from probes.rows import png
 from probes.store import Run
@@ -11,11 +11,11 @@ from probes.stored_images import read_image
 
 
 def _write(run, part, encoded):
-    empty = dict.fromkeys(parts.SAMPLES.names)
+    empty = dict.fromkeys(part_schemas.SAMPLES.names)
     rows = [
         {**empty, "sample_id": name, "image": {"bytes": data, "path": name}} for name, data in encoded.items()
     ]
-    parts.write_part(run.part_path("samples", part), rows, parts.SAMPLES, parts.identity(part, {}))
+    parts.write_part(run.part_path("samples", part), rows, part_schemas.SAMPLES, parts.identity(part, {}))
 
 
 def test_images_in_any_order(tmp_path):

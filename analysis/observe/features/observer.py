@@ -21,7 +21,7 @@ from analysis.observe.checkpoints import TOYWORLD
 from analysis.observe.features.registry import FEATURES, Feature
 from analysis.observe.features.weights import PLACE, cached, identity, locate, transform_settings, weight_file
 from analysis.observe.observer import Needs, StoredImage
-from probes import parts
+from probes import part_schemas
 from probes.config import Config
 from probes.devices import pick_device
 from probes.errors import UserError
@@ -77,7 +77,7 @@ class FeatureObserver:
     @property
     def schemas(self) -> Mapping[str, pa.Schema]:
         """A row an image."""
-        return MappingProxyType({self.kind: parts.FEATURES})
+        return MappingProxyType({self.kind: part_schemas.FEATURES})
 
     @property
     def batch(self) -> int:
@@ -169,7 +169,7 @@ class SplitProductObserver(FeatureObserver):
     @property
     def schemas(self) -> Mapping[str, pa.Schema]:
         """A row a (triplet, seed, pair)."""
-        return MappingProxyType({self.kind: parts.FEATURE_PAIRS})
+        return MappingProxyType({self.kind: part_schemas.FEATURE_PAIRS})
 
     def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
         """A row a pair of readable images of one triplet and seed, in the order of the indicators."""

@@ -11,7 +11,7 @@ from analysis.observe.objects.detection import DROPPED, Engine, Found
 from analysis.observe.objects.engines import Plan, engine_plan
 from analysis.observe.objects.tags import Tags
 from analysis.observe.observer import Needs, StoredImage
-from probes import parts
+from probes import part_schemas
 from probes.coco_masks import encode
 from probes.config import Config
 from probes.store import Run
@@ -27,7 +27,7 @@ class ObjectObserver:
     """
 
     name = "objects"
-    schemas = MappingProxyType({"objects": parts.OBJECTS, "observed": parts.OBSERVED})
+    schemas = MappingProxyType({"objects": part_schemas.OBJECTS, "observed": part_schemas.OBSERVED})
     whole_triplets = False
 
     def __init__(self, plan: Plan):
@@ -100,7 +100,9 @@ def object_observer(config: Config) -> tuple[ObjectObserver | None, str]:
 def counts(run: Run) -> dict[str, int]:
     """How many images were looked at, could not be read, and what became of the candidates."""
     numbers = [
-        name for name in parts.OBSERVED.names if name.startswith("dropped_") or name in ("detected", "kept")
+        name
+        for name in part_schemas.OBSERVED.names
+        if name.startswith("dropped_") or name in ("detected", "kept")
     ]
     frame = run.observed(["status", *numbers])
     return {

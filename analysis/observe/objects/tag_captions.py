@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,7 @@ def captions(tags: Sequence[str], tokenizer: Any, limit: int) -> list[Caption]:
     words: dict[str, tuple[tuple[int, ...], ...]] = {}
     place = 1
     for tag in tags:
-        encoded = tokenizer(tag, add_special_tokens=False)
-        owners = encoded.word_ids()
+        owners = _owners(tokenizer, tag)
         count = len(owners) + 1  # and the full stop after it
         if count + _AROUND > limit:
             raise UserError(
@@ -78,6 +78,12 @@ def captions(tags: Sequence[str], tokenizer: Any, limit: int) -> list[Caption]:
     if words:
         made.append(Caption(" . ".join(texts) + " .", words))
     return made
+
+
+@lru_cache(maxsize=4096)
+def _owners(tokenizer: Any, tag: str) -> tuple[int, ...]:
+    """The word of a tag to which each of its tokens belongs; images are asked for the same tags again and again."""
+    return tuple(tokenizer(tag, add_special_tokens=False).word_ids())
 
 
 def fewest_captions(tags: Sequence[str], limit: int = BERT_LIMIT) -> int:

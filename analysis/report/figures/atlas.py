@@ -73,9 +73,14 @@ def draw_atlas(
         _label_steps(axes, steps, timesteps)
         outside = np.abs(values[np.isfinite(values)]) > bound
         bar = figure.colorbar(
-            mesh, ax=axes, orientation="horizontal", fraction=0.02, aspect=45, pad=0.012,
+            mesh,
+            ax=axes,
+            orientation="horizontal",
+            fraction=0.02,
+            aspect=45,
+            pad=0.012,
             extend="both" if outside.any() else "neither",
-        )  # fmt: skip
+        )
         bar.outline.set_visible(False)
         named, (first, second) = label(reference), map(label, contrast)
         bar.set_label(f"gap: ← {named} nearer to {second}   ·   nearer to {first} →")
@@ -151,9 +156,15 @@ def _label_sites(axes, sites: list[str]) -> None:
         if groups[start] in ("down", "mid", "up"):
             transform = axes.get_yaxis_transform()
             group = axes.text(
-                -0.235, (start + end) / 2, groups[start], transform=transform, rotation=90, weight="bold",
-                ha="center", va="center",
-            )  # fmt: skip
+                -0.235,
+                (start + end) / 2,
+                groups[start],
+                transform=transform,
+                rotation=90,
+                weight="bold",
+                ha="center",
+                va="center",
+            )
             group.set_in_layout(True)
             axes.plot(
                 [-0.215] * 2, [start + 0.2, end - 0.2], transform=transform, color=INK, lw=0.8, clip_on=False

@@ -76,9 +76,14 @@ def draw_steps(
             steps = sorted(int(step) for step in rows["step"].unique())
             for dash, site in enumerate(sites):
                 _gap_lines(
-                    axes, rows[rows["site"] == site].assign(site=lambda t: t["step"]), steps, contrasts,
-                    dash=DASHES[dash], part=site.partition(".")[2] if len(sites) > 1 else "", main=dash == 0,
-                )  # fmt: skip
+                    axes,
+                    rows[rows["site"] == site].assign(site=lambda t: t["step"]),
+                    steps,
+                    contrasts,
+                    dash=DASHES[dash],
+                    part=site.partition(".")[2] if len(sites) > 1 else "",
+                    main=dash == 0,
+                )
             axes.set_title(title, loc="left")
             _step_axis(axes, steps, timesteps)
             if len(sites) > 1 and len(contrasts) == 1:

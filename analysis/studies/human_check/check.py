@@ -171,8 +171,10 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
     twice = labels.duplicated(["annotator", "sample_id", "object"])
     if twice.any():
         row = labels[twice].iloc[0]
-        raise UserError(f"{path}: expected each object of an image once, got {row['object']!r} of"
-                        f" {row['sample_id']} twice: export it from the sheet again")  # fmt: skip
+        raise UserError(
+            f"{path}: expected each object of an image once, got {row['object']!r} of"
+            f" {row['sample_id']} twice: export it from the sheet again"
+        )
     shown = labels.drop_duplicates(["sample_id", "image"])
     known = set(run.samples(["sample_id"])["sample_id"])
     for sample, image in zip(shown["sample_id"], shown["image"]):

@@ -41,9 +41,14 @@ def sample(run: Run, out: Path, *, images: int, extra: int, seed: int) -> str:
     """Write ``sheet.html`` into `out`; return what there is to say about it."""
     names = [member.name for member in indicators(run.config) if not member.control]
     questions = choose_questions(
-        looked_at(run), run.table("nouns"), run.table("objects"),
-        indicators=names, images=images, extra=extra, seed=seed,
-    )  # fmt: skip
+        looked_at(run),
+        run.table("nouns"),
+        run.table("objects"),
+        indicators=names,
+        images=images,
+        extra=extra,
+        seed=seed,
+    )
     chosen = list(dict.fromkeys(questions["sample_id"]))
     page = render_sheet(questions, dict(zip(chosen, run.images(chosen))), run.config.name)
     path = out / "sheet.html"
@@ -75,9 +80,13 @@ def check(run: Run, files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
     options = run.config.measure
     names = [member.name for member in indicators(run.config)]
     table = annotator_agreement(
-        items, indicators=[name for name in names if name in set(items["indicator"])],
-        contrasts=contrasts(run.config), level=options.level, resamples=options.bootstrap, seed=options.seed,
-    )  # fmt: skip
+        items,
+        indicators=[name for name in names if name in set(items["indicator"])],
+        contrasts=contrasts(run.config),
+        level=options.level,
+        resamples=options.bootstrap,
+        seed=options.seed,
+    )
     write(run, "human_check", table)
     of_nouns = noun_agreement(labels, samples, nouns, objects)
     write(run, "human_nouns", of_nouns)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from probes import parts
+from probes import part_schemas, parts
 from probes.config import Config
 from probes.store import Run
 
@@ -51,5 +51,5 @@ def image_run(
     for number, start in enumerate(range(0, len(rows), part)):
         ident = parts.identity(number, {"rows": start})
         file = path / "samples" / f"part-{number:05d}.parquet"
-        parts.write_part(file, rows[start : start + part], parts.SAMPLES, ident)
+        parts.write_part(file, rows[start : start + part], part_schemas.SAMPLES, ident)
     return Run.open(path)

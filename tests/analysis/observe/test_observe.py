@@ -9,7 +9,7 @@ from analysis.observe.stage import observe
 from probes.coco_masks import decode
 from probes.config import Config
 from probes.errors import UserError
-from probes.parts import OBJECTS, OBSERVED
+from probes.part_schemas import OBJECTS, OBSERVED
 from probes.rundir import require_same
 from probes.store import Run
 from probes.toyworld.draw import draw

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from analysis.report.figures.atlas import filled_cells
 from analysis.report.figures.headline import draw_headline
 from analysis.report.figures.lines import _name_ticks
 from analysis.report.figures.style import DOUBLE, SINGLE, new_figure
+from analysis.report.saving import Saved, saved
 from analysis.tables.stage import measure
 from hooks.architectures.addresses import place, readable
 from probes.store import Run
@@ -108,6 +110,12 @@ def test_files_are_the_same_twice_and_carry_no_date(run, drawn):
         assert inline_svg(figure) == inline_svg(again[name])
 
 
+@pytest.mark.parametrize("name", ["headline", "gap-decoder"])
+def test_a_figure_sent_to_another_process_gives_the_same_bytes(drawn, name):
+    sent = pickle.loads(pickle.dumps(drawn[name]))
+    assert saved({name: sent}) == {name: Saved(files(drawn[name]), inline_svg(drawn[name]))}
+
+
 def test_files_do_not_depend_on_the_process(run):
     code = (
         "import sys, hashlib, pandas as pd\n"
@@ -124,8 +132,12 @@ def test_files_do_not_depend_on_the_process(run):
     root = Path(__file__).parents[3]
     other = subprocess.run(
         [sys.executable, "-c", code, table],
-        env={**os.environ, "PYTHONHASHSEED": "77"}, cwd=root, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env={**os.environ, "PYTHONHASHSEED": "77"},
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert other.stdout.split() == expected
 
 

@@ -136,13 +136,18 @@ def test_a_specification_is_a_run_without_that_word(leaning):
     pairs, table = melted(leaning), leaning.table("specifications")
     kept = {name: entry for name, entry in NINE.items() if name != "lady"}
     rows = gap(
-        pairs, indicators=list(NINE), reference="neutral", contrasts=[CONTRAST],
+        pairs,
+        indicators=list(NINE),
+        reference="neutral",
+        contrasts=[CONTRAST],
         controls={
             name: "neutral" if entry["control"] is True else entry["control"]
-            for name, entry in kept.items() if entry["control"]
+            for name, entry in kept.items()
+            if entry["control"]
         },
-        resamples=100, permutations=100,
-    )  # fmt: skip
+        resamples=100,
+        permutations=100,
+    )
     own = table[table["specification"] == "without “lady”"].set_index(["site", "metric"])
     for place in (("latent.final", "cosine"), ("image", "ssim"), ("text.final", "cosine_sequence")):
         row = rows.set_index(["site", "metric"]).loc[[place]].iloc[0]

@@ -157,11 +157,13 @@ def test_results_do_not_depend_on_threads():
     results = []
     for threads in (1, 2):
         with threadpoolctl.threadpool_limits(threads):
-            results.append((
-                *(bootstrap_interval(values, method=method, resamples=600) for method in METHODS),
-                *(sign_flip_test(values, permutations=600), effect_sizes(values, resamples=600)),
-                equivalence_test(values, 0.5, method="envelope", resamples=600),
-            ))  # fmt: skip
+            results.append(
+                (
+                    *(bootstrap_interval(values, method=method, resamples=600) for method in METHODS),
+                    *(sign_flip_test(values, permutations=600), effect_sizes(values, resamples=600)),
+                    equivalence_test(values, 0.5, method="envelope", resamples=600),
+                )
+            )
     assert all(same(one, two) for one, two in zip(*results))
 
 
@@ -245,3 +247,17 @@ def test_a_family_tested_some_columns_at_a_time_is_adjusted_as_a_whole(rows, alt
     assert (joined.exact, joined.permutations) == (whole.exact, whole.permutations)
     defined = whole.reason == ""
     assert (joined.p_adjusted[defined] >= joined.p_value[defined]).all() and defined.sum() == 8
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.025, 0.5, 0.7, 1.0])
+def test_one_quantile_is_selected_as_it_would_be_sorted(probability):
+    values = np.random.default_rng(4).standard_normal((41, 30)).round(1)  # with ties
+    (alone,), (among, _) = (
+        resampling.quantiles(values, probability),
+        resampling.quantiles(values, probability, 0.5),
+    )
+    np.testing.assert_array_equal(alone, among)
+    np.testing.assert_allclose(alone, np.quantile(values, probability, axis=0), atol=1e-15)
+    values[values > 0.5] = np.nan
+    (alone,) = resampling.quantiles(values, probability)
+    np.testing.assert_allclose(alone, np.nanquantile(values, probability, axis=0), atol=1e-15)

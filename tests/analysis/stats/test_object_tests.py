@@ -29,8 +29,10 @@ def test_one_seed_is_mcnemars_test_of_scipy_and_statsmodels():
     result, mid = (paired_presence_test(dense_table(counts), "n", "f", mid_p=mid) for mid in (False, True))
     for o in range(8):
         first, second = counts[:, 0, 0, o] > 0, counts[:, 0, 1, o] > 0
-        cells = [[(first & second).sum(), (first & ~second).sum()],
-                 [(~first & second).sum(), (~first & ~second).sum()]]  # fmt: skip
+        cells = [
+            [(first & second).sum(), (first & ~second).sum()],
+            [(~first & second).sum(), (~first & ~second).sum()],
+        ]
         only = (cells[0][1], cells[1][0])
         scipy = stats.binomtest(only[0], sum(only)).pvalue
         assert result.p_value[o] == pytest.approx(scipy) == pytest.approx(mcnemar(cells, exact=True).pvalue)

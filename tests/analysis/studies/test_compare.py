@@ -26,8 +26,10 @@ def measured(path, **options):
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
-    return [measured(folder / name, lean=lean, seed=seed) for name, lean, seed in
-            (("one", 0.25, 1), ("other", -0.25, 2), ("like", 0.25, 3))]  # fmt: skip
+    return [
+        measured(folder / name, lean=lean, seed=seed)
+        for name, lean, seed in (("one", 0.25, 1), ("other", -0.25, 2), ("like", 0.25, 3))
+    ]
 
 
 def made(name, values, prompts=None):

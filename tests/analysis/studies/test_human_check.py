@@ -24,7 +24,7 @@ from analysis.studies.human_check.check import (
 from analysis.studies.human_check.command import main
 from analysis.studies.human_check.nouns import noun_agreement
 from analysis.studies.human_check.sheet import render_sheet
-from probes import parts
+from probes import part_schemas, parts
 from probes.errors import UserError
 from probes.store import Run
 from tests.analysis.synthetic_objects import add_objects
@@ -185,7 +185,7 @@ def test_unreadable_images_are_not_shown(tmp_path):
     observed = run.observed()
     observed.loc[observed["sample_id"] == "t00001-s0-neutral", "status"] = "unreadable"
     file = run.parts("observed")[0]
-    parts.write_part(file, observed.to_dict("records"), parts.OBSERVED, parts.identity(0, {}))
+    parts.write_part(file, observed.to_dict("records"), part_schemas.OBSERVED, parts.identity(0, {}))
     assert main(["sample", str(run.path), "--images", "9", "--out", str(tmp_path)]) == 0
     sheet = (tmp_path / "sheet.html").read_text(encoding="utf-8")
     assert "t00000-s0-neutral" in sheet and "t00001" not in sheet  # the rest of its triplet is left out too

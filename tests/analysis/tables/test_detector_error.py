@@ -16,7 +16,7 @@ from analysis.tables.detector_error import (
     detector_error,
     error_rates,
 )
-from probes import parts
+from probes import part_schemas, parts
 from probes.store import Run
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import read_images
@@ -90,10 +90,12 @@ def test_things_with_plural_names_meet_their_lemmas():
     lemmas = ["boot", "slipper", "glove", "jeans", "slacks"]
     keys = {"sample_id": ["a", "b"], "triplet": [0, 1], "seed": [0, 0], "indicator": ["feminine"] * 2}
     observed = pd.DataFrame(keys | {"tags": [things] * 2})
-    objects = pd.DataFrame([
-        dict(zip(keys, ("a", 0, 0, "feminine"))) | {"object": n, "label": label, "lemma": name}
-        for n, (label, name) in enumerate(zip(things, lemmas))
-    ])  # fmt: skip
+    objects = pd.DataFrame(
+        [
+            dict(zip(keys, ("a", 0, 0, "feminine"))) | {"object": n, "label": label, "lemma": name}
+            for n, (label, name) in enumerate(zip(things, lemmas))
+        ]
+    )
     seen = pd.DataFrame(True, index=["a", "b"], columns=things)
     rates = error_rates(observed, objects, seen, indicators=["feminine"], resamples=20)
     rates = rates.set_index(["quantity", "object", "indicator"])
@@ -127,11 +129,11 @@ def run(world, tmp_path) -> Run:
         rest = {name: row[name] for name in ("sample_id", "triplet", "seed", "indicator")}
         rows.append(rest | {"image": {"bytes": data.getvalue(), "path": ""}})
     ident = parts.identity(0, {})
-    parts.write_part(tmp_path / "samples" / "part-00000.parquet", rows, parts.SAMPLES, ident)
+    parts.write_part(tmp_path / "samples" / "part-00000.parquet", rows, part_schemas.SAMPLES, ident)
     dropped = {f"dropped_{why}": 0 for why in ("empty", "merged", "unknown", "overlap")}
     looked = [row | dropped | {"status": "ok", "reason": ""} for row in observed.to_dict("records")]
-    parts.write_part(tmp_path / "observed" / "part-00000.parquet", looked, parts.OBSERVED, ident)
-    parts.write_part(tmp_path / "objects" / "part-00000.parquet", [], parts.OBJECTS, ident)
+    parts.write_part(tmp_path / "observed" / "part-00000.parquet", looked, part_schemas.OBSERVED, ident)
+    parts.write_part(tmp_path / "objects" / "part-00000.parquet", [], part_schemas.OBJECTS, ident)
     run = Run(tmp_path, {})
     run.write_table("objects", objects)
     resolved = {"passed": {}, "resolved": config(plan)}

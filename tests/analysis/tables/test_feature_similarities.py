@@ -11,7 +11,7 @@ from analysis.report.page import disparity_table
 from analysis.study import comparison, indicators
 from analysis.tables.feature_similarities import feature_similarities, stored_features, with_features
 from analysis.tables.stage import measure, picture_table
-from probes import parts
+from probes import part_schemas, parts
 from probes.errors import UserError
 from probes.store import Run
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, write_run
@@ -37,10 +37,10 @@ def run(tmp_path_factory):
             if number == 0 and place == 2:
                 row["vector"] = np.zeros(WIDTH, np.float32)
         identity = parts.identity(number, {})
-        parts.write_part(run.part_path("features/dino", number), rows, parts.FEATURES, identity)
+        parts.write_part(run.part_path("features/dino", number), rows, part_schemas.FEATURES, identity)
         pairs = [{"triplet": 0, "seed": 0, "pair": f"{NAMES[0]}-{NAMES[1]}", "value": 0.5}][: 1 - number]
         parts.write_part(
-            run.part_path("features/split_product", number), pairs, parts.FEATURE_PAIRS, identity
+            run.part_path("features/split_product", number), pairs, part_schemas.FEATURE_PAIRS, identity
         )
     return Run.open(path)
 

@@ -150,8 +150,9 @@ def test_controls_of_the_contrast_by_hand():
     expected = word_test(*sides)
     assert row["p_control"] == row["p_control_adjusted"] == pytest.approx(expected.p_value[0])
     assert (row["word_low"], row["word_high"]) == pytest.approx((expected.low[0], expected.high[0]))
-    swapped = gap_of(table, indicators=["n", "f", "m", "g", "w"], controls={"f": "g", "m": "w"},
-                     contrasts=[("w", "g")]).iloc[0]  # fmt: skip
+    swapped = gap_of(
+        table, indicators=["n", "f", "m", "g", "w"], controls={"f": "g", "m": "w"}, contrasts=[("w", "g")]
+    ).iloc[0]
     assert swapped["p_control"] == pytest.approx(row["p_control"])
     for wrong in ({"g": "x"}, {"x": "f"}, {"g": "g"}):
         with pytest.raises(ValueError, match="controls: expected two of"):

@@ -15,7 +15,7 @@ from analysis.tables import gep_clip, gep_readings
 from analysis.tables.gep import pairs
 from analysis.tables.gep_powered import powered
 from analysis.tables.gep_stage import measure_gep, read_audits
-from probes import parts
+from probes import part_schemas, parts
 from probes.config import Config
 from probes.errors import UserError
 from probes.prompts import audit
@@ -77,7 +77,7 @@ def made(tmp_path_factory):
             things = [name for name in PHRASES if seen.loc[row["sample_id"], name]]
             row |= {"vector": vector(things, rng), "reason": ""}
         parts.write_part(
-            run.part_path("features/clip", number), rows, parts.FEATURES, parts.identity(number, {})
+            run.part_path("features/clip", number), rows, part_schemas.FEATURES, parts.identity(number, {})
         )
     rows = [{"text": text, "vector": vector(text).tolist()} for text in audit.texts(run.config)]
     texts = parts.pa.schema([("text", parts.pa.string()), ("vector", parts.pa.list_(parts.pa.float32()))])

@@ -86,7 +86,7 @@ def test_tables_beside_the_stages_go_with_their_run():
 
 def test_rows_name_functions_that_are_there():
     for table in TABLES.values():
-        module, _, name = table.made_by.rpartition(".")
+        module, _, name = table.maker.rpartition(".")
         assert callable(getattr(importlib.import_module(module), name)), table.name
         assert table.needs in NEEDS and not table.rows.endswith(".")
 

@@ -85,8 +85,14 @@ def test_measure_makes_no_table_of_a_row_a_number(run):
 
 def test_pairs_read_what_is_asked_for(run, table):
     loaded = analysis.load_run(run.path)
-    for asked in ({"site": "unet.mid"}, {"metric": "ssim"}, {"metric": "cosine_eos"}, {"site": "image"},
-                  {"site": "x0_pred", "metric": "cosine"}, {}):  # fmt: skip
+    for asked in (
+        {"site": "unet.mid"},
+        {"metric": "ssim"},
+        {"metric": "cosine_eos"},
+        {"site": "image"},
+        {"site": "x0_pred", "metric": "cosine"},
+        {},
+    ):
         found = loaded.pairs(**asked)
         assert tuple(found.columns) == COLUMNS and found["value"].dtype == np.float32
         chosen = np.all(

@@ -100,13 +100,16 @@ def small():
 def random_frame(rng, prompts=6, seeds=2, names=NAMES, rate=0.5):
     kinds = ["hat", "tie", "tree", "dog", "man", "cup"]
     rows = [
-        (triplet, seed, name, {
-            group: " ".join(kind for kind in kinds for _ in range(rng.poisson(rate))) for group in GROUPS
-        })
+        (
+            triplet,
+            seed,
+            name,
+            {group: " ".join(kind for kind in kinds for _ in range(rng.poisson(rate))) for group in GROUPS},
+        )
         for triplet in range(prompts)
         for seed in range(seeds)
         for name in names
-    ]  # fmt: skip
+    ]
     return frame(rows)
 
 

@@ -58,10 +58,15 @@ def test_what_the_detector_makes_is_no_finding(readings):
 
 
 def test_rows_are_counted():
-    table = pd.DataFrame({
-        "object": list("abcd"), "claim": [HOLDS, HOLDS, HEDGED, DETECTOR], "there": [True, False, False, False],
-        "plain": [True, True, False, True], "plain_there": [True, False, False, True],
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "object": list("abcd"),
+            "claim": [HOLDS, HOLDS, HEDGED, DETECTOR],
+            "there": [True, False, False, False],
+            "plain": [True, True, False, True],
+            "plain_there": [True, False, False, True],
+        }
+    )
     rows = summary([("toyworld", "x"), ("toyworld", "y")], [table, table]).set_index("run")
     whole = rows.loc["all"]
     assert (whole["claimed"], whole["claimed, not there"], whole["which"]) == (4, 2, "b, b")

@@ -62,9 +62,15 @@ def test_frequencies_of_what_is_not_named_follow_the_plan(specimen):
 def test_named_things_are_drawn(specimen):
     _, pipeline, scale = specimen
     prompts = [
-        "a person holding an umbrella", "a woman with a lamp", "a man in a dress", "an individual riding a bike",
-        "a lady in a hat", "a gentleman sitting on a couch", "a human on the beach", "an adult in the forest",
-    ]  # fmt: skip
+        "a person holding an umbrella",
+        "a woman with a lamp",
+        "a man in a dress",
+        "an individual riding a bike",
+        "a lady in a hat",
+        "a gentleman sitting on a couch",
+        "a human on the beach",
+        "an adult in the forest",
+    ]
     nouns = ["umbrella", "lamp", "dress", "bike", "hat", "couch", "beach", "forest"]
     images = sample(
         pipeline, prompts * 2, range(16), steps=STEPS, guidance_scale=scale, batch_size=16, progress=False

@@ -1,0 +1,60 @@
+"""Figures as files and as they stand in the page, made in processes: writing one out takes longer than drawing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+
+from analysis.report.figures import Drawn, files, inline_svg
+from probes.team import Team, Tick
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A figure as it is stored.
+
+    Attributes
+    ----------
+    files : dict of str to bytes
+        See `analysis.report.figures.files`.
+    svg : str
+        See `analysis.report.figures.inline_svg`.
+    """
+
+    files: dict[str, bytes]
+    svg: str
+
+
+@dataclass(frozen=True)
+class _Saving:
+    """The work of a helper, see `probes.team.Work`."""
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[Drawn, Tick], Saved]]:
+        yield lambda drawn, tick: Saved(files(drawn), inline_svg(drawn))
+
+
+def saved(figures: Mapping[str, Drawn], team: Team | None = None, processes: int = 1) -> dict[str, Saved]:
+    """Write figures out, by name.
+
+    Parameters
+    ----------
+    figures : mapping of str to Drawn
+    team : Team, optional
+        This process and its helpers.
+    processes : int
+        How many of them work; the bytes are the same for any number.
+
+    Raises
+    ------
+    UserError
+        A helper has ended.
+    """
+    pieces = list(figures.values())
+    with (
+        nullcontext(team) if team else Team() as team,
+        closing(team.results(_Saving(), pieces, processes, lambda images: None)) as made,
+    ):
+        results = dict(made)
+    return {name: results[place] for place, name in enumerate(figures)}
