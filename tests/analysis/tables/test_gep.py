@@ -7,9 +7,12 @@ from scipy import stats
 
 from analysis.report import gep as report_gep
 from analysis.studies.gep import command
+from analysis.study import comparison
+from analysis.tables import gep as gep_tables
 from analysis.tables import gep_clip, gep_readings
 from analysis.tables.gep_stage import measure_gep, read_audits
 from probes import parts
+from probes.config import Config
 from probes.errors import UserError
 from probes.prompts.audit import sentences
 from probes.store import Run
@@ -92,6 +95,16 @@ def test_frequencies_are_the_means_of_what_is_there(made):
     np.testing.assert_allclose(own["frequency"], expected["mean"].astype(float), atol=1e-12)
     assert own["n_images"].tolist() == expected["size"].tolist()
     assert set(table["source"]) == {"checker", "C", "CC", "CLS"}
+
+
+def test_two_words_are_a_contrast_and_a_third_is_a_reference():
+    words = {"feminine": "woman", "masculine": "man"}
+    two = comparison(Config.stored({"indicators": words, "reference": "feminine"}))
+    assert gep_tables.pairs(two) == [("feminine", "masculine", "contrast")]
+    three = {"indicators": {"neutral": "person", **words}, "reference": "neutral"}
+    three |= {"contrasts": [["masculine", "feminine"]]}
+    kinds = [kind for *_, kind in gep_tables.pairs(comparison(Config.stored(three)))]
+    assert kinds == ["contrast", "reference", "reference"]
 
 
 def test_scores_are_mean_absolute_differences_and_lean_as_planted(made):
