@@ -34,7 +34,7 @@ CONFIG = {
     "prompts": {"from": "gep"},
     "seeds": {"count": 5},
 }
-BATCH, BAR_SECONDS, BAR_TRAINING, SOME = 32, 180, 10, 16
+BATCH, BAR_SECONDS, BAR_TRAINING, SOME = 32, 180, 10, 4
 
 
 class Clock:
@@ -115,7 +115,7 @@ def of_network(name: str) -> dict[str, float | str]:
     size = size if isinstance(size, int) else size[0]
     pixels = torch.rand(SOME, 3, size, size)
     with torch.inference_mode():
-        model.eval().encode_image(pixels[:2])
+        model.eval().encode_image(pixels[:1])
         clock = Clock()
         model.encode_image(pixels)
         clock.lap("seconds")

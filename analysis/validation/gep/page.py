@@ -28,9 +28,20 @@ def page(results: Mapping[str, Any]) -> str:
         By specimen, of `analysis.validation.gep.result.specimen_result`.
     """
     some = next(iter(results.values()))
-    head = HEAD.format(images=some["images"], steps=some["steps"], dtype=some["dtype"], shown=SHOWN)
+    head = HEAD.format(
+        images=some["images"], steps=some["steps"], dtype=some["dtype"], shown=SHOWN, drawn=_drawn(results)
+    )
     sections = (_scores, _agreement, _areas, _vectors, _ours, _nearest)
     return "\n".join([head, *(line for section in sections for line in section(results))]) + "\n"
+
+
+def _drawn(results: Mapping[str, Any]) -> str:
+    """How often specimens draw what is named, as text."""
+    shares = {}
+    for specimen, result in results.items():
+        named = result["settings"]["explicit"]["frequencies"].values()
+        shares[specimen] = sum(map(sum, named)) / sum(map(len, named))
+    return ", ".join(f"{_percent(share)} by `{specimen}`" for specimen, share in shares.items())
 
 
 def _cells(results: Mapping[str, Any], settings: Sequence[str] = READ) -> Iterator[tuple[str, str, Any]]:
@@ -187,8 +198,9 @@ neutral and 480 explicit prompts of Zhang et al. 2023, all of which the toy worl
 generated from prompts with *woman* less those with *man*.
 
 Three settings: **neutral** and **explicit** as in the paper, and **unnamed**, the explicit images read for the 14
-attributes that their prompt does not name. A specimen draws what its prompt names in nearly every image, so that the
-explicit setting holds hardly a difference to be estimated.
+attributes that their prompt does not name. What its prompt names is in nearly every image
+({drawn}),
+so that the explicit setting holds hardly a difference to be estimated.
 
 *ours* is the prediction-powered estimate (`analysis.stats.prediction_powered`) from CLS and the labels of {shown}
 images of each word, chosen by lot.
@@ -197,7 +209,9 @@ SCORES = """## Scores
 
 Each score beside its floor, the mean that it has where the words of a context could have changed places, and the
 p-value of a score as large. C, CC and CLS are each on a scale of their own. *Without its own error* has its interval
-over contexts; that of *ours* is about the labels that were not given, for just these images.
+over contexts; that of *ours* is about the labels that were not given, for just these images. In `toyworld-null` a score
+of C, CC or CLS can be above its floor all the same, by some ten-thousandths: its two words mean the same and still have
+two embeddings, so that images hardly differ to the eye and the checker, but a little to CLIP.
 """
 AGREEMENT = """## Which estimate follows the checker
 

@@ -105,6 +105,16 @@ def test_frequencies_are_the_means_of_what_is_there(made):
     assert set(table["source"]) == {"checker", "C", "CC", "CLS", "CC thing", "CLS alone", "PP"}
 
 
+def test_two_words_are_a_contrast_and_a_third_is_a_reference():
+    words = {"feminine": "woman", "masculine": "man"}
+    two = comparison(Config.stored({"indicators": words, "reference": "feminine"}))
+    assert pairs(two) == [("feminine", "masculine", "contrast")]
+    three = {"indicators": {"neutral": "person", **words}, "reference": "neutral"}
+    three |= {"contrasts": [["masculine", "feminine"]]}
+    kinds = [kind for *_, kind in pairs(comparison(Config.stored(three)))]
+    assert kinds == ["contrast", "reference", "reference"]
+
+
 def test_scores_are_mean_absolute_differences_and_lean_as_planted(made):
     run, seen = made
     means = (
