@@ -23,7 +23,15 @@ from tests.analysis.observe.stored_images import image_run
 from tests.analysis.observe.tiny_models import save_text_encoder
 from tests.probes.conftest import stored
 
-PROMPTS = ["a person with a dog", "a woman with a cat and a bow tie", "running"]
+# two triplets, of captions that name different things, and of some that name none
+PROMPTS = [
+    "a person with a dog",
+    "a woman with a cat and a bow tie",
+    "running",
+    "running",
+    "running",
+    "running",
+]
 CPU = torch.device("cpu")
 
 
@@ -50,8 +58,13 @@ def whole(settings, noise, tmp_path_factory):
 
 def test_what_is_stored(whole, settings):
     objects, observed = whole.objects(), whole.observed()
-    assert observed["tags"].map(list).tolist()[:3] == [["person", "dog"], ["woman", "cat", "bow", "tie"], []]
-    assert observed["reason"].tolist() == ["", "", "no tag to look for"] * 2  # a prompt with no noun
+    assert observed["tags"].map(list).tolist() == [
+        ["person", "dog", "cat", "bow", "tie"],
+        ["woman", "cat", "bow", "tie", "dog"],
+        ["dog", "cat", "bow", "tie"],
+        *[[]] * 3,
+    ]
+    assert observed["reason"].tolist() == [""] * 3 + ["no tag to look for"] * 3  # no prompt with a noun
     assert (observed["status"] == "ok").all()
     dropped = observed.filter(like="dropped_").sum(axis=1)
     assert (observed["detected"] == observed["kept"] + dropped).all()
