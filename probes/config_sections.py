@@ -223,7 +223,7 @@ class Gep(Section):
     ensemble: Annotated[int, Field(ge=1, le=100)] = 10
     variants: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$")], GepVariant] = {}
     prediction: Literal["CLS", "CC", "C"] = "CLS"
-    labelled: Annotated[int, Field(ge=5, le=100_000)] = 15
+    labelled: Annotated[int, Field(ge=5, le=100_000)] = 20
     half_width: Annotated[float, Field(gt=0, lt=1)] = 0.1
     examples: Annotated[int, Field(ge=0, le=1000)] = 10
 
