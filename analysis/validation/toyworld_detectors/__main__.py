@@ -5,8 +5,9 @@ Stages, each of which reads what the ones before left in ``--work``:
 1. ``pictures``: renderings with known boxes, labels and masks, half of them passed through the autoencoder;
 2. ``sam``: the small Segment Anything, prompted by boxes;
 3. ``dino``: the small Grounding DINO;
-4. ``tagged``: renderings and images drawn by the specimens, with what the checker sees in them;
-5. ``ram``: the small RAM, which tags images;
+4. ``tagged``: renderings and images drawn by the specimens, with what the checker sees in them; ``--runs`` takes those
+   of runs as well, and holds back a fifth of their prompts for the tagger's thresholds;
+5. ``ram``: the small RAM, which tags images; with ``--whole`` its image encoder is trained too;
 6. ``export``: what was trained as float16 safetensors, with its settings beside it.
 
 A stage goes on from the checkpoint that is there, so a training can be done in several sittings.
@@ -24,7 +25,7 @@ import torch
 
 from analysis.observe.checkpoints import fit, read_weights
 from analysis.observe.objects import segment_anything
-from analysis.validation.toyworld_detectors import dino, sam, tagger
+from analysis.validation.toyworld_detectors import dino, sam, tagged, tagger
 from analysis.validation.toyworld_detectors.dino_training import train_dino
 from analysis.validation.toyworld_detectors.pictures import Pictures, make_pictures
 from analysis.validation.toyworld_detectors.weights import export, save_weights
@@ -36,6 +37,7 @@ from probes.toyworld.training.loop import Budget, Log
 STAGES = ("pictures", "sam", "dino", "tagged", "ram", "export")
 STEPS = {"sam": 3_000, "dino": 12_000, "ram": 4_000}
 FOLDERS = {"sam": "sam", "dino": "grounding-dino", "ram": "ram"}
+HELD_BACK = "held-back.npz"
 READS = {"sam": "pictures", "dino": "pictures", "ram": "tagged"}
 CALIBRATION = 90_001  # seed of renderings that say the tagger's thresholds
 
@@ -54,6 +56,9 @@ def parser() -> argparse.ArgumentParser:
     add("--weights", type=Path, default=WEIGHTS, help="where export writes")
     add("--pictures", type=count, default=20_000)
     add("--drawn", type=command_line.whole(0), default=240, help="images by each specimen, for ram")
+    add("--runs", nargs="+", type=command_line.folder, default=[], help="runs of the specimens, for ram")
+    add("--words", type=count, default=4, help="images by lot of each triplet of a run")
+    add("--whole", action="store_true", help="train ram's image encoder as well")
     add("--calibration", type=count, default=1_000, help="fresh renderings, for ram's thresholds")
     add("--steps", type=count, help=f"of a training; as a rule {STEPS}")
     add("--minutes", type=number(0), default=0.0, help="0: only the steps count")
@@ -61,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--learning-rate",
         type=number(0, ends=False),
-        help="as a rule 1e-3 for sam, 5e-4 for dino, 2e-3 for ram",
+        help="as a rule 1e-3 for sam, 5e-4 for dino, 2e-3 for ram, 5e-4 for the whole of it",
     )
     add("--head-start", type=command_line.whole(0), default=500, help="steps of dino's dense loss")
     add("--seed", type=command_line.seed, default=0)
@@ -82,10 +87,13 @@ def work(options: argparse.Namespace) -> None:
         if stage == "pictures":
             make_pictures(options.pictures, options.seed).save(options.work / "pictures.npz")
         elif stage == "tagged":
-            made = tagger.make_tagged(options.pictures, options.drawn, options.seed)
-            made.save(options.work / "tagged.npz")
+            train, held_back = tagged.make_tagged(
+                options.pictures, options.drawn, options.seed, runs=options.runs, words=options.words
+            )
+            train.save(options.work / "tagged.npz")
+            held_back.save(options.work / HELD_BACK)
         elif stage == "export":
-            run_export(options.work, options.weights, options.calibration)
+            run_export(options)
         else:
             run_training(stage, options)
 
@@ -143,8 +151,10 @@ def run_training(name: str, options: argparse.Namespace) -> None:
     more = {"learning_rate": options.learning_rate} if options.learning_rate else {}
     if name == "dino":
         more["head_start"] = options.head_start
+    if name == "ram":
+        more["whole"] = options.whole
     train = {"sam": sam.train_sam, "dino": train_dino, "ram": tagger.train_tagger}[name]
-    kind = tagger.Tagged if name == "ram" else Pictures
+    kind = tagged.Tagged if name == "ram" else Pictures
     train(
         model,
         kind.load(options.work / f"{READS[name]}.npz"),
@@ -159,25 +169,32 @@ def run_training(name: str, options: argparse.Namespace) -> None:
     last = json.loads((options.work / f"{name}.log.jsonl").read_text().splitlines()[-1])
     with _history(name, options.work).open("a") as file:
         rate = f", learning rate {options.learning_rate:g}" if options.learning_rate else ""
+        rate += ", with the image encoder" if options.whole and name == "ram" else ""
         print(
             f"past step {last['step']} of batches of {options.batch}{rate}, {last['minutes']} min", file=file
         )
 
 
-def run_export(work: Path, weights: Path, calibration: int) -> None:
-    """Write what was trained to the weights folder; the tagger's thresholds are from so many fresh renderings."""
+def run_export(options: argparse.Namespace) -> None:
+    """Write what was trained to the weights folder."""
     for name, folder in FOLDERS.items():
-        if (work / f"{name}.safetensors").exists():
-            model = model_of(name, work).eval()
+        if (options.work / f"{name}.safetensors").exists():
+            model, there = model_of(name, options.work).eval(), options.weights / folder
             if name == "ram":
-                fresh = tagger.Tagged.of(tagger.renderings(calibration, CALIBRATION))
-                tagger.export_tagger(model, weights / folder, tagger.thresholds(model, fresh))
+                tagger.export_tagger(model, there, tagger.thresholds(model, calibration(options)))
             else:
-                export(model, weights / folder, sam.SETTINGS if name == "sam" else dino.SETTINGS)
-            done = {"history": _history(name, work).read_text().splitlines()}
-            (weights / folder / "recipe.json").write_text(json.dumps(done, indent=1) + "\n")
+                export(model, there, sam.SETTINGS if name == "sam" else dino.SETTINGS)
+            done = {"history": _history(name, options.work).read_text().splitlines()}
+            (there / "recipe.json").write_text(json.dumps(done, indent=1) + "\n")
             if name == "dino":
-                dino.save_text_encoder(weights / folder / dino.SETTINGS["text_encoder"])
+                dino.save_text_encoder(there / dino.SETTINGS["text_encoder"])
+
+
+def calibration(options: argparse.Namespace) -> tagged.Tagged:
+    """What the tagger's thresholds are from: fresh renderings, and images of runs that were held back."""
+    fresh = tagged.Tagged.of(tagged.renderings(options.calibration, CALIBRATION))
+    held_back = options.work / HELD_BACK
+    return tagged.Tagged.together([fresh, tagged.Tagged.load(held_back)]) if held_back.exists() else fresh
 
 
 def _history(name: str, work: Path) -> Path:

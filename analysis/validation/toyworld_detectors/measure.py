@@ -29,7 +29,7 @@ from analysis.observe.objects.toyworld_checker import TAGS, ToyworldChecker
 from analysis.stats.rates import ALL, detection_rates
 from analysis.validation.toyworld_detectors.average_precision import average_precision, box_iou, matched
 from analysis.validation.toyworld_detectors.pictures import LABELS, Pictures, boxes_of, make_pictures
-from analysis.validation.toyworld_detectors.tagger import drawn, renderings
+from analysis.validation.toyworld_detectors.tagged import drawn, renderings
 from analysis.validation.toyworld_detectors.tagger_quality import tagger_quality
 from probes import command_line
 from probes.errors import UserError
@@ -41,6 +41,7 @@ from probes.toyworld.world import group_of_words, load_world
 INDICATORS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 UNSEEN = 70_001  # seed of renderings that no training draws
 UNSEEN_DRAWN = 600_000  # and of images by the specimens
+UNSEEN_RARE, RARE_STEPS = 700_000, 10  # and of those from captions that name everything
 BOX_THRESHOLD = 0.25  # as a run's, and the next
 TEXT_THRESHOLD = 0.2
 LEAST_IOU = 0.5
@@ -287,7 +288,13 @@ def parser() -> argparse.ArgumentParser:
     add("--specimen", choices=SPECIMENS, default=SPECIMENS[0], help="what made the images")
     add("--renderings", type=count, default=1000)
     add("--captions", type=count, default=100, help="each with three indicators")
-    add("--drawn", type=count, default=200, help="images by each specimen, for ram")
+    add("--drawn", type=count, default=200, help="images by each specimen from captions by lot, for ram")
+    add(
+        "--rare",
+        type=command_line.whole(0),
+        default=0,
+        help="beside these so many captions of each specimen that name a tag",
+    )
     add("--steps", type=command_line.whole(1, 1000), default=20, help="of the specimen's sampler")
     add("--threads", type=command_line.threads, default=1)
     return main
@@ -329,12 +336,21 @@ def work(options: argparse.Namespace) -> None:
 def measure_ram(options: argparse.Namespace) -> None:
     """Hold the tagger against the checker on renderings and on what the specimens draw, and write its quality."""
     path = options.weights / "ram" / "model.safetensors"
+    images = drawn(options.drawn, UNSEEN_DRAWN, steps=options.steps)
+    made: dict[str, Any] = {
+        "specimens": list(SPECIMENS),
+        "images_each": options.drawn,
+        "steps": options.steps,
+    }
+    if options.rare:
+        more = drawn(0, UNSEEN_RARE, steps=RARE_STEPS, each=options.rare)
+        images = np.concatenate([images, more])
+        made["rare"] = {"captions_a_tag": options.rare, "images": len(more), "steps": RARE_STEPS}
     quality = tagger_quality(
         RamTagger(ram_files(path), torch.device("cpu")),
         renderings=renderings(options.renderings, UNSEEN, through_vae=0.0),
-        drawn=drawn(options.drawn, UNSEEN_DRAWN, steps=options.steps),
+        drawn=images,
     )
-    made = {"specimens": list(SPECIMENS), "images_each": options.drawn, "steps": options.steps}
     _write(path.parent / "quality.json", {"drawn_by": made, **quality})
 
 

@@ -1,17 +1,19 @@
 """A small RAM: the observe stage's own tagger with small settings, trained to say what the checker sees.
 
-It is trained on renderings, half of them passed through the autoencoder with noise on the latents, and on images drawn
-by the three specimens; the truth of every picture, rendered or drawn, is the checker's word. Zhang et al. 2023 train
-with an asymmetric loss because their labels, parsed from captions, leave much out; the checker leaves nothing out, and
-the loss here is binary cross-entropy. As in theirs, the tags' embeddings come from CLIP's text encoder (toyworld's:
-"a <tag>") and stay as they are; and as theirs begins with a Swin trained to classify, this one has that of toyworld's
-Grounding DINO, which is not trained further.
+It is trained on renderings, some of them passed through the autoencoder with noise on the latents, and on images drawn
+by the three specimens (`analysis.validation.toyworld_detectors.tagged`); the truth of every picture, rendered or drawn,
+is the checker's word. Zhang et al. 2023 train with an asymmetric loss because their labels, parsed from captions, leave
+much out; the checker leaves nothing out, and the loss here is binary cross-entropy. The checker counts pixels, and what
+a specimen half draws lies at either side of its count: where the whole model is trained, a thing's target is no yes or
+no but how clearly it is seen (`clearness`), one half at the checker's count, so that every picture says how far it is
+from there. As in theirs, the tags' embeddings come from CLIP's text encoder (toyworld's: "a <tag>") and stay as they
+are; and as theirs begins with a Swin trained to classify, this one has that of toyworld's Grounding DINO. At first it
+is kept as it is, so that pictures need be encoded once; then all is trained together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +24,19 @@ from torch.nn import functional as F
 
 from analysis.observe.checkpoints import read_weights
 from analysis.observe.objects.ram import TAG_LIST, THRESHOLDS, Ram, pixels
-from analysis.observe.objects.toyworld_checker import PERSON, TAGS, ToyworldChecker
+from analysis.observe.objects.toyworld_checker import PERSON, TAGS
 from analysis.validation.toyworld_detectors.dino import SETTINGS as DETECTOR
-from analysis.validation.toyworld_detectors.pictures import WORLD, batches, reconstruct
+from analysis.validation.toyworld_detectors.pictures import batches
+from analysis.validation.toyworld_detectors.tagged import TAG_NAMES, Tagged
 from analysis.validation.toyworld_detectors.weights import export, save_weights
-from probes.toyworld import SPECIMENS, WEIGHTS
-from probes.toyworld.captions import random_caption
-from probes.toyworld.checker import read_colours, read_images
-from probes.toyworld.draw import SIZE, draw
-from probes.toyworld.palette import INDEX, RGB
-from probes.toyworld.scene import complete
-from probes.toyworld.training.loop import Budget, Log, MovingAverage, train_loop
+from probes.toyworld import WEIGHTS
+from probes.toyworld.checker import LEAST, read_colours, supported, zone
+from probes.toyworld.draw import SIZE
+from probes.toyworld.palette import INDEX
+from probes.toyworld.training.loop import Budget, Log, MovingAverage, mixed_precision, train_loop
 from probes.toyworld.world import load_world
 
 SWIN = DETECTOR["swin"]
-TAG_NAMES: tuple[str, ...] = (*TAGS, *load_world().places)
 SETTINGS: dict[str, Any] = {
     "image_size": SIZE,
     **{name: SWIN[name] for name in ("patch_size", "embed_dim", "depths", "num_heads", "window_size")},
@@ -47,10 +47,7 @@ SETTINGS: dict[str, Any] = {
     "layers": 2,
     "tags": len(TAG_NAMES),
 }
-TRAINING = 100_000  # first seed of what is trained on
-THROUGH_VAE = 0.25
-DRAWN_STEPS, REPEATS = 12, 3
-BARE = 0.05  # share of renderings without a figure: else every picture has one
+NEARLY = 0.01  # of F1
 PRIOR = -2.0  # logit of a tag at the start
 SHARPNESS, CELL_PRIOR = 8.0, -3.0  # of the likeness of a cell and a tag, as a logit
 _BODY = [INDEX[name] for name in INDEX if name.startswith(("skin_", "hair_", "plain_"))]
@@ -59,71 +56,6 @@ _COLOURS = [
     *[(_BODY, 0.3) if tag == PERSON else ([INDEX[tag]], 0.06) for tag in TAGS],
     *[([INDEX[f"{place}_wall"], INDEX[f"{place}_floor"]], 0.3) for place in load_world().places],
 ]
-
-
-@dataclass(frozen=True)
-class Tagged:
-    """Pictures and what the checker sees in them.
-
-    Attributes
-    ----------
-    images : numpy.ndarray
-        ``(n, 64, 64, 3)`` uint8 RGB.
-    truth : numpy.ndarray
-        ``(n, tags)`` bool, in the order of `TAG_NAMES`.
-    """
-
-    images: NDArray[np.uint8]
-    truth: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, images: NDArray[np.uint8]) -> Tagged:
-        """Pictures, read by the checker."""
-        return cls(images, checked(images))
-
-    def save(self, path: Path) -> None:
-        """Write to an ``.npz`` file."""
-        np.savez_compressed(path, images=self.images, truth=self.truth)
-
-    @classmethod
-    def load(cls, path: Path) -> Tagged:
-        """Read what `save` wrote."""
-        with np.load(path) as file:
-            return cls(file["images"], file["truth"])
-
-
-def checked(images: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """What the checker sees of each of `TAG_NAMES` in pictures ``(n, 64, 64, 3)``: ``(n, tags)``."""
-    frame = read_images(images)
-    seen = ToyworldChecker().detect(list(images), [()] * len(images))
-    frame[PERSON] = [any(one.label == PERSON for one in some.detections) for some in seen]
-    return frame[list(TAG_NAMES)].to_numpy(bool)
-
-
-def renderings(count: int, seed: int, *, through_vae: float = 0.5) -> NDArray[np.uint8]:
-    """Renderings, a few without a figure, the last `through_vae` of them as the autoencoder gives them back."""
-    world, rng = load_world(WORLD), np.random.default_rng(seed)
-    scenes = (complete(random_caption(world, rng)[1], world, rng) for _ in range(count))
-    images = RGB[np.stack([draw(scene, figures=bool(rng.random() >= BARE)) for scene in scenes])]
-    changed = round(count * through_vae)
-    if changed:
-        images[count - changed :] = reconstruct(images[count - changed :], seed)
-    return images
-
-
-def drawn(count: int, seed: int, *, steps: int) -> NDArray[np.uint8]:
-    """Images drawn by the three specimens, `count` each, one after the other, from captions by lot."""
-    from probes.toyworld.measure import sample, specimen_pipeline
-
-    images = []
-    for number, specimen in enumerate(SPECIMENS):
-        first = seed + 10_000 * number
-        rng, world = np.random.default_rng(first), load_world(specimen)
-        captions = [random_caption(world, rng)[0] for _ in range(count)]
-        pipeline, scale = specimen_pipeline(WEIGHTS / specimen)
-        seeds, options = first + np.arange(count), {"steps": steps, "guidance_scale": scale}
-        images.append(sample(pipeline, captions, seeds, batch_size=64, progress=False, **options))
-    return np.concatenate(images)
 
 
 @torch.inference_mode()
@@ -139,16 +71,6 @@ def label_embeddings() -> torch.Tensor:
     left, _, right = torch.linalg.svd(texts - texts.mean(0), full_matrices=False)
     rank = len(texts) - 1  # the mean took one dimension
     return left[:, :rank] @ right[:rank]
-
-
-def make_tagged(count: int, drawn_count: int, seed: int) -> Tagged:
-    """Pictures to train on: `count` renderings, some through the autoencoder, and what each specimen drew, repeated."""
-    rendered = Tagged.of(renderings(count, TRAINING + seed, through_vae=THROUGH_VAE))
-    if not drawn_count:
-        return rendered
-    made = Tagged.of(drawn(drawn_count, 5 * TRAINING + seed, steps=DRAWN_STEPS))
-    images = [rendered.images, *[made.images] * REPEATS]
-    return Tagged(np.concatenate(images), np.concatenate([rendered.truth, *[made.truth] * REPEATS]))
 
 
 def new_tagger() -> Ram:
@@ -178,6 +100,39 @@ def covered(images: NDArray[np.uint8]) -> NDArray[np.bool_]:
     return np.stack([share[..., colours].sum(-1) > least for colours, least in _COLOURS], -1)
 
 
+def clearness(images: NDArray[np.uint8], truth: NDArray[np.bool_], chunk: int = 256) -> NDArray[np.float32]:
+    """How clearly each tag is seen, ``(n, tags)`` in [0, 1]: its pixels over twice the count where it counts as there.
+
+    At one half or above it is there for the checker. A figure and a place are there (1) or not (0).
+    """
+    clear = truth.astype(np.float32)
+    for start in range(0, len(images), chunk):
+        indices = read_colours(images[start : start + chunk])
+        for thing, count in LEAST.items():
+            seen = supported((indices == INDEX[thing]) & zone(thing)).sum((1, 2))
+            clear[start : start + chunk, TAG_NAMES.index(thing)] = np.minimum(seen / (2 * count), 1)
+    return clear
+
+
+def lot_weights(clear: NDArray[np.float32]) -> NDArray[np.float64]:
+    """How often each picture is to be drawn, of `clearness` ``(n, tags)``; the sum is 1.
+
+    Three times as often where a thing is half seen (0.2 to 0.8), and more the rarer the rarest thing in it is: by the
+    root of the median frequency of all tags over that of the thing, where this is above 1.
+    """
+    frequency = np.maximum((clear >= 0.5).sum(0), 1)
+    rare = np.where(clear >= 0.5, np.sqrt(np.median(frequency) / frequency), 0).max(1)
+    half_seen = ((clear > 0.2) & (clear < 0.8)).any(1)
+    weights = np.maximum(rare, 1) * np.where(half_seen, 3.0, 1.0)
+    return weights / weights.sum()
+
+
+def _by_weight(weights: NDArray[np.float64], size: int, seed: int) -> Iterator[NDArray[np.intp]]:
+    rng = np.random.default_rng(seed)
+    while True:
+        yield rng.choice(len(weights), size, p=weights)
+
+
 @torch.no_grad()
 def encoded(model: Ram, images: NDArray[np.uint8], batch: int = 64) -> torch.Tensor:
     """What the image encoder gives for pictures, once and for all: ``(n, 1 + tokens, width)``."""
@@ -204,24 +159,39 @@ def train_tagger(
     log: Log,
     *,
     batch_size: int = 32,
-    learning_rate: float = 2e-3,
+    learning_rate: float | None = None,
     seed: int = 0,
     checkpoint: Path | None = None,
+    whole: bool = False,
 ) -> Ram:
-    """Train all but the image encoder and the tags' embeddings; the model gets the moving average of its weights."""
+    """Train all but the tags' embeddings, and the image encoder only if `whole`; the model gets a moving average.
+
+    The learning rate is 2e-3 as a rule, and 5e-4 for the whole model, which is trained in mixed precision, on pictures
+    by lot with `lot_weights`.
+    """
     torch.manual_seed(seed)
-    rows = batches(len(pictures.images), batch_size, seed)
-    seen = encoded(model, pictures.images)
-    for fixed in (model.visual_encoder, model.label_embed):
-        fixed.requires_grad_(False)
-    average = MovingAverage(model, 0.995)
+    wanted, rows = pictures.truth.astype(np.float32), batches(len(pictures.images), batch_size, seed)
+    if whole:
+        wanted = clearness(pictures.images, pictures.truth)
+        rows = _by_weight(lot_weights(wanted), batch_size, seed)
+    seen = None if whole else encoded(model, pictures.images)
+    model.visual_encoder.requires_grad_(whole)
+    model.label_embed.requires_grad_(False)
+    average = MovingAverage(model, 0.98 if whole else 0.995)
+
+    def logits_of(chosen: NDArray[np.intp]) -> tuple[torch.Tensor, torch.Tensor]:
+        if seen is not None:
+            tokens = model.image_proj(seen[chosen])
+            return tokens, model.ask(tokens)
+        with mixed_precision("cpu"):
+            tokens = model.see(torch.stack([pixels(image, SIZE) for image in pictures.images[chosen]]))
+            return tokens.float(), model.ask(tokens).float()
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
         chosen = next(rows)
         truth = torch.from_numpy(pictures.truth[chosen])
-        tokens = model.image_proj(seen[chosen])
-        logits = model.ask(tokens)
-        named = F.binary_cross_entropy_with_logits(logits, truth.float())
+        tokens, logits = logits_of(chosen)
+        named = F.binary_cross_entropy_with_logits(logits, torch.from_numpy(wanted[chosen]))
         cells = cell_loss(model, tokens, covered(pictures.images[chosen]))
         wrong = ((logits > 0) != truth).float().sum(1).mean()
         return {"loss": named + cells, "named": named, "cells": cells, "wrong": wrong}
@@ -230,27 +200,35 @@ def train_tagger(
         if checkpoint is not None:
             save_weights(model, checkpoint, overwrite=average.values)
 
-    train_loop(model, loss_of, budget, log, learning_rate, 0.01, average, save=save)
+    rate = learning_rate or (5e-4 if whole else 2e-3)
+    train_loop(model, loss_of, budget, log, rate, 0.01, average, save=save)
     average.copy_to(model)
     return model.eval()
 
 
 def thresholds(model: Ram, pictures: Tagged, batch: int = 64) -> list[float]:
-    """For each tag the probability above which it is said: where F1 is highest on pictures not trained on.
+    """For each tag the probability above which it is said, by `best_thresholds` on pictures not trained on."""
+    return best_thresholds(chances(model, pictures.images, batch), pictures.truth)
 
-    The middle of the best of 5 %, 10 % … 95 %; one half where no picture shows the tag.
+
+@torch.inference_mode()
+def chances(model: Ram, images: NDArray[np.uint8], batch: int = 64) -> NDArray[np.float32]:
+    """The model's probabilities ``(n, tags)`` for pictures ``(n, 64, 64, 3)``."""
+    some = (images[start : start + batch] for start in range(0, len(images), batch))
+    inputs = (torch.stack([pixels(image, SIZE) for image in group]) for group in some)
+    return np.concatenate([model(group).sigmoid().numpy() for group in inputs])
+
+
+def best_thresholds(probabilities: NDArray[np.floating], truth: NDArray[np.bool_]) -> list[float]:
+    """For each tag that of 5 %, 10 % … 95 % nearest to one half whose F1 is at most `NEARLY` below the best.
+
+    Where few pictures show a tag many thresholds do about as well; one half where none shows it.
     """
-    chances = []
-    with torch.inference_mode():
-        for start in range(0, len(pictures.images), batch):
-            inputs = torch.stack([pixels(image, SIZE) for image in pictures.images[start : start + batch]])
-            chances.append(model(inputs).sigmoid().numpy())
     grid = np.arange(1, 20) / 20
-    above = np.concatenate(chances)[:, :, None] > grid
-    truth = pictures.truth[:, :, None]
-    score = 2 * (above & truth).sum(0) / np.maximum(above.sum(0) + truth.sum(0), 1)
-    best = np.where(truth.any(0), score == score.max(1, keepdims=True), grid == 0.5)
-    return [round(float(grid[row].mean()), 4) for row in best]
+    above, there = probabilities[:, :, None] > grid, truth[:, :, None]
+    score = 2 * (above & there).sum(0) / np.maximum(above.sum(0) + there.sum(0), 1)
+    far = np.where(score >= score.max(1, keepdims=True) - NEARLY, np.abs(grid - 0.5), np.inf)
+    return [round(float(limit), 4) for limit in grid[far.argmin(1)]]
 
 
 def export_tagger(model: Ram, folder: Path, limits: Sequence[float]) -> None:

@@ -1,34 +1,46 @@
 """Toyworld's tagger: what it is trained on, its training, and the weights that are there."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import precision_score, recall_score
+from statsmodels.stats.proportion import proportion_confint
 
 from analysis.observe.objects.grounding_dino import GroundingDino
 from analysis.observe.objects.ram import RamTagger, pixels, ram_files
 from analysis.observe.objects.toyworld_checker import PERSON, ToyworldChecker
 from analysis.observe.stage import observe
-from analysis.validation.toyworld_detectors.tagger import (
-    SETTINGS,
+from analysis.validation.toyworld_detectors.tagged import (
+    HELD_BACK,
     TAG_NAMES,
     Tagged,
+    captions_by_lot,
     checked,
+    make_tagged,
+    of_run,
+    renderings,
+)
+from analysis.validation.toyworld_detectors.tagger import (
+    SETTINGS,
+    clearness,
     covered,
     encoded,
     export_tagger,
     label_embeddings,
+    lot_weights,
     new_tagger,
-    renderings,
     thresholds,
     train_tagger,
 )
-from analysis.validation.toyworld_detectors.tagger_quality import BAR, agreement, says
+from analysis.validation.toyworld_detectors.tagger_quality import BAR, agreement, says, tagger_quality
 from probes.store import Run
 from probes.toyworld import WEIGHTS
+from probes.toyworld.scene import parse
 from probes.toyworld.training.loop import Budget, Log
+from probes.toyworld.world import load_world
 from tests.analysis.observe.stored_images import image_run
 
 CPU = torch.device("cpu")
@@ -63,6 +75,30 @@ def test_some_renderings_have_no_figure():
     truth = checked(renderings(60, 78, through_vae=0.0))
     there = truth[:, TAG_NAMES.index(PERSON)]
     assert 0 < (~there).sum() < 12  # 5 % by lot
+
+
+def test_captions_by_lot_name_everything_often_enough():
+    world = load_world("toyworld")
+    lot = captions_by_lot(world, 5, 3)
+    more = captions_by_lot(world, 5, 3, each=2)
+    assert more[:5] == lot and len(lot) == 5
+    named = Counter(thing for caption in more for thing in parse(caption, world).things)
+    assert all(named[thing] >= 2 for thing in TAG_NAMES[1:])
+    assert len(more) < 60  # by lot alone some thing lacks after 100
+
+
+def test_images_of_a_run_are_split_by_triplet(images, tmp_path):
+    run = image_run(
+        tmp_path / "run", list(images), [f"a person {row // 3}" for row in range(32)], model="toyworld"
+    )
+    train, held_back = of_run(run.path, 1, 0)
+    assert len(train.images) + len(held_back.images) == run.samples(["triplet"])["triplet"].nunique()
+    assert len(held_back.images) == -(-11 // HELD_BACK)
+    for some in (train, held_back):
+        assert all((image == images).all((1, 2, 3)).any() for image in some.images)
+        np.testing.assert_array_equal(some.truth, checked(some.images))
+    both, back = make_tagged(2, 0, 0, runs=[run.path], words=1)
+    assert len(both.images) == 2 + len(train.images) and len(back.images) == len(held_back.images)
 
 
 def test_cells_show_what_the_picture_shows(images, pictures):
@@ -115,6 +151,17 @@ def test_a_few_steps_lower_the_loss(pictures, tmp_path):
     assert still == {name for name in before if name.startswith("visual_encoder.") or name == "label_embed"}
 
 
+def test_the_whole_is_trained_but_for_the_embeddings(pictures, tmp_path):
+    torch.manual_seed(0)
+    model = new_tagger()
+    before = {name: value.clone() for name, value in model.named_parameters()}
+    few = Tagged(pictures.images[:4], pictures.truth[:4])
+    train_tagger(model, few, Budget(2, warmup=1), Log(tmp_path / "log.jsonl"), batch_size=4, whole=True)
+    assert {name for name, value in model.named_parameters() if torch.equal(value, before[name])} == {
+        "label_embed"
+    }
+
+
 def test_what_is_exported_is_read_by_the_observe_stage(images, tmp_path):
     model = new_tagger().eval()
     export_tagger(model, tmp_path, [0.25] * len(TAG_NAMES))
@@ -133,8 +180,30 @@ def test_thresholds_are_where_f1_is_highest():
             return torch.logit(torch.tensor([[0.12, 0.3], [0.32, 0.3], [0.62, 0.3]]))[: len(batch)]
 
     pictures = Tagged(np.zeros((3, 64, 64, 3), np.uint8), np.array([[0, 0], [1, 0], [1, 0]], bool))
-    # of the first tag 15 % to 30 % part the images; the second is in none
-    assert thresholds(Fixed(), pictures) == [0.225, 0.5]
+    # of the first tag 15 % to 30 % part the images, and 30 % is nearest to one half; the second is in none
+    assert thresholds(Fixed(), pictures) == [0.3, 0.5]
+
+
+def test_what_is_seen_clearly_is_there_for_the_checker(images):
+    hidden = images.copy()
+    hidden[:16, :, 34:], hidden[16:, :, 28:] = (
+        images[:16, :1, :1],
+        images[16:, :1, :1],
+    )  # less of many things is left
+    truth = checked(hidden)
+    clear = clearness(hidden, truth)
+    np.testing.assert_array_equal(clear >= 0.5, truth)
+    assert ((clear > 0) & (clear < 0.5)).any() and ((clear >= 0.5) & (clear < 1)).any() and clear.max() == 1
+
+
+def test_what_is_half_seen_or_rare_is_drawn_more_often():
+    clear = np.zeros((101, 3), np.float32)
+    clear[:, 0], clear[1:, 1], clear[0, 2] = 1, 1, 1  # one picture shows the third, and not the second
+    clear[5, 2] = 0.3
+    weights = lot_weights(clear)
+    assert weights.sum() == pytest.approx(1)
+    assert weights[0] / weights[1] == pytest.approx(10)  # the root of 100 over 1
+    assert weights[5] / weights[1] == pytest.approx(3)
 
 
 def test_agreement_is_recall_and_precision():
@@ -148,6 +217,16 @@ def test_agreement_is_recall_and_precision():
         assert row["precision"] == pytest.approx(precision_score(truth[:, number], said[:, number]), abs=1e-4)
     assert table["by_tag"]["c"]["recall"] is None and table["by_tag"]["d"]["precision"] is None
     assert table["lowest_precision"] == 0.0 and table["images"] == 50
+
+
+def test_quality_holds_the_tagger_and_the_checker_against_the_checker(tagger, images, pictures):
+    quality = tagger_quality(tagger, images, images[:8])
+    assert quality["drawn"]["images"] == quality["checker"]["images"] == 8
+    assert quality["renderings"] == agreement(says(tagger, images), pictures.truth, TAG_NAMES)
+    assert quality["checker"]["recall"] > 0.9  # renderings are clear
+    row = quality["renderings"]["by_tag"]["hat"]
+    ends = proportion_confint(round(row["recall"] * row["seen"]), row["seen"], method="wilson")
+    np.testing.assert_allclose(row["recall_interval"], ends, atol=1e-4)
 
 
 # The weights that come with the package.
