@@ -27,6 +27,7 @@ RUNS = (
     "probes.image_faults",
     "probes.config",
     "probes.parts",
+    "probes.part_schemas",
     "probes.errors",
     "probes.paths",
     "probes.command_line",
@@ -65,6 +66,7 @@ ALLOWED = {
 ALLOWED["analysis/observe"] += LOOP
 ALLOWED["analysis/studies/gep/images.py"] = ANYTHING  # a command that runs all stages
 ALLOWED["analysis/tables"] += ("probes.team", "probes.workers")  # processes that share the measuring
+ALLOWED["analysis/report"] += ("probes.team",)  # and the writing of figures
 TORCH = (
     "analysis/observe/",
     "analysis/validation/toyworld_detectors/",
