@@ -14,27 +14,22 @@ from analysis.report.page import Content
 
 def remember_figures(monkeypatch: pytest.MonkeyPatch, kept: dict[Any, Any]) -> None:
     """Draw in `analysis.report.page` only what is not among those kept, and keep it."""
-    names = ("draw", "files", "inline_svg")
-    real = {name: getattr(analysis.report.page, name) for name in names}
+    draw, saved = analysis.report.page.draw, analysis.report.page.saved
 
     def drawn(content: Content) -> dict:
         key = _shown(content)
         if key not in kept:
-            kept[key] = real["draw"](content)
+            kept[key] = draw(content)
         return kept[key]
 
-    def written(name: str):
-        def once(figure: Any) -> Any:
-            key = (name, id(figure))  # of a figure that is kept, so no other has it
-            if key not in kept:
-                kept[key] = real[name](figure), figure
-            return kept[key][0]
-
-        return once
+    def written(figures: dict, team: Any = None, processes: int = 1) -> dict:
+        key = tuple(map(id, figures.values()))  # of figures that are kept, so no others have them
+        if key not in kept:
+            kept[key] = saved(figures, team, processes), figures
+        return kept[key][0]
 
     monkeypatch.setattr(analysis.report.page, "draw", drawn)
-    for name in names[1:]:
-        monkeypatch.setattr(analysis.report.page, name, written(name))
+    monkeypatch.setattr(analysis.report.page, "saved", written)
 
 
 def _shown(content: Content) -> str:

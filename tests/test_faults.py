@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from probes import generate, rundir
+from probes import execute, generate, rundir
 from probes import run as command
 from tests.faults import Death, dying
 from tests.probes.conftest import stored
@@ -66,7 +66,7 @@ class Chain:
     def __init__(self, model, folder, monkeypatch):
         self.folder, self.calls, self.after = folder, {}, {}
         monkeypatch.setattr(rundir, "now", lambda: "2026-01-01T00:00:00+00:00")
-        for module in (command, generate):
+        for module in (command, generate, execute):
             monkeypatch.setattr(module, "monotonic", lambda: 0.0)
         remember_figures(monkeypatch, {})
         before = None
