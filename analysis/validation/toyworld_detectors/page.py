@@ -173,10 +173,10 @@ def _ram(quality: dict[str, Any], history: str) -> list[str]:
     ]
     for tag, drawn in quality["drawn"]["by_tag"].items():
         rendered, again = quality["renderings"]["by_tag"][tag], quality["checker"]["by_tag"][tag]
-        cells = [_share(rendered["recall"]), _share(rendered["precision"]), str(rendered["seen"])]
-        cells += [_within(drawn, "recall"), _within(drawn, "precision"), str(drawn["seen"])]
-        cells += [_share(again["recall"]), _share(again["precision"])]
-        rows.append(f"| {tag} | " + " | ".join(cells) + " |")
+        row = [_share(rendered["recall"]), _share(rendered["precision"]), str(rendered["seen"])]
+        row += [_within(drawn, "recall"), _within(drawn, "precision"), str(drawn["seen"])]
+        row += [_share(again["recall"]), _share(again["precision"])]
+        rows.append(f"| {tag} | " + " | ".join(row) + " |")
     return [*rows, ""]
 
 
