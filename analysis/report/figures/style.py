@@ -80,9 +80,9 @@ class Drawn:
     def __post_init__(self) -> None:
         """Lay the figure out for good, so that PDF, PNG and page show the same."""
         with style():
-            engine = self.figure.get_layout_engine()
-            for _ in range(2):  # ticks follow the size of the axes, and the size of the axes their labels
-                engine.execute(self.figure)
+            # twice: ticks follow the size of the axes, and the size of the axes their labels
+            self.figure.get_layout_engine().execute(self.figure)
+            self.figure.draw_without_rendering()
             self.figure.set_layout_engine(
                 None
             )  # "none" would draw each file twice, to lay out what is laid out
