@@ -114,7 +114,9 @@ def draw_estimates(vector: pd.DataFrame, first: str, second: str, labels: str) -
         panels[0].set_ylabel("estimated difference")
         figure.supxlabel(f"difference by {label(labels)}", fontsize=8)
         if len(settings) > 1:
-            panels[0].legend(loc="best", handlelength=1)
+            figure.legend(
+                *panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=2, handlelength=1
+            )
     caption = (
         f"What each estimate says of the difference between {label(first)} and {label(second)} prompts against what "
         f"{label(labels)} says, a mark an attribute (after Zhang et al. 2023, figure 5). Every estimate has its own "
