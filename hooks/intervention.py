@@ -24,6 +24,7 @@ import hooks.sites as site_table
 from hooks.architectures.batch import Batch
 from hooks.architectures.registry import architecture_of
 from hooks.attach import attach_reader, attach_writer
+from hooks.block import HookedBlock
 from hooks.errors import HookError
 from hooks.patch import Patch, patched
 from hooks.prompt.text import TextReader, select_runs
@@ -46,7 +47,7 @@ class Written:
     largest_change: float
 
 
-class Intervention:
+class Intervention(HookedBlock):
     """Writes at sites of a pipeline during one call of it.
 
     Enter it beside a `hooks.Probe`, in either order: the probe reads what was written. Latents are written through the
@@ -74,27 +75,11 @@ class Intervention:
 
     def __init__(self, pipe: Any, patches: Iterable[Patch]) -> None:
         self._pipe, self._patches = pipe, list(patches)
-        self._phase = "new"  # new, inside, done, failed
 
     # Entering and leaving
 
-    def __enter__(self) -> Intervention:
-        if self._phase != "new":
-            raise HookError("Intervention: entered a second time; one watches one block: make a new one")
-        self._prepare()
-        with contextlib.ExitStack() as stack:  # rolls back what was attached if anything fails
-            self._attach(stack)
-            self._hooks = stack.pop_all()
-        self._phase = "inside"
-        return self
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self._hooks.close()
+    def _forget(self) -> None:
         self._batch, self._local, self._readers = None, {}, []
-        self._phase = "failed"
-        if kind is None:
-            self._require_written()
-            self._phase = "done"
 
     @property
     def written(self) -> list[Written]:
@@ -334,7 +319,7 @@ class Intervention:
 
     # Results
 
-    def _require_written(self) -> None:
+    def _finish(self) -> None:
         for patch, writes, _ in self._counts():
             if not writes:
                 patch.refuse(f"wrote nothing: {self._why(patch)}")

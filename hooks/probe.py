@@ -37,6 +37,7 @@ from hooks.attention.definitions import Definition
 from hooks.attention.maps import LayerMaps, WordMaps
 from hooks.attention.masks import word_heat
 from hooks.attention.memory import settle
+from hooks.block import HookedBlock
 from hooks.errors import HookError
 from hooks.prompt.promptwords import PromptWords
 from hooks.prompt.text import TextReader, conditional_states, select_runs
@@ -47,7 +48,7 @@ from hooks.records import Kept, Similarity
 from hooks.sites import DEFAULT_SITES, TEXT_ENCODERS, Site, module_at
 
 
-class Probe:
+class Probe(HookedBlock):
     """Reads sites of a pipeline during one call of it.
 
     Parameters
@@ -117,26 +118,10 @@ class Probe:
         self._word_maps, self._self_attention = word_maps, self_attention
         self._text_layer_norm = text_layer_norm
         self._prompts = [prompts] if isinstance(prompts, str) else prompts and list(prompts)
-        self._phase = "new"  # new, inside, done, failed
 
     # Entering and leaving
 
-    def __enter__(self) -> Probe:
-        if self._phase != "new":
-            raise HookError("Probe: entered a second time; one probe watches one block: make a new one")
-        self._prepare()
-        with contextlib.ExitStack() as stack:  # rolls back what was attached if anything fails
-            self._attach(stack)
-            self._hooks = stack.pop_all()
-        self._phase = "inside"
-        return self
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self._hooks.close()
-        self._phase = "failed"
-        if kind is None:
-            self._finish()
-            self._phase = "done"
+    def _forget(self) -> None:
         self._readers, self._call, self._attention, self._recorder = [], None, {}, None
 
     def _prepare(self) -> None:

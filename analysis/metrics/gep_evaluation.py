@@ -13,6 +13,9 @@ from scipy import stats
 from analysis.metrics.gep import Audit, place
 
 GROUP_IMAGES = 80  # of a group of an artificial set: the differences of Table 17 are multiples of 1/80
+EQUAL = (
+    12  # digits after the point: differences that are equal but for the order of a sum are ties, and 0 is 0
+)
 EACH_SCALE = 10  # examples of an attribute and scale
 # largest difference of each scale of Table 17, in images of 80; its 19 differences are evenly spaced
 SCALES = {"1.0": 72, "0.5": 36, "0.25": 18, "0.125": 9}
@@ -82,7 +85,7 @@ def agreements(
     -------
     tau, mcc, pearson, n : ndarray, shape (n_pairs,)
     """
-    first, second = np.asarray(estimated, float), np.asarray(labelled, float)
+    first, second = (np.asarray(side, float).round(EQUAL) for side in (estimated, labelled))
     if zero not in ("positive", "left out"):
         raise ValueError(f"zero: expected 'positive' or 'left out', got {zero!r}")
     known = ~(np.isnan(first) | np.isnan(second))

@@ -183,10 +183,8 @@ class _Stored:
         prompt = row["prompt"]
         others = tuple(text for text in self.prompts[row["triplet"], row["seed"]] if text != prompt)
         shown = partial(StoredImage, {name: row[name] for name in KEY}, prompt, others=others)
-        if row.get("fault") not in (
-            None,
-            image_faults.UNREADABLE,
-        ):  # of one that cannot be read it is said why
+        # of one that cannot be read it is said why
+        if row.get("fault") not in (None, image_faults.UNREADABLE):
             return shown(pixels=None, fault=image_faults.reason(row["fault"]))
         try:
             return shown(pixels=np.asarray(read_image((row["image"] or {}).get("bytes"))))

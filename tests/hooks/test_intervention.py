@@ -25,6 +25,11 @@ def written(pipe, patches, prompts=ROWS, **call):
     return images, intervention
 
 
+def alike(images, other):
+    """But for the order of sums, which may hang on a row's place in the batch."""
+    return np.allclose(images, other, rtol=0, atol=1e-5)
+
+
 def swap(site, **more):
     return Patch(site, source=1, into=2, **more)
 
@@ -92,9 +97,7 @@ def test_all_that_the_text_says_taken_from_another_row_draws_the_other_image(pip
     everywhere = [swap(site, part=("key", "value")) for site in attentions(pipe)]
     for patches in ([swap("text.embeddings")], everywhere):
         images, _ = written(pipe, patches)
-        # rows are computed alike but for the order of sums, which hangs on a row's place in the batch
-        np.testing.assert_allclose(images[2], images[1], atol=1e-5)
-        assert np.abs(images[0] - images[1]).max() > 1e-3
+        assert alike(images[2], images[1]) and np.abs(images[0] - images[1]).max() > 1e-3
 
 
 def test_xl_is_told_the_text_by_its_encoders_and_by_the_pooled_text(pipelines):
@@ -119,8 +122,7 @@ def test_a_decision_handed_over_at_a_step(toy):
         for steps in (range(3), range(1, 3), range(1))
     }
     whole, late, early = some.values()
-    assert np.array_equal(whole[2], whole[1])
-    assert not np.array_equal(late[2], whole[2]) and not np.array_equal(early[2], whole[2])
+    assert alike(whole[2], whole[1]) and not alike(late[2], whole[2]) and not alike(early[2], whole[2])
     for images in (late, early):
         assert np.array_equal(images[:2], whole[:2])
 
@@ -129,10 +131,10 @@ def test_positions_before_the_word_say_the_same_in_both_prompts(toy):
     groups = position_groups(toy.tokenizer, ROWS[0], "person")
     without = draw(toy, ROWS, num_inference_steps=2)
     images, intervention = written(toy, [swap("text.layers.1", positions=groups["start"] + groups["before"])])
-    assert np.array_equal(images, without) and intervention.written[0].largest_change == 0
+    assert alike(images, without) and intervention.written[0].largest_change < 1e-5
     late = groups["word"] + groups["after"] + groups["end"] + groups["padding"]
     images, _ = written(toy, [swap("text.layers.1", positions=late)])
-    assert np.array_equal(images[2], images[1])
+    assert alike(images[2], images[1]) and not alike(images[0], images[1])
 
 
 def test_groups_of_positions():
@@ -173,7 +175,7 @@ def test_probabilities_of_another_row_weigh_its_own_values(toy):
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     weights /= weights.sum(-1, keepdims=True)
     np.testing.assert_allclose(heads[2], np.einsum("hpt,thd->phd", weights, split["v"][2]), atol=1e-5)
-    assert np.array_equal(split["v"][2], split["v"][0]) and not np.allclose(heads[2], heads[1], atol=1e-5)
+    assert alike(split["v"][2], split["v"][0]) and not np.allclose(heads[2], heads[1], atol=1e-5)
 
 
 @pytest.mark.parametrize("address", ["unet.mid.resnet.0", f"{CROSS}.value", f"{CROSS}.heads"])
@@ -253,7 +255,7 @@ def test_latents_pass_through_the_callback(toy):
     assert np.array_equal(found[0][2], found[0][1])  # the noise
     assert np.array_equal(found[1][2], found[1][1]) and not np.array_equal(found[1][0], found[1][1])
     images, _ = written(toy, [swap("latent.final")])
-    assert np.array_equal(images[2], images[1])
+    assert alike(images[2], images[1])
 
 
 def kept_latents(pipe, patches):
@@ -270,7 +272,7 @@ def test_schedulers(scheduler):
     pipe.scheduler = scheduler.from_config(pipe.scheduler.config)
     patches = [swap(site, part=("key", "value")) for site in attentions(pipe)]
     images, _ = written(pipe, patches, num_inference_steps=3)
-    assert np.array_equal(images[2], images[1]) and not np.array_equal(images[0], images[1])
+    assert alike(images[2], images[1]) and not alike(images[0], images[1])
 
 
 def test_beside_a_probe_in_either_order_and_without_guidance(toy):

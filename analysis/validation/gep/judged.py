@@ -69,8 +69,7 @@ def _vectors(one: Audit, draws: NDArray[np.float64]) -> NDArray[np.float64]:
     each = gep.by_context(one, *WORDS)
     there = ~np.isnan(each)
     with np.errstate(invalid="ignore", divide="ignore"):
-        # rounded, so that what is equal but for the order of a sum is a tie, and 0 is 0
-        return (draws @ np.where(there, each, 0.0) / (draws @ there)).round(12)
+        return draws @ np.where(there, each, 0.0) / (draws @ there)
 
 
 def _measures(

@@ -21,7 +21,6 @@ from analysis.stats.prediction_powered import prediction_powered, score_interval
 from analysis.validation.gep.readings import CHECKER, ESTIMATES, WORDS
 
 AUDITS = 200
-EQUAL = 12  # digits after the point: differences that are equal but for the order of a sum are ties
 LABELS = "labels alone"
 
 
@@ -136,11 +135,11 @@ def _ways(drawn: Mapping[str, NDArray[np.float64]], known: NDArray[np.float64]) 
 
 
 def _summary(rows: Sequence[dict]) -> dict:
-    truth = np.stack([row["truth"] for row in rows]).round(EQUAL)
+    truth = np.stack([row["truth"] for row in rows])
     score = np.abs(truth).mean(axis=1)
     rmse, agreement = {}, {}
     for name in rows[0]["vectors"]:
-        vectors = np.stack([row["vectors"][name] for row in rows]).round(EQUAL)
+        vectors = np.stack([row["vectors"][name] for row in rows])
         scores = np.array([row["scores"][name] for row in rows])
         rmse[name] = {
             "vector": float(np.sqrt(np.nanmean((vectors - truth) ** 2))),

@@ -27,11 +27,8 @@ from probes.toyworld.training.tokenizer import encode
 from probes.toyworld.world import GROUPS, World, load_world
 
 WORN = (0.15, 0.60, 0.25)  # chances that a sentence names none, one or two of the attributes that are seen
-BARE, CONTEXT, OBJECT = (
-    0.2,
-    0.6,
-    0.25,
-)  # that it has no subject, that it has a context, that it names an object
+# chances that it has no subject, that it has a context, that it names an object
+BARE, CONTEXT, OBJECT = 0.2, 0.6, 0.25
 
 
 class Sentences:
