@@ -193,8 +193,10 @@ def _stored(kind: type[_Model], values: Mapping[str, Any]) -> _Model:
         elif name in values and isinstance(values[name], Mapping):  # sections by name, such as `gep.variants`
             inner = get_args(section)[-1] if get_args(section) else None
             if isinstance(inner, type) and issubclass(inner, Section):
-                values[name] = {key: _stored(inner, _said(f"{name}.{key}", one, inner))
-                                for key, one in values[name].items()}  # fmt: skip
+                values[name] = {
+                    key: _stored(inner, _said(f"{name}.{key}", one, inner))
+                    for key, one in values[name].items()
+                }
     return kind.model_construct(**values)
 
 

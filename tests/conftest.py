@@ -1,5 +1,6 @@
 """Settings every test relies on: nothing from the network, as many threads as OMP_NUM_THREADS says, or one."""
 
+import gc
 import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -50,6 +51,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files of `LONGEST` first."""
     place = {file: number for number, file in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.nodeid.split("::")[0], len(place)))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of the garbage collector's rounds: it stays until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -134,9 +134,9 @@ def test_what_the_observe_stage_wrote_may_be_taken_away(chain):
     for kind in ("objects", "observed"):
         shutil.rmtree(path / kind)
     chain.run("report", path)
-    assert "figures/group-objects.png" in everything(path) or "tables/objects.csv" in everything(path)
+    assert "figures/group-objects.png" in everything(path) or "tables/objects.parquet" in everything(path)
     chain.run("measure", path)
-    assert not {"tables/objects.csv", "tables/nouns.csv", "tables/table11_presence.tex"} & set(
+    assert not {"tables/objects.parquet", "tables/nouns.csv", "tables/table11_presence.tex"} & set(
         everything(path)
     )
     chain.run("report", path)

@@ -165,10 +165,12 @@ def like(one: Audit, other: Audit) -> Audit:
         (one.attributes, other.attributes),
     ]
     here, there = (
-        [[side.index(name) for name in mine if name in theirs] for mine, theirs, side in
-         ((*pair, pair[which]) for pair in axes)]
+        [
+            [side.index(name) for name in mine if name in theirs]
+            for mine, theirs, side in ((*pair, pair[which]) for pair in axes)
+        ]
         for which in (0, 1)
-    )  # fmt: skip
+    )
     images = range(min(one.values.shape[2], other.values.shape[2]))
     values = np.full(other.values.shape, np.nan)
     values[np.ix_(there[0], there[1], images, there[2])] = one.values[

@@ -60,8 +60,10 @@ class Examples:
             ``mcc_nonzero`` and ``pearson`` as in `analysis.metrics.gep_evaluation`. NaN where it is not defined.
         """
         times = np.ones((1, len(self.attributes))) if counts is None else np.asarray(counts, float)
-        pairs = {name: np.stack([_weighted(block, times, name[0] == "S") for block in blocks])
-                 for name, blocks in self._concordance.items()}  # fmt: skip
+        pairs = {
+            name: np.stack([_weighted(block, times, name[0] == "S") for block in blocks])
+            for name, blocks in self._concordance.items()
+        }
         taus = {name: _tau(both) for name, both in pairs.items()}
         tau = _tau(np.sum(list(pairs.values()), axis=0)) if pairs else np.full(len(times), np.nan)
         signs = {name: _mcc(times @ sums) for name, sums in self._signs.items()}

@@ -92,18 +92,36 @@ def _mad_by_total(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def section(folder: Path | None = None) -> Section:
     """Everything the page says of this paper."""
     female, floors = gender_counts(folder), gender_floors(folder)
-    table8 = read_table("dalleval2023_table8_mad", ["model", "mad_gender", "mad_skin_tone"],
-                        numeric=["mad_gender", "mad_skin_tone"], folder=folder).set_index("model")  # fmt: skip
-    averages = read_table("dalleval2023_printed_averages", ["table", "model", "quantity", "average"],
-                          numeric=["average"], folder=folder)  # fmt: skip
+    table8 = read_table(
+        "dalleval2023_table8_mad",
+        ["model", "mad_gender", "mad_skin_tone"],
+        numeric=["mad_gender", "mad_skin_tone"],
+        folder=folder,
+    ).set_index("model")
+    averages = read_table(
+        "dalleval2023_printed_averages",
+        ["table", "model", "quantity", "average"],
+        numeric=["average"],
+        folder=folder,
+    )
     average = averages.set_index(["model", "quantity"])["average"]
-    tone = read_table("dalleval2023_table20_21_skin_tone", ["profession", "model", "average_skin_tone"],
-                      numeric=["average_skin_tone"], folder=folder)  # fmt: skip
+    tone = read_table(
+        "dalleval2023_table20_21_skin_tone",
+        ["profession", "model", "average_skin_tone"],
+        numeric=["average_skin_tone"],
+        folder=folder,
+    )
     rows = [
-        PrintedNumber(f"MAD, gender, {m}", "Table 8 from Tables 16, 17", "section 4.2.4", table8.loc[m, "mad_gender"],
-            floors[m].value, 4)
+        PrintedNumber(
+            f"MAD, gender, {m}",
+            "Table 8 from Tables 16, 17",
+            "section 4.2.4",
+            table8.loc[m, "mad_gender"],
+            floors[m].value,
+            4,
+        )
         for m in MODELS
-    ]  # fmt: skip
+    ]
     for name, counts in (("uniform (unbiased)", [1] * TONES), ("one-hot (entirely biased)", [1])):
         for column, categories in (("mad_gender", 2), ("mad_skin_tone", TONES)):
             value = mad_floor(counts[:categories] + [0] * (categories - len(counts[:categories]))).value
@@ -289,8 +307,11 @@ def _findings(female, floors, table8, families) -> list[str]:
 
 
 NOT_RECOMPUTED = [
-    ("Table 8, skin tone", "needs counts of the ten tones a prompt; only averages are printed (see the range above)"),
+    (
+        "Table 8, skin tone",
+        "needs counts of the ten tones a prompt; only averages are printed (see the range above)",
+    ),
     ("Tables 2, 3, 5 (single cells), 18, 19", "need the images and the detections"),
     ("Tables 16, 17, 20, 21 (single cells)", "need the answers for single images"),
     ("human evaluations", "single labels are not printed"),
-]  # fmt: skip
+]

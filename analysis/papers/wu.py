@@ -72,11 +72,16 @@ def intersections(folder: Path | None = None) -> pd.DataFrame:
     pandas.DataFrame
         Index (dataset, over_group, group); columns printed, recomputed, objects.
     """
-    amounts = read_table("wu2025_table12_object_amounts", ["dataset", "group", "amount"],
-                         numeric=["amount"], folder=folder)  # fmt: skip
+    amounts = read_table(
+        "wu2025_table12_object_amounts", ["dataset", "group", "amount"], numeric=["amount"], folder=folder
+    )
     amount = amounts.set_index(["dataset", "group"])["amount"]
-    table = read_table("wu2025_table13_group_intersection", ["dataset", "over_group", "group", "percent"],
-                       numeric=["percent"], folder=folder)  # fmt: skip
+    table = read_table(
+        "wu2025_table13_group_intersection",
+        ["dataset", "over_group", "group", "percent"],
+        numeric=["percent"],
+        folder=folder,
+    )
     ratio = table.set_index(["dataset", "over_group", "group"])["percent"]
     lines = []
     for (dataset, over, group), value in ratio.items():
@@ -90,8 +95,12 @@ def intersections(folder: Path | None = None) -> pd.DataFrame:
 
 def section(folder: Path | None = None) -> Section:
     """Everything the page says of this paper."""
-    data = read_table("wu2025_table4_datasets", ["dataset", "triplets", "prompts", "seeds", "images"],
-                      numeric=["triplets", "prompts", "seeds", "images"], folder=folder)  # fmt: skip
+    data = read_table(
+        "wu2025_table4_datasets",
+        ["dataset", "triplets", "prompts", "seeds", "images"],
+        numeric=["triplets", "prompts", "seeds", "images"],
+        folder=folder,
+    )
     counts = ["nouns", "both", "percent_both"]
     human = read_table("wu2025_section7_3_human_check", ["word", *counts], numeric=counts, folder=folder)
     seen = human.set_index("word").loc["all"]
@@ -128,8 +137,12 @@ def section(folder: Path | None = None) -> Section:
 
 
 def _families(data: pd.DataFrame, shared: pd.DataFrame, folder: Path | None) -> list[PrintedTable]:
-    presence = read_table("wu2025_table11_group_presence", ["dataset", "group", "percent_of_images"],
-                          numeric=["percent_of_images"], folder=folder)  # fmt: skip
+    presence = read_table(
+        "wu2025_table11_group_presence",
+        ["dataset", "group", "percent_of_images"],
+        numeric=["percent_of_images"],
+        folder=folder,
+    )
     images = data.set_index("dataset")["images"]
     cells = []
     for r in presence.itertuples():
@@ -141,24 +154,48 @@ def _families(data: pd.DataFrame, shared: pd.DataFrame, folder: Path | None) -> 
     fit = sum(printed_agreement(p, 100 * round(p * n / 100) / n, 2) == "rounded" for p, n in third)
     table13 = [(", ".join(key), r.printed, r.recomputed) for key, r in zip(shared.index, shared.itertuples())]
     return [
-        family("prompts", "Table 4", "3 × triplets", zip(data["dataset"], data["prompts"], 3 * data["triplets"]), 0),
-        family("images", "Table 4", "prompts × seeds",
-               zip(data["dataset"], data["images"], data["prompts"] * data["seeds"]), 0),
-        family("images with an object of the group, nearest whole number of all images, %", "Table 11 from Table 4",
-               "Definitions 1, 2", cells, 2,
-               f"a check that the percentage can occur, not of its value; as a percentage of one prompt "
-               f"set, a third of the images, only {fit} of {len(third)} could"),
-        family("objects of one group in another, %", "Table 13 from Table 12", "intersection / amount", table13, 2,
-               "whole numbers of objects, read from the ratio over the smaller group"),
-    ]  # fmt: skip
+        family(
+            "prompts",
+            "Table 4",
+            "3 × triplets",
+            zip(data["dataset"], data["prompts"], 3 * data["triplets"]),
+            0,
+        ),
+        family(
+            "images",
+            "Table 4",
+            "prompts × seeds",
+            zip(data["dataset"], data["images"], data["prompts"] * data["seeds"]),
+            0,
+        ),
+        family(
+            "images with an object of the group, nearest whole number of all images, %",
+            "Table 11 from Table 4",
+            "Definitions 1, 2",
+            cells,
+            2,
+            f"a check that the percentage can occur, not of its value; as a percentage of one prompt "
+            f"set, a third of the images, only {fit} of {len(third)} could",
+        ),
+        family(
+            "objects of one group in another, %",
+            "Table 13 from Table 12",
+            "intersection / amount",
+            table13,
+            2,
+            "whole numbers of objects, read from the ratio over the smaller group",
+        ),
+    ]
 
 
 def _direction_block(nearer: pd.DataFrame) -> tuple[str, str, pd.DataFrame]:
     lines = []
     for (table, metric), rows in nearer.groupby(["table", "metric"], sort=False):
         count = rows["nearer"].value_counts()
-        lines.append({"table": table, "metric": metric} | {n: str(int(count.get(n, 0))) for n in
-                     ("masculine", "feminine", "same", "not readable")})  # fmt: skip
+        lines.append(
+            {"table": table, "metric": metric}
+            | {n: str(int(count.get(n, 0))) for n in ("masculine", "feminine", "same", "not readable")}
+        )
     order = {m: i for i, m in enumerate(METRICS)}
     lines.sort(key=lambda line: (len(line["table"]), line["table"], order.get(line["metric"], 99)))
     return (
@@ -197,8 +234,9 @@ def _other_way_block(nearer: pd.DataFrame) -> tuple[str, str, pd.DataFrame]:
 
 def _union_block(shared: pd.DataFrame, folder: Path | None) -> tuple[str, str, pd.DataFrame]:
     """Nouns are explicitly guided, explicitly independent or hidden: what that says of objects in all three."""
-    amounts = read_table("wu2025_table12_object_amounts", ["dataset", "group", "amount"],
-                         numeric=["amount"], folder=folder)  # fmt: skip
+    amounts = read_table(
+        "wu2025_table12_object_amounts", ["dataset", "group", "amount"], numeric=["amount"], folder=folder
+    )
     amount = amounts.set_index(["dataset", "group"])["amount"]
     lines = []
     guided, independent, hidden = GROUPS[0], GROUPS[2], GROUPS[4]
@@ -209,21 +247,29 @@ def _union_block(shared: pd.DataFrame, folder: Path | None) -> tuple[str, str, p
         ]
         total = sum(int(amount[dataset, g]) for g in (guided, independent, hidden))
         triple = int(amount[dataset, "nouns"]) - total + sum(pairs)
-        low = max(0, *(x + y - z for x, y, z in (
-            (pairs[0], pairs[1], int(amount[dataset, guided])),
-            (pairs[0], pairs[2], int(amount[dataset, independent])),
-            (pairs[1], pairs[2], int(amount[dataset, hidden])),
-        )))  # fmt: skip
+        low = max(
+            0,
+            *(
+                x + y - z
+                for x, y, z in (
+                    (pairs[0], pairs[1], int(amount[dataset, guided])),
+                    (pairs[0], pairs[2], int(amount[dataset, independent])),
+                    (pairs[1], pairs[2], int(amount[dataset, hidden])),
+                )
+            ),
+        )
         possible = "yes" if low <= triple <= min(pairs) else "no"
-        lines.append({
-            "dataset": dataset,
-            "nouns": str(int(amount[dataset, "nouns"])),
-            "guided + independent + hidden": str(total),
-            "in two of them": " + ".join(map(str, pairs)),
-            "in all three": str(triple),
-            "possible range": f"{low} to {min(pairs)}",
-            "possible": possible,
-        })  # fmt: skip
+        lines.append(
+            {
+                "dataset": dataset,
+                "nouns": str(int(amount[dataset, "nouns"])),
+                "guided + independent + hidden": str(total),
+                "in two of them": " + ".join(map(str, pairs)),
+                "in all three": str(triple),
+                "possible range": f"{low} to {min(pairs)}",
+                "possible": possible,
+            }
+        )
     return (
         "Nouns of Table 12 by inclusion and exclusion",
         "By Definitions 1 and 2 every noun is explicitly guided, explicitly independent or hidden, so the "

@@ -124,6 +124,7 @@ _OBJECTS = (
         "a detection, or a noun that nothing was detected of: its word, coverage and dependency group",
         dependency.OBJECT_COLUMNS,
         dependency.dependency_groups,
+        csv=False,
     ),
     Table(
         "cooccurrence",

@@ -298,18 +298,20 @@ class StoredSimilarities(Similarities):
             missing = self._images["reason"].to_numpy(object)[chosen]
         why = np.where(np.isnan(values.ravel()), np.repeat(missing, calls), "")
         names = np.array([*rows.names, None], object)
-        return pd.DataFrame({
-            "space": key.space,
-            "site": key.site,
-            "step": np.tile(np.arange(calls), len(chosen)) if steps else NO_STEP,
-            "timestep": np.nan if times is None else _padded(times[chosen], calls)[:, :calls].ravel(),
-            "metric": key.metric,
-            **{name: np.repeat(getattr(rows, name)[chosen], calls) for name in ("triplet", "seed")},
-            "pair": np.repeat(names[rows.pair[chosen]], calls),
-            "value": values.ravel(),
-            "reason": why,
-            "version": definition(key.metric).version,
-        }).astype(_TIDY.dtypes)  # fmt: skip
+        return pd.DataFrame(
+            {
+                "space": key.space,
+                "site": key.site,
+                "step": np.tile(np.arange(calls), len(chosen)) if steps else NO_STEP,
+                "timestep": np.nan if times is None else _padded(times[chosen], calls)[:, :calls].ravel(),
+                "metric": key.metric,
+                **{name: np.repeat(getattr(rows, name)[chosen], calls) for name in ("triplet", "seed")},
+                "pair": np.repeat(names[rows.pair[chosen]], calls),
+                "value": values.ravel(),
+                "reason": why,
+                "version": definition(key.metric).version,
+            }
+        ).astype(_TIDY.dtypes)
 
     def _rows(self, key: Key) -> Rows:
         return self._captured if key.captured else self._compared
@@ -390,6 +392,5 @@ def _stacked(columns: Sequence[pa.ChunkedArray]) -> NDArray[np.float32]:
     return np.concatenate([_padded(matrix, width) for matrix in matrices])
 
 
-_TIDY = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in zip(COLUMNS, (
-    "object", "object", "int32", "float32", "object", "int32", "int64", "object", "float32", "object", "object",
-))})  # fmt: skip
+_NUMBERS = {"step": "int32", "timestep": "float32", "triplet": "int32", "seed": "int64", "value": "float32"}
+_TIDY = pd.DataFrame({name: pd.Series(dtype=_NUMBERS.get(name, "object")) for name in COLUMNS})

@@ -165,12 +165,27 @@ def plan(
         # what the seeds of a triplet have in common is put together once: fields before ``seed`` and after the noise
         common = [
             (
-                (triplet, identifier, template, member.indicator, member.word, member.text, sampler.negative_prompt),
-                (member.read.tokens, member.read.words, member.read.spans, member.read.word_positions,
-                 member.word_positions_2, apart, shared),
+                (
+                    triplet,
+                    identifier,
+                    template,
+                    member.indicator,
+                    member.word,
+                    member.text,
+                    sampler.negative_prompt,
+                ),
+                (
+                    member.read.tokens,
+                    member.read.words,
+                    member.read.spans,
+                    member.read.word_positions,
+                    member.word_positions_2,
+                    apart,
+                    shared,
+                ),
             )
             for member, (apart, shared) in zip(mine, places)
-        ]  # fmt: skip
+        ]
         for seed in config.seeds:
             noise = noise_seed(key, seed) if sampler.noise == "own" else seed
             samples += [

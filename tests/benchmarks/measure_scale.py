@@ -75,8 +75,11 @@ def sites() -> dict[str, int]:
     stepped = ["latent", "noise_pred.conditional", "noise_pred.guided", "x0_pred"]
     stepped = [*(f"unet.{name}" for name in unet), *stepped]
     stepped = [*stepped[: 60 - 4], *stepped[-4:]]
-    text = [f"text.{name}:cosine_{readout}" for name in ("embeddings", "layers.0", "layers.1", "final")
-            for readout in ("sequence", "eos", "words")]  # fmt: skip
+    text = [
+        f"text.{name}:cosine_{readout}"
+        for name in ("embeddings", "layers.0", "layers.1", "final")
+        for readout in ("sequence", "eos", "words")
+    ]
     ends = ["latent.final:cosine", *(f"vae.decoder.up.{i}:cosine" for i in range(4)), "image:cosine"]
     return dict.fromkeys(text, 1) | {f"{site}:cosine": STEPS for site in stepped} | dict.fromkeys(ends, 1)
 
@@ -140,40 +143,62 @@ def images(triplets: np.ndarray, pool: Pool, rng: np.random.Generator) -> dict[s
     }
     pictures = rng.integers(0, POOL, n)
     samples = {
-        "sample_id": ids, **own, "prompt_id": [f"p{triplet:05d}" for triplet, _ in keys],
-        "template": [_prompt(triplet) for triplet, _ in keys], "word": [INDICATORS[name] for _, name in keys],
-        "prompt": prompts, "negative_prompt": [""] * n, "noise_seed": own["triplet"],
-        "tokens": [["<s>", *spoken, "</s>"] for spoken in words], "words": words,
+        "sample_id": ids,
+        **own,
+        "prompt_id": [f"p{triplet:05d}" for triplet, _ in keys],
+        "template": [_prompt(triplet) for triplet, _ in keys],
+        "word": [INDICATORS[name] for _, name in keys],
+        "prompt": prompts,
+        "negative_prompt": [""] * n,
+        "noise_seed": own["triplet"],
+        "tokens": [["<s>", *spoken, "</s>"] for spoken in words],
+        "words": words,
         "word_spans": [[span for _, span in split_words(prompt)] for prompt in prompts],
-        "word_positions": [[[i + 1] for i in range(WORDS)]] * n, "word_positions_2": [None] * n,
+        "word_positions": [[[i + 1] for i in range(WORDS)]] * n,
+        "word_positions_2": [None] * n,
         "indicator_positions": [[2]] * n,
         "fault": [None] * n,
         "image": [{"bytes": pool.pictures[at], "path": f"{name}.png"} for at, name in zip(pictures, ids)],
-    }  # fmt: skip
+    }
 
     def repeated(times: int) -> dict[str, list]:
         return {name: np.repeat(values, times).tolist() for name, values in {"sample_id": ids, **own}.items()}
 
     maps = rng.integers(0, POOL, n * WORDS)
     heats = {
-        **repeated(WORDS), "word": [word for spoken in words for word in spoken],
-        "word_index": list(range(WORDS)) * n, "heat": lists(pool.heat[maps]),
-        "height": [HEAT] * len(maps), "width": [HEAT] * len(maps), "peak": pool.heat[maps].max(axis=1).tolist(),
-        "definition": ["daam"] * len(maps), "version": ["daam/1"] * len(maps),
-    }  # fmt: skip
+        **repeated(WORDS),
+        "word": [word for spoken in words for word in spoken],
+        "word_index": list(range(WORDS)) * n,
+        "heat": lists(pool.heat[maps]),
+        "height": [HEAT] * len(maps),
+        "width": [HEAT] * len(maps),
+        "peak": pool.heat[maps].max(axis=1).tolist(),
+        "definition": ["daam"] * len(maps),
+        "version": ["daam/1"] * len(maps),
+    }
     place, what = rng.integers(0, POOL, n * DETECTIONS), rng.integers(0, len(LABELS), n * DETECTIONS)
     box = np.array(pool.boxes)[place]
     found = {
-        **repeated(DETECTIONS), "object": list(range(DETECTIONS)) * n, "label": [LABELS[at] for at in what],
-        "source": ["prompt"] * len(place), "score": rng.uniform(0.3, 1, len(place)).tolist(),
+        **repeated(DETECTIONS),
+        "object": list(range(DETECTIONS)) * n,
+        "label": [LABELS[at] for at in what],
+        "source": ["prompt"] * len(place),
+        "score": rng.uniform(0.3, 1, len(place)).tolist(),
         **{side: box[:, at].tolist() for at, side in enumerate(("x0", "y0", "x1", "y1", "area"))},
-        "mask": [pool.masks[at] for at in place], "height": [SIZE] * len(place), "width": [SIZE] * len(place),
-    }  # fmt: skip
+        "mask": [pool.masks[at] for at in place],
+        "height": [SIZE] * len(place),
+        "width": [SIZE] * len(place),
+    }
     seen = {
-        "sample_id": ids, **own, "status": ["ok"] * n, "reason": [""] * n, "detected": [DETECTIONS] * n,
-        "kept": [DETECTIONS] * n, **{f"dropped_{why}": [0] * n for why in ("empty", "merged", "unknown", "overlap")},
+        "sample_id": ids,
+        **own,
+        "status": ["ok"] * n,
+        "reason": [""] * n,
+        "detected": [DETECTIONS] * n,
+        "kept": [DETECTIONS] * n,
+        **{f"dropped_{why}": [0] * n for why in ("empty", "merged", "unknown", "overlap")},
         "tags": [["person"]] * n,
-    }  # fmt: skip
+    }
     tables = {"samples": samples, "words": heats, "objects": found, "observed": seen}
     return {kind: pa.table(columns, schema=part_schemas.FIXED[kind]) for kind, columns in tables.items()}
 
@@ -194,14 +219,25 @@ def write_run(path: Path, triplets: int, part_triplets: int) -> Path:
             file.parent.mkdir(parents=True, exist_ok=True)
             parts.write_part_table(file, table, parts.identity(part, {"plan": "made up"}))
     resolved = {
-        "name": "measure-scale", "model": "made-up", "reference": "neutral",
+        "name": "measure-scale",
+        "model": "made-up",
+        "reference": "neutral",
         "indicators": {name: {"word": word, "control": False} for name, word in INDICATORS.items()},
-        "contrasts": [["masculine", "feminine"]], "prompts": [_prompt(number) for number in range(triplets)],
-        "seeds": [0], "sampler": {"steps": STEPS, "guidance_scale": 7.5, "scheduler": None, "negative_prompt": ""},
-        "capture": {"sites": "default", "words": True, "keep": []}, "observe": {"objects": True},
-        "measure": {"bootstrap": 2000, "permutations": 10000, "level": 0.95, "seed": 0, "text_readout": "sequence"},
+        "contrasts": [["masculine", "feminine"]],
+        "prompts": [_prompt(number) for number in range(triplets)],
+        "seeds": [0],
+        "sampler": {"steps": STEPS, "guidance_scale": 7.5, "scheduler": None, "negative_prompt": ""},
+        "capture": {"sites": "default", "words": True, "keep": []},
+        "observe": {"objects": True},
+        "measure": {
+            "bootstrap": 2000,
+            "permutations": 10000,
+            "level": 0.95,
+            "seed": 0,
+            "text_readout": "sequence",
+        },
         "report": {"gallery": 24},
-    }  # fmt: skip
+    }
     record = {
         "format": parts.FORMAT,
         "status": "observed",
@@ -312,9 +348,13 @@ def main() -> int:
         for number in sorted(set(options.triplets))
     ]
     result = {
-        "benchmark": "measure_scale", "date": datetime.date.today().isoformat(), "cores": os.cpu_count(),
-        "threads": os.environ.get("OMP_NUM_THREADS", "all"), "machine": platform.machine(), "cases": cases,
-    }  # fmt: skip
+        "benchmark": "measure_scale",
+        "date": datetime.date.today().isoformat(),
+        "cores": os.cpu_count(),
+        "threads": os.environ.get("OMP_NUM_THREADS", "all"),
+        "machine": platform.machine(),
+        "cases": cases,
+    }
     if len(cases) > 1:
         result["slopes"] = slopes(cases)
     text = json.dumps(result, indent=1)

@@ -10,9 +10,34 @@ from pathlib import Path
 from typing import Any
 
 STRANGE = (
-    None, True, False, 0, 1, -1, 3, 7, 2**31, 10**30, 0.5, -2.5, float("nan"), float("inf"), 1e300,
-    "", "x", "\0", "1", [], [1], [[]], [None], {}, {"a": 1}, "epsilon", "gelu",
-)  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    3,
+    7,
+    2**31,
+    10**30,
+    0.5,
+    -2.5,
+    float("nan"),
+    float("inf"),
+    1e300,
+    "",
+    "x",
+    "\0",
+    "1",
+    [],
+    [1],
+    [[]],
+    [None],
+    {},
+    {"a": 1},
+    "epsilon",
+    "gelu",
+)
 
 
 def change(folder: Path, file: str, **fields: Any) -> None:

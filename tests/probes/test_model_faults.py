@@ -59,33 +59,60 @@ TOKENIZER = "tokenizer/tokenizer_config.json"
 NOT_WHOLE = {
     "index a list": (INDEX, "[]", f"{INDEX}: expected a description `{{...}}`, got a list"),
     "index null": (INDEX, "null", f"{INDEX}: expected a description `{{...}}`, got null"),
-    "tokenizer configuration a list": (TOKENIZER, "[]", f"{TOKENIZER}: expected a description `{{...}}`, got a list"),
+    "tokenizer configuration a list": (
+        TOKENIZER,
+        "[]",
+        f"{TOKENIZER}: expected a description `{{...}}`, got a list",
+    ),
     "heads": ("text_encoder/config.json", {"num_attention_heads": 5}, "text_encoder/config.json: expected"),
     "hidden size": ("text_encoder/config.json", {"hidden_size": 30}, "text_encoder/config.json: expected"),
     "another width": (
-        "unet/config.json", {"cross_attention_dim": 40},
+        "unet/config.json",
+        {"cross_attention_dim": 40},
         "unet/config.json: expected a U-Net that runs with the text encoder's width of 32",
     ),
     "no sample size": ("unet/config.json", {"sample_size": ...}, "unet/config.json: expected `sample_size`"),
     "sample size null": ("unet/config.json", {"sample_size": None}, "got none: add it"),
     "tokens beyond": (
-        "text_encoder/config.json", {"vocab_size": 700},
+        "text_encoder/config.json",
+        {"vocab_size": 700},
         "tokenizer: expected tokens below 700, as text_encoder/config.json says, got 768",
     ),
     "no length": (TOKENIZER, {"model_max_length": ...}, "expected `model_max_length` of 3 to 32"),
     "a million layers": (
-        "text_encoder/config.json", {"num_hidden_layers": 10**6}, "expected `num_hidden_layers` of at most 200"),
+        "text_encoder/config.json",
+        {"num_hidden_layers": 10**6},
+        "expected `num_hidden_layers` of at most 200",
+    ),
     "layers that are not stored": (
-        "text_encoder/config.json", {"num_hidden_layers": 5}, "text_encoder/model.safetensors: expected the "),
+        "text_encoder/config.json",
+        {"num_hidden_layers": 5},
+        "text_encoder/model.safetensors: expected the ",
+    ),
     "a vocabulary that is not stored": (
-        "text_encoder/config.json", {"vocab_size": 10**6}, "text_encoder/model.safetensors: expected the 32,"),
-    "decoder": ("vae/config.json", {"out_channels": 1}, "vae/config.json: expected images of shape (3, 64, 64)"),
+        "text_encoder/config.json",
+        {"vocab_size": 10**6},
+        "text_encoder/model.safetensors: expected the 32,",
+    ),
+    "decoder": (
+        "vae/config.json",
+        {"out_channels": 1},
+        "vae/config.json: expected images of shape (3, 64, 64)",
+    ),
     "no scaling": ("vae/config.json", {"scaling_factor": None}, "vae/config.json: expected `scaling_factor`"),
     "inpainting": ("unet/config.json", {"in_channels": 9}, "4 channels in and out"),
-    "scheduler": ("scheduler/scheduler_config.json", {"beta_schedule": "x"}, "scheduler/scheduler_config.json: "),
+    "scheduler": (
+        "scheduler/scheduler_config.json",
+        {"beta_schedule": "x"},
+        "scheduler/scheduler_config.json: ",
+    ),
     "code": (INDEX, {"unet": ["os", "system"]}, "code of a model's author is not run"),
-    "another class": (INDEX, {"vae": ["diffusers", "AutoencoderTiny"]}, "expected `vae: [diffusers, AutoencoderKL]`"),
-}  # fmt: skip
+    "another class": (
+        INDEX,
+        {"vae": ["diffusers", "AutoencoderTiny"]},
+        "expected `vae: [diffusers, AutoencoderKL]`",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", NOT_WHOLE)
@@ -325,8 +352,12 @@ def test_the_schedulers_that_can_and_cannot():
     assert interchangeable - {"DPMSolverSDEScheduler", "EDMEulerScheduler"} <= accepted
     # distilled models have these two of their own; the rest draw as DDIM and DDPM do
     assert accepted - interchangeable <= {
-        "LCMScheduler", "TCDScheduler", "DDIMParallelScheduler", "DDPMParallelScheduler", "SASolverScheduler",
-    }  # fmt: skip
+        "LCMScheduler",
+        "TCDScheduler",
+        "DDIMParallelScheduler",
+        "DDPMParallelScheduler",
+        "SASolverScheduler",
+    }
 
 
 @pytest.mark.parametrize("arguments", [("--dry-run",), ("--stage", "plan"), ("--stage", "generate")])

@@ -114,9 +114,15 @@ def draw_artificial(examples: pd.DataFrame, first: str, second: str, labels: str
             for number, name in enumerate(attributes):
                 rows = own[own["attribute"] == name]
                 axes.plot(
-                    rows["labelled"], rows["estimated"], MARKS[number % len(MARKS)], ms=2.6, alpha=0.7, mew=0,
-                    color=PALETTE[number % len(PALETTE)], label=label(name),
-                )  # fmt: skip
+                    rows["labelled"],
+                    rows["estimated"],
+                    MARKS[number % len(MARKS)],
+                    ms=2.6,
+                    alpha=0.7,
+                    mew=0,
+                    color=PALETTE[number % len(PALETTE)],
+                    label=label(name),
+                )
             axes.axhline(0, color=FAINT, lw=0.7, zorder=0)
             axes.axvline(0, color=FAINT, lw=0.7, zorder=0)
             axes.set_xlim(-1, 1)

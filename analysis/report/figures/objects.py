@@ -106,9 +106,15 @@ def _beside(axes: Axes, text: str, offset: tuple[float, float], y: float, **opti
     """Write at the right of the axes, so many points off."""
     at = axes.get_yaxis_transform()
     axes.annotate(
-        text, (1, y), xycoords=at, xytext=offset, textcoords="offset points", fontsize=7.5,
-        annotation_clip=False, **options,
-    )  # fmt: skip
+        text,
+        (1, y),
+        xycoords=at,
+        xytext=offset,
+        textcoords="offset points",
+        fontsize=7.5,
+        annotation_clip=False,
+        **options,
+    )
 
 
 def draw_group_objects(frequent: pd.DataFrame, indicators: list[str]) -> Drawn | None:
@@ -138,8 +144,17 @@ def draw_group_objects(frequent: pd.DataFrame, indicators: list[str]) -> Drawn |
                 counts = [int(row[f"count_{name}"]) for name in indicators]
                 axes.plot([0, max(counts)], [y, y], color=FAINT, lw=0.7, zorder=1)
                 for at, count in enumerate(counts):
-                    axes.plot(count, y, MARKERS[at % len(MARKERS)], ms=3.6, mfc="none", mew=1.0,
-                              color=PALETTE[at % len(PALETTE)], zorder=3, clip_on=False)  # fmt: skip
+                    axes.plot(
+                        count,
+                        y,
+                        MARKERS[at % len(MARKERS)],
+                        ms=3.6,
+                        mfc="none",
+                        mew=1.0,
+                        color=PALETTE[at % len(PALETTE)],
+                        zorder=3,
+                        clip_on=False,
+                    )
                 axes.axhspan(y - 0.5, y + 0.5, fc="none", ec="none", zorder=4).set_gid(f"row-{len(links)}")
                 links.append(str(row["object"]) if group != "hidden" else "")
             axes.set_yticks(range(len(rows)), [label(name, LONGEST) for name in rows["object"]])
@@ -149,10 +164,18 @@ def draw_group_objects(frequent: pd.DataFrame, indicators: list[str]) -> Drawn |
             axes.tick_params(axis="y", length=0, pad=5)
             axes.spines["left"].set_visible(False)
         marks = [
-            panels[0].plot([], [], MARKERS[at % len(MARKERS)], mfc="none", mew=1.0, ms=4,
-                           color=PALETTE[at % len(PALETTE)], label=label(name, LONGEST))[0]
+            panels[0].plot(
+                [],
+                [],
+                MARKERS[at % len(MARKERS)],
+                mfc="none",
+                mew=1.0,
+                ms=4,
+                color=PALETTE[at % len(PALETTE)],
+                label=label(name, LONGEST),
+            )[0]
             for at, name in enumerate(indicators)
-        ]  # fmt: skip
+        ]
         if len(groups) < len(panels):
             panels[-1].legend(
                 handles=marks,

@@ -10,18 +10,37 @@ from analysis.report.verdict import Words, judge
 NAN = float("nan")
 WORDS = Words(("man", "gentleman", "male"), ("woman", "lady", "female"), ("person", "human", "figure"))
 ROW = {
-    "gap": 0.1, "ci_low": 0.05, "ci_high": 0.15, "p_value": 0.01, "p_adjusted": 0.02, "n_prompts": 24,
-    "word_gap": 0.09, "word_low": 0.03, "word_high": 0.15, "word_df": 4, "p_control": 0.01,
-    "n_words_first": 3, "n_words_second": 3, "n_references": 3, "delta": 0.02, "p_equivalent": 1.0,
-    "n_controls": 6, "reason": "", "warning": "",
-}  # fmt: skip
+    "gap": 0.1,
+    "ci_low": 0.05,
+    "ci_high": 0.15,
+    "p_value": 0.01,
+    "p_adjusted": 0.02,
+    "n_prompts": 24,
+    "word_gap": 0.09,
+    "word_low": 0.03,
+    "word_high": 0.15,
+    "word_df": 4,
+    "p_control": 0.01,
+    "n_words_first": 3,
+    "n_words_second": 3,
+    "n_references": 3,
+    "delta": 0.02,
+    "p_equivalent": 1.0,
+    "n_controls": 6,
+    "reason": "",
+    "warning": "",
+}
 
 
 def card(metric=2, words=WORDS, p_measures=None, **changes):
     return wording.finding(
-        ROW | changes, headline_metrics()[metric], "neutral", ("masculine", "feminine"), words=words,
+        ROW | changes,
+        headline_metrics()[metric],
+        "neutral",
+        ("masculine", "feminine"),
+        words=words,
         p_measures=p_measures,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,10 @@ def test_with_one_right_answer_the_loss_is_clips_own():
     torch.testing.assert_close(clip.several_right(logits, torch.eye(7, dtype=torch.bool)), wanted)
     true = torch.rand(7, 7, generator=torch.Generator().manual_seed(4)) < 0.3
     true |= torch.eye(7, dtype=torch.bool)
-    soft = [F.cross_entropy(one, right / right.sum(1, keepdim=True)) for one, right in
-            ((logits, true.float()), (logits.T, true.T.float()))]  # fmt: skip
+    soft = [
+        F.cross_entropy(one, right / right.sum(1, keepdim=True))
+        for one, right in ((logits, true.float()), (logits.T, true.T.float()))
+    ]
     torch.testing.assert_close(clip.several_right(logits, true), sum(soft) / 2)
 
 

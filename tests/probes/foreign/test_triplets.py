@@ -71,8 +71,11 @@ def test_seeds_that_say_nothing_across_triplets_are_numbered():
     rows = made("a {} runs", (900, 7)) + made("a {} sits", (13, 55))
     said = triplets(rows, WORDS, "neutral")
     assert [(draw.triplet, draw.seed, draw.stated) for draw in said.draws] == [
-        (0, 0, 7), (0, 1, 900), (1, 0, 13), (1, 1, 55),
-    ]  # fmt: skip
+        (0, 0, 7),
+        (0, 1, 900),
+        (1, 0, 13),
+        (1, 1, 55),
+    ]
     assert not said.shared
     shared = triplets(rows + made("a {} lies", (7, 13)), WORDS, "neutral")
     assert shared.shared and shared.seeds == [7, 13, 55, 900]
@@ -83,15 +86,33 @@ def test_seeds_that_say_nothing_across_triplets_are_numbered():
 @pytest.mark.parametrize(
     ("rows", "error"),
     [
-        ([*made("a {} runs"), row("a robot runs", "robot", 0, at="l7")], "^l7: expected an indicator of neutral"),
-        ([*made("a {} runs"), row("a person runs", "neutral", 0, at="l7")], "^l7: expected one image of neutral"),
-        ([*made("a {} runs"), row("a person runs", "neutral", None, at="l7")], "^l7: expected a seed in every row"),
-        ([*made("a {} runs", triplet="x"), row("the person", "neutral", 1, "x", "l7")], "^l7: expected one prompt"),
-        (made("a {} runs", triplet="x") + made("a {} runs", (1,), "y"), "expected prompts that no other triplet has"),
+        (
+            [*made("a {} runs"), row("a robot runs", "robot", 0, at="l7")],
+            "^l7: expected an indicator of neutral",
+        ),
+        (
+            [*made("a {} runs"), row("a person runs", "neutral", 0, at="l7")],
+            "^l7: expected one image of neutral",
+        ),
+        (
+            [*made("a {} runs"), row("a person runs", "neutral", None, at="l7")],
+            "^l7: expected a seed in every row",
+        ),
+        (
+            [*made("a {} runs", triplet="x"), row("the person", "neutral", 1, "x", "l7")],
+            "^l7: expected one prompt",
+        ),
+        (
+            made("a {} runs", triplet="x") + made("a {} runs", (1,), "y"),
+            "expected prompts that no other triplet has",
+        ),
         (made("a {} runs")[:2], "expected a triplet with an image of every indicator"),
-        ([row("a person runs", "neutral", 0), *made("a {} runs", (1,))[1:]], r"expected a triplet .* \(2 seeds of"),
+        (
+            [row("a person runs", "neutral", 0), *made("a {} runs", (1,))[1:]],
+            r"expected a triplet .* \(2 seeds of",
+        ),
     ],
-)  # fmt: skip
+)
 def test_rows_that_do_not_fit_are_told_by_their_place(rows, error):
     with pytest.raises(UserError, match=error):
         triplets(rows, WORDS, "neutral")

@@ -27,10 +27,17 @@ from probes.toyworld.world import group_of_words, load_world
 def trained(tmp_path_factory):
     work = tmp_path_factory.mktemp("training")
     budget = {
-        "drawings": 260, "vae-steps": 2, "vae-batch": 4, "decoder-steps": 2, "clip-steps": 2, "clip-batch": 8,
+        "drawings": 260,
+        "vae-steps": 2,
+        "vae-batch": 4,
+        "decoder-steps": 2,
+        "clip-steps": 2,
+        "clip-batch": 8,
         "base-steps": 3,
-        "finetune-steps": 2, "finetune-drawings": 260, "batch": 4,
-    }  # fmt: skip
+        "finetune-steps": 2,
+        "finetune-drawings": 260,
+        "batch": 4,
+    }
     arguments = [part for name, value in budget.items() for part in (f"--{name}", str(value))]
     assert train.main(["--work", str(work), "--weights", str(work / "weights"), *arguments]) == 0
     return work
@@ -74,8 +81,15 @@ def test_training_goes_on_from_exported_weights(trained, tmp_path):
     assert all(torch.equal(base[f"unet.{name}"], value.float()) for name, value in before.items())
     history = json.loads((weights / "recipe.json").read_text())["history"]
     assert [line.split(":")[0] for line in history] == [
-        "tokenizer", "vae", "clip", "base", "decoder", "finetune", "resume", "finetune"
-    ]  # fmt: skip
+        "tokenizer",
+        "vae",
+        "clip",
+        "base",
+        "decoder",
+        "finetune",
+        "resume",
+        "finetune",
+    ]
 
 
 def test_small_zones_hold_what_is_worn_and_depend_on_nothing_by_lot():
