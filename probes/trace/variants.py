@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
-from probes.config_trace import EXACT, Trace
+from probes.config_sections import Trace
+from probes.config_values import EXACT
 from probes.errors import UserError
 
 KINDS = ("none", "site", "window", "head", "position", "complete", "curve", "subset", "cut")
@@ -119,11 +120,23 @@ class Variant:
 
 @dataclass(frozen=True)
 class Plan:
-    """The images of one triplet and seed, and the orders of cross-attentions that Shapley values are sampled over."""
+    """The images of one triplet and seed.
+
+    Attributes
+    ----------
+    variants : tuple of Variant
+    permutations : tuple of tuple of int
+        Orders of the cross-attentions that Shapley values are sampled over.
+    indicators : tuple of str
+        That take part.
+    cross : tuple of str
+        The model's cross-attentions.
+    """
 
     variants: tuple[Variant, ...]
-    permutations: tuple[tuple[int, ...], ...] = ()
-    indicators: tuple[str, ...] = field(default=())
+    permutations: tuple[tuple[int, ...], ...]
+    indicators: tuple[str, ...]
+    cross: tuple[str, ...]
 
     @property
     def unpatched(self) -> tuple[Variant, ...]:
@@ -176,7 +189,7 @@ def plan(words: Words, places: Places, trace: Trace, seed: int = 0) -> Plan:
         patched += _cuts(places, reference, donor)
     drawn = (reference, *words.donors, *controls)
     unpatched = [Variant(f"none:{name}", "none", name) for name in drawn]
-    return Plan((*unpatched, *_unique(patched)), orders, drawn)
+    return Plan((*unpatched, *_unique(patched)), orders, drawn, places.cross)
 
 
 def images(variants: Iterable[Variant]) -> int:
