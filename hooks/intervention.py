@@ -39,12 +39,17 @@ class Written:
     """What a patch did: at how many runs of its modules it wrote, and the largest change of a number by it.
 
     A patch of several parts writes at several modules at each call of the denoiser, one of both halves of a guided
-    batch once for both.
+    batch once for both. ``changes`` are the largest changes row by row, in the order of ``patch.into``.
     """
 
     patch: Patch
     writes: int
-    largest_change: float
+    changes: tuple[float, ...]
+
+    @property
+    def largest_change(self) -> float:
+        """Of all rows that were written."""
+        return max(self.changes)
 
 
 class Intervention(HookedBlock):
@@ -86,7 +91,7 @@ class Intervention(HookedBlock):
         """By patch, in the order in which they were passed."""
         if self._phase != "done":
             raise HookError("Intervention.written: read before the block has ended without an exception")
-        return [Written(patch, writes, float(change)) for patch, writes, change in self._counts()]
+        return [Written(patch, writes, tuple(changes.tolist())) for patch, writes, changes in self._counts()]
 
     def _counts(self) -> Iterable[tuple[Patch, int, Tensor]]:
         return zip(self._patches, self._writes, self._changes, strict=True)
@@ -100,7 +105,7 @@ class Intervention(HookedBlock):
                 self._check(patch, address)
                 self._at.setdefault(address, []).append(number)
         self._writes = [0] * len(self._patches)
-        self._changes = [torch.zeros(()) for _ in self._patches]
+        self._changes = [torch.zeros(len(patch.into)) for patch in self._patches]
         self._batch: Batch | None = None
         self._calls = 0
         self._local: dict[tuple[int, str], Tensor] = {}
@@ -173,8 +178,8 @@ class Intervention(HookedBlock):
                 "Intervention: expected one call of the pipeline inside the block: make a new one for each"
             )
         inputs = self._architecture.inputs(self._pipe, args, kwargs)
+        self._check_rows(inputs.batch)
         if self._calls == 0:
-            self._check_rows(inputs.batch)
             self._check_text_runs(inputs.text)
         self._local = self._local_donors(inputs.batch, args, kwargs)
         self._batch = inputs.batch
@@ -234,9 +239,9 @@ class Intervention(HookedBlock):
             )
         own_heads = self._sites[address].heads
         new = patched(patch, base, donors, start, None if own_heads else self._heads(address))
-        self._changes[number] = torch.maximum(
-            (new - base).abs().max().float(), self._changes[number].to(new.device)
-        )
+        rows_written = [start + row for row in patch.into]
+        changed = (new[rows_written] - base[rows_written]).abs().flatten(1).amax(1).float()
+        self._changes[number] = torch.maximum(changed, self._changes[number].to(new.device))
         return new
 
     # Rows, texts, donors
@@ -244,7 +249,7 @@ class Intervention(HookedBlock):
     def _check_rows(self, batch: Batch) -> None:
         for patch in self._patches:
             rows = max((*patch.into, *patch.source))
-            if rows >= batch.rows:
+            if rows >= batch.rows and patch.writes_at(self._calls):  # a batch may grow while it is drawn
                 patch.refuse(f"rows: expected less than {batch.rows}, the rows of the batch, but got {rows}")
 
     def _check_text_runs(self, states: Tensor) -> None:
@@ -268,17 +273,17 @@ class Intervention(HookedBlock):
     ) -> dict[tuple[int, str], Tensor]:
         """By number of the patch and address, the site's values where recipients have the text of their donors.
 
-        The whole batch runs once more for each way of giving out texts, so that a row with its own text computes what
-        it did, bit for bit.
+        The whole batch runs once more, so that a row with its own text computes what it did, bit for bit; and again
+        only where one recipient has several donors.
         """
         found: dict[tuple[int, str], Tensor] = {}
-        passes: dict[tuple[tuple[int, int], ...], list[int]] = {}
+        passes: list[tuple[dict[int, int], list[int]]] = []
         for number, patch in enumerate(self._patches):
             if patch.donor == "local" and patch.writes_at(self._calls):
-                passes.setdefault(tuple(patch.donors.items()), []).append(number)
+                _join(passes, number, patch.donors)
         denoiser = self._architecture.denoiser(self._pipe)
-        for donors, numbers in passes.items():
-            texts = self._texts(batch, dict(donors))
+        for donors, numbers in passes:
+            texts = self._texts(batch, donors)
             given = self._architecture.with_texts(args, kwargs, texts)
             with contextlib.ExitStack() as stack:
                 for number in numbers:
@@ -332,3 +337,13 @@ class Intervention(HookedBlock):
         if patch.steps is not None and not any(step < self._calls for step in patch.steps):
             return f"expected a step below {self._calls}, the number of the denoiser's calls"
         return "its module did not run in this call, or the batch has no such branch"
+
+
+def _join(passes: list[tuple[dict[int, int], list[int]]], number: int, donors: dict[int, int]) -> None:
+    """Add a patch to the first pass in which none of its recipients has another donor, or to a new one."""
+    for there, numbers in passes:
+        if all(there.get(row, donor) == donor for row, donor in donors.items()):
+            there.update(donors)
+            numbers.append(number)
+            return
+    passes.append((dict(donors), [number]))

@@ -21,6 +21,7 @@ _UNIQUE = {
     "words": ("sample_id", "word_index"),
     "observed": ("sample_id",),
     "objects": ("sample_id", "object"),
+    "traced": ("triplet", "seed", "variant"),
 }
 _FILLED = frozenset(
     {
@@ -36,6 +37,8 @@ _FILLED = frozenset(
             "label",
             "mask",
             "status",
+            "variant",
+            "recipient",
         ),
     }
 )

@@ -1,4 +1,4 @@
-"""The columns of parts: what the generate and the observe stage store, kind by kind."""
+"""The columns of parts: what the stages generate, observe and trace store, kind by kind."""
 
 from __future__ import annotations
 
@@ -107,6 +107,29 @@ OBSERVED = pa.schema(
         ("tags", pa.list_(pa.string())),
     ]
 )
+# an image with activations of a donor exchanged somewhere, see `probes.trace.variants.Variant`
+TRACED = pa.schema(
+    [
+        ("triplet", pa.int32()),
+        ("seed", pa.int64()),
+        ("variant", pa.string()),  # unique in the trace of a run
+        ("kind", pa.string()),
+        ("recipient", pa.string()),  # indicator whose prompt it is drawn from
+        ("donor", pa.string()),  # indicator; null where nothing is exchanged
+        ("floor", pa.bool_()),  # the donor is a control of the recipient
+        ("sites", pa.list_(pa.string())),
+        ("part", pa.string()),
+        ("source", pa.string()),
+        ("positions", pa.string()),
+        ("heads", pa.list_(pa.int32())),
+        ("first_step", pa.int32()),
+        ("stop_step", pa.int32()),
+        ("writes", pa.int32()),
+        ("largest_change", pa.float32()),
+        ("fault", pa.string()),
+        ("image", IMAGE),
+    ]
+)
 
 # of `features/<name>`: a vector of each image, null with a reason where it cannot be read
 FEATURES = pa.schema(
@@ -132,6 +155,7 @@ FIXED = {
     "kept": KEPT,
     "observed": OBSERVED,
     "objects": OBJECTS,
+    "traced": TRACED,
 }
 
 

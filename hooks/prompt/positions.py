@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hooks.errors import HookError
@@ -46,15 +47,37 @@ def position_groups(
     length = tokenizer.model_max_length
     if len(ids) > length:
         raise HookError(f"positions: expected at most {length} tokens, but {prompt!r} has {len(ids)}")
-    inside = token_positions(offsets, spans[occurrence])
-    last = len(ids) - 1
+    return groups_around(token_positions(offsets, spans[occurrence]), len(ids), length)
+
+
+def groups_around(inside: Sequence[int], tokens: int, length: int) -> dict[str, tuple[int, ...]]:
+    """Return the token positions around those of a word, see `position_groups`.
+
+    Parameters
+    ----------
+    inside : sequence of int
+        Positions of the word.
+    tokens : int
+        Of the prompt, with start and end of text.
+    length : int
+        Positions that the text encoder is given.
+
+    Examples
+    --------
+    >>> (
+    ...     groups_around((2, 3), tokens=6, length=8)["after"],
+    ...     groups_around((2, 3), tokens=6, length=8)["padding"],
+    ... )
+    ((4,), (6, 7))
+    """
+    last = tokens - 1
     return dict(
         zip(
             GROUPS,
             (
                 (0,),
                 tuple(range(1, inside[0])),
-                inside,
+                tuple(inside),
                 tuple(range(inside[-1] + 1, last)),
                 (last,),
                 tuple(range(last + 1, length)),
