@@ -34,6 +34,7 @@ from analysis.stats.sign_flips import SignFlips, sign_flip_test
 
 NO_TOTAL = "the total effect cannot be told from 0"
 ALIKE = "the same share in every prompt"
+ROUNDING = 1e-12  # of the largest total effect: sums of effects that cancel leave as much
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,10 @@ def shares(
     reason = no_total(totals, level)
     told = reason == ""
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(told, moments(effects)[1] / total, np.nan)
-        values = np.where(told, share + (effects - share * totals) / total, np.nan)
+        share = np.where(told, moments(effects)[1] / total + 0.0, np.nan)  # + 0.0: no -0
+        apart = effects - share * totals
+        apart = np.where(np.abs(apart) > ROUNDING * np.nanmax(np.abs(totals), axis=0, initial=0.0), apart, 0.0)
+        values = np.where(told & ~np.isnan(effects), share + apart / total, np.nan)
         reach = np.nanmax(np.abs(totals), axis=0, initial=0.0) / np.abs(total)
     found = bootstrap_interval(values, method="envelope", level=level, resamples=resamples, seed=seed)
     low, high, carried = found.low.copy(), found.high.copy(), effective_prompts(values)
