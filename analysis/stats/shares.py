@@ -116,7 +116,9 @@ def shares(
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.where(told, moments(effects)[1] / total + 0.0, np.nan)  # + 0.0: no -0
         apart = effects - share * totals
-        apart = np.where(np.abs(apart) > ROUNDING * np.nanmax(np.abs(totals), axis=0, initial=0.0), apart, 0.0)
+        apart = np.where(
+            np.abs(apart) > ROUNDING * np.nanmax(np.abs(totals), axis=0, initial=0.0), apart, 0.0
+        )
         values = np.where(told & ~np.isnan(effects), share + apart / total, np.nan)
         reach = np.nanmax(np.abs(totals), axis=0, initial=0.0) / np.abs(total)
     found = bootstrap_interval(values, method="envelope", level=level, resamples=resamples, seed=seed)

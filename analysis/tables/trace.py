@@ -17,7 +17,7 @@ from analysis.tables.registry import write
 from analysis.tables.sharing import Piece, Sharing
 from analysis.tables.trace_effects import Effects, effects, variant_table
 from analysis.tables.trace_shares import share_table, total_table
-from analysis.tables.trace_steps import cut_table, curve_table, shapley_table
+from analysis.tables.trace_steps import curve_table, cut_table, shapley_table
 from probes.parts import read_part
 from probes.store import Run
 from probes.stored_images import read_image
@@ -46,7 +46,9 @@ def measure_trace(run: Run, sharing: Sharing) -> None:
         return
     config = run.config
     names = chosen_outcomes(config.measure.outcomes, config.model)
-    pieces = [Piece(part_outcomes, (number, names), of_run=True) for number in range(len(run.parts("traced")))]
+    pieces = [
+        Piece(part_outcomes, (number, names), of_run=True) for number in range(len(run.parts("traced")))
+    ]
     found = pd.concat(sharing.results(pieces), ignore_index=True)
     write(run, "trace_outcomes", found)
     made = trace_tables(run, found)

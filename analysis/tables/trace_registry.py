@@ -20,12 +20,14 @@ TRACE = (
         "an outcome, donor and patched place: sufficiency, necessity and floor as shares of the total effect",
         trace_shares.SHARE_COLUMNS,
         trace_shares.share_table,
-        latex=Latex(
-            "trace_shares",
-            "trace-shares",
-            "Shares of the total effect of both words on the {outcome} in {data} on {model}: what each place’s"
-            " activations are enough for, and what they are needed for.",
-            "Floor: the same with a word of the reference’s meaning as donor. p: sufficiency beyond the floor, max-T.",
+        printed=(
+            Latex(
+                "trace_shares",
+                "trace-shares",
+                "Shares of the total effect of both words on the {outcome} in {data} on {model}: what each place’s"
+                " activations are enough for, and what they are needed for.",
+                "Floor: the same with a word of the reference’s meaning as donor. p: sufficiency beyond the floor, max-T.",
+            ),
         ),
     ),
     Table(

@@ -34,7 +34,12 @@ class Truth:
     seed: int = 0
     trace: Trace = field(
         default_factory=lambda: Trace(
-            necessity=True, windows=4, heads=[CROSS[1]], curve=[0, 2, 4, 6], shapley="exact", positions=["word"]
+            necessity=True,
+            windows=4,
+            heads=[CROSS[1]],
+            curve=[0, 2, 4, 6],
+            shapley="exact",
+            positions=["word"],
         )
     )
 
