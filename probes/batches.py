@@ -12,6 +12,7 @@ import gc
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,33 @@ from probes.parts import DamagedPartError, disk_error, read_identity
 from probes.sizes import image_size
 from probes.store import Run
 
-FIELD = "generate.batch_triplets"  # of a part's identity
-USED = "batch_triplets"  # of run.json
+
+@dataclass(frozen=True)
+class Counted:
+    """What the batches of a stage are counted in.
+
+    Attributes
+    ----------
+    stage : str
+    what : str
+        For messages.
+    field : str
+        Their size in the identity of a part.
+    used : str
+        The sizes used in ``run.json``.
+    minimum : int
+        Fewer are no batch.
+    """
+
+    stage: str
+    what: str
+    field: str
+    used: str
+    minimum: int
+
+
+TRIPLETS = Counted("generate", "triplets", "generate.batch_triplets", "batch_triplets", 1)
+FIELD, USED = TRIPLETS.field, TRIPLETS.used
 # Images of 64x64 latents that one batch may hold. On a CPU core, with the bundled model, batches of 30 images of
 # 16x16 latents are some 5 % faster than batches of 15 and take twice the memory. The bytes an image takes on a GPU
 # (float32, activations and what the probe compares) are assumed, on the safe side; they were not measured.
@@ -44,27 +70,31 @@ def auto_batch(loaded: models.Loaded, members: int, config: Config) -> int:
     On a CPU the batch is about as large as one image of 64x64 latents; on a GPU half of the free memory is
     used.
     """
-    height, width = latent_size(loaded.pipe, *image_size(loaded.pipe, config))
-    share = height * width / _REFERENCE_AREA
-    images = _CPU_IMAGES / share
-    if loaded.device.startswith("cuda"):
-        free, _ = torch.cuda.mem_get_info(torch.device(loaded.device))
-        images = 0.5 * free / (_GPU_BYTES_PER_IMAGE * share)
+    images = auto_images(loaded.pipe, loaded.device, config)
     return max(1, min(math.floor(images / members), config.generate.part_triplets))
 
 
-def used(run: Run, config: Config) -> list[int]:
-    """Return the sizes that a run was drawn with, the one that is in force last."""
-    first = int(config.generate.batch_triplets)
-    before = run.meta.get(USED)
+def auto_images(pipe: Any, device: str, config: Config) -> float:
+    """Images per batch that a device holds comfortably; may be less than one. Of `pipe`, `unet` and `vae` are read."""
+    height, width = latent_size(pipe, *image_size(pipe, config))
+    share = height * width / _REFERENCE_AREA
+    if device.startswith("cuda"):
+        free, _ = torch.cuda.mem_get_info(torch.device(device))
+        return float(0.5 * free / (_GPU_BYTES_PER_IMAGE * share))
+    return _CPU_IMAGES / share
+
+
+def used(run: Run, first: int, counted: Counted = TRIPLETS) -> list[int]:
+    """Return the sizes that a run was drawn with, `first` being that of its configuration; last the one in force."""
+    before = run.meta.get(counted.used)
     return list(before) if isinstance(before, list) and before and before[0] == first else [first]
 
 
-def size_of(paths: Iterable[Path], sizes: Sequence[int]) -> int:
+def size_of(paths: Iterable[Path], sizes: Sequence[int], counted: Counted = TRIPLETS) -> int:
     """Return the size that a part was drawn with, as its files say; of one that is not there, the one in force."""
     for path in paths if len(sizes) > 1 else ():
         try:
-            size = read_identity(path)["fields"].get(FIELD) if path.exists() else None
+            size = read_identity(path)["fields"].get(counted.field) if path.exists() else None
         except DamagedPartError:
             continue
         if size in sizes:
@@ -95,7 +125,14 @@ def _no_room(error: BaseException) -> bool:
     return any(said in str(error) for said in _NO_ROOM)
 
 
-def halve(run: Run, config: Config, sizes: Sequence[int], left: Sequence[Part]) -> list[int]:
+def halve(
+    run: Run,
+    config: Config,
+    sizes: Sequence[int],
+    left: Sequence[Part],
+    most: int,
+    counted: Counted = TRIPLETS,
+) -> list[int]:
     """Record that the parts that are left are drawn with batches of half the size, and say so.
 
     Parameters
@@ -104,6 +141,8 @@ def halve(run: Run, config: Config, sizes: Sequence[int], left: Sequence[Part]) 
         Those used so far, from `used`.
     left
         The parts that were to be drawn; what there is of one that is not finished is removed.
+    most
+        So much no batch exceeds, whatever its size.
 
     Returns
     -------
@@ -113,24 +152,31 @@ def halve(run: Run, config: Config, sizes: Sequence[int], left: Sequence[Part]) 
     Raises
     ------
     UserError
-        The batch held one draw.
+        The batch was as small as can be.
     """
-    size, members = min(sizes[-1], config.generate.part_triplets), len(config.indicators)
-    if size == 1:
+    size = min(sizes[-1], most)
+    if size <= counted.minimum:
         raise UserError(
-            f"{run.path}: expected room on the device for the {members} images of one triplet and seed, found too"
-            f" little:{_remedy(config)} finished parts are kept"
+            f"{run.path}: expected room on the device for {_smallest(config, counted)}, found too little:"
+            f"{_remedy(config)} finished parts are kept"
         )
-    after = [*sizes, size // 2]
+    after = [*sizes, max(counted.minimum, size // 2)]
     for part in left:
         if not all(path.exists() for path in part.paths.values()):
             _remove(part.paths.values())
-    run.write_meta(**{USED: after})
+    run.write_meta(**{counted.used: after})
     print(
-        f"generate: no room on the device for {size} triplets at a time: goes on with {size // 2}, as run.json says",
+        f"{counted.stage}: no room on the device for {size} {counted.what} at a time: goes on with {after[-1]}, as"
+        " run.json says",
         file=sys.stderr,
     )
     return after
+
+
+def _smallest(config: Config, counted: Counted) -> str:
+    if counted is TRIPLETS:
+        return f"the {len(config.indicators)} images of one triplet and seed"
+    return f"{counted.minimum} {counted.what}"
 
 
 def _remedy(config: Config) -> str:
@@ -146,6 +192,6 @@ def _remove(paths: Iterable[Path]) -> None:
             raise disk_error(path, error) from None
 
 
-def fields_of(fields: dict[str, Any], size: int) -> dict[str, Any]:
+def fields_of(fields: dict[str, Any], size: int, counted: Counted = TRIPLETS) -> dict[str, Any]:
     """Return the fields of a part's identity that was drawn with batches of this size."""
-    return {**fields, FIELD: size}
+    return {**fields, counted.field: size}

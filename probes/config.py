@@ -28,6 +28,7 @@ from probes.config_sections import (
     Report,
     Sampler,
     Section,
+    Trace,
 )
 from probes.config_values import (
     PERSON,
@@ -60,6 +61,7 @@ __all__ = [
     "Observe",
     "Report",
     "Sampler",
+    "Trace",
     "build_config",
     "load_config",
     "prompt_id",
@@ -108,6 +110,8 @@ class Config(Section):
     capture: Capture = Capture()
     generate: Generate = Generate()
     observe: Annotated[Observe, Alters("observe")] = Observe()
+    # null: nothing is traced
+    trace: Annotated[Trace | None, Alters("trace")] = None
     measure: Annotated[Measure, Alters("measure")] = Measure()
     gep: Annotated[Gep, Alters("measure")] = Gep()
     report: Annotated[Report, Alters("report")] = Report()
@@ -161,6 +165,8 @@ class Config(Section):
         values["indicators"] = {name: _stored_indicator(name, value) for name, value in words.items()}
         if values.get("images") is not None:
             values["images"] = Images.model_validate(values["images"])
+        if values.get("trace") is not None:
+            values["trace"] = _stored(Trace, _said("trace", values["trace"], Trace))
         return _stored(cls, values)
 
     @property

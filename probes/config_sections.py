@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hooks.attention import definitions
+from hooks.prompt.positions import GROUPS
 from probes.config_values import (
     Alters,
     AutoOrCount,
@@ -15,12 +16,16 @@ from probes.config_values import (
     Definition,
     Device,
     Globs,
+    Permutations,
     Pixels,
+    Points,
     Positive,
     Resamples,
     Seed,
     SentenceTemplate,
     Share,
+    Step,
+    Windows,
     Word,
     fail,
 )
@@ -137,6 +142,52 @@ class Observe(Section):
     feature_weights: Annotated[dict[str, str], Alters("nothing")] = {}
     feature_batch: Annotated[Positive, Alters("nothing")] = 32
     device: Device = "auto"  # auto: the one the images were drawn on, where there is one
+
+
+class Trace(Section):
+    """Which activations the words of a triplet exchange, and of how many prompts and seeds (the first of the run).
+
+    The reference's images are drawn with activations of the two words of the first contrast at each of the `sites`
+    (addresses or patterns; of attentions `part`), at all of its cross-attentions together and, by `curve`, at these
+    from a step on: a number of points along the steps, or the steps. `source` takes a donor's activation from its
+    own trajectory or recomputes it at the recipient's latent; to keys and values it makes no difference. `necessity`
+    draws the words' images with activations of the reference, too, and `floor` the reference's with those of its
+    controls.
+
+    More on request: `windows` of steps at each site (a number of equal ones, or the first step of each and the one
+    after its last), each head of some sites (`heads`), groups of token `positions` (`hooks.position_groups`), and
+    subsets of the cross-attentions for Shapley values (`shapley`: ``exact``, or a number of sampled permutations).
+    `cuts` are drawn to check the instrument: their shares are known. `batch` is the number of images drawn at once.
+    """
+
+    sites: Annotated[list[str], Field(min_length=1)] = ["unet.*.cross"]
+    part: Literal["key+value", "key", "value", "query", "heads", "probabilities", "output"] = "key+value"
+    source: Literal["own", "local"] = "own"
+    prompts: Positive = 24
+    seeds: Positive = 1
+    necessity: bool = False
+    floor: bool = True
+    cuts: bool = True
+    curve: Annotated[Points | list[Step], Field(union_mode="left_to_right")] = 5
+    windows: Windows = 0
+    heads: list[str] = []
+    positions: list[Literal[*GROUPS]] = []
+    shapley: Permutations = False
+    batch: AutoOrCount = "auto"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Trace:
+        for name in ("sites", "heads", "positions", "curve"):
+            values = getattr(self, name)
+            twice = [one for one in values if values.count(one) > 1] if isinstance(values, list) else []
+            if twice:
+                raise fail(f"{twice[0]!r} stands twice: keep one", at=(name,))
+        if self.batch != "auto" and self.batch < 3:
+            raise fail(
+                f"expected at least 3 images, a recipient, a donor and one between, got {self.batch}: raise it",
+                at=("batch",),
+            )
+        return self
 
 
 class Measure(Section):

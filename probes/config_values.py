@@ -19,12 +19,17 @@ HINT = "\0"  # in a message: where a note on what YAML made of a bare word goes;
 CHARACTERS = 2_000  # of a prompt; text encoders take fewer than 100 tokens
 WORKERS = 256  # processes of one machine
 IMAGES = 500_000  # of a run: weeks of a GPU
+POINTS = 1000  # of a curve, windows: more than any sampler has steps
+EXACT = 10  # cross-attentions of which every subset is drawn: 1,024
+PERMUTATIONS = 1000
 
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Resamples = Annotated[int, Field(ge=1, le=1_000_000)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Pixels = Annotated[int, Field(ge=8, le=8192)]
+Step = Annotated[int, Field(ge=0, le=POINTS)]
+Points = Annotated[int, Field(ge=0, le=POINTS)]
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ class Alters:
     ``nothing``: no stored byte hangs on it. ``part``: a part names its own share of it.
     """
 
-    stage: Literal["nothing", "part", "observe", "measure", "report"]
+    stage: Literal["nothing", "part", "observe", "trace", "measure", "report"]
 
 
 class SeedRange(TypedDict):
@@ -240,6 +245,29 @@ def _device(value: str) -> str:
     raise fail(f"expected {devices.EXPECTED}, got {shown(value)}: choose one of them")
 
 
+def _windows(value: Any) -> Any:
+    """A number of windows, or the first step of each and the one after its last."""
+    if type(value) is int or not isinstance(value, list):
+        return value
+    for index, window in enumerate(value):
+        fine = isinstance(window, list) and len(window) == 2 and all(type(step) is int for step in window)
+        if not fine or not 0 <= window[0] < window[1]:
+            raise fail(
+                f"expected the first step and the one after the last, got {shown(window)}: write it as [0, 10]",
+                at=(index,),
+            )
+    return value
+
+
+def _permutations(value: Any) -> Any:
+    if value is False or value == "exact" or (type(value) is int and 1 <= value <= PERMUTATIONS):
+        return value
+    raise fail(
+        f"expected false, `exact` or a number of permutations from 1 to {PERMUTATIONS}, got {shown(value)}{HINT}:"
+        " choose one of them"
+    )
+
+
 Control = Annotated[bool | str, BeforeValidator(_control)]
 SentenceTemplate = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_sentence_template)]
 Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_word)]
@@ -263,3 +291,16 @@ Definition = Annotated[
 ]
 Preset = Annotated[str, BeforeValidator(_preset, json_schema_input_type=Literal[*presets.names()])]
 Device = Annotated[str, AfterValidator(_device)]
+Windows = Annotated[
+    Points | list[list[int]],
+    BeforeValidator(
+        _windows, json_schema_input_type=Points | list[Annotated[list[Step], Field(min_length=2)]]
+    ),
+]
+Permutations = Annotated[
+    Literal[False, "exact"] | int,
+    BeforeValidator(
+        _permutations,
+        json_schema_input_type=Literal[False, "exact"] | Annotated[int, Field(ge=1, le=PERMUTATIONS)],
+    ),
+]

@@ -79,7 +79,7 @@ class Drawing:
             yield partial(_batch, loaded.pipe, self.config, self.first)
 
     def _load(self) -> models.Loaded:
-        loaded = _load(self.source, self.config, self.device)
+        loaded = load(self.source, self.config, self.device)
         if loaded.record["weight_hash"] != self.weights:
             raise UserError(
                 f"model {self.source.name}: expected the weights that the run began with, found others:"
@@ -115,14 +115,17 @@ def generate(
     """
     began = monotonic()
     config = config if command.overwrite else _format_as_begun(config, run)
-    loaded = _load(source, config, config.generate.device)
+    loaded = load(source, config, config.generate.device)
     feasible.check_pipeline(loaded.pipe, config, loaded.guidance_scale)
     command.cleared(run)
     config = _settle(config, loaded, run)
     rundir.require_same(run, config.resolved())
     fields = _fields(config, loaded, source)
     _require_same_parts(run, fields, source)
-    sizes, damaged = batches.used(run, config), list[part_files.DamagedPartError]()
+    sizes, damaged = (
+        batches.used(run, int(config.generate.batch_triplets)),
+        list[part_files.DamagedPartError](),
+    )
     parts, todo = _plan(run, config, fields, samples, sizes, damaged)
     model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
     threads = workers.threads(model.parameters, loaded.device)
@@ -148,7 +151,7 @@ def generate(
         )
         while not batches.drawn_whole(partial(draw, parts, todo)):
             team.dismiss(at_once=True)  # helpers hold memory of the device too
-            sizes = batches.halve(run, config, sizes, todo)
+            sizes = batches.halve(run, config, sizes, todo, config.generate.part_triplets)
             parts, todo = _plan(run, config, fields, samples, sizes, damaged)
     execute.drawn(run, began)
 
@@ -166,7 +169,8 @@ def _plan(
     return parts, execute.due(parts, partial(_refused, run), damaged.append)
 
 
-def _load(source: models.Source, config: Config, device: str) -> models.Loaded:
+def load(source: models.Source, config: Config, device: str) -> models.Loaded:
+    """Load the model of a run, ready to draw as its configuration says."""
     sampler = config.sampler
     return models.load(
         source,
@@ -243,7 +247,7 @@ def _parts(
     """The parts of the run: whole draws, cut into batches of the size in force, or of that they were drawn with."""
     draws = [list(group) for _, group in groupby(samples, key=lambda sample: (sample.triplet, sample.seed))]
     parts = []
-    for index, chunk in enumerate(_cut(draws, config.generate.part_triplets)):
+    for index, chunk in enumerate(cut(draws, config.generate.part_triplets)):
         paths = {kind: run.part_path(kind, index) for kind in _kinds(config)}
         size = batches.size_of(paths.values(), sizes)
         parts.append(
@@ -251,7 +255,7 @@ def _parts(
                 paths=paths,
                 identity=_identity(batches.fields_of(fields, size), index, chunk),
                 images=sum(map(len, chunk)),
-                pieces=[[sample for draw in batch for sample in draw] for batch in _cut(chunk, size)],
+                pieces=[[sample for draw in batch for sample in draw] for batch in cut(chunk, size)],
             )
         )
     return parts
@@ -367,7 +371,8 @@ def _require_an_image(members: list[Sample], faults: list[str | None], dtype: st
         )
 
 
-def _cut(items: Sequence[Any], size: int) -> list[list[Any]]:
+def cut(items: Sequence[Any], size: int) -> list[list[Any]]:
+    """Pieces of so many items, the last of those that are left."""
     return [list(items[start : start + size]) for start in range(0, len(items), size)]
 
 

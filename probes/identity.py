@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -30,9 +30,12 @@ def stages() -> dict[str, str]:
     """
     marks = {}
     for name, field in Config.model_fields.items():
-        marks[name], kind = _mark(field, "generate"), field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            marks |= {f"{name}.{key}": _mark(entry, marks[name]) for key, entry in kind.model_fields.items()}
+        marks[name] = _mark(field, "generate")
+        for kind in (field.annotation, *get_args(field.annotation)):  # a section, or one that may be null
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                marks |= {
+                    f"{name}.{key}": _mark(entry, marks[name]) for key, entry in kind.model_fields.items()
+                }
     return marks
 
 
@@ -98,6 +101,18 @@ def part_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 def observed_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Every field that alters what the observe stage sees, by its address."""
     return {name: value for name, value in _fields(config).items() if _stage(name) == "observe"}
+
+
+def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Every field that alters what the trace stage draws, by its address; of the words, those that it exchanges."""
+    marked = {name: value for name, value in _fields(config).items() if _stage(name) == "trace"}
+    controls = [name for name, entry in config.get("indicators", {}).items() if entry.get("control")]
+    return {
+        "contrasts[0]": next(iter(config.get("contrasts") or []), None),
+        "reference": config.get("reference"),
+        "controls": controls,
+        **marked,
+    }
 
 
 def measured_fields(config: Mapping[str, Any]) -> dict[str, Any]:

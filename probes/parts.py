@@ -33,7 +33,12 @@ from probes.part_schemas import FIXED, IMAGE
 FORMAT = 3
 OBSERVED_FORMAT = 1  # of what the observe stage stores
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_GENERATED = ("samples", "captures", "words", "kept")  # kinds of parts; the observe stage stores others
+# that stores a kind of parts; the observe stage stores others
+_STAGES = {
+    **dict.fromkeys(("samples", "captures", "words", "kept"), "generate"),
+    "traced": "trace",
+    "tables": "measure",
+}
 TEMPORARY = ".tmp-"
 _LEFTOVER = re.compile(rf"{re.escape(TEMPORARY)}\d+-.+", re.DOTALL)  # as `write_bytes` names them
 _PART = re.compile(r"part-\d+\.parquet")
@@ -232,7 +237,7 @@ class DamagedPartError(UserError):
 def damaged(path: Path, error: Exception) -> DamagedPartError:
     """The line that names a damaged part."""
     first_line = (str(error).splitlines() or [""])[0][:120]
-    stage = {**dict.fromkeys(_GENERATED, "generate"), "tables": "measure"}.get(path.parent.name, "observe")
+    stage = _STAGES.get(path.parent.name, "observe")
     again = "it is made anew" if stage == "measure" else "only this part is made anew"
     return DamagedPartError(
         f"{path}: expected a whole part, got a damaged file ({first_line}): run --stage {stage} again, {again}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from analysis.metrics.registry import require_primary
 from probes import command_line, execute, image_faults, interrupt, plan_text, rundir, workers
-from probes.config import Config, build_config, load_config, schema_text
+from probes.config import Config, Trace, build_config, load_config, schema_text
 from probes.errors import UserError, printable
 from probes.paths import expand
 from probes.prompts import of_captions
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from probes.models import Source
     from probes.prompts.plan import Sample
 
-STAGES = ("plan", "generate", "observe", "measure", "report")
+STAGES = ("plan", "generate", "observe", "trace", "measure", "report")
 EXAMPLES = """examples:
   python -m probes.run triplets.yaml
       the bundled model, all stages; running it again goes on where it stopped
@@ -71,7 +71,9 @@ def parser() -> argparse.ArgumentParser:
     )
 
     which = main.add_argument_group("which work")
-    which.add_argument("--stage", choices=STAGES, help="only this stage (default: all, in this order)")
+    which.add_argument(
+        "--stage", choices=STAGES, help="only this stage (default: all, in this order; trace where asked for)"
+    )
     which.add_argument("--dry-run", action="store_true", help="print the plan and an estimate, write nothing")
     which.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
     which.add_argument("--quiet", action="store_true", help="no progress bars")
@@ -190,7 +192,7 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
     config, yaml_source, passed, loaded = configuration(arguments)
     place = f"{yaml_source.name}: measure.primary"
     primary = require_primary(config.measure.primary, place, opened=config.images is None)
-    stages = (arguments.stage,) if arguments.stage else STAGES
+    config, stages = _stages(config, arguments.stage)
     if config.preset and "observe" in stages:
         from analysis.observe.missing import require_preset
 
@@ -202,6 +204,11 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
     text = yaml_source.text or None
     samples = source = taken = captions = images = None
     drawing = {"plan", "generate"} & set(stages)
+    with_model = {*drawing, "trace"} & set(stages)
+    if "trace" in stages:
+        from probes.trace import feasible as tracing
+
+        tracing.require_drawn_here(config)
     if (arguments.dry_run or drawing) and config.images is not None:
         from probes.foreign import stage as foreign
 
@@ -209,13 +216,13 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         images = taken.images
         if not arguments.dry_run:
             _say(taken.line, arguments)
-    elif arguments.dry_run or drawing:
+    elif arguments.dry_run or with_model:
         from probes import feasible, guidance, model_files, models
         from probes.prompts import plan as prompts
 
         source = models.resolve(
             config.model,
-            weights="generate" in stages and not arguments.dry_run,
+            weights=bool({"generate", "trace"} & set(stages)) and not arguments.dry_run,
             revision=config.revision or (None if arguments.overwrite else rundir.pinned(config)),
             variant=config.variant,
         )
@@ -230,12 +237,14 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         if too_long := of_captions.said(captions):
             _say(too_long, arguments)
         asked = (config, tokenizers, limit, yaml_source.name)
-        if arguments.dry_run or "generate" in stages:
+        if arguments.dry_run or {"generate", "trace"} & set(stages):
             samples = prompts.plan(*asked)
         else:
             images = prompts.count(*asked)
         feasible.check(config, source)  # what cannot be drawn is said before anything is written
-        if not arguments.dry_run and (few := plan_text.few_prompts(config)):
+        if "trace" in stages:
+            tracing.check(config, source, samples, tokenizers)
+        if drawing and not arguments.dry_run and (few := plan_text.few_prompts(config)):
             _say(few, arguments)
     else:
         config = of_captions.as_planned(config, loaded)
@@ -265,8 +274,9 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
     interrupt.begun()
     with rundir.claim(config.out_path) as directory:
         anew = arguments.overwrite and "observe" in stages
+        traced_anew = arguments.overwrite and "trace" in stages
         if not (arguments.overwrite and drawing):
-            rundir.require_same(directory, config.resolved(), observing_anew=anew)
+            rundir.require_same(directory, config.resolved(), observing_anew=anew, tracing_anew=traced_anew)
         if stages == ("plan",):
             rundir.write_plan(
                 directory, config, passed, text, images, captions=captions, overwrite=arguments.overwrite
@@ -296,6 +306,14 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
                 _say(f"observe: {skipped}", arguments)
             else:
                 rundir.reached(directory, "observed", monotonic() - began)
+        if "trace" in stages:
+            from probes.trace.stage import forget, trace
+
+            if traced_anew:
+                forget(directory)
+            trace(directory, source, samples, execute.Command(progress=not arguments.quiet, team=team))
+            if faulty := directory.meta["trace"]["faults"]:
+                _say(f"trace: {image_faults.sentence(faulty, directory.meta['trace']['rows'])}", arguments)
         if "measure" in stages:
             _load(team, config, "measure")
             from analysis.tables.stage import measure
@@ -315,6 +333,15 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
     print(printable(f"report: {page}" if page else f"{arguments.stage}: done in {config.out_path}"))
 
 
+def _stages(config: Config, asked: str | None) -> tuple[Config, tuple[str, ...]]:
+    """The stages to go through, and the configuration with what a trace does where it is asked for by name alone."""
+    if asked is None:
+        return config, tuple(stage for stage in STAGES if stage != "trace" or config.trace is not None)
+    if asked == "trace" and config.trace is None:
+        config = config.model_copy(update={"trace": Trace()})
+    return config, (asked,)
+
+
 def _load(team: Team, config: Config, stage: str) -> None:
     """Let helpers load what a stage takes, while this process does."""
     if stage == "measure":
@@ -327,7 +354,12 @@ def _estimated(config: Config, samples: list[Sample], source: Source) -> list[st
     """The plan of what is to be drawn, and what it will take."""
     from probes import estimate
 
-    return [plan_text.describe(config, samples), str(estimate.estimate(config, samples, source))]
+    lines = [plan_text.describe(config, samples), str(estimate.estimate(config, samples, source))]
+    if config.trace is not None:
+        from probes.trace.estimate import described
+
+        lines.append(described(config, source))
+    return lines
 
 
 def _say(text: str, arguments: argparse.Namespace) -> None:

@@ -9,23 +9,29 @@ import contextlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
-from platform import platform, python_version
 from typing import Any
 
 from probes.config import Config
 from probes.errors import UserError
-from probes.identity import differing, drawn_fields, later_fields, measured_fields, observed_fields
+from probes.identity import (
+    differing,
+    drawn_fields,
+    later_fields,
+    measured_fields,
+    observed_fields,
+    traced_fields,
+)
 from probes.parts import FORMAT, clean, disk_error, is_leftover, write_bytes
 from probes.run_record import STATUSES
 from probes.store import Run
+from probes.versions import versions
 
 _LOCK = ".lock"
 # kinds of parts that observers store; those of features and attributes have a folder for each model
 OBSERVED = ("observed", "objects", "features", "attributes")
 _NESTED = ("features", "attributes")
-_PARTS = ("samples", "captures", "words", "kept", *OBSERVED)
+_PARTS = ("samples", "captures", "words", "kept", *OBSERVED, "traced")
 _FOLDERS = (*_PARTS, "tables", "figures")
 # tables that commands beside the stages write
 _BESIDE = tuple(
@@ -34,24 +40,11 @@ _BESIDE = tuple(
     for end in ("csv", "parquet")
 )
 _RECORD = ("run.json", "triplets.yaml", _LOCK)
-_LIBRARIES = (
-    *("triptych", "torch", "diffusers", "transformers", "tokenizers", "safetensors", "numpy", "scipy"),
-    *("scikit-image", "pandas", "pyarrow", "pillow", "pydantic", "matplotlib"),
-)
 
 
 def now() -> str:
     """The time as ISO 8601, UTC, whole seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python, the system and the libraries that matter, without importing them."""
-    installed = {"python": python_version(), "system": platform()}
-    for name in _LIBRARIES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            installed[name] = metadata.version(name)
-    return installed
 
 
 @contextlib.contextmanager
@@ -186,15 +179,17 @@ def _strangers(path: Path) -> list[str]:
     return sorted(names)
 
 
-def require_same(run: Run, resolved: Mapping[str, Any], *, observing_anew: bool = False) -> None:
+def require_same(
+    run: Run, resolved: Mapping[str, Any], *, observing_anew: bool = False, tracing_anew: bool = False
+) -> None:
     """Refuse a configuration that differs from the run's in anything that alters what is stored already.
 
     A value that is still open (``auto``, ``null``: the model's default) agrees with any.
 
     Parameters
     ----------
-    observing_anew
-        The images are looked at anew, so how they were looked at may differ.
+    observing_anew, tracing_anew
+        The images are looked at anew, or traced, so how they were may differ.
 
     Raises
     ------
@@ -206,6 +201,8 @@ def require_same(run: Run, resolved: Mapping[str, Any], *, observing_anew: bool 
     _require(run, drawn_fields(run.resolved), drawn_fields(resolved))
     if run.parts("observed") and not observing_anew:
         _require(run, observed_fields(run.resolved), observed_fields(resolved))
+    if run.parts("traced") and resolved.get("trace") and not tracing_anew:
+        _require(run, (run.meta.get("trace") or {}).get("fields", {}), traced_fields(resolved))
 
 
 def _require(
@@ -215,7 +212,7 @@ def _require(
 
     ``drawn`` says that the run's own values are settled: then only what `after` leaves open agrees with them.
     """
-    sections = ("sampler.", "generate.", "observe.")
+    sections = ("sampler.", "generate.", "observe.", "trace.")
 
     def agree(name: str) -> bool:
         left_open = (after[name],) if drawn else (before[name], after[name])
@@ -268,6 +265,8 @@ def another_run(run: Run, field: str, old: Any, new: Any, remedy: str = "") -> U
         remedy = "use --overwrite to replace it or another --out"
         if field.startswith("observe."):
             remedy = "use --stage observe --overwrite to look at its images anew, or another --out"
+        if field.startswith("trace."):
+            remedy = "use --stage trace --overwrite to trace it anew, or another --out"
     return UserError(f"{run.path}: holds another run: {field} is {old} there, expected {new}: {remedy}")
 
 
@@ -381,6 +380,9 @@ def take_up(
         for section in as_drawn
         if section in there
     }
+    if "trace" not in stages:
+        before, after = there.get("trace"), fresh["trace"]
+        kept["trace"] = later_fields("trace", before, after) if before and after else before
     resolved = {**fresh, **kept}
     run.write_meta(
         status=status,

@@ -12,6 +12,7 @@
       kept/              a row a (sample, site): raw tensors, where `capture.keep` asked for them
       observed/          a row an image: which tags it was searched for, what was found and dropped
       objects/           a row a detection: label, score, box, mask
+      traced/            a row an image with activations exchanged, where `trace` asked for them
       tables/            results as CSV and Parquet; similarities of pictures, for later stages, as Parquet alone
 
 Everything is written to a temporary file, fsynced and renamed. Tables made elsewhere (human labels, images
@@ -50,7 +51,7 @@ from probes.parts import (
 from probes.run_record import checksum, no_record, read_record
 from probes.stored_images import StoredImages
 
-KINDS = ("samples", "captures", "words", "kept", "observed", "objects")
+KINDS = ("samples", "captures", "words", "kept", "observed", "objects", "traced")
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
 _RESULT = re.compile(r"(tables|figures)/[^/\\]+|report\.html")  # what a stage may name as written
 
@@ -163,6 +164,10 @@ class Run:
         """
         return self._frame("objects", columns)
 
+    def traced(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """The images of the trace, a row an image, see :data:`probes.part_schemas.TRACED`; all columns unless told."""
+        return self._frame("traced", columns)
+
     def part_tables(self, kind: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the parts of a kind one after another, so that no more than one need fit in memory.
 
@@ -232,7 +237,7 @@ class Run:
         """Refuse rows of indicators that the run does not have."""
         names = set(self.config.indicators)
         pairs = {f"{first}-{second}" for first in names for second in names}
-        for column, known in (("indicator", names), ("pair", pairs)):
+        for column, known in (("indicator", names), ("recipient", names), ("donor", names), ("pair", pairs)):
             there = names and column in table.column_names
             values = table[column].unique().drop_null().to_pylist() if there else ()
             unknown = [value for value in values if value not in known]

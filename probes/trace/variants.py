@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
-from probes.config_trace import EXACT, Trace
+from probes.config_sections import Trace
+from probes.config_values import EXACT
 from probes.errors import UserError
 
 KINDS = ("none", "site", "window", "head", "position", "complete", "curve", "subset", "cut")
@@ -50,6 +51,8 @@ class Places:
         The layers of its text encoder.
     calls : int
         Of the denoiser: steps, and what a scheduler adds to them.
+    shared : bool
+        Whether a row may begin when it is first written (`probes.trace.growing.possible`).
     """
 
     cross: tuple[str, ...]
@@ -57,6 +60,7 @@ class Places:
     heads: Mapping[str, int]
     layers: tuple[str, ...]
     calls: int
+    shared: bool = True
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,11 @@ class Variant:
         """Whether it is written before the denoiser runs."""
         return self.part == "text"
 
+    @property
+    def begins(self) -> int:
+        """The first call of the denoiser at which its image can differ from the recipient's."""
+        return 0 if self.in_text else self.first_step
+
     def row(self) -> dict[str, Any]:
         """The columns of ``traced/`` that say what was exchanged."""
         row = asdict(self)
@@ -119,11 +128,23 @@ class Variant:
 
 @dataclass(frozen=True)
 class Plan:
-    """The images of one triplet and seed, and the orders of cross-attentions that Shapley values are sampled over."""
+    """The images of one triplet and seed.
+
+    Attributes
+    ----------
+    variants : tuple of Variant
+    permutations : tuple of tuple of int
+        Orders of the cross-attentions that Shapley values are sampled over.
+    indicators : tuple of str
+        That take part.
+    places : Places
+        Of the model.
+    """
 
     variants: tuple[Variant, ...]
-    permutations: tuple[tuple[int, ...], ...] = ()
-    indicators: tuple[str, ...] = field(default=())
+    permutations: tuple[tuple[int, ...], ...]
+    indicators: tuple[str, ...]
+    places: Places
 
     @property
     def unpatched(self) -> tuple[Variant, ...]:
@@ -176,7 +197,7 @@ def plan(words: Words, places: Places, trace: Trace, seed: int = 0) -> Plan:
         patched += _cuts(places, reference, donor)
     drawn = (reference, *words.donors, *controls)
     unpatched = [Variant(f"none:{name}", "none", name) for name in drawn]
-    return Plan((*unpatched, *_unique(patched)), orders, drawn)
+    return Plan((*unpatched, *_unique(patched)), orders, drawn, places)
 
 
 def images(variants: Iterable[Variant]) -> int:

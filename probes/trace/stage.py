@@ -1,0 +1,255 @@
+"""The stage `trace`: draw images with activations exchanged between the words of a triplet, part by part.
+
+Parts, batches, workers and resumption are those of the generate stage (`probes.execute`): a part is a function of its
+identity, so a run that was interrupted goes on at the first part that is missing and ends with the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from hooks.errors import HookError
+from probes import (
+    batches,
+    estimate,
+    execute,
+    generate,
+    image_faults,
+    models,
+    part_schemas,
+    rows,
+    rundir,
+    workers,
+)
+from probes import parts as part_files
+from probes.config import Config
+from probes.config_values import shown
+from probes.errors import UserError
+from probes.identity import traced_fields
+from probes.prompts.plan import Sample
+from probes.store import Run
+from probes.team import Tick
+from probes.trace import feasible
+from probes.trace.batching import Batch, auto_batch, cut, smallest
+from probes.trace.draw import TracedImage, TripletDraw, draw
+from probes.trace.variants import Plan, images
+
+FORMAT = 1  # of what the stage stores
+RECORD, USED = "trace", "trace_batch"  # of run.json
+
+_PLAIN = execute.Command()
+
+
+@dataclass(frozen=True)
+class Tracing:
+    """Draws batches of variants (:class:`probes.team.Work`) with the model that is loaded; a helper loads its own."""
+
+    source: models.Source
+    config: Config
+    device: str
+    weights: str
+    threads: int
+    loaded: models.Loaded | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "loaded": None}
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[Batch, Tick], execute.Piece]]:
+        """Hold the model, ready to draw; gives the function that draws a batch."""
+        loaded = self.loaded or load(self.source, self.config, self.device, self.weights)
+        with workers.steady(self.threads):
+            yield partial(_batch, loaded.pipe, self.config)
+
+
+def load(source: models.Source, config: Config, device: str, weights: str) -> models.Loaded:
+    """Load the model that a run was drawn with.
+
+    Raises
+    ------
+    UserError
+        Its weights are others now.
+    """
+    loaded = generate.load(source, config, device)
+    if loaded.record["weight_hash"] != weights:
+        raise UserError(
+            f"model {source.name}: expected the weights that the run was drawn with, found others: put them back, or"
+            " choose another --out"
+        )
+    return loaded
+
+
+def forget(run: Run) -> None:
+    """Remove what the stage stored, so that a run is traced anew."""
+    rundir.remove(run, ("traced",))
+    run.write_meta(**{RECORD: None, USED: None})
+
+
+def trace(
+    run: Run, source: models.Source, samples: Sequence[Sample], command: execute.Command = _PLAIN
+) -> None:
+    """Draw every image of a run's trace that it does not hold yet.
+
+    Parameters
+    ----------
+    run
+        A generated run, held by :func:`probes.rundir.claim`; its configuration has a section `trace`.
+    source, samples
+        Its model and its plan.
+    command
+        What else the stage is called with.
+
+    Raises
+    ------
+    UserError
+        Something cannot be traced (`probes.trace.feasible`), the run was traced in another way, the model's weights
+        are others, the disk is full, or the device has no room for one variant.
+    """
+    began = monotonic()
+    plan = feasible.planned(run.config, source)
+    weights = (run.meta.get("model") or {}).get("weight_hash")
+    loaded = load(source, run.config, run.config.generate.device, weights)
+    config = _settle(run, run.config, loaded)
+    draws = feasible.triplets(config, samples, loaded.pipe.tokenizer.model_max_length)
+    feasible.require_positions(draws, plan.variants)
+    # what alters the content of any part; a part adds its own prompts and seeds
+    fields = {**(run.meta.get("part_fields") or {}), **traced_fields(config.resolved())}
+    counted = batches.Counted("trace", "images", "trace.batch", USED, smallest(plan))
+    sizes, damaged = batches.used(run, _asked(config), counted), list[part_files.DamagedPartError]()
+    cut_anew = partial(_plan, run, config, fields, draws, plan, counted, damaged)
+    parts, todo = cut_anew(sizes)
+    model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
+    threads = workers.threads(model.parameters, loaded.device)
+    left = sum(part.images for part in todo)
+    rows_at_once = min(sizes[-1], len(draws) * images(plan.variants))
+    wanted = estimate.processes(config, model, loaded.device, threads, left, rows_at_once)
+    count = execute.useful(wanted, todo)
+    run.write_meta(**{USED: sizes, RECORD: _record(plan, draws, config, count)})
+    execute.note_damaged(run, damaged)
+    work = Tracing(source, config, loaded.device, loaded.record["weight_hash"], threads, loaded)
+    with command.helpers() as team:
+        make = partial(
+            execute.make, "trace", work=work, team=team, processes=count, progress=command.progress
+        )
+        while not batches.drawn_whole(partial(make, parts, todo)):
+            team.dismiss(at_once=True)  # helpers hold memory of the device too
+            most = max(batch.images for part in todo for batch in part.pieces)
+            sizes = batches.halve(run, config, sizes, todo, most, counted)
+            parts, todo = cut_anew(sizes)
+    faults = image_faults.counts(list(run.traced(["fault"])["fault"].dropna()))
+    record = {**run.meta[RECORD], "rows": sum(part.images for part in parts), "faults": faults}
+    run.write_meta(**{RECORD: {**record, "seconds": round(monotonic() - began, 1)}})
+
+
+def _settle(run: Run, config: Config, loaded: models.Loaded) -> Config:
+    """Put a number where the configuration leaves the size of a batch to the machine: that the trace began with."""
+    assert config.trace is not None
+    if config.trace.batch != "auto":
+        return config
+    before = run.meta.get(USED)
+    number = int(before[0]) if before else auto_batch(loaded.pipe, loaded.device, config)
+    return config.model_copy(update={"trace": config.trace.model_copy(update={"batch": number})})
+
+
+def _asked(config: Config) -> int:
+    assert config.trace is not None and config.trace.batch != "auto"
+    return config.trace.batch
+
+
+def _plan(
+    run: Run,
+    config: Config,
+    fields: Mapping[str, Any],
+    draws: Sequence[TripletDraw],
+    plan: Plan,
+    counted: batches.Counted,
+    damaged: list[part_files.DamagedPartError],
+    sizes: Sequence[int],
+) -> tuple[list[execute.Part], list[execute.Part]]:
+    """All parts of the trace, and those that are due; those that are damaged are noted, and due."""
+    parts = []
+    for index, chunk in enumerate(generate.cut(draws, config.generate.part_triplets)):
+        paths = {"traced": run.part_path("traced", index)}
+        size = batches.size_of(paths.values(), sizes, counted)
+        parts.append(
+            execute.Part(
+                paths=paths,
+                identity=_identity(batches.fields_of(dict(fields), size, counted), index, chunk),
+                images=len(chunk) * images(plan.variants),
+                pieces=cut(chunk, plan, size),
+            )
+        )
+    return parts, execute.due(parts, _refused, damaged.append)
+
+
+def _identity(fields: Mapping[str, Any], index: int, chunk: Sequence[TripletDraw]) -> dict[str, Any]:
+    more = {
+        "prompts": [one.prompts for one in chunk],
+        "seeds": [[one.triplet, one.seed, one.noise_seed] for one in chunk],
+        "tokens": part_files.digest(repr([(one.tokens, one.groups) for one in chunk])),
+    }
+    return part_files.identity(index, {**fields, **more}, FORMAT)
+
+
+def _refused(path: Path, field: str, old: Any, new: Any) -> UserError:
+    return UserError(
+        f"{path}: was drawn with {field} {shown(old)}, expected {shown(new)}: use --stage trace --overwrite to trace"
+        " the run anew, or another --out"
+    )
+
+
+def _record(plan: Plan, draws: Sequence[TripletDraw], config: Config, count: int) -> dict[str, Any]:
+    """What ``run.json`` keeps of a trace."""
+    left_out = {one.name: sum(bool(each.why_not(one)) for each in draws) for one in plan.variants}
+    assert config.trace is not None
+    return {
+        "format": FORMAT,
+        "config": config.trace.model_dump(mode="json"),
+        "fields": traced_fields(config.resolved()),
+        "indicators": list(plan.indicators),
+        "variants": [one.row() for one in plan.variants],
+        "orders": [[plan.places.cross[index] for index in order] for order in plan.permutations],
+        "draws": len(draws),
+        "not_drawn": {name: number for name, number in left_out.items() if number},
+        "workers": count,
+    }
+
+
+def _batch(pipe: Any, config: Config, batch: Batch, tick: Tick) -> execute.Piece:
+    """Draw a batch and give its rows."""
+    sampler = config.sampler
+    try:
+        drawn = draw(
+            pipe,
+            batch.draws,
+            batch.variants,
+            steps=sampler.steps,
+            guidance_scale=sampler.guidance_scale,
+            height=sampler.height,
+            width=sampler.width,
+            negative_prompt=sampler.negative_prompt,
+            tick=tick,
+        )
+    except HookError as error:
+        raise UserError(f"trace: {error}") from None
+    return {"traced": execute.RowsOfKind([_row(one) for one in drawn], part_schemas.TRACED)}
+
+
+def _row(one: TracedImage) -> dict[str, Any]:
+    name = f"t{one.draw.triplet:05d}-s{one.draw.seed}-{one.variant.name}.png"
+    finite = one.fault != image_faults.NAN  # without numbers there is no picture
+    return {
+        "triplet": one.draw.triplet,
+        "seed": one.draw.seed,
+        **one.variant.row(),
+        "writes": one.writes,
+        "largest_change": one.largest_change,
+        "fault": one.fault,
+        "image": {"bytes": rows.png(one.image), "path": name} if finite else None,
+    }
