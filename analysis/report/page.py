@@ -45,16 +45,8 @@ if TYPE_CHECKING:
 
 LINES = ("gap-text-layers", "gap-steps", "similarity-steps", "gap-decoder")
 LONGEST_ESCAPE = 10  # characters of one that is written out: \\U0010ffff
-SAMPLES = (
-    "sample_id",
-    "triplet",
-    "seed",
-    "indicator",
-    "template",
-    "word",
-    "prompt",
-    "words",
-)  # what is shown of each
+# what is shown of each sample
+SAMPLES = ("sample_id", "triplet", "seed", "indicator", "template", "word", "prompt", "words")
 WORDS = ("sample_id", "word", "word_index", "heat", "height", "width", "peak", "definition", "version")
 SHEET_ROWS = 4  # rows of the figure `triplets`
 
@@ -132,7 +124,7 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
             for name, data in figure.files.items():
                 run.write_file(f"figures/{name}", data)
         write(run, "findings", findings_table(content.summaries))
-        for name, text in (*latex.documents(run), *latex_gep.documents(run), *latex_trace.documents(run)):
+        for name, text in (text for room in (latex, latex_gep, latex_trace) for text in room.documents(run)):
             run.write_file(f"tables/{name}.tex", text.encode())
         run.write_file("report.html", in_units(render(content, figures, written), content.config).encode())
     return run.path / "report.html"

@@ -21,7 +21,7 @@ from analysis.report.figures.trace import (
     draw_windows,
     patch_name,
 )
-from analysis.report.format import counted, interval, listed, number, p_value
+from analysis.report.format import DASH, counted, interval, listed, number, p_value
 from analysis.study import indicators
 from analysis.tables.families import shares_noise
 from probes.config import Config
@@ -224,8 +224,8 @@ def outcome_words(outcome: str) -> str:
 
 
 _EXPLAINED = {
-    "verdict": "the verdict: the log-odds, by what the checker sees in an image and the prompt does not name, that it was"
-    " drawn from what is planted for masculine words and not from what is planted for feminine ones",
+    "verdict": "the verdict: the log-odds, by what the checker sees in an image and the prompt does not name, that it"
+    " was drawn from what is planted for masculine words and not from what is planted for feminine ones",
     "gap": "how much nearer an image is to that of {first} than to that of {second} prompts, of the same noise",
     "presence": "whether the checker sees the thing in an image",
 }
@@ -264,10 +264,9 @@ def _sentences(traced: TraceSection, config: Config) -> list[str]:
     """What the trace says of both words together."""
     total, name = traced.shown("trace_total").iloc[0], outcome_words(traced.outcome)
     first, second = traced.both.split("-")
-    ends = interval(total["total_low"], total["total_high"], 2)
     text = (
         f"Total effect: between images generated from {first} and {second} prompts the {name} differs by "
-        f"{number(total['total'], 2)} {ends} on average ({p_value(total['p_value'])})."
+        f"{_with_ends(total, 'total', 2)} on average ({p_value(total['p_value'])})."
     )
     if not total["told_from_0"]:
         return [f"{text} That cannot be told from 0, so there are no shares of it to state."]
@@ -279,13 +278,19 @@ def _sentences(traced: TraceSection, config: Config) -> list[str]:
         beyond = int((sites["p_adjusted"] < LEVEL).sum())
         held = "what a word of the same meaning does" if best["floor_donor"] else "0"
         sentences.append(
-            f"The largest share is that of {patch_name(best)}: {number(best['sufficiency'], 2)} "
-            f"{interval(best['sufficiency_low'], best['sufficiency_high'], 2)}; {beyond} of {len(sites)} places "
+            f"The largest share is that of {patch_name(best)}: {_with_ends(best, 'sufficiency', 2)}; {beyond} of "
+            f"{len(sites)} places "
             f"{'is' if beyond == 1 else 'are'} beyond {held} (p < {LEVEL}, adjusted over all)."
         )
     if pd.notna(total["half_step"]):
         sentences.append(
-            f"Half of the effect is decided before call {number(total['half_step'], 1)} "
-            f"{interval(total['half_step_low'], total['half_step_high'], 1)} of the U-Net."
+            f"Half of the effect is decided before call {_with_ends(total, 'half_step', 1)} of the U-Net."
         )
     return sentences
+
+
+def _with_ends(row: pd.Series, name: str, digits: int) -> str:
+    """A number of a table with its interval, where it has one."""
+    text = number(row[name], digits)
+    ends = interval(row[f"{name}_low"], row[f"{name}_high"], digits)
+    return text if ends == DASH else f"{text} {ends}"

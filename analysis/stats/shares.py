@@ -5,10 +5,11 @@ A patch moves the outcome of a prompt by :math:`E_i`, the word itself moves it b
 .. math:: \theta = \sum_i E_i / \sum_i T_i ,
 
 not a mean of ratios: a prompt at which the words make next to no difference has no ratio worth averaging, and weighs
-nothing here. Rows are prompts (their seeds averaged), columns are patches; the sums run over the prompts that have both.
+nothing here. Rows are prompts (their seeds averaged), columns patches; sums run over the prompts that have both.
 
-*Interval*: the share is linear to first order, so a prompt stands for :math:`v_i = \theta + (E_i - \theta T_i) / \bar T`,
-whose mean is the share and whose spread is that of the share; its interval is the ``envelope`` interval of
+*Interval*: the share is linear to first order, so a prompt stands for
+:math:`v_i = \theta + (E_i - \theta T_i) / \bar T`, whose mean is the share and whose spread is that of the share; its
+interval is the ``envelope`` interval of
 `analysis.stats.intervals`. Where few prompts carry the variance it is the bounded one of `analysis.stats.rare_changes`,
 by the rule that a patch moves no prompt farther than the words moved any.
 

@@ -98,7 +98,7 @@ def trace_tables(run: Run, found: pd.DataFrame) -> dict[str, pd.DataFrame]:
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
     variants, flips = trace_variants(run), options.permutations
     traced = traced_effects(run, found, variants)
-    orders = (run.meta.get("trace") or {}).get("permutations") or []
+    orders = (run.meta.get("trace") or {}).get("orders") or []
     return {
         "trace_total": total_table(traced, sampling, flips),
         **{name: share_table(traced, kinds, sampling, flips) for name, kinds in KINDS.items()},

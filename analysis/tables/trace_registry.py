@@ -26,7 +26,7 @@ TRACE = (
                 "trace-shares",
                 "Shares of the total effect of both words on the {outcome} in {data} on {model}: what each place’s"
                 " activations are enough for, and what they are needed for.",
-                "Floor: the same with a word of the reference’s meaning as donor. p: sufficiency beyond the floor, max-T.",
+                "Floor: the same with a word of the reference’s meaning as donor. p: sufficiency beyond it, max-T.",
             ),
         ),
     ),

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from probes import part_schemas, parts
-from probes.config_trace import Trace
+from probes.config_sections import Trace
 from probes.store import Run
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
@@ -91,7 +91,8 @@ def add_trace(path, truth: Truth | None = None) -> Run:
                 rows.append({**about, **variant.row(), "image": {"bytes": shown, "path": "x.png"}})
         target = run.part_path("traced", number)
         parts.write_part(target, rows, part_schemas.TRACED, parts.identity(number, {"plan": "synthetic"}))
-    run.write_meta(trace={"permutations": [list(order) for order in planned.permutations]})
+    orders = [[CROSS[index] for index in order] for order in planned.permutations]
+    run.write_meta(trace={"orders": orders})
     return run
 
 

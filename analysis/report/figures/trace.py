@@ -31,10 +31,7 @@ SIGNIFICANT = 0.05
 MAXIMUM_REACH = 2.0  # of an axis of shares: wider intervals end in an arrow at its end
 ESTIMANDS = ("sufficiency", "necessity")
 ADJUSTED = {"sufficiency": "p_adjusted", "necessity": "p_necessity_adjusted"}
-TITLES = {
-    "sufficiency": "sufficiency (donor’s activations, reference’s run)",
-    "necessity": "necessity (reference’s activations, word’s run)",
-}
+BOTH_WAYS = "Sufficiency: the reference’s run with a word’s activations; necessity: a word’s run with the reference’s."
 FLOOR = "floor: a word of the reference’s meaning as donor"
 
 
@@ -87,9 +84,9 @@ def draw_shares(shares: pd.DataFrame, level: float) -> Drawn | None:
                 axes.axhline(number - 0.5, color=FAINT, lw=0.7)
         figure.supxlabel("share of the total effect", fontsize=8)
     caption = (
-        f"Share of the total effect of both words by place, with {100 * level:g} % intervals over prompts. Filled: more "
-        f"than what a word of the reference’s meaning does there (necessity: than 0), p < {SIGNIFICANT}, max-T over "
-        f"all rows. Grey diamonds: that {FLOOR}. Where no interval is drawn every prompt has the same share."
+        f"Share of the total effect of both words by place, with {100 * level:g} % intervals over prompts. {BOTH_WAYS} "
+        f"Filled: more than the floor (necessity: than 0), p < {SIGNIFICANT}, max-T over all rows. Grey diamonds: the "
+        f"{FLOOR}. Where no interval is drawn every prompt has the same share."
     )
     return Drawn("trace-shares", figure, "Shares of the total effect by place", caption, wide=True)
 
@@ -118,7 +115,7 @@ def _forest(axes: Axes, rows: pd.DataFrame, estimand: str) -> None:
     beyond = (rows[ADJUSTED[estimand]] < SIGNIFICANT).to_numpy()
     for chosen, face in ((beyond, color), (~beyond, "white")):
         axes.plot(rows[estimand][chosen], place[chosen], "o", ms=4.4, mfc=face, mec=color, mew=1.1)
-    axes.set_title(TITLES[estimand], loc="left")
+    axes.set_title(estimand, loc="left")
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
 
@@ -153,7 +150,7 @@ def draw_windows(windows: pd.DataFrame) -> Drawn | None:
                 np.ma.masked_invalid(values), cmap=DIVERGING.reversed(), norm=norm, zorder=0
             )
             axes.set_xticks(np.arange(len(spans)) + 0.5, [f"{first}–{stop - 1}" for first, stop in spans])
-            axes.set_title(TITLES[estimand], loc="left")
+            axes.set_title(estimand, loc="left")
             axes.tick_params(length=0)
             for spine in axes.spines.values():
                 spine.set_visible(False)
@@ -164,9 +161,9 @@ def draw_windows(windows: pd.DataFrame) -> Drawn | None:
         bar.set_label("share")
         figure.supxlabel("calls of the U-Net within which the activations are exchanged", fontsize=8)
     caption = (
-        "Share of the total effect of both words by place and window of steps, beneath it its interval over prompts "
-        f"(none where every prompt has the same share). Bold: beyond the floor (necessity: beyond 0), p < {SIGNIFICANT},"
-        " max-T over all cells."
+        f"Share of the total effect of both words by place and window of steps, beneath it its interval over prompts. "
+        f"{BOTH_WAYS} Bold: beyond the floor (necessity: beyond 0), p < {SIGNIFICANT}, max-T over all cells. Where no "
+        "interval stands every prompt has the same share."
     )
     return Drawn("trace-windows", figure, "Map of shares: places by windows of steps", caption, wide=True)
 
@@ -233,7 +230,7 @@ def draw_curve(curve: pd.DataFrame, total: pd.Series, level: float) -> Drawn | N
         axes.set_ylim(low, high)
         axes.set_xlabel("call of the U-Net from which on the donor’s text is used")
         axes.set_ylabel("share of the total effect")
-        axes.legend(loc="upper right", bbox_to_anchor=(1.0, 1.0))
+        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 0.13))  # where a falling curve leaves room
     half = (
         f"Dashed and shaded: the half step, {_short(total['half_step'])}, with its interval; the curve is interpolated "
         "linearly between the calls that were drawn."
@@ -241,8 +238,8 @@ def draw_curve(curve: pd.DataFrame, total: pd.Series, level: float) -> Drawn | N
         else f"No half step: {total['half_reason']}."
     )
     caption = (
-        "Decision curve: the share of the total effect that is left when all cross-attentions are given the donor’s text "
-        f"from a call on, with {100 * level:g} % intervals over prompts; 0 after the last call. {half}"
+        "Decision curve: the share of the total effect that is left when all cross-attentions are given the donor’s "
+        f"text from a call on, with {100 * level:g} % intervals over prompts; 0 after the last call. {half}"
     )
     return Drawn("trace-curve", figure, "Decision curve", caption)
 
@@ -284,8 +281,8 @@ def draw_heads(heads: pd.DataFrame, level: float) -> Drawn | None:
         figure.supxlabel("head", fontsize=8)
         figure.supylabel("sufficiency", fontsize=8)
     caption = (
-        f"Share of the total effect of both words by head, with {100 * level:g} % intervals over prompts. Filled: beyond "
-        f"the floor (grey diamonds), p < {SIGNIFICANT}, max-T over all heads."
+        f"Share of the total effect of both words by head, with {100 * level:g} % intervals over prompts. Filled: "
+        f"beyond the floor (grey diamonds), p < {SIGNIFICANT}, max-T over all heads."
     )
     return Drawn("trace-heads", figure, "Shares of heads", caption, wide=across > 1)
 
@@ -378,7 +375,7 @@ def draw_strip(rows: Sequence[StripRow], columns: Sequence[str], outcome: str) -
         for axes, name in zip(grid[0][1:], columns):
             axes.set_title(textwrap.fill(label(name, 60), 18), fontsize=7.5)
     caption = (
-        f"The same noise in each row; beneath each image its {outcome}. The prompts are those at which the words move it "
-        "most. Patched: the reference’s run with the donor’s activations at one place alone."
+        f"The same noise in each row; beneath each image its {outcome}. The prompts are those at which the words move "
+        "it most. Patched: the reference’s run with the donor’s activations at one place alone."
     )
     return Drawn("trace-strip", figure, "Reference, donor and patched images", caption, wide=True)
