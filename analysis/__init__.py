@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from analysis.report.figures import draw_bias_scores
     from analysis.report.figures.gep import draw_vectors as draw_gep_vectors
     from analysis.report.notebook import LoadedRun, load_run
+    from analysis.report.trace import draw_trace
     from analysis.report.wording import finding
     from analysis.report.wording_objects import chi_square_sentence, objects_opening, table_sentence
     from analysis.stats.power import prompts_for_gap
@@ -32,6 +33,7 @@ _PLACES = {  # where a name stands, and what it is called there if otherwise
     "chi_square_sentence": ("analysis.report.wording_objects",),
     "compare_runs": ("analysis.studies.compare.command", "write"),
     "draw_bias_scores": ("analysis.report.figures",),
+    "draw_trace": ("analysis.report.trace",),
     "draw_gep_vectors": ("analysis.report.figures.gep", "draw_vectors"),
     "finding": ("analysis.report.wording",),
     "headline_metrics": ("analysis.metrics.registry",),
@@ -51,6 +53,7 @@ __all__ = [
     "compare_runs",
     "draw_bias_scores",
     "draw_gep_vectors",
+    "draw_trace",
     "finding",
     "headline_metrics",
     "load_run",

@@ -70,16 +70,16 @@ def auto_batch(loaded: models.Loaded, members: int, config: Config) -> int:
     On a CPU the batch is about as large as one image of 64x64 latents; on a GPU half of the free memory is
     used.
     """
-    images = auto_images(loaded, config)
+    images = auto_images(loaded.pipe, loaded.device, config)
     return max(1, min(math.floor(images / members), config.generate.part_triplets))
 
 
-def auto_images(loaded: models.Loaded, config: Config) -> float:
-    """Images per batch that the device holds comfortably; may be less than one."""
-    height, width = latent_size(loaded.pipe, *image_size(loaded.pipe, config))
+def auto_images(pipe: Any, device: str, config: Config) -> float:
+    """Images per batch that a device holds comfortably; may be less than one. Of `pipe`, `unet` and `vae` are read."""
+    height, width = latent_size(pipe, *image_size(pipe, config))
     share = height * width / _REFERENCE_AREA
-    if loaded.device.startswith("cuda"):
-        free, _ = torch.cuda.mem_get_info(torch.device(loaded.device))
+    if device.startswith("cuda"):
+        free, _ = torch.cuda.mem_get_info(torch.device(device))
         return float(0.5 * free / (_GPU_BYTES_PER_IMAGE * share))
     return _CPU_IMAGES / share
 

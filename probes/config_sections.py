@@ -208,6 +208,9 @@ class Measure(Section):
     ``pictures`` asks for further comparisons of pictures, in tables beside the others: ``ssim_full``, SSIM over all
     pixels (``ssim`` leaves out the 3 at the border, where its window does not fit), and ``diff_pix_scaled``, whose
     smallest region is 40 pixels of an image of 512 x 512 and in proportion of others (``diff_pix``: 40 of any image).
+
+    ``outcomes`` of the images of a trace (`analysis.metrics.outcomes`): ``verdict`` and presence of things that the
+    checker knows, on toyworld's models; on others the gap by a metric of pictures. None: ``verdict``, else ``ssim``.
     """
 
     bootstrap: Resamples = 2000
@@ -227,6 +230,7 @@ class Measure(Section):
     smallest_effect: Annotated[float, Field(gt=0, le=1)] = 0.1
     primary: Annotated[str, Field(min_length=1)] = "z0"
     pictures: list[Literal["ssim_full", "diff_pix_scaled"]] = []
+    outcomes: Annotated[list[str], Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _ordered(self) -> Measure:

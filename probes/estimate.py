@@ -96,8 +96,37 @@ def describe(source: Source) -> Networks:
     return Networks(*built)
 
 
-def estimate(config: Config, samples: Sequence[Sample], source: Source) -> Estimate:
-    """Estimate a run.
+@dataclass(frozen=True)
+class Cost:
+    """What drawing costs with a model on a device, `config` saying in which number format."""
+
+    config: Config
+    model: Networks
+    device: torch.device
+    threads: int
+    per_call: float
+    per_image: float
+    speed: float
+
+    def seconds(self, images: float, count: int) -> float:
+        """What so many workers take for so many images."""
+        return images * self.per_image / self.speed / min(count, workers.cores())
+
+    def basis(self, count: int) -> str:
+        """How it was reckoned, for so many workers."""
+        return (
+            f"{_several(count, 'worker')} of {_several(self.threads, 'thread')};"
+            f" {self.per_call / 1e9:.2g} GFLOP a UNet call counted on its description, {self.config.sampler.steps}"
+            f" steps, {self.speed / 1e9:.3g} GFLOP/s on {self.device}: {_SHARE:.0%} of a matrix product just timed"
+        )
+
+    def processes(self, images: int, rows: int | None = None) -> int:
+        """See `processes`."""
+        return processes(self.config, self.model, self.device.type, self.threads, images, rows)
+
+
+def cost(config: Config, source: Source) -> Cost:
+    """Count the operations of an image, and time the device.
 
     Raises
     ------
@@ -116,46 +145,68 @@ def estimate(config: Config, samples: Sequence[Sample], source: Source) -> Estim
             f"model {source.name}: expected one that draws {height} x {width} pixels, got `{error}`:"
             " choose another size"
         ) from None
-    calls = config.sampler.steps
-    per_image = per_call * calls * (2 if guided(config, source) else 1) + decoding
+    per_image = per_call * config.sampler.steps * (2 if guided(config, source) else 1) + decoding
     threads = workers.threads(model.parameters, device.type)
-    count = processes(config, model, device.type, threads, len(samples))
     with workers.steady(threads):
         speed = _speed(device, getattr(torch, config.generate.dtype)) * _SHARE
-    pixels = height * width
-    heat = pixels // latent_scale(model.vae) ** 2 * 4 if config.capture.words else 0
-    disk = len(samples) * pixels * _PNG_PER_PIXEL + sum(len(sample.words) for sample in samples) * heat
+    return Cost(config, model, device, threads, per_call, per_image, speed)
+
+
+def estimate(config: Config, samples: Sequence[Sample], source: Source) -> Estimate:
+    """Estimate a run.
+
+    Raises
+    ------
+    UserError
+        The description of the model is damaged, or the model cannot draw images of that size.
+    """
+    costs = cost(config, source)
+    config, model = costs.config, costs.model
+    count = costs.processes(len(samples))
+    height, width = image_size(model, config)
+    heat = height * width // latent_scale(model.vae) ** 2 * 4 if config.capture.words else 0
     return Estimate(
         images=len(samples),
-        seconds=len(samples) * per_image / speed / min(count, workers.cores()),
-        memory=count * worker_memory(config, model, len(samples))
-        + (workers.PROCESS_BYTES if count > 1 else 0),
-        disk=disk,
-        basis=f"{_several(count, 'worker')} of {_several(threads, 'thread')};"
-        f" {per_call / 1e9:.2g} GFLOP a UNet call counted on its description, {calls} steps,"
-        f" {speed / 1e9:.3g} GFLOP/s on {device}: {_SHARE:.0%} of a matrix product just timed",
+        seconds=costs.seconds(len(samples), count),
+        memory=memory(config, model, count, len(samples)),
+        disk=image_bytes(config, model, len(samples)) + sum(len(sample.words) for sample in samples) * heat,
+        basis=costs.basis(count),
     )
 
 
-def worker_memory(config: Config, model: Networks, images: int) -> float:
-    """Bytes that one process takes which draws batches of a run of so many images."""
+def image_bytes(config: Config, model: Networks, images: int) -> float:
+    """Bytes that so many images take on disk."""
+    height, width = image_size(model, config)
+    return images * height * width * _PNG_PER_PIXEL
+
+
+def memory(config: Config, model: Networks, count: int, images: int, rows: int | None = None) -> float:
+    """Bytes that so many workers take, and the process that they help."""
+    more = workers.PROCESS_BYTES if count > 1 else 0
+    return count * worker_memory(config, model, images, rows) + more
+
+
+def worker_memory(config: Config, model: Networks, images: int, rows: int | None = None) -> float:
+    """Bytes that one process takes which draws batches of a run of so many images; `rows`: images in a batch."""
     height, width = image_size(model, config)
     members = len(config.indicators)
     # the widest activations of the decoder: a few full-size maps of its narrowest level per image
     draws = 1 if config.generate.batch_triplets == "auto" else config.generate.batch_triplets
     draws = min(draws, max(1, images // members))
     weights = sum(p.numel() for module in (model.unet, model.vae) for p in module.parameters())
-    working = 8 * height * width * model.vae.config.block_out_channels[0] * members * draws
+    working = 8 * height * width * model.vae.config.block_out_channels[0] * (rows or members * draws)
     return workers.PROCESS_BYTES + _BYTES[config.generate.dtype] * (1.4 * weights + working)
 
 
-def processes(config: Config, model: Networks, device: str, threads: int, images: int) -> int:
-    """How many workers draw so many images (:func:`probes.workers.worker_count`)."""
+def processes(
+    config: Config, model: Networks, device: str, threads: int, images: int, rows: int | None = None
+) -> int:
+    """How many workers draw so many images (:func:`probes.workers.worker_count`); `rows`: images in a batch."""
     return workers.worker_count(
         config.generate.workers,
         device=device,
         threads=threads,
-        memory=worker_memory(config, model, images),
+        memory=worker_memory(config, model, images, rows),
         seconds=images * config.sampler.steps * workers.IMAGE_STEP,
     )
 

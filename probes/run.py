@@ -297,8 +297,6 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
             rundir.take_up(directory, config, stages, passed=passed, text=text)
             if anew:
                 rundir.remove(directory, rundir.OBSERVED)
-            if traced_anew:
-                rundir.remove_traced(directory)
         if "observe" in stages:
             from analysis.observe.stage import observe
 
@@ -309,8 +307,10 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
             else:
                 rundir.reached(directory, "observed", monotonic() - began)
         if "trace" in stages:
-            from probes.trace.stage import trace
+            from probes.trace.stage import forget, trace
 
+            if traced_anew:
+                forget(directory)
             trace(directory, source, samples, execute.Command(progress=not arguments.quiet, team=team))
             if faulty := directory.meta["trace"]["faults"]:
                 _say(f"trace: {image_faults.sentence(faulty, directory.meta['trace']['rows'])}", arguments)
@@ -354,7 +354,12 @@ def _estimated(config: Config, samples: list[Sample], source: Source) -> list[st
     """The plan of what is to be drawn, and what it will take."""
     from probes import estimate
 
-    return [plan_text.describe(config, samples), str(estimate.estimate(config, samples, source))]
+    lines = [plan_text.describe(config, samples), str(estimate.estimate(config, samples, source))]
+    if config.trace is not None:
+        from probes.trace.estimate import described
+
+        lines.append(described(config, source))
+    return lines
 
 
 def _say(text: str, arguments: argparse.Namespace) -> None:

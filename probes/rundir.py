@@ -31,8 +31,7 @@ _LOCK = ".lock"
 # kinds of parts that observers store; those of features and attributes have a folder for each model
 OBSERVED = ("observed", "objects", "features", "attributes")
 _NESTED = ("features", "attributes")
-TRACED = ("traced",)
-_PARTS = ("samples", "captures", "words", "kept", *OBSERVED, *TRACED)
+_PARTS = ("samples", "captures", "words", "kept", *OBSERVED, "traced")
 _FOLDERS = (*_PARTS, "tables", "figures")
 # tables that commands beside the stages write
 _BESIDE = tuple(
@@ -189,10 +188,8 @@ def require_same(
 
     Parameters
     ----------
-    observing_anew
-        The images are looked at anew, so how they were looked at may differ.
-    tracing_anew
-        Nor need it be traced as it was.
+    observing_anew, tracing_anew
+        The images are looked at anew, or traced, so how they were may differ.
 
     Raises
     ------
@@ -206,12 +203,6 @@ def require_same(
         _require(run, observed_fields(run.resolved), observed_fields(resolved))
     if run.parts("traced") and resolved.get("trace") and not tracing_anew:
         _require(run, (run.meta.get("trace") or {}).get("fields", {}), traced_fields(resolved))
-
-
-def remove_traced(run: Run) -> None:
-    """Remove what the trace stage stored, so that it is made anew."""
-    remove(run, TRACED)
-    run.write_meta(trace=None, trace_batch=None)
 
 
 def _require(
@@ -390,7 +381,8 @@ def take_up(
         if section in there
     }
     if "trace" not in stages:
-        kept["trace"] = there.get("trace")
+        before, after = there.get("trace"), fresh["trace"]
+        kept["trace"] = later_fields("trace", before, after) if before and after else before
     resolved = {**fresh, **kept}
     run.write_meta(
         status=status,

@@ -48,7 +48,7 @@ class TracedImages:
         ``triplet``, ``seed``, ``variant``, ``kind`` ("none" where nothing is patched), ``recipient``, ``prompt`` (the
         recipient's) and ``fault``, see `probes.image_faults`.
     images : sequence of PIL images or None
-        RGB; None where one cannot be read.
+        RGB; None where one cannot be read. Variants of one image may share the object.
     first, second : str
         The words of the contrast: a gap is positive towards the first, like a verdict towards the masculine one.
     """
@@ -89,7 +89,9 @@ def chosen_outcomes(asked: Sequence[str] | None, model: str, place: str = "measu
         if name not in known:
             some = f"{VERDICT} or a thing that the checker knows" if checked else ", ".join(known)
             other = "which the checker reads exactly" if checked else "whose images no checker reads"
-            raise UserError(f"{place}: expected {some} (the model is {model}, {other}), got {name!r}: name one")
+            raise UserError(
+                f"{place}: expected {some} (the model is {model}, {other}), got {name!r}: name one"
+            )
     return list(asked or [VERDICT if checked else DEFAULT_GAP])
 
 
@@ -145,7 +147,7 @@ def _checked(traced: TracedImages, names: Sequence[str], fine: NDArray[np.bool_]
     named = {prompt: _named(prompt) for prompt in set(prompts)}
     readable = fine & np.array([named[prompt] is not None for prompt in prompts], bool)
     place = np.flatnonzero(readable)
-    seen = read_images([traced.images[row] for row in place]) if len(place) else None
+    seen = _read([traced.images[row] for row in place]) if len(place) else None
     for name in names:
         value, why = np.full(shape, np.nan), np.full(shape, "", object)
         why[fine & ~readable] = UNREAD
@@ -156,6 +158,14 @@ def _checked(traced: TracedImages, names: Sequence[str], fine: NDArray[np.bool_]
             why[[row for row in place if name in _things(named[prompts[row]])]] = NAMED
         version = VERDICT_VERSION if name == VERDICT else CHECKER_VERSION
         yield value, why, name, version
+
+
+def _read(images: Sequence[Image.Image]) -> pd.DataFrame:
+    """What the checker sees in each image; an object that stands for several images is read once."""
+    once = {id(image): image for image in images}
+    seen = read_images(list(once.values()))
+    rows = dict(zip(once, range(len(once))))
+    return seen.iloc[[rows[id(image)] for image in images]].reset_index(drop=True)
 
 
 def _named(prompt: str):

@@ -20,9 +20,10 @@ from markupsafe import Markup
 from PIL import Image
 
 from analysis.metrics.registry import SPACES, Metric, headline_metrics
-from analysis.report import gallery, latex, latex_gep, record, wording, wording_prompts
+from analysis.report import gallery, latex, latex_gep, latex_trace, record, wording, wording_prompts
 from analysis.report import gep as report_gep
 from analysis.report import objects as report_objects
+from analysis.report import trace as report_trace
 from analysis.report.figures import Drawn, draw_figures, draw_triplets, inline_svg
 from analysis.report.findings import Summary, findings_table, summaries
 from analysis.report.format import counted, interval, label, listed, number, p_value
@@ -30,6 +31,7 @@ from analysis.report.gep import Attributes
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
 from analysis.report.saving import Saved, saved
+from analysis.report.trace import TraceSection
 from analysis.report.units import in_units
 from analysis.report.wording import not_run
 from analysis.study import Member, contrasts, indicators
@@ -43,16 +45,8 @@ if TYPE_CHECKING:
 
 LINES = ("gap-text-layers", "gap-steps", "similarity-steps", "gap-decoder")
 LONGEST_ESCAPE = 10  # characters of one that is written out: \\U0010ffff
-SAMPLES = (
-    "sample_id",
-    "triplet",
-    "seed",
-    "indicator",
-    "template",
-    "word",
-    "prompt",
-    "words",
-)  # what is shown of each
+# what is shown of each sample
+SAMPLES = ("sample_id", "triplet", "seed", "indicator", "template", "word", "prompt", "words")
 WORDS = ("sample_id", "word", "word_index", "heat", "height", "width", "peak", "definition", "version")
 SHEET_ROWS = 4  # rows of the figure `triplets`
 
@@ -75,6 +69,7 @@ class Content:
     more: list[tuple[int, int]] = field(default_factory=list)
     not_measured: pd.DataFrame | None = None
     attributes: Attributes | None = None
+    traced: TraceSection | None = None
 
     @property
     def people(self) -> list[Member]:
@@ -129,7 +124,7 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
             for name, data in figure.files.items():
                 run.write_file(f"figures/{name}", data)
         write(run, "findings", findings_table(content.summaries))
-        for name, text in (*latex.documents(run), *latex_gep.documents(run)):
+        for name, text in (text for room in (latex, latex_gep, latex_trace) for text in room.documents(run)):
             run.write_file(f"tables/{name}.tex", text.encode())
         run.write_file("report.html", in_units(render(content, figures, written), content.config).encode())
     return run.path / "report.html"
@@ -164,6 +159,7 @@ def read(run: Run) -> Content:
         more=more,
         not_measured=run.table("not_measured") if run.config.images is not None else None,
         attributes=report_gep.read_attributes(run),
+        traced=report_trace.read_trace(run),
     )
 
 
@@ -180,6 +176,7 @@ def draw(content: Content) -> dict[str, Drawn]:
     )
     drawn |= report_objects.draw(content.objects, content.config) if content.objects else {}
     drawn |= report_gep.draw(content.attributes, content.config) if content.attributes else {}
+    drawn |= report_trace.draw(content.traced, content.config) if content.traced else {}
     sheet = _sheet(content)
     return drawn | ({sheet.name: sheet} if sheet else {})
 
@@ -226,6 +223,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         lines=[figures[name] for name in LINES if name in figures],
         o=report_objects.section(objects, config, people) if objects else None,
         g=report_gep.section(content.attributes) if content.attributes else None,
+        t=report_trace.section(content.traced, config) if content.traced else None,
         overlays=bool(overlays),
         group_names=report_objects.TITLES,
         ungrouped=any(entry["group"] == NOT_GROUPED for own in overlays.values() for entry in own),

@@ -163,5 +163,5 @@ def crossing(
     high, low = points[rows, before], points[rows, after]
     with np.errstate(invalid="ignore", divide="ignore"):
         within = (high - 0.5) / (high - low)
-    found = places[before] + within * (places[after] - places[before])
+        found = places[before] + within * (places[after] - places[before])
     return np.where(after > 0, found, np.where(points[:, 0] == 0.5, places[0], otherwise))

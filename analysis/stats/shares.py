@@ -5,10 +5,11 @@ A patch moves the outcome of a prompt by :math:`E_i`, the word itself moves it b
 .. math:: \theta = \sum_i E_i / \sum_i T_i ,
 
 not a mean of ratios: a prompt at which the words make next to no difference has no ratio worth averaging, and weighs
-nothing here. Rows are prompts (their seeds averaged), columns are patches; the sums run over the prompts that have both.
+nothing here. Rows are prompts (their seeds averaged), columns patches; sums run over the prompts that have both.
 
-*Interval*: the share is linear to first order, so a prompt stands for :math:`v_i = \theta + (E_i - \theta T_i) / \bar T`,
-whose mean is the share and whose spread is that of the share; its interval is the ``envelope`` interval of
+*Interval*: the share is linear to first order, so a prompt stands for
+:math:`v_i = \theta + (E_i - \theta T_i) / \bar T`, whose mean is the share and whose spread is that of the share; its
+interval is the ``envelope`` interval of
 `analysis.stats.intervals`. Where few prompts carry the variance it is the bounded one of `analysis.stats.rare_changes`,
 by the rule that a patch moves no prompt farther than the words moved any.
 
@@ -34,6 +35,7 @@ from analysis.stats.sign_flips import SignFlips, sign_flip_test
 
 NO_TOTAL = "the total effect cannot be told from 0"
 ALIKE = "the same share in every prompt"
+ROUNDING = 1e-12  # of the largest total effect: sums of effects that cancel leave as much
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,12 @@ def shares(
     reason = no_total(totals, level)
     told = reason == ""
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(told, moments(effects)[1] / total, np.nan)
-        values = np.where(told, share + (effects - share * totals) / total, np.nan)
+        share = np.where(told, moments(effects)[1] / total + 0.0, np.nan)  # + 0.0: no -0
+        apart = effects - share * totals
+        apart = np.where(
+            np.abs(apart) > ROUNDING * np.nanmax(np.abs(totals), axis=0, initial=0.0), apart, 0.0
+        )
+        values = np.where(told & ~np.isnan(effects), share + apart / total, np.nan)
         reach = np.nanmax(np.abs(totals), axis=0, initial=0.0) / np.abs(total)
     found = bootstrap_interval(values, method="envelope", level=level, resamples=resamples, seed=seed)
     low, high, carried = found.low.copy(), found.high.copy(), effective_prompts(values)

@@ -35,6 +35,7 @@ from analysis.tables.stored_similarities import (
     image_types,
 )
 from analysis.tables.table import Latex, Table
+from analysis.tables.trace_registry import TRACE
 from analysis.tables.wu import CHI_SQUARE_COLUMNS, chi_square, figure_objects, figure_scores, similarity_pairs
 from probes.store import Run
 
@@ -322,7 +323,7 @@ _CHECKED = (
         not_measured.not_measured,
     ),
 )
-TABLES: Mapping[str, Table] = {row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *GEP)}
+TABLES: Mapping[str, Table] = {row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *TRACE, *GEP)}
 
 
 def write(run: Run, name: str, frame: pd.DataFrame) -> None:

@@ -35,6 +35,7 @@ from analysis.tables.stored_similarities import (
     StoredSimilarities,
     image_similarities,
 )
+from analysis.tables.trace import measure_trace
 from probes.errors import UserError
 from probes.prompts.audit import places
 from probes.store import Run
@@ -51,6 +52,7 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
     (`analysis.report.page`); those of an earlier measuring are removed.
     ``tables/image_similarities`` keeps the similarities of the pictures for later stages, as Parquet alone, and
     ``tables/timesteps`` the timestep of each step.
+    Where activations were exchanged, the tables of the trace (`analysis.tables.trace`).
     Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of objects as well
     (`analysis.tables.objects`), and where it is known what the detector misses, ``tables/detector_error``. Each is
     written as CSV and Parquet; the same parts and configuration give the same bytes. Tables that an earlier measuring
@@ -126,6 +128,7 @@ def _measure(run: Run, sharing: Sharing) -> None:
     write(run, "agreement", agreed)
     if objects:
         measure_objects(run, sharing, objects)
+    measure_trace(run, sharing)
     if places(run.config):
         measure_gep(run, checker_readings(run, objects[1] if objects else None))
 

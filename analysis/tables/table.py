@@ -13,6 +13,7 @@ NEEDS = {
     "labels": "answers of people, given to `python -m analysis human-check`",
     "choices": "`python -m analysis sensitivity`",
     "images": "a run of images that another program drew",
+    "trace": "a run with a trace (`--stage trace`)",
     "audit": "a run whose prompts have contexts (`prompts: {from: gep}`)",
 }
 

@@ -124,12 +124,7 @@ def effects(
     """
     found = []
     for (name, version), rows in outcomes.groupby(["outcome", "version"], sort=False):
-        wide = rows.pivot(index="triplet", columns=["variant", "seed"], values="value")
-        seeds = sorted(set(rows["seed"]))
-        of = {
-            one: wide.reindex(columns=pd.MultiIndex.from_product([[one], seeds])).to_numpy(float)
-            for one in dict.fromkeys(rows["variant"])
-        }
+        of = _by_variant(rows)
         known = variants[variants["variant"].isin(list(of))]
         plain = known[known["kind"] == "none"]
         exchanged = known[known["kind"] != "none"]
@@ -156,6 +151,15 @@ def effects(
             )
         )
     return found
+
+
+def _by_variant(rows: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
+    """Values of each variant, shape (n_prompts, n_seeds), prompts and seeds ascending; NaN where there is none."""
+    (prompt, prompts), (seed, seeds) = (pd.factorize(rows[name], sort=True) for name in ("triplet", "seed"))
+    variant, names = pd.factorize(rows["variant"])
+    values = np.full((len(names), len(prompts), len(seeds)), np.nan)
+    values[variant, prompt, seed] = rows["value"]
+    return dict(zip(names, values))
 
 
 def variant_table(rows: pd.DataFrame) -> pd.DataFrame:

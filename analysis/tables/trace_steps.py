@@ -55,15 +55,15 @@ def curve_table(traced: Sequence[Effects], sampling: dict[str, Any], permutation
 
 
 def shapley_table(
-    traced: Sequence[Effects], orders: Sequence[Sequence[int]], sampling: dict[str, Any]
+    traced: Sequence[Effects], orders: Sequence[Sequence[str]], sampling: dict[str, Any]
 ) -> pd.DataFrame:
     """Return ``trace_shapley``: how the places of a trace share its total effect out, with `SHAPLEY_COLUMNS`.
 
     Parameters
     ----------
     traced : sequence of Effects
-    orders : sequence of sequences of int
-        Sampled permutations of the cross-attentions, as numbers of those of the complete patch; none: exact values.
+    orders : sequence of sequences of str
+        Sampled permutations of the cross-attentions; none: exact values.
     sampling : dict
         ``level``, ``resamples`` and ``seed``.
     """
@@ -100,11 +100,9 @@ def _players(one: Effects) -> list[str]:
 
 
 def _shapley(
-    worth: Mapping[frozenset[str], np.ndarray], players: Sequence[str], orders: Sequence[Sequence[int]]
+    worth: Mapping[frozenset[str], np.ndarray], players: Sequence[str], orders: Sequence[Sequence[str]]
 ) -> Shapley:
-    if len(orders):
-        return sampled_shapley(worth, players, [[players[index] for index in order] for order in orders])
-    return exact_shapley(worth, players)
+    return sampled_shapley(worth, players, orders) if orders else exact_shapley(worth, players)
 
 
 def cut_table(

@@ -6,9 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from probes import generate
+from probes import batches, generate
+from probes.config import Config
 from probes.trace.draw import TripletDraw
-from probes.trace.variants import Plan, Variant, images
+from probes.trace.variants import Plan, Variant
+
+_CPU_BATCH = (
+    3.0  # times the images that a batch of the generate stage holds: all variants of a triplet, or nearly
+)
+_SMALL = 8  # images that a batch holds at least
+
+
+def auto_batch(pipe: Any, device: str, config: Config) -> int:
+    """Return the images that a batch holds where the configuration leaves it to the machine."""
+    number = batches.auto_images(pipe, device, config)
+    return max(_SMALL, int(number if device.startswith("cuda") else _CPU_BATCH * number))
 
 
 @dataclass(frozen=True)
@@ -24,14 +36,23 @@ class Batch:
         return len(self.draws) * len(rows(self.variants))
 
 
-def rows(variants: Sequence[Variant]) -> set[tuple[Any, ...]]:
-    """Return what is drawn for some variants of a triplet: each different one, its recipient and its donor."""
-    return set().union(*map(_rows_of, variants))
+_Rows = dict[tuple[Any, ...], Variant]
 
 
-def _rows_of(variant: Variant) -> set[tuple[Any, ...]]:
+def rows(variants: Sequence[Variant]) -> _Rows:
+    """Return what is drawn for some variants of a triplet: each different one, its recipient and its donor.
+
+    Returns
+    -------
+    dict of tuple to Variant
+        By `Variant.drawn`.
+    """
+    return {key: one for variant in variants for key, one in _rows_of(variant).items()}
+
+
+def _rows_of(variant: Variant) -> _Rows:
     names = [name for name in (variant.recipient, variant.donor) if name is not None]
-    return {variant.drawn, *(Variant("", "none", name).drawn for name in names)}
+    return {one.drawn: one for one in (*(Variant("", "none", name) for name in names), variant)}
 
 
 def smallest(plan: Plan) -> int:
@@ -66,7 +87,7 @@ def _chunks(variants: Sequence[Variant], size: int) -> Iterator[tuple[Variant, .
     for one in variants:
         alike.setdefault(one.drawn, []).append(one)
     chunk: list[Variant] = []
-    needed: set[tuple[Any, ...]] = set()
+    needed: _Rows = {}
     for some in alike.values():
         more = needed | _rows_of(some[0])
         if len(more) > size:
@@ -76,8 +97,17 @@ def _chunks(variants: Sequence[Variant], size: int) -> Iterator[tuple[Variant, .
     yield tuple(chunk)
 
 
-def computed(plan: Plan, size: int) -> int:
-    """Return how many images are computed for one triplet and seed with batches of a size."""
-    if size >= len(rows(plan.variants)):
-        return images(plan.variants)
-    return sum(len(rows(some)) for some in _chunks(plan.variants, size))
+def computed(plan: Plan, size: int) -> float:
+    """Return the images that are computed for one triplet and seed with batches of a size, whole ones and shares.
+
+    A row that begins at a later step counts for the steps that are left, local donors for a second pass.
+    """
+    fits = size >= len(rows(plan.variants))
+    chunks = [plan.variants] if fits else _chunks(plan.variants, size)
+    return sum(_computed(plan, list(rows(some).values())) for some in chunks)
+
+
+def _computed(plan: Plan, variants: Sequence[Variant]) -> float:
+    calls = plan.places.calls
+    steps = sum(calls - (one.begins if plan.places.shared else 0) for one in variants)
+    return steps / calls * (2 if any(one.source == "local" for one in variants) else 1)

@@ -14,6 +14,7 @@ from probes.config import Config
 from probes.config_sections import Trace
 from probes.errors import UserError
 from probes.prompts.plan import Sample
+from probes.trace import growing
 from probes.trace.draw import TripletDraw
 from probes.trace.variants import Places, Plan, Variant, Words, is_attention, plan
 
@@ -103,7 +104,7 @@ def _places(pipe: Any, trace: Trace, steps: int) -> Places:
             )
         heads[address] = int(site.heads or 0)
     layers = tuple(site.address for site in sites.resolve(pipe, "text.layers.*"))
-    return Places(cross, chosen, heads, layers, _calls(pipe, steps))
+    return Places(cross, chosen, heads, layers, _calls(pipe, steps), growing.possible(pipe.scheduler))
 
 
 def _resolved(pipe: Any, field: str, patterns: Sequence[str]) -> tuple[str, ...]:

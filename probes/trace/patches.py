@@ -37,7 +37,7 @@ class Row:
     @property
     def begins(self) -> int:
         """The call of the denoiser from which on it is there."""
-        return self.variant.first_step if self.shared and not self.variant.in_text else 0
+        return self.variant.begins if self.shared else 0
 
     def from_the_start(self) -> Row:
         """The same from the first call on."""

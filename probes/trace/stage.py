@@ -15,7 +15,18 @@ from time import monotonic
 from typing import Any
 
 from hooks.errors import HookError
-from probes import batches, estimate, execute, generate, image_faults, models, part_schemas, rows, workers
+from probes import (
+    batches,
+    estimate,
+    execute,
+    generate,
+    image_faults,
+    models,
+    part_schemas,
+    rows,
+    rundir,
+    workers,
+)
 from probes import parts as part_files
 from probes.config import Config
 from probes.config_values import shown
@@ -25,14 +36,12 @@ from probes.prompts.plan import Sample
 from probes.store import Run
 from probes.team import Tick
 from probes.trace import feasible
-from probes.trace.batching import Batch, cut, smallest
+from probes.trace.batching import Batch, auto_batch, cut, smallest
 from probes.trace.draw import TracedImage, TripletDraw, draw
 from probes.trace.variants import Plan, images
 
 FORMAT = 1  # of what the stage stores
 RECORD, USED = "trace", "trace_batch"  # of run.json
-_CPU_BATCH = 3.0  # times the images that a batch of the generate stage holds: most of a triplet's variants
-_SMALL = 8  # images that a batch on a CPU holds at least
 
 _PLAIN = execute.Command()
 
@@ -76,6 +85,12 @@ def load(source: models.Source, config: Config, device: str, weights: str) -> mo
     return loaded
 
 
+def forget(run: Run) -> None:
+    """Remove what the stage stored, so that a run is traced anew."""
+    rundir.remove(run, ("traced",))
+    run.write_meta(**{RECORD: None, USED: None})
+
+
 def trace(
     run: Run, source: models.Source, samples: Sequence[Sample], command: execute.Command = _PLAIN
 ) -> None:
@@ -112,7 +127,9 @@ def trace(
     model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
     threads = workers.threads(model.parameters, loaded.device)
     left = sum(part.images for part in todo)
-    count = execute.useful(estimate.processes(config, model, loaded.device, threads, left), todo)
+    rows_at_once = min(sizes[-1], len(draws) * images(plan.variants))
+    wanted = estimate.processes(config, model, loaded.device, threads, left, rows_at_once)
+    count = execute.useful(wanted, todo)
     run.write_meta(**{USED: sizes, RECORD: _record(plan, draws, config, count)})
     execute.note_damaged(run, damaged)
     work = Tracing(source, config, loaded.device, loaded.record["weight_hash"], threads, loaded)
@@ -136,14 +153,8 @@ def _settle(run: Run, config: Config, loaded: models.Loaded) -> Config:
     if config.trace.batch != "auto":
         return config
     before = run.meta.get(USED)
-    number = int(before[0]) if before else auto_batch(loaded, config)
+    number = int(before[0]) if before else auto_batch(loaded.pipe, loaded.device, config)
     return config.model_copy(update={"trace": config.trace.model_copy(update={"batch": number})})
-
-
-def auto_batch(loaded: models.Loaded, config: Config) -> int:
-    """Images per batch that the device holds comfortably."""
-    number = batches.auto_images(loaded, config)
-    return max(_SMALL, int(number if loaded.device.startswith("cuda") else _CPU_BATCH * number))
 
 
 def _asked(config: Config) -> int:
@@ -203,7 +214,7 @@ def _record(plan: Plan, draws: Sequence[TripletDraw], config: Config, count: int
         "fields": traced_fields(config.resolved()),
         "indicators": list(plan.indicators),
         "variants": [one.row() for one in plan.variants],
-        "orders": [[plan.cross[index] for index in order] for order in plan.permutations],
+        "orders": [[plan.places.cross[index] for index in order] for order in plan.permutations],
         "draws": len(draws),
         "not_drawn": {name: number for name, number in left_out.items() if number},
         "workers": count,

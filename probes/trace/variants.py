@@ -51,6 +51,8 @@ class Places:
         The layers of its text encoder.
     calls : int
         Of the denoiser: steps, and what a scheduler adds to them.
+    shared : bool
+        Whether a row may begin when it is first written (`probes.trace.growing.possible`).
     """
 
     cross: tuple[str, ...]
@@ -58,6 +60,7 @@ class Places:
     heads: Mapping[str, int]
     layers: tuple[str, ...]
     calls: int
+    shared: bool = True
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,11 @@ class Variant:
         """Whether it is written before the denoiser runs."""
         return self.part == "text"
 
+    @property
+    def begins(self) -> int:
+        """The first call of the denoiser at which its image can differ from the recipient's."""
+        return 0 if self.in_text else self.first_step
+
     def row(self) -> dict[str, Any]:
         """The columns of ``traced/`` that say what was exchanged."""
         row = asdict(self)
@@ -129,14 +137,14 @@ class Plan:
         Orders of the cross-attentions that Shapley values are sampled over.
     indicators : tuple of str
         That take part.
-    cross : tuple of str
-        The model's cross-attentions.
+    places : Places
+        Of the model.
     """
 
     variants: tuple[Variant, ...]
     permutations: tuple[tuple[int, ...], ...]
     indicators: tuple[str, ...]
-    cross: tuple[str, ...]
+    places: Places
 
     @property
     def unpatched(self) -> tuple[Variant, ...]:
@@ -189,7 +197,7 @@ def plan(words: Words, places: Places, trace: Trace, seed: int = 0) -> Plan:
         patched += _cuts(places, reference, donor)
     drawn = (reference, *words.donors, *controls)
     unpatched = [Variant(f"none:{name}", "none", name) for name in drawn]
-    return Plan((*unpatched, *_unique(patched)), orders, drawn, places.cross)
+    return Plan((*unpatched, *_unique(patched)), orders, drawn, places)
 
 
 def images(variants: Iterable[Variant]) -> int:

@@ -36,6 +36,7 @@ CHANGES = {
     "limit": ({"limit": 1}, REFUSED),
     "seeds": ({"seeds": [1]}, REFUSED),
     "observe": ({"observe": {"batch": 2, "objects": False}}, SAME),
+    "trace": ({"trace": {"curve": 2}}, SAME),
     "measure": ({"measure": {"bootstrap": 7, "seed": 3, "text_readout": "eos"}}, SAME),
     "gep": ({"gep": {"reference": "a thing", "ensemble": 3}}, SAME),
     "report": ({"report": {"gallery": 1}}, SAME),
@@ -201,7 +202,7 @@ def taken_up(path, config, stages):
 
 
 @pytest.mark.parametrize(
-    "field", [f for f in CHANGES if f not in ("out", "generate.device", "observe", "limit")]
+    "field", [f for f in CHANGES if f not in ("out", "generate.device", "observe", "trace", "limit")]
 )
 def test_measuring_alone_applies_a_field_or_refuses_it(field, saved, whole, tmp_path):
     path = shutil.copytree(whole, tmp_path / "run")

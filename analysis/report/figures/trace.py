@@ -1,0 +1,381 @@
+"""Where and when it is decided: shares of a total effect as a forest, a map, a curve and bars; a strip of images."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from PIL import Image
+
+from analysis.report.figures.style import (
+    DIVERGING,
+    DOUBLE,
+    FAINT,
+    INK,
+    PALETTE,
+    SINGLE,
+    Drawn,
+    limits,
+    new_figure,
+    style,
+)
+from analysis.report.format import MINUS, fixed, label
+from hooks.architectures.addresses import readable
+
+SIGNIFICANT = 0.05
+MAXIMUM_REACH = 2.0  # of an axis of shares: wider intervals end in an arrow at its end
+ESTIMANDS = ("sufficiency", "necessity")
+ADJUSTED = {"sufficiency": "p_adjusted", "necessity": "p_necessity_adjusted"}
+BOTH_WAYS = "Sufficiency: the reference’s run with a word’s activations; necessity: a word’s run with the reference’s."
+FLOOR = "floor: a word of the reference’s meaning as donor"
+
+
+def patch_name(row: pd.Series) -> str:
+    """What a row of shares was patched at, as a label of a figure.
+
+    Examples
+    --------
+    >>> patch_name(pd.Series({"kind": "site", "site": "unet.mid.attn.0.cross", "positions": None}))
+    'mid · attn 0 · cross'
+    >>> patch_name(pd.Series({"kind": "complete", "site": "a, b, c", "positions": None}))
+    'all 3 together'
+    """
+    sites = str(row["site"]).split(", ")
+    where = readable(sites[0]) if len(sites) == 1 else f"all {len(sites)} together"
+    positions = row.get("positions")
+    return where if not isinstance(positions, str) else f"{where}, {positions.replace('+', ', ')}"
+
+
+def draw_shares(shares: pd.DataFrame, level: float) -> Drawn | None:
+    """Draw shares of places below each other with intervals and floor, sufficiency and necessity side by side.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        Rows of ``tables/trace_shares`` of one outcome and donor.
+    level : float
+        Of the intervals.
+    """
+    rows = shares.reset_index(drop=True)
+    shown = _estimands(rows)
+    if rows.empty or not shown:
+        return None
+    names = [patch_name(row) for _, row in rows.iterrows()]
+    with style():
+        figure = new_figure(DOUBLE, 0.95 + 0.2 * len(rows))
+        panels = figure.subplots(1, len(shown), squeeze=False, sharey=True, sharex=True)[0]
+        for axes, estimand in zip(panels, shown):
+            _forest(axes, rows, estimand)
+        low, high = _reach(rows, shown)
+        for axes in panels:
+            axes.set_xlim(low, high)
+        panels[0].set_yticks(range(len(rows)), names)
+        panels[0].set_ylim(len(rows) - 0.5, -0.5)
+        groups = [
+            number for number in range(1, len(rows)) if rows["kind"][number] != rows["kind"][number - 1]
+        ]
+        for axes in panels:
+            for number in groups:
+                axes.axhline(number - 0.5, color=FAINT, lw=0.7)
+        figure.supxlabel("share of the total effect", fontsize=8)
+    caption = (
+        f"Share of the total effect of both words by place, with {100 * level:g} % intervals over prompts. {BOTH_WAYS} "
+        f"Filled: more than the floor (necessity: than 0), p < {SIGNIFICANT}, max-T over all rows. Grey diamonds: the "
+        f"{FLOOR}. Where no interval is drawn every prompt has the same share."
+    )
+    return Drawn("trace-shares", figure, "Shares of the total effect by place", caption, wide=True)
+
+
+def _estimands(rows: pd.DataFrame) -> list[str]:
+    return [name for name in ESTIMANDS if rows[name].notna().any()]
+
+
+def _reach(rows: pd.DataFrame, shown: Sequence[str]) -> tuple[float, float]:
+    """Limits of an axis of shares: what is drawn, 0 and 1, and no farther than `MAXIMUM_REACH`."""
+    names = [f"{name}{end}" for name in (*shown, "floor") for end in ("", "_low", "_high")]
+    values = rows[names].to_numpy(float).ravel()
+    low, high = limits([0.0, 1.0, *values[np.isfinite(values)]])
+    return max(low, 1 - MAXIMUM_REACH), min(high, MAXIMUM_REACH)
+
+
+def _forest(axes: Axes, rows: pd.DataFrame, estimand: str) -> None:
+    place = np.arange(len(rows))
+    for value in (0.0, 1.0):
+        axes.axvline(value, color=INK, lw=0.6, zorder=0)
+    if estimand == "sufficiency" and rows["floor"].notna().any():
+        axes.hlines(place + 0.22, rows["floor_low"], rows["floor_high"], color=FAINT, lw=2.2)
+        axes.plot(rows["floor"], place + 0.22, "D", color=PALETTE[6], ms=2.6, mec="none")
+    color = PALETTE[0] if estimand == "sufficiency" else PALETTE[1]
+    axes.hlines(place, rows[f"{estimand}_low"], rows[f"{estimand}_high"], color=color, lw=1.6)
+    beyond = (rows[ADJUSTED[estimand]] < SIGNIFICANT).to_numpy()
+    for chosen, face in ((beyond, color), (~beyond, "white")):
+        axes.plot(rows[estimand][chosen], place[chosen], "o", ms=4.4, mfc=face, mec=color, mew=1.1)
+    axes.set_title(estimand, loc="left")
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def draw_windows(windows: pd.DataFrame) -> Drawn | None:
+    """Draw the map of shares: places down, windows of steps across, with interval and marks in each cell.
+
+    Parameters
+    ----------
+    windows : DataFrame
+        Rows of ``tables/trace_windows`` of one outcome and donor.
+    """
+    shown = _estimands(windows)
+    if windows.empty or not shown:
+        return None
+    sites = list(dict.fromkeys(windows["site"]))
+    spans = sorted(set(zip(windows["first_step"], windows["stop_step"])))
+    height = 0.3 * len(sites)
+    with style():
+        figure = new_figure(DOUBLE, 1.15 + height)
+        panels = figure.subplots(1, len(shown), squeeze=False, sharey=True)[0]
+        norm = Normalize(-1, 1)
+        for axes, estimand in zip(panels, shown):
+            cells = {(row["site"], row["first_step"], row["stop_step"]): row for _, row in windows.iterrows()}
+            values = np.full((len(sites), len(spans)), np.nan)
+            for down, site in enumerate(sites):
+                for across, span in enumerate(spans):
+                    if (row := cells.get((site, *span))) is not None:
+                        values[down, across] = row[estimand]
+                        _cell(axes, across, down, row, estimand, len(spans) * len(shown))
+            mesh = axes.pcolormesh(
+                np.ma.masked_invalid(values), cmap=DIVERGING.reversed(), norm=norm, zorder=0
+            )
+            axes.set_xticks(np.arange(len(spans)) + 0.5, [f"{first}–{stop - 1}" for first, stop in spans])
+            axes.set_title(estimand, loc="left")
+            axes.tick_params(length=0)
+            for spine in axes.spines.values():
+                spine.set_visible(False)
+        panels[0].set_ylim(len(sites), 0)
+        panels[0].set_yticks(np.arange(len(sites)) + 0.5, [_site(site) for site in sites])
+        bar = figure.colorbar(mesh, ax=list(panels), fraction=0.02, pad=0.012, extend="both")
+        bar.outline.set_visible(False)
+        bar.set_label("share")
+        figure.supxlabel("calls of the U-Net within which the activations are exchanged", fontsize=8)
+    caption = (
+        f"Share of the total effect of both words by place and window of steps, beneath it its interval over prompts. "
+        f"{BOTH_WAYS} Bold: beyond the floor (necessity: beyond 0), p < {SIGNIFICANT}, max-T over all cells. Where no "
+        "interval stands every prompt has the same share."
+    )
+    return Drawn("trace-windows", figure, "Map of shares: places by windows of steps", caption, wide=True)
+
+
+def _cell(axes: Axes, across: int, down: int, row: pd.Series, estimand: str, columns: int) -> None:
+    """Write share and interval into a cell of the map."""
+    share, low, high = (row[f"{estimand}{end}"] for end in ("", "_low", "_high"))
+    color = "white" if abs(share) > 0.85 else "black"
+    weight = "bold" if row[ADJUSTED[estimand]] < SIGNIFICANT else "normal"
+    place = {"ha": "center", "va": "center", "color": color}
+    ends = np.isfinite(low) and columns <= 10
+    axes.text(across + 0.5, down + (0.36 if ends else 0.5), _short(share), weight=weight, size=7, **place)
+    if ends:
+        axes.text(across + 0.5, down + 0.74, f"{_short(low)} to {_short(high)}", size=4.8, **place)
+
+
+def _short(value: float) -> str:
+    return fixed(value, 2, "").replace("-", MINUS)
+
+
+def _site(site: str) -> str:
+    return patch_name(pd.Series({"site": site}))
+
+
+def draw_curve(curve: pd.DataFrame, total: pd.Series, level: float) -> Drawn | None:
+    """Draw the decision curve with its interval, the floor, single words, and the half step.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        Rows of ``tables/trace_curve`` of one outcome, all donors, that of both words first.
+    total : Series
+        The row of ``tables/trace_total`` of that outcome and both words.
+    level : float
+        Of the intervals.
+    """
+    if curve.empty or curve["sufficiency"].isna().all():
+        return None
+    both, *single = [rows for _, rows in curve.groupby("donor", sort=False)]
+    last = int(both["next_step"].max())
+    with style():
+        figure = new_figure(SINGLE * 1.35, 2.35)
+        axes = figure.add_subplot()
+        for value in (0.0, 1.0):
+            axes.axhline(value, color=INK, lw=0.6, zorder=0)
+        axes.axhline(0.5, color=FAINT, lw=0.7, ls=":", zorder=0)
+        if np.isfinite(total["half_step"]):
+            axes.axvline(total["half_step"], color=INK, lw=0.9, ls="--", zorder=1)
+            if np.isfinite(total["half_step_low"]):
+                axes.axvspan(total["half_step_low"], total["half_step_high"], color=FAINT, alpha=0.3, lw=0)
+        for number, rows in enumerate(single):
+            steps, share = [*rows["first_step"], last], [*rows["sufficiency"], 0.0]
+            color = PALETTE[(1, 2)[number % 2]]
+            axes.plot(steps, share, "-", color=color, lw=0.9, label=label(rows["donor"].iloc[0]))
+        steps = [*both["first_step"], last]
+        if both["floor"].notna().any():
+            axes.plot(both["first_step"], both["floor"], "D", color=PALETTE[6], ms=2.8, label="floor")
+        axes.plot(steps, [*both["sufficiency"], 0.0], "o-", color=PALETTE[0], ms=3.6, label="both words")
+        axes.vlines(
+            both["first_step"], both["sufficiency_low"], both["sufficiency_high"], color=PALETTE[0], lw=1.2
+        )
+        axes.set_xlim(-0.02 * last, 1.02 * last)
+        low, high = _reach(both, ["sufficiency"])
+        axes.set_ylim(low, high)
+        axes.set_xlabel("call of the U-Net from which on the donor’s text is used")
+        axes.set_ylabel("share of the total effect")
+        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 0.13))  # where a falling curve leaves room
+    half = (
+        f"Dashed and shaded: the half step, {_short(total['half_step'])}, with its interval; the curve is interpolated "
+        "linearly between the calls that were drawn."
+        if np.isfinite(total["half_step"])
+        else f"No half step: {total['half_reason']}."
+    )
+    caption = (
+        "Decision curve: the share of the total effect that is left when all cross-attentions are given the donor’s "
+        f"text from a call on, with {100 * level:g} % intervals over prompts; 0 after the last call. {half}"
+    )
+    return Drawn("trace-curve", figure, "Decision curve", caption)
+
+
+def draw_heads(heads: pd.DataFrame, level: float) -> Drawn | None:
+    """Draw the shares of heads as bars with intervals, a panel a place.
+
+    Parameters
+    ----------
+    heads : DataFrame
+        Rows of ``tables/trace_heads`` of one outcome and donor.
+    level : float
+        Of the intervals.
+    """
+    if heads.empty or heads["sufficiency"].isna().all():
+        return None
+    panels_of = [(site, rows.reset_index(drop=True)) for site, rows in heads.groupby("site", sort=False)]
+    across = min(4, len(panels_of))
+    down = -(-len(panels_of) // across)
+    with style():
+        figure = new_figure(DOUBLE if across > 1 else SINGLE, 0.3 + 1.55 * down)
+        grid = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
+        for axes, (site, rows) in zip(grid, panels_of):
+            place = np.arange(len(rows))
+            beyond = (rows["p_adjusted"] < SIGNIFICANT).to_numpy()
+            faces = [PALETTE[0] if one else "none" for one in beyond]
+            axes.bar(place, rows["sufficiency"], 0.7, color=faces, edgecolor=PALETTE[0], lw=0.9)
+            axes.vlines(place, rows["sufficiency_low"], rows["sufficiency_high"], color=INK, lw=0.9)
+            if rows["floor"].notna().any():
+                axes.plot(place, rows["floor"], "D", color=PALETTE[6], ms=2.6)
+            axes.axhline(0, color=INK, lw=0.7)
+            axes.set_title(_site(site), loc="left")
+            axes.set_xticks(place, rows["heads"])
+            axes.tick_params(axis="x", length=0)
+        for axes in grid[len(panels_of) :]:
+            axes.set_axis_off()
+        low, high = _reach(heads, ["sufficiency"])
+        grid[0].set_ylim(low, high)
+        figure.supxlabel("head", fontsize=8)
+        figure.supylabel("sufficiency", fontsize=8)
+    caption = (
+        f"Share of the total effect of both words by head, with {100 * level:g} % intervals over prompts. Filled: "
+        f"beyond the floor (grey diamonds), p < {SIGNIFICANT}, max-T over all heads."
+    )
+    return Drawn("trace-heads", figure, "Shares of heads", caption, wide=across > 1)
+
+
+def draw_shapley(shapley: pd.DataFrame, level: float) -> Drawn | None:
+    """Draw Shapley values as bars with intervals.
+
+    Parameters
+    ----------
+    shapley : DataFrame
+        Rows of ``tables/trace_shapley`` of one outcome and donor.
+    level : float
+        Of the intervals.
+    """
+    if shapley.empty or shapley["shapley"].isna().all():
+        return None
+    rows = shapley.reset_index(drop=True)
+    place = np.arange(len(rows))
+    with style():
+        figure = new_figure(SINGLE * 1.35, 0.75 + 0.2 * len(rows))
+        axes = figure.add_subplot()
+        axes.barh(place, rows["shapley"], 0.7, color=PALETTE[0])
+        axes.hlines(place, rows["shapley_low"], rows["shapley_high"], color=INK, lw=0.9)
+        axes.axvline(0, color=INK, lw=0.7)
+        axes.set_yticks(place, [_site(site) for site in rows["site"]])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel("Shapley value, as a share of the total effect")
+    orders = int(rows["n_orders"].iloc[0])
+    how = (
+        f"from {orders} sampled orders (standard error at most {_short(rows['sampling_error'].max())})"
+        if orders
+        else "from all subsets"
+    )
+    caption = (
+        "How the cross-attentions share the total effect of both words out: mean of what each adds to those before it, "
+        f"over all orders, {how}; {100 * level:g} % intervals over prompts."
+    )
+    return Drawn("trace-shapley", figure, "Shapley values of the cross-attentions", caption)
+
+
+@dataclass(frozen=True)
+class StripRow:
+    """Images of one prompt and donor, each with its outcome.
+
+    Attributes
+    ----------
+    text : str
+        Prompt and donor.
+    images : sequence of PIL images
+        Reference, donor, then patched ones.
+    outcomes : sequence of float
+    """
+
+    text: str
+    images: Sequence[Image.Image]
+    outcomes: Sequence[float]
+
+
+def draw_strip(rows: Sequence[StripRow], columns: Sequence[str], outcome: str) -> Drawn | None:
+    """Draw images of the reference, of a donor, and of the reference with the donor's activations.
+
+    Parameters
+    ----------
+    rows : sequence of StripRow
+    columns : sequence of str
+        Heads of the images.
+    outcome : str
+        Name of the number beneath each image.
+    """
+    if not rows:
+        return None
+    label_width, side = 1.6, 1.15  # inches
+    with style():
+        figure = new_figure(label_width + side * len(columns), (side + 0.2) * len(rows) + 0.45)
+        figure.get_layout_engine().set(w_pad=0.03, h_pad=0.02, wspace=0, hspace=0)
+        widths = [label_width, *[side] * len(columns)]
+        grid = figure.subplots(len(rows), len(columns) + 1, squeeze=False, width_ratios=widths)
+        for axes in grid.ravel():
+            axes.set_xticks([])
+            axes.set_yticks([])
+            for spine in axes.spines.values():
+                spine.set_visible(False)
+        for line, row in zip(grid, rows):
+            text = textwrap.fill(label(row.text, 110), 24)
+            line[0].text(0, 0.5, text, transform=line[0].transAxes, va="center")
+            for axes, image, value in zip(line[1:], row.images, row.outcomes):
+                axes.imshow(np.asarray(image.convert("RGB")), interpolation="nearest")
+                axes.set_xlabel(_short(value), fontsize=7, labelpad=1.5)
+        for axes, name in zip(grid[0][1:], columns):
+            axes.set_title(textwrap.fill(label(name, 60), 18), fontsize=7.5)
+    caption = (
+        f"The same noise in each row; beneath each image its {outcome}. The prompts are those at which the words move "
+        "it most. Patched: the reference’s run with the donor’s activations at one place alone."
+    )
+    return Drawn("trace-strip", figure, "Reference, donor and patched images", caption, wide=True)

@@ -1,0 +1,76 @@
+"""The tables of a trace, rows of `analysis.tables.registry`."""
+
+from __future__ import annotations
+
+from analysis.metrics import outcomes
+from analysis.tables import trace_shares, trace_steps
+from analysis.tables.table import Latex, Table
+
+TRACE = (
+    Table(
+        "trace_total",
+        "trace",
+        "an outcome and donor (a word of the contrast, both, or a control word): the total effect and the half step",
+        trace_shares.TOTAL_COLUMNS,
+        trace_shares.total_table,
+    ),
+    Table(
+        "trace_shares",
+        "trace",
+        "an outcome, donor and patched place: sufficiency, necessity and floor as shares of the total effect",
+        trace_shares.SHARE_COLUMNS,
+        trace_shares.share_table,
+        printed=(
+            Latex(
+                "trace_shares",
+                "trace-shares",
+                "Shares of the total effect of both words on the {outcome} in {data} on {model}: what each place’s"
+                " activations are enough for, and what they are needed for.",
+                "Floor: the same with a word of the reference’s meaning as donor. p: sufficiency beyond it, max-T.",
+            ),
+        ),
+    ),
+    Table(
+        "trace_windows",
+        "trace",
+        "an outcome, donor, place and window of steps: shares, as in `trace_shares`",
+        trace_shares.SHARE_COLUMNS,
+        trace_shares.share_table,
+    ),
+    Table(
+        "trace_heads",
+        "trace",
+        "an outcome, donor, place and head: shares, as in `trace_shares`",
+        trace_shares.SHARE_COLUMNS,
+        trace_shares.share_table,
+    ),
+    Table(
+        "trace_curve",
+        "trace",
+        "an outcome, donor and step from which the donor’s text enters: shares, and what is decided before the next",
+        trace_steps.CURVE_COLUMNS,
+        trace_steps.curve_table,
+    ),
+    Table(
+        "trace_shapley",
+        "trace",
+        "an outcome, donor and place: its Shapley value as a share of the total effect",
+        trace_steps.SHAPLEY_COLUMNS,
+        trace_steps.shapley_table,
+    ),
+    Table(
+        "trace_cuts",
+        "trace",
+        "an outcome and cut, a patch whose share is known: whether it comes out",
+        trace_steps.CUT_COLUMNS,
+        trace_steps.cut_table,
+    ),
+    Table(
+        "trace_outcomes",
+        "trace",
+        "an outcome and traced image: its value",
+        outcomes.COLUMNS,
+        outcomes.outcomes,
+        csv=False,
+    ),
+)

@@ -1,0 +1,135 @@
+"""Shares of a total effect against SciPy, Fieller's theorem and enumerations by hand."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis.stats.shares import ALIKE, NO_TOTAL, beyond_floor, largest_floor, no_total, shares
+
+
+def drawn(n, columns, share=0.4, seed=0, mean=5.0):
+    """Effects and totals: a skewed total effect, and a patch that does a share of it and some noise."""
+    rng = np.random.default_rng(seed)
+    totals = mean - 3 + rng.exponential(3, (n, columns))
+    return share * totals + rng.normal(0, 1, (n, columns)), totals
+
+
+def fieller(effects, totals, level=0.95):
+    """The interval of a ratio of means of normal variables: roots of a quadratic equation (Fieller 1954)."""
+    n = len(effects)
+    t = stats.t.ppf((1 + level) / 2, n - 1)
+    (vee, vet), (_, vtt) = np.cov(effects, totals) / n
+    a = totals.mean() ** 2 - t**2 * vtt
+    b = effects.mean() * totals.mean() - t**2 * vet
+    c = effects.mean() ** 2 - t**2 * vee
+    return np.sort(np.roots([a, -2 * b, c]))
+
+
+def test_a_share_is_the_ratio_of_sums_over_prompts_that_have_both():
+    effects, totals = drawn(30, 2)
+    effects[3, 0] = totals[5, 0] = np.nan
+    found = shares(effects, totals, resamples=100)
+    both = ~(np.isnan(effects[:, 0]) | np.isnan(totals[:, 0]))
+    assert found.n.tolist() == [28, 30]
+    assert found.share[0] == pytest.approx(effects[both, 0].sum() / totals[both, 0].sum(), rel=1e-12)
+    assert found.share[1] == pytest.approx(effects[:, 1].sum() / totals[:, 1].sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [60, 1000])
+def test_the_interval_agrees_with_fieller_and_with_scipys_bootstrap_of_the_ratio(n):
+    effects, totals = drawn(n, 1, seed=n)
+    found = shares(effects, totals, resamples=4000)
+    ends, width = np.array([found.low[0], found.high[0]]), found.high[0] - found.low[0]
+    np.testing.assert_allclose(ends, fieller(effects[:, 0], totals[:, 0]), atol=0.12 * width)
+    by_scipy = stats.bootstrap(
+        (effects[:, 0], totals[:, 0]),
+        lambda e, t, axis: e.sum(axis=axis) / t.sum(axis=axis),
+        paired=True,
+        vectorized=True,
+        n_resamples=4000,
+        rng=np.random.default_rng(1),
+    ).confidence_interval
+    np.testing.assert_allclose(ends, by_scipy, atol=0.12 * width)
+
+
+def test_a_share_knows_no_unit_and_no_direction():
+    effects, totals = drawn(24, 3)
+    plain, turned = shares(effects, totals, resamples=200), shares(-7 * effects, -7 * totals, resamples=200)
+    for name in ("share", "low", "high"):
+        np.testing.assert_allclose(getattr(turned, name), getattr(plain, name), rtol=1e-9)
+    direct = plain.direct()
+    np.testing.assert_allclose(direct.low + plain.high, 1)
+    assert (direct.low < direct.share).all() and (direct.share < direct.high).all()
+
+
+def test_a_complete_patch_has_share_1_and_an_idle_one_0_though_sums_round():
+    totals = np.random.default_rng(2).normal(10, 3, 24)
+    nearly = totals + totals * 1e-15
+    found = shares(np.column_stack([totals, 0 * totals, nearly]), totals, resamples=100)
+    assert found.share[:2].tolist() == [1.0, 0.0] and found.share[2] == pytest.approx(1)
+    assert found.reason.tolist() == [ALIKE] * 3 and np.isnan(found.low).all()
+
+
+def test_a_total_effect_near_0_gives_no_share_and_the_rule_is_students():
+    rng = np.random.default_rng(3)
+    totals = rng.normal(0.4, 1, (24, 300))
+    told = stats.ttest_1samp(totals, 0).pvalue < 0.05
+    assert 0.2 < told.mean() < 0.8
+    assert [(reason == "") for reason in no_total(totals)] == told.tolist()
+    found = shares(0.5 * totals + 0.1 * rng.normal(size=totals.shape), totals, resamples=50)
+    assert (np.isnan(found.share) == ~told).all() and set(found.reason[~told]) == {NO_TOTAL}
+
+
+def test_where_one_prompt_carries_the_effect_the_interval_reaches_as_far_as_words_move_prompts():
+    totals = np.full(24, 10.0) + np.arange(24) / 10
+    effects = np.zeros(24)
+    effects[4] = totals[4]
+    found = shares(effects[:, None], totals, resamples=4000)
+    assert found.n_effective[0] < 4 and found.low[0] < 0 < found.share[0] < found.high[0]
+    # exact upper end for a share of prompts: Clopper and Pearson, one of 24, two-sided
+    assert found.high[0] == pytest.approx(stats.beta.ppf(0.975, 2, 23), abs=0.02)
+
+
+def test_beyond_the_floor_against_every_arrangement_of_signs():
+    rng = np.random.default_rng(4)
+    effects, floor = rng.normal(0.8, 1, (7, 3)), rng.normal(-0.3, 0.5, (7, 3))
+    found = beyond_floor(effects, floor)
+    margin = effects * np.sign(effects.mean(axis=0)) - floor * np.sign(floor.mean(axis=0))
+    signs = np.array(list(itertools.product([1, -1], repeat=7)))
+    sums = np.abs(signs @ margin)
+    alone = (sums >= np.abs(margin.sum(axis=0)) - 1e-9).mean(axis=0)
+    scaled = sums / np.sqrt((margin**2).sum(axis=0))
+    largest = scaled.max(axis=1)
+    adjusted = [(largest >= value - 1e-9).mean() for value in scaled[0]]
+    larger = margin.mean(axis=0) > 0
+    assert larger.any()
+    np.testing.assert_allclose(found.p_value, np.where(larger, alone, 1))
+    np.testing.assert_allclose(found.p_adjusted, np.where(larger, adjusted, 1))
+
+
+def test_a_patch_that_does_less_than_a_synonym_is_not_beyond_the_floor():
+    rng = np.random.default_rng(5)
+    floor = 3 + rng.normal(0, 0.5, (24, 2))
+    effects = np.column_stack([np.full(24, 0.0) + rng.normal(0, 0.1, 24), -6 + rng.normal(0, 0.5, 24)])
+    found = beyond_floor(effects, floor, permutations=999)
+    assert found.p_value[0] == 1 and found.p_adjusted[1] <= 0.002
+    assert np.isnan(beyond_floor(np.zeros((24, 1))).p_value[0])
+
+
+def test_the_floor_is_that_of_the_synonym_that_moves_most():
+    floors = np.array([[[1.0, -1.0], [1.0, -1.0]], [[0.5, -5.0], [0.5, -5.0]], [[np.nan, 0], [np.nan, 0]]])
+    chosen, which = largest_floor(floors)
+    assert which.tolist() == [0, 1] and chosen.tolist() == [[1.0, -5.0], [1.0, -5.0]]
+
+
+@pytest.mark.parametrize("totals", [np.ones((5, 1)), np.ones(4), np.ones((4, 3))])
+def test_shapes_that_do_not_go_together_are_refused(totals):
+    if totals.shape == (4,):
+        assert shares(np.ones((4, 2)), totals, resamples=10).share.tolist() == [1, 1]
+        return
+    with pytest.raises(ValueError, match="totals: expected shape"):
+        shares(np.ones((4, 2)), totals)
+    with pytest.raises(ValueError, match="floor: expected the shape"):
+        beyond_floor(np.ones((4, 2)), np.ones((4, 1)))

@@ -1,0 +1,102 @@
+"""Made-up images of a trace whose truth is known: one place decides, each prompt at a step of its own.
+
+The feminine and the masculine image of a prompt are renderings of the planted world; the reference's is one of both. A
+patch draws the donor's image where it holds the deciding place, head and step of the prompt, else the recipient's.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from PIL import Image
+
+from probes import part_schemas, parts
+from probes.config_sections import Trace
+from probes.store import Run
+from probes.toyworld.draw import render
+from probes.toyworld.scene import complete, parse
+from probes.toyworld.world import load_world
+from probes.trace.variants import Places, Variant, Words, plan
+
+CROSS = ("unet.down.1.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.1.attn.0.cross")
+STEPS = 8
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Where and when a prompt's image is decided."""
+
+    site: str = CROSS[1]
+    head: int = 1
+    share_masculine: float = 0.7  # of the prompts whose reference image is the masculine one
+    seed: int = 0
+    trace: Trace = field(
+        default_factory=lambda: Trace(
+            necessity=True,
+            windows=4,
+            heads=[CROSS[1]],
+            curve=[0, 2, 4, 6],
+            shapley="exact",
+            positions=["word"],
+        )
+    )
+
+
+def deciding_step(truth: Truth, triplet: int) -> int:
+    """The step that decides the image of a prompt."""
+    return int(np.random.default_rng([truth.seed, 9, triplet]).integers(STEPS))
+
+
+def is_masculine(truth: Truth, triplet: int, seed: int) -> bool:
+    """Whether the reference's image is the masculine one."""
+    return bool(np.random.default_rng([truth.seed, 8, triplet, seed]).random() < truth.share_masculine)
+
+
+def takes(truth: Truth, variant: Variant, triplet: int) -> bool:
+    """Whether the patch gives the recipient the donor's image."""
+    if variant.in_text:
+        return variant.positions in ("word", None)
+    return (
+        truth.site in variant.sites
+        and variant.heads in (None, (truth.head,))
+        and variant.positions in ("word", None)
+        and variant.first_step <= deciding_step(truth, triplet) < variant.stop_step
+    )
+
+
+def add_trace(path, truth: Truth | None = None) -> Run:
+    """Write ``traced/`` of a run of `tests.analysis.synthetic_run` and the trace's record."""
+    truth, run, world = truth or Truth(), Run.open(path), load_world()
+    members, reference = run.config.indicators, run.config.reference
+    controls = tuple(name for name, one in members.items() if one.control in (True, reference))
+    words = Words(reference, ("feminine", "masculine"), controls)
+    planned = plan(words, Places(CROSS, CROSS, {truth.site: 2}, ("text.layers.0",), STEPS), truth.trace)
+    for number, file in enumerate(run.parts("samples")):
+        rows, samples = [], parts.read_part(file, ["triplet", "seed", "indicator", "prompt"]).to_pylist()
+        for triplet, seed in dict.fromkeys((one["triplet"], one["seed"]) for one in samples):
+            rng = np.random.default_rng([truth.seed, 7, triplet, seed])
+            named = parse(next(one["prompt"] for one in samples if one["triplet"] == triplet), world)
+            images = {
+                word: _png(render(complete(replace(named, group=word), world, rng)))
+                for word in ("feminine", "masculine")
+            }
+            own = "masculine" if is_masculine(truth, triplet, seed) else "feminine"
+            images |= dict.fromkeys((reference, *controls), images[own])
+            for variant in planned.variants:
+                given = variant.donor is not None and takes(truth, variant, triplet)
+                shown = images[variant.donor if given else variant.recipient]
+                about = {"triplet": triplet, "seed": seed, "writes": 1, "largest_change": 1.0, "fault": None}
+                rows.append({**about, **variant.row(), "image": {"bytes": shown, "path": "x.png"}})
+        target = run.part_path("traced", number)
+        parts.write_part(target, rows, part_schemas.TRACED, parts.identity(number, {"plan": "synthetic"}))
+    orders = [[CROSS[index] for index in order] for order in planned.permutations]
+    run.write_meta(trace={"orders": orders})
+    return run
+
+
+def _png(pixels: np.ndarray) -> bytes:
+    data = io.BytesIO()
+    Image.fromarray(pixels).save(data, "png")
+    return data.getvalue()
