@@ -33,7 +33,13 @@ from probes.part_schemas import FIXED, IMAGE
 FORMAT = 3
 OBSERVED_FORMAT = 1  # of what the observe stage stores
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_GENERATED = ("samples", "captures", "words", "kept")  # kinds of parts; the observe stage stores others
+_GENERATED = (
+    "samples",
+    "captures",
+    "words",
+    "kept",
+    "pooled",
+)  # kinds of parts; the observe stage stores others
 TEMPORARY = ".tmp-"
 _LEFTOVER = re.compile(rf"{re.escape(TEMPORARY)}\d+-.+", re.DOTALL)  # as `write_bytes` names them
 _PART = re.compile(r"part-\d+\.parquet")

@@ -25,7 +25,7 @@ _LOCK = ".lock"
 # kinds of parts that observers store; those of features and attributes have a folder for each model
 OBSERVED = ("observed", "objects", "features", "attributes")
 _NESTED = ("features", "attributes")
-_PARTS = ("samples", "captures", "words", "kept", *OBSERVED)
+_PARTS = ("samples", "captures", "words", "kept", "pooled", *OBSERVED)
 _FOLDERS = (*_PARTS, "tables", "figures")
 # tables that commands beside the stages write
 _BESIDE = tuple(
