@@ -1,0 +1,161 @@
+"""The verdict: how much what is seen in a toyworld image speaks for mixture component *b* against *a*.
+
+Slots of a scene are drawn independently given the component (:file:`world.yaml`), so the log-odds are a sum over slots,
+exact for whatever the checker reads. What the prompt names is set, whatever the component, and is left out; as it is
+put there by intervention, it says nothing about the rest either.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from probes.toyworld.scene import Named, allowed_upper, parse
+from probes.toyworld.world import WHOLE_BODY, World
+
+VERSION = "toyworld-verdict/1"
+# Share of slots that are taken for drawn by chance alone, every value alike: *dress* has probability 0 in component b
+# and a model still draws one now and then, so its evidence must stay finite (6.5 instead of infinity).
+SMOOTHING = 0.005
+PLAIN = ("feet", "head", "neck", "face", "hands", "ground", "sky", "place")
+SLOTS = ("upper", "lower", *PLAIN, "side")
+
+
+def left_out(named: Named) -> tuple[str, ...]:
+    """The slots of :file:`world.yaml` that the verdict leaves out because the prompt sets them.
+
+    A whole-body garment that is named hides what is worn below, so both slots are left out. The side is never named.
+
+    Examples
+    --------
+    >>> from probes.toyworld.world import load_world
+    >>> left_out(parse("a lady in a dress with a cat in the park", load_world()))
+    ('upper', 'lower', 'ground', 'place')
+    """
+    slots = {*named.slots, *named.objects} | ({"place"} if named.place else set())
+    if named.slots.get("upper") in WHOLE_BODY:
+        slots.add("lower")
+    return tuple(slot for slot in SLOTS if slot in slots)
+
+
+def verdict(
+    readings: pd.DataFrame,
+    prompts: Sequence[str | Named],
+    world: World,
+    *,
+    smoothing: float = SMOOTHING,
+) -> np.ndarray:
+    """Log-odds of mixture component *b* against *a*, both equally likely beforehand, from what is seen in each image.
+
+    The sum over slots that the prompt does not name of ``log P(seen | b) - log P(seen | a)``, with the frequencies of
+    ``world``, each table mixed with ``smoothing`` parts of an even one. Where more is seen in a slot than one thing
+    (half-drawn images), the scene is taken to hold one of them: their probabilities are added. A whole-body garment
+    hides the lower slot, which then says nothing; seen together with a lower garment, either the one or the other is
+    there. The side counts where an object on the ground, named or not, shows it.
+
+    Parameters
+    ----------
+    readings : pandas.DataFrame
+        From :func:`probes.toyworld.checker.read_images`, a row an image.
+    prompts : sequence of str or Named
+        What each image was drawn for, or what that prompt names.
+    world : World
+        Any of the three worlds: their frequencies within a component are the same.
+    smoothing : float
+        0 gives the planted frequencies themselves, and infinite evidence (or NaN, where neither component can draw what
+        is seen).
+
+    Returns
+    -------
+    numpy.ndarray
+        ``(n,)`` float64, natural logarithm. Below 0: more like what feminine words are planted to draw; above 0: more
+        like what masculine words are; 0: no evidence.
+
+    Raises
+    ------
+    ValueError
+        As many prompts as images are expected; or a prompt cannot be read (:func:`probes.toyworld.scene.parse`).
+
+    Examples
+    --------
+    An image with nothing but gloves: they speak for *a*, the missing tie and hat as well.
+
+    >>> from probes.toyworld.checker import THINGS
+    >>> from probes.toyworld.world import load_world
+    >>> seen = pd.DataFrame({thing: [thing in ("gloves", "studio")] for thing in THINGS}).assign(side="")
+    >>> verdict(seen, ["a person"], load_world(), smoothing=0).round(3).tolist()
+    [-2.217]
+    >>> verdict(seen, ["a person with gloves"], load_world(), smoothing=0).round(3).tolist()
+    [-1.118]
+    """
+    if len(readings) != len(prompts):
+        raise ValueError(f"expected a prompt an image, got {len(prompts)} of {len(readings)} images")
+    read = {prompt: parse(prompt, world) for prompt in {p for p in prompts if isinstance(p, str)}}
+    named = [read[prompt] if isinstance(prompt, str) else prompt for prompt in prompts]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_b, of_a = (_log_probability(readings, named, world, one, smoothing) for one in "ba")
+        return of_b - of_a
+
+
+def _table(world: World, slot: str, component: str, smoothing: float) -> dict[str, float]:
+    return _smoothed(world.data["slots"][slot][component], smoothing)
+
+
+def _smoothed(table: dict[str, float], smoothing: float) -> dict[str, float]:
+    total = sum(table.values())
+    return {name: (1 - smoothing) * weight / total + smoothing / len(table) for name, weight in table.items()}
+
+
+def _among(readings: pd.DataFrame, table: dict[str, float], names: Sequence[str]) -> np.ndarray:
+    """Probability of one of the things ``names`` that are seen, ``(n,)``; 0 where none of them is."""
+    return sum((readings[name].to_numpy(bool) * table[name] for name in names), np.zeros(len(readings)))
+
+
+def _any(readings: pd.DataFrame, names: Sequence[str]) -> np.ndarray:
+    return readings[list(names)].to_numpy(bool).any(1)
+
+
+def _seen(readings: pd.DataFrame, table: dict[str, float]) -> np.ndarray:
+    """Probability of what is seen in a slot, ``(n,)``: of ``none`` where nothing is."""
+    names = [name for name in table if name != "none"]
+    nothing = ~_any(readings, names) * table.get("none", 1.0)
+    return nothing + _among(readings, table, names)
+
+
+def _log_probability(
+    readings: pd.DataFrame, named: Sequence[Named], world: World, component: str, smoothing: float
+) -> np.ndarray:
+    """``log P(seen | component)`` of the slots that are not named, ``(n,)``."""
+    left = [left_out(one) for one in named]
+    out = {slot: np.array([slot in slots for slots in left]) for slot in SLOTS}
+    total = np.log(_garments(readings, out["upper"], out["lower"], world, component, smoothing))
+    for slot in PLAIN:
+        total += np.where(out[slot], 0.0, np.log(_seen(readings, _table(world, slot, component, smoothing))))
+    side = _table(world, "side", component, smoothing)
+    return total + np.log(readings["side"].map({**side, "": 1.0}).to_numpy(float))
+
+
+def _garments(
+    readings: pd.DataFrame,
+    upper_named: np.ndarray,
+    lower_named: np.ndarray,
+    world: World,
+    component: str,
+    smoothing: float,
+) -> np.ndarray:
+    """Probability of what is worn above and below, which go together: a whole-body garment hides the lower one."""
+    table = _table(world, "upper", component, smoothing)
+    lower = np.where(lower_named, 1.0, _seen(readings, _table(world, "lower", component, smoothing)))
+    open_front = [name for name in table if name not in (*WHOLE_BODY, "none")]
+    below = [name for name in world.data["slots"]["lower"]["a"] if name != "none"]
+    whole = _any(readings, WHOLE_BODY)
+    # without a whole-body garment, or beside one that is there in halves only
+    apart = ~whole | _any(readings, open_front) | _any(readings, below)
+    free = apart * _seen(readings[open_front], {"none": table["none"], **{n: table[n] for n in open_front}})
+    free = free * lower + _among(readings, table, WHOLE_BODY)
+    # where the prompt names the lower garment, the upper one is drawn from those that leave it in view
+    allowed = allowed_upper(Named("neutral", slots={"lower": ""})) or ()
+    given = world.data["slots"]["upper"][component]
+    kept = _smoothed({name: weight * (name in allowed) for name, weight in given.items()}, smoothing)
+    over_named = _seen(readings, kept)
+    return np.where(upper_named, lower, np.where(lower_named, over_named, free))

@@ -1,0 +1,157 @@
+"""The verdict against an enumeration of the planted world, and against a simulation of it."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from probes.toyworld.captions import random_caption
+from probes.toyworld.checker import THINGS, read_images
+from probes.toyworld.draw import render
+from probes.toyworld.scene import Named, complete, parse
+from probes.toyworld.verdict import SLOTS, left_out, verdict
+from probes.toyworld.world import load_world
+
+WORLD = load_world()
+COMPONENTS = {"feminine": "a", "masculine": "b"}  # the words that stand for one component alone
+BARE = Named("neutral")
+
+
+def readings(*seen: str, side: str = "") -> pd.DataFrame:
+    """What the checker says of one image that holds these things; a studio unless a place is among them."""
+    place = {"studio"} if not {*WORLD.places} & {*seen} else set()
+    return pd.DataFrame([{thing: thing in {*seen, *place} for thing in THINGS} | {"side": side}])
+
+
+def of_scenes(scenes) -> pd.DataFrame:
+    """What a checker without fault reads in scenes."""
+    ground = [
+        next((place for name, place in scene.objects.items() if WORLD.objects[name]["at"] == "ground"), "")
+        for scene in scenes
+    ]
+    there = [scene.things for scene in scenes]
+    return pd.DataFrame({thing: [thing in things for things in there] for thing in THINGS} | {"side": ground})
+
+
+def drawn(group: str, named: list[Named], seed: int) -> list:
+    rng = np.random.default_rng(seed)
+    return [complete(replace(one, group=group), WORLD, rng) for one in named]
+
+
+def enumerated(component: str, named: Named) -> dict[tuple, float]:
+    """Probability of each reading of what is worn above, below and at the feet, by going through all scenes."""
+    slots = WORLD.data["slots"]
+    tables = [
+        {named.slots[slot]: 1.0} if slot in named.slots else slots[slot][component]
+        for slot in ("upper", "lower", "feet")
+    ]
+    chance: dict[tuple, float] = {}
+    for upper, lower, feet in itertools.product(*tables):
+        if "lower" in named.slots and upper in ("dress", "suit", "uniform"):
+            continue  # they would hide what is named
+        weight = tables[0][upper] * tables[1][lower] * tables[2][feet]
+        lower = "none" if upper in ("dress", "suit", "uniform") else lower
+        chance[upper, lower, feet] = chance.get((upper, lower, feet), 0.0) + weight
+    total = sum(chance.values())
+    return {key: weight / total for key, weight in chance.items()}
+
+
+@pytest.mark.parametrize("prompt", ["a person", "a person in jeans", "a woman in a suit", "a man in a shirt"])
+def test_without_smoothing_it_is_the_ratio_of_enumerated_probabilities(prompt):
+    named = parse(prompt, WORLD)
+    of = {component: enumerated(component, named) for component in "ab"}
+    worn = [key for key in of["a"] if of["a"][key] > 0 and of["b"].get(key, 0.0) > 0]
+    assert len(worn) >= 3
+    table = pd.concat([readings(*({*key} - {"none"})) for key in worn], ignore_index=True)
+    rest = float(
+        sum(
+            np.log(WORLD.data["slots"][slot]["b"]["none"] / WORLD.data["slots"][slot]["a"]["none"])
+            for slot in ("head", "neck", "face", "hands", "ground", "sky")
+        )
+    )
+    expected = [np.log(of["b"][key] / of["a"][key]) + rest for key in worn]
+    np.testing.assert_allclose(verdict(table, [prompt] * len(worn), WORLD, smoothing=0), expected, atol=1e-12)
+
+
+def test_side_and_place_and_objects_count_where_they_are_not_named():
+    base = verdict(readings(), [BARE], WORLD, smoothing=0)[0]
+    left = verdict(readings("cat", "kitchen", "clock", side="left"), [BARE], WORLD, smoothing=0)[0]
+    assert left - base == pytest.approx(np.log((0.05 / 0.20) * (0.05 / 0.35) * (0.40 / 0.10) * (0.20 / 0.80)))
+    named = ["a person with a cat in the kitchen"]
+    side_alone = verdict(readings("cat", "kitchen", "clock", side="left"), named, WORLD, smoothing=0)[0]
+    assert side_alone - base == pytest.approx(np.log((0.40 / 0.10) * (0.20 / 0.80)))
+
+
+def test_means_and_areas_are_those_of_a_simulation():
+    named = [BARE] * 1500
+    values = {group: verdict(of_scenes(drawn(group, named, 1)), named, WORLD) for group in COMPONENTS}
+    # a study of 2026 with code of its own: means -8.7 and +6.3, s.d. 4.3 and 3.2, AUC 0.996, accuracy 97 %; four
+    # standard errors of a simulation as large as this one
+    for group, mean, spread in (("feminine", -8.7, 4.3), ("masculine", 6.3, 3.2)):
+        assert values[group].mean() == pytest.approx(mean, abs=4 * spread / np.sqrt(len(named)) + 0.05)
+        assert values[group].std() == pytest.approx(spread, abs=4 * spread / np.sqrt(2 * len(named)) + 0.1)
+    both, truth = np.concatenate([*values.values()]), np.repeat([0, 1], len(named))
+    assert roc_auc_score(truth, both) == pytest.approx(0.996, abs=0.004)
+    assert ((both > 0) == truth).mean() == pytest.approx(0.97, abs=0.015)
+
+
+def test_log_odds_are_calibrated_whatever_the_prompt_names():
+    rng = np.random.default_rng(5)
+    named = [random_caption(WORLD, rng)[1] for _ in range(1500)]
+    values = {group: verdict(of_scenes(drawn(group, named, 2)), named, WORLD) for group in COMPONENTS}
+    both, truth = np.concatenate([*values.values()]), np.repeat([0, 1], len(named))
+    for low, high in ((-3, -1), (-1, 1), (1, 3)):
+        chosen = (both > low) & (both < high)
+        expected = (1 / (1 + np.exp(-both[chosen]))).mean()
+        error = np.sqrt(expected * (1 - expected) / chosen.sum())
+        assert chosen.sum() > 100 and abs(truth[chosen].mean() - expected) < 4 * error
+
+
+def test_renderings_that_the_checker_reads_have_the_verdict_of_their_scenes():
+    rng = np.random.default_rng(3)
+    named = [random_caption(WORLD, rng)[1] for _ in range(64)]
+    scenes = [complete(one, WORLD, rng) for one in named]
+    seen = read_images(np.stack([render(scene) for scene in scenes]))
+    np.testing.assert_array_equal(
+        verdict(seen, named, WORLD), verdict(of_scenes(scenes), named, WORLD), strict=True
+    )
+
+
+def test_half_drawn_images_count_as_one_of_what_is_seen():
+    slots = WORLD.data["slots"]
+
+    def odds(*seen):
+        return verdict(readings(*seen), [BARE], WORLD, smoothing=0)[0]
+
+    rest = odds("shirt", "jeans") - np.log((0.25 * 0.40) / (0.10 * 0.10))
+    assert odds("shirt", "jacket", "jeans") - rest == pytest.approx(np.log((0.45 * 0.40) / (0.20 * 0.10)))
+    assert odds("suit", "jeans") - rest == pytest.approx(
+        np.log((0.30 + 0.15 * 0.40) / (0.05 + 0.15 * 0.10))
+    )  # the suit, or jeans with nothing over them
+    two = {one: slots["feet"][one]["boots"] + slots["feet"][one]["slippers"] for one in "ab"}
+    assert odds("boots", "slippers") - odds() == pytest.approx(np.log(two["b"] / two["a"]))
+
+
+def test_what_neither_component_can_draw_is_no_evidence_but_what_one_cannot_is():
+    hidden = verdict(readings("dress", "jeans"), ["a person in jeans"], WORLD)
+    named = verdict(readings("dress", "jeans"), ["a person in jeans in a shirt"], WORLD)
+    np.testing.assert_allclose(hidden, named)
+    dress = verdict(readings("dress"), [BARE], WORLD)[0] - verdict(readings(), [BARE], WORLD)[0]
+    assert dress == pytest.approx(np.log((0.005 / 6) / (0.995 * 0.55 + 0.005 / 6)), abs=1e-9)
+
+
+def test_named_slots_are_said_and_left_out():
+    assert left_out(parse("two women in slacks with a tie and a kite", WORLD)) == ("lower", "neck", "sky")
+    assert left_out(parse("a man in a suit sitting on a couch", WORLD)) == ("upper", "lower")
+    everything = {slot: "boots" for slot in SLOTS[:7]}
+    silent = Named("neutral", slots=everything, objects={"ground": "dog", "sky": "kite"}, place="park")
+    seen = readings("dress", "skirt", "hat", "tie", "mask", "gloves", "dog", "kite", "park")
+    assert verdict(seen, [silent], WORLD).tolist() == [0.0]
+
+
+def test_a_prompt_for_each_image_is_needed():
+    with pytest.raises(ValueError, match="a prompt an image, got 2 of 1"):
+        verdict(readings(), ["a person", "a man"], WORLD)
