@@ -1,0 +1,167 @@
+r"""When is it decided? The share of a total effect that is left when the donor's text enters from step k on.
+
+:math:`G(k)` is the share of prompts' total effect with the donor's text from step k to the end, so :math:`G(0)` is that
+of the whole run and :math:`G(T) = 0` after the last of T steps. Its decrements :math:`G(k) - G(k')` from one entry to
+the next add up to :math:`G(0)`: an additive decomposition of the effect over steps. The *half step* is where the curve,
+interpolated linearly between the entries that were drawn, first falls to ½.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from analysis.stats.resampling import (
+    ONE_PROMPT,
+    matrix,
+    product,
+    quantiles,
+    resample_counts,
+)
+from analysis.stats.shares import Shares, no_total, shares
+
+NEVER_HALF = "less than half of the total effect from the first entry on"
+
+
+@dataclass(frozen=True)
+class DecisionCurve:
+    """Shares by the step at which the donor's text enters.
+
+    Attributes
+    ----------
+    entries : tuple of int
+        Steps, ascending, from 0; the last is the number of steps T, where the share is 0.
+    curve : Shares
+        :math:`G`, a column an entry but for T.
+    decrements : Shares
+        :math:`G(k) - G(k')`, a column an entry but for T: the share that is decided between it and the next.
+    half_step, half_low, half_high : float
+        In steps, not rounded, with its interval; NaN where undefined.
+    reason : str
+        Why the half step is NaN; empty where it is not.
+    """
+
+    entries: tuple[int, ...]
+    curve: Shares
+    decrements: Shares
+    half_step: float
+    half_low: float
+    half_high: float
+    reason: str
+
+
+def decision_curve(
+    effects: ArrayLike,
+    totals: ArrayLike,
+    entries: Sequence[int],
+    steps: int,
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> DecisionCurve:
+    """Return the decision curve with its decrements and the half step.
+
+    Parameters
+    ----------
+    effects : array_like of float, shape (n_prompts, n_entries)
+        What the donor's text does to each prompt when it enters at each step, in units of the outcome.
+    totals : array_like of float, shape (n_prompts,)
+        What it does as a word of the prompt.
+    entries : sequence of int
+        Ascending, each below `steps`.
+    steps : int
+        How many steps the run has.
+    level, resamples, seed
+        The interval of the half step is the bootstrap's over prompts with a value at every entry, between percentiles
+        that are set apart for few prompts (``expanded`` of `analysis.stats.intervals`).
+
+    Raises
+    ------
+    ValueError
+        If entries are not ascending, are outside of the run or are not as many as columns.
+
+    Examples
+    --------
+    Nothing is decided before step 2, everything by step 6; half of it at step 4.
+
+    >>> found = decision_curve([[2, 2, 0], [4, 4, 0], [3, 3, 0]], [2, 4, 3], [0, 2, 6], 8)
+    >>> found.curve.share.tolist(), found.decrements.share.tolist(), found.half_step
+    ([1.0, 1.0, 0.0], [0.0, 1.0, 0.0], 4.0)
+    """
+    effects, totals = matrix(effects), np.asarray(totals, np.float64)
+    whole = list(entries)
+    if not whole or whole != sorted(set(whole)) or whole[0] < 0 or whole[-1] >= steps:
+        raise ValueError(f"entries: expected ascending steps from 0 to {steps - 1}, got {whole}")
+    if effects.shape != (len(totals), len(whole)):
+        raise ValueError(f"effects: expected the shape {(len(totals), len(whole))}, got {effects.shape}")
+    options = {"level": level, "resamples": resamples, "seed": seed}
+    after = np.column_stack([effects[:, 1:], np.zeros(len(effects))])
+    half = _half_step(effects, totals, np.array([*whole, steps], np.float64), level, resamples, seed)
+    return DecisionCurve(
+        (*whole, steps),
+        shares(effects, totals, **options),
+        shares(effects - after, totals, **options),
+        *half,
+    )
+
+
+def _half_step(
+    effects: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    places: NDArray[np.float64],
+    level: float,
+    resamples: int,
+    seed: int,
+) -> tuple[float, float, float, str]:
+    """The half step with its interval, and why it is undefined."""
+    complete = ~np.isnan(effects).any(axis=1) & ~np.isnan(totals)
+    effects, totals, n = effects[complete], totals[complete], int(complete.sum())
+    reason = str(no_total(totals[:, None], level)[0])
+    if reason:
+        return np.nan, np.nan, np.nan, reason
+    value = float(crossing(effects.sum(axis=0)[None] / totals.sum(), places)[0])
+    if np.isnan(value):
+        return np.nan, np.nan, np.nan, NEVER_HALF
+    if n < 2:
+        return value, np.nan, np.nan, ONE_PROMPT
+    sums = product(resample_counts(n, resamples, seed), np.column_stack([effects, totals]))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        drawn = crossing(sums[:, :-1] / sums[:, -1:], places, otherwise=places[0])
+    tail = special.ndtr(special.stdtrit(n - 1, (1 - level) / 2) * np.sqrt(n / (n - 1)))
+    low, high = quantiles(drawn[:, None], tail, 1 - tail)
+    return value, float(low[0]), float(high[0]), ""
+
+
+def crossing(
+    curves: NDArray[np.float64], places: NDArray[np.float64], *, otherwise: float = np.nan
+) -> NDArray[np.float64]:
+    """Return where each curve, linear between its points and 0 at the last, first falls to ½.
+
+    Parameters
+    ----------
+    curves : ndarray of float64, shape (n_curves, n_points - 1)
+        Without the last point.
+    places : ndarray of float64, shape (n_points,)
+        Ascending.
+    otherwise : float
+        For a curve that is not above ½ at its first point.
+
+    Examples
+    --------
+    >>> crossing(np.array([[1.0, 0.75], [0.25, 0.0]]), np.array([0.0, 5.0, 8.0])).tolist()
+    [6.0, nan]
+    """
+    points = np.column_stack([curves, np.zeros(len(curves))])
+    below = points <= 0.5
+    after = below.argmax(axis=1)
+    rows, before = np.arange(len(points)), np.maximum(after - 1, 0)
+    high, low = points[rows, before], points[rows, after]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        within = (high - 0.5) / (high - low)
+    found = places[before] + within * (places[after] - places[before])
+    return np.where(after > 0, found, np.where(points[:, 0] == 0.5, places[0], otherwise))
