@@ -26,6 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hooks import pooling
 from hooks import sites as site_table
 from hooks.architectures.batch import Call, Inputs
 from hooks.architectures.registry import architecture_of
@@ -39,6 +40,7 @@ from hooks.attention.masks import word_heat
 from hooks.attention.memory import settle
 from hooks.block import HookedBlock
 from hooks.errors import HookError
+from hooks.pooling import PositionGroups
 from hooks.prompt.promptwords import PromptWords
 from hooks.prompt.text import TextReader, conditional_states, select_runs
 from hooks.prompt.wordlist import Word
@@ -68,6 +70,11 @@ class Probe(HookedBlock):
     keep : str or iterable of str
         Addresses or globs of sites whose tensors are kept whole, in float32 on the CPU, whether or not in
         `sites`.
+    pool : str or iterable of str
+        Addresses or globs of sites whose mean over space is kept, in float32 on the CPU; where a row is one of tokens
+        (in text encoders, at keys and values of cross-attention) the mean over each group of `position_groups`.
+    position_groups : sequence of mapping of str to sequence of int, optional
+        Of each row of the batch the token positions by the name of their group, see `hooks.position_groups`.
     word_maps : bool, str, Definition or MapChoice
         Whether to sum cross-attention into word maps: True or the name of a definition
         (`hooks.attention.definitions`) for heat maps alone, at a memory that does not grow with the steps; a
@@ -86,7 +93,8 @@ class Probe(HookedBlock):
     similarity : dict of str to Similarity
         By "<address>:<metric>"; metrics are `cosine`, and at text sites `cosine_sequence`, `cosine_eos` and
         `cosine_words`. Every requested key is there; a site that did not run in this call has no calls.
-    kept : dict of str to Kept
+    kept, pooled : dict of str to Kept
+        What is pooled has values of shape (n_calls, rows, c), at sites of tokens (n_calls, rows, groups, c).
     maps : WordMaps
         Heat maps of every token; `word_map` gives a word's.
     layer_maps, self_attention : LayerMaps
@@ -106,6 +114,8 @@ class Probe(HookedBlock):
         pairs: Sequence[tuple[int, int]] | None = None,
         shared_positions: Sequence[tuple[Sequence[int], Sequence[int]]] | None = None,
         keep: str | Iterable[str] = (),
+        pool: str | Iterable[str] = (),
+        position_groups: Sequence[PositionGroups] | None = None,
         word_maps: bool | str | Definition | MapChoice = False,
         text_layer_norm: bool = True,
         self_attention: MapChoice | None = None,
@@ -113,6 +123,7 @@ class Probe(HookedBlock):
     ) -> None:
         self._pipe = pipe
         self._patterns, self._keep_patterns = sites, keep
+        self._pool_patterns, self._position_groups = pool, position_groups
         self._pairs = [] if pairs is None else list(pairs)
         self._shared_positions = shared_positions
         self._word_maps, self._self_attention = word_maps, self_attention
@@ -132,10 +143,20 @@ class Probe(HookedBlock):
         )  # also without pairs, so that a wrong address is told
         compared = compared if self._pairs else []
         kept = site_table.resolve(pipe, self._keep_patterns) if self._keep_patterns else []
-        wanted = {site.address for site in (*compared, *kept)}
+        pooled = site_table.resolve(pipe, self._pool_patterns) if self._pool_patterns else []
+        pooling.require_groups(pooled, self._position_groups)
+        wanted = {site.address for site in (*compared, *kept, *pooled)}
         self._sites = {site.address: site for site in site_table.available(pipe) if site.address in wanted}
         self._check_vae()
-        self._recorder = Recorder(compared, kept, self._pairs, self._shared_positions, self._text_layer_norm)
+        self._recorder = Recorder(
+            compared,
+            kept,
+            self._pairs,
+            self._shared_positions,
+            self._text_layer_norm,
+            pooled,
+            self._position_groups,
+        )
         self._call: Call | None = None
         self._inputs: Inputs | None = None
         self._rows: int | None = None
@@ -241,7 +262,7 @@ class Probe(HookedBlock):
 
     @torch.no_grad()
     def _finish(self) -> None:
-        self._similarity, self._kept = self._recorder.results()
+        self._similarity, self._kept, self._pooled = self._recorder.results()
         calls = len(self._recorder.timesteps)
         cross, self_sums = self._attention.get("cross"), self._attention.get("self")
         self._maps = self._layer_maps = self._self_maps = None
@@ -282,6 +303,12 @@ class Probe(HookedBlock):
         """Kept tensors by address, in the order in which the sites run."""
         self._require_done("kept")
         return self._kept
+
+    @property
+    def pooled(self) -> dict[str, Kept]:
+        """Pooled activations by address, in the order in which the sites run."""
+        self._require_done("pooled")
+        return self._pooled
 
     @property
     def maps(self) -> WordMaps:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hooks import pooling
 from hooks.architectures.base import Site
 from hooks.errors import HookError
 from hooks.prompt.text import TextStates
@@ -27,6 +28,10 @@ class Recorder:
     shared_positions : sequence of (list of int, list of int), optional
         One a pair.
     text_layer_norm : bool
+    pooled : sequence of Site
+        Sites whose means over space, or over groups of token positions, are kept.
+    position_groups : sequence of mapping of str to sequence of int, optional
+        Of each row.
 
     Raises
     ------
@@ -41,6 +46,8 @@ class Recorder:
         pairs: Sequence[tuple[int, int]],
         shared_positions: Sequence[tuple[Sequence[int], Sequence[int]]] | None,
         text_layer_norm: bool,
+        pooled: Sequence[Site] = (),
+        position_groups: Sequence[pooling.PositionGroups] | None = None,
     ) -> None:
         self._pairs = pairs
         self._left, self._right = _pair_rows(pairs)
@@ -48,11 +55,13 @@ class Recorder:
             raise HookError("shared_positions: given without pairs: pass the pairs they belong to")
         self._shared = None if shared_positions is None else SharedPositions(shared_positions, len(pairs))
         self._text_layer_norm = text_layer_norm
-        per_step = {site.address for site in (*compared, *kept) if site.per_step}
+        per_step = {site.address for site in (*compared, *kept, *pooled) if site.per_step}
         keys = [f"{site.address}:{metric}" for site in compared for metric in self._metrics(site)]
         self._numbers = Records(keys, {key for key in keys if key.rpartition(":")[0] in per_step})
         self._tensors = Records([site.address for site in kept], per_step)
-        self._decoded = [site.address for site in kept if site.decoded]
+        self._means = Records([site.address for site in pooled], per_step)
+        self._pooled, self._groups = {site.address: site for site in pooled}, position_groups
+        self._decoded = [site.address for site in (*kept, *pooled) if site.decoded]
         self._decoded += [f"{site.address}:cosine" for site in compared if site.decoded]
         self._parts: dict[str, list[Tensor]] = {}
         self._pair_devices: dict[torch.device, tuple[Tensor, Tensor]] = {}
@@ -86,6 +95,7 @@ class Recorder:
         self.timesteps.append(timestep)
         self._numbers.clear(self._decoded)
         self._tensors.clear(self._decoded)
+        self._means.clear(self._decoded)
         self._parts.clear()
 
     def record(self, address: str, values: Tensor) -> None:
@@ -106,6 +116,7 @@ class Recorder:
         del self._parts[address]
         self._numbers.clear([f"{address}:cosine"])
         self._tensors.clear([address])
+        self._means.clear([address])
         self._add(address, 0, whole)
 
     def record_text(self, states: TextStates) -> None:
@@ -125,13 +136,16 @@ class Recorder:
                 self._numbers.add(f"{address}:{metric}", 0, values)
         if address in self._tensors:
             self._tensors.add(address, 0, _keep(states.raw))
+        if address in self._pooled:
+            self._pool(address, 0, states.raw.repeat_interleave(states.repeats, dim=0))
 
-    def results(self) -> tuple[dict[str, Similarity], dict[str, Kept]]:
-        """Similarities and kept tensors, moved off the device."""
+    def results(self) -> tuple[dict[str, Similarity], dict[str, Kept], dict[str, Kept]]:
+        """Similarities, kept tensors and pooled ones, moved off the device."""
         timesteps = timesteps_to_array(self.timesteps)
         return (
             self._numbers.similarities(timesteps, self._left, self._right),
             self._tensors.tensors(timesteps),
+            self._means.tensors(timesteps),
         )
 
     def _add(self, address: str, call: int, values: Tensor) -> None:
@@ -144,6 +158,17 @@ class Recorder:
                 self._numbers.add(key, call, found, group=self._group)
         if address in self._tensors:
             self._tensors.add(address, call, _keep(values))
+        if address in self._pooled:
+            self._pool(address, call, values)
+
+    def _pool(self, address: str, call: int, values: Tensor) -> None:
+        site = self._pooled[address]
+        if pooling.of_tokens(site):
+            assert self._groups is not None  # `pooling.require_groups` saw to it
+            means = pooling.over_positions(site, values, self._groups)
+        else:
+            means = pooling.over_space(site, values)
+        self._means.add(address, call, _keep(means))
 
     def _rows_on(self, device: torch.device) -> tuple[Tensor, Tensor]:
         if device not in self._pair_devices:

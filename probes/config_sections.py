@@ -78,13 +78,15 @@ class Sampler(Section):
 class Capture(Section):
     """What is read inside the model: sites to compare, word maps, sites whose raw tensors are kept.
 
-    Word maps are made by a definition of `hooks.attention.definitions`.
+    Sites of `pool` are kept as their mean over space, or over each group of token positions around the indicator's word
+    (`python -m analysis decode` reads them). Word maps are made by a definition of `hooks.attention.definitions`.
     """
 
     sites: Globs = "default"
     words: bool = True
     definition: Definition = definitions.DAAM.name
     keep: list[str] = []
+    pool: list[str] = []
 
 
 class Generate(Section):

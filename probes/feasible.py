@@ -44,7 +44,7 @@ def check_pipeline(pipe: Any, config: Config, default_guidance: float) -> None:
         default_guidance if scale is None else scale
     ) > 1 and pipe.unet.config.time_cond_proj_dim is None
     capture = config.capture
-    for field, patterns in (("sites", capture.sites), ("keep", capture.keep)):
+    for field, patterns in (("sites", capture.sites), ("keep", capture.keep), ("pool", capture.pool)):
         if patterns and patterns != "default":
             _check_sites(pipe, f"capture.{field}", patterns, guided)
 

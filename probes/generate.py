@@ -282,6 +282,7 @@ def _kinds(config: Config) -> list[str]:
     return [
         *(["words"] if config.capture.words else []),
         *(["kept"] if config.capture.keep else []),
+        *(["pooled"] if config.capture.pool else []),
         "captures",
         "samples",
     ]
@@ -313,6 +314,8 @@ def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: T
         made["words"] = execute.RowsOfKind(rows.words(members, probe), part_schemas.WORDS)
     if config.capture.keep:
         made["kept"] = execute.RowsOfKind(rows.kept(members, probe), part_schemas.KEPT)
+    if config.capture.pool:
+        made["pooled"] = execute.RowsOfKind(rows.pooled(members, probe), part_schemas.POOLED)
     return made
 
 
@@ -340,6 +343,8 @@ def _draw(
             (list(members[i].shared_positions), list(members[j].shared_positions)) for i, j in compared
         ],
         keep=tuple(capture.keep),
+        pool=tuple(capture.pool),
+        position_groups=[rows.position_groups(sample, pipe.tokenizer.model_max_length) for sample in members],
         word_maps=capture.definition if capture.words else False,
     )
     negative = config.sampler.negative_prompt

@@ -85,6 +85,8 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     fields = {name: value for name, value in _fields(config).items() if _stage(name) in ("generate", "part")}
     if "generate.device" in fields:
         fields["generate.device"] = fields["generate.device"].split(":")[0]  # any GPU of a kind
+    if not fields.get("capture.pool"):
+        fields.pop("capture.pool", None)  # as in runs of versions that did not know it
     limit, prompts = fields.get("limit"), fields.get("prompts", ())
     fields["limit"] = limit if limit and limit < len(prompts) else None  # a limit beyond the end is none
     captions = any(isinstance(prompt, Mapping) for prompt in prompts)

@@ -75,6 +75,21 @@ KEPT = pa.schema(
         ("values", pa.list_(pa.float32())),
     ]
 )
+# `group` names the token positions that a mean is over (`hooks.prompt.positions`); null where it is over space;
+# `values` are the channels, call after call
+POOLED = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("triplet", pa.int32()),
+        ("seed", pa.int64()),
+        ("indicator", pa.string()),
+        ("site", pa.string()),
+        ("group", pa.string()),
+        ("call", pa.list_(pa.int32())),
+        ("timesteps", pa.list_(pa.float32())),
+        ("values", pa.list_(pa.float32())),
+    ]
+)
 # x0, y0, x1, y1 in pixels, x to the right, y down, clipped to the image; `area` in pixels of the mask; `mask` the
 # counts of COCO's compressed run lengths of a (height, width) mask
 OBJECTS = pa.schema(
@@ -153,6 +168,7 @@ FIXED = {
     "captures": CAPTURES,
     "words": WORDS,
     "kept": KEPT,
+    "pooled": POOLED,
     "observed": OBSERVED,
     "objects": OBJECTS,
     "traced": TRACED,

@@ -35,7 +35,7 @@ OBSERVED_FORMAT = 1  # of what the observe stage stores
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # that stores a kind of parts; the observe stage stores others
 _STAGES = {
-    **dict.fromkeys(("samples", "captures", "words", "kept"), "generate"),
+    **dict.fromkeys(("samples", "captures", "words", "kept", "pooled"), "generate"),
     "traced": "trace",
     "tables": "measure",
 }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from hooks.attention.masks import word_heat
+from hooks.prompt.positions import GROUPS
 from probes.image_faults import eight_bits
 from probes.prompts.plan import Sample
 
@@ -97,6 +98,71 @@ def kept(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
         for site, record in probe.kept.items()
         if len(record.call)
     ]
+
+
+def position_groups(sample: Sample, length: int) -> dict[str, tuple[int, ...]]:
+    """Token positions of a prompt by their place around the indicator's word, as `hooks.position_groups` names them.
+
+    What stands between several places of the word (in a caption of its own) counts as after it.
+
+    Parameters
+    ----------
+    length
+        Tokens that a prompt is padded to.
+
+    Examples
+    --------
+    >>> from collections import namedtuple
+    >>> prompt = namedtuple("Prompt", "tokens indicator_positions")(("<s>", "a", "man", "runs", "</s>"), (2,))
+    >>> position_groups(prompt, 7)
+    {'start': (0,), 'before': (1,), 'word': (2,), 'after': (3,), 'end': (4,), 'padding': (5, 6)}
+    """
+    word, last = tuple(sample.indicator_positions), len(sample.tokens) - 1
+    inner = [position for position in range(1, last) if position not in word]
+    first = min(word, default=last)
+    return {
+        "start": (0,),
+        "before": tuple(position for position in inner if position < first),
+        "word": word,
+        "after": tuple(position for position in inner if position > first),
+        "end": (last,),
+        "padding": tuple(range(last + 1, length)),
+    }
+
+
+def pooled(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
+    """A row a (sample, site) or, at sites of tokens, a (sample, site, group of positions): means over the calls.
+
+    A group without a token has no row.
+    """
+    return [
+        {
+            "sample_id": sample.sample_id,
+            "triplet": sample.triplet,
+            "seed": sample.seed,
+            "indicator": sample.indicator,
+            "site": site,
+            "group": group,
+            "call": [int(call) for call in record.call],
+            "timesteps": [float(value) for value in record.timestep],
+            "values": np.asarray(values, np.float32).ravel(),
+        }
+        for row, sample in enumerate(members)
+        for site, record in probe.pooled.items()
+        for group, values in _by_group(record.values[:, row] if len(record.call) else ())
+    ]
+
+
+def _by_group(values: Any) -> Iterator[tuple[str | None, Any]]:
+    """The groups of token positions that have any, with their means; without groups the whole under None."""
+    if not len(values):
+        return
+    if values.ndim == 2:
+        yield None, values
+        return
+    for index, name in enumerate(GROUPS):
+        if bool(np.isfinite(np.asarray(values[:, index])).all()):
+            yield name, values[:, index]
 
 
 def png(image: np.ndarray) -> bytes:

@@ -31,7 +31,7 @@ _LOCK = ".lock"
 # kinds of parts that observers store; those of features and attributes have a folder for each model
 OBSERVED = ("observed", "objects", "features", "attributes")
 _NESTED = ("features", "attributes")
-_PARTS = ("samples", "captures", "words", "kept", *OBSERVED, "traced")
+_PARTS = ("samples", "captures", "words", "kept", "pooled", *OBSERVED, "traced")
 _FOLDERS = (*_PARTS, "tables", "figures")
 # tables that commands beside the stages write
 _BESIDE = tuple(

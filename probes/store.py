@@ -10,6 +10,8 @@
       captures/          a row a (triplet, seed, pair): similarities per site
       words/             a row a (sample, word): heat maps
       kept/              a row a (sample, site): raw tensors, where `capture.keep` asked for them
+      pooled/            a row a (sample, site, group of tokens): means over space or tokens, where `capture.pool`
+                         asked for them
       observed/          a row an image: which tags it was searched for, what was found and dropped
       objects/           a row a detection: label, score, box, mask
       traced/            a row an image with activations exchanged, where `trace` asked for them
@@ -51,7 +53,7 @@ from probes.parts import (
 from probes.run_record import checksum, no_record, read_record
 from probes.stored_images import StoredImages
 
-KINDS = ("samples", "captures", "words", "kept", "observed", "objects", "traced")
+KINDS = ("samples", "captures", "words", "kept", "pooled", "observed", "objects", "traced")
 CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
 _RESULT = re.compile(r"(tables|figures)/[^/\\]+|report\.html")  # what a stage may name as written
 

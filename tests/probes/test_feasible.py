@@ -31,6 +31,7 @@ CASES = {
         "capture.sites: 'unet.middle' matches no site",
     ),
     "keep": ({"capture": {"keep": ["unet.dwn.*"]}}, "capture.keep: 'unet.dwn.*' matches no site"),
+    "pool": ({"capture": {"pool": ["unet.dwn.*"]}}, "capture.pool: 'unet.dwn.*' matches no site"),
     "unguided site": (
         {"capture": {"sites": ["noise_pred.unconditional"], "words": False}, "sampler": UNGUIDED},
         "capture.sites: expected sites that are there without guidance, got 'noise_pred.unconditional'",

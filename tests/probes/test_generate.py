@@ -113,6 +113,29 @@ def test_without_guidance_and_words(saved, tmp_path):
     np.testing.assert_allclose(latents[0], noise, rtol=1e-6)
 
 
+def test_pooled_activations_are_stored_by_group_of_positions(saved, tmp_path):
+    config = settings(
+        saved(),
+        seeds=[0],
+        prompts=["{person} in a hat"],
+        capture={"words": False, "sites": ["latent.final"], "keep": ["unet.mid", "text.final"]},
+    )
+    pooled = config.capture.model_copy(update={"pool": config.capture.keep})
+    run = Run.open(generated(tmp_path, config.model_copy(update={"capture": pooled})).path)
+    kept = run.kept().set_index(["sample_id", "site"])
+    rows = [row for table in run.part_tables("pooled") for row in table.to_pylist()]
+    groups = ("start", "word", "after", "end", "padding")  # nothing stands before the word
+    assert [row["group"] for row in rows[:6]] == [*groups, None] and len(rows) == 3 * 6
+    positions = {"start": [0], "word": [1], "after": [2, 3, 4], "end": [5]}
+    for row in rows:
+        one = kept.loc[(row["sample_id"], row["site"])]
+        values = one["values"].reshape(one["shape"])
+        at = positions.get(row["group"], slice(6, None))
+        expected = values.mean((2, 3)) if row["group"] is None else values[:, at].mean(1)
+        assert list(row["call"]) == list(one["call"])
+        np.testing.assert_allclose(row["values"], expected.ravel(), rtol=1e-4, atol=1e-5)
+
+
 def test_word_maps_by_another_definition(whole, saved, tmp_path):
     run = Run.open(generated(tmp_path, settings(saved(), capture={"definition": "self-refined"})).path)
     ours, daam = run.words(), whole.words()

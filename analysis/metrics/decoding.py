@@ -1,0 +1,350 @@
+r"""Linear probes: how well can feminine and masculine prompts be told apart from an activation, and from when on?
+
+A probe is an L2-regularised logistic regression of masculine (1) against feminine (0) from standardised activations,
+fitted to some prompts and scored on others. Readable is not used: a probe says that something can be read at a place,
+never that the model makes use of it; for that one intervenes.
+
+Beside accuracy and the area under the ROC curve (AUC) stand
+
+- *transfer*: what the same probe makes of other rows, of prompts that it was not fitted to: of words of the same meaning
+  (trained on woman and man, read on lady and gentleman), or of the neutral word against the outcome of its image;
+- *selectivity* (Hewitt and Liang 2019): accuracy less that of a control task, whose labels are flipped at random prompt
+  by prompt, both on seeds that are held out. A probe that learns prompts by heart does as well on the control;
+- *description length* (Voita and Titov 2020, §2.2, online code): the bits by which labels are told to somebody who has
+  the activations, prompts arriving in portions; 1 bit a label where nothing can be read.
+
+The unit is the prompt: intervals are bootstrap intervals over prompts, widened for what the probes of the folds have in
+common (`analysis.stats.auc.across_folds`). AUC is
+taken of pairs of rows that the same probe has scored, since the scores of two probes have no common scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+from sklearn.linear_model import LogisticRegression
+
+from analysis.stats.auc import Bootstrap, Estimate, across_folds, pairs_by_prompt
+
+VERSION = "decoding/1"
+FOLDS = 5
+STRENGTH = 1.0  # scikit-learn's C, of standardised activations
+CONTROLS = 3  # control tasks, ORDERS of prompts: their mean is taken
+ORDERS = 3
+PORTIONS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the prompts, after each of which the online code fits anew
+ROUNDING = 1e-5  # spread of a channel, over the largest mean square of any, below which it counts as rounding
+SHARE = 0.9  # of the last step's AUC, at which the decoding step is reached
+_FOLDS, _FLIPS, _ORDERS = 11, 12, 13  # streams of random numbers: one seed gives independent draws to each
+
+Scorer = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one place: their activations, and the prompt and seed that each was drawn for.
+
+    Attributes
+    ----------
+    x : ndarray of float, shape (n, d)
+    prompt : ndarray of int64, shape (n,)
+        Counted from 0; the unit of folds and intervals.
+    seed : ndarray of int64, shape (n,)
+    label : ndarray of float, shape (n,)
+        1 and 0; what a probe is fitted to, or what a transfer is held against. NaN: unknown, the row is left out.
+    """
+
+    x: NDArray[np.float64]
+    prompt: NDArray[np.int64]
+    seed: NDArray[np.int64]
+    label: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What a probe reads at one place; see the module.
+
+    Attributes
+    ----------
+    accuracy, auc : Estimate
+        Of prompts that are held out; 0.5 where nothing can be read.
+    transfers : dict of str to Estimate
+        AUC of other rows, of prompts that are held out.
+    selectivity : Estimate
+        Accuracy less the control's, of held-out seeds.
+    control_accuracy, control_auc : float
+        Of the control tasks.
+    control_split : {"seeds", "prompts"}
+        What the control holds out: prompts where there is one seed, and the control then is chance whatever the probe.
+    bits : float
+        A label, in the online code.
+    """
+
+    accuracy: Estimate
+    auc: Estimate
+    transfers: dict[str, Estimate]
+    selectivity: Estimate
+    control_accuracy: float
+    control_auc: float
+    control_split: str
+    bits: float
+
+    @property
+    def separability(self) -> float:
+        """AUC of held-out prompts less the control's: a score by which places can be ranked."""
+        return self.auc.value - self.control_auc
+
+
+def decode(
+    rows: Rows,
+    others: dict[str, Rows] | None = None,
+    *,
+    folds: int = FOLDS,
+    strength: float = STRENGTH,
+    controls: int = CONTROLS,
+    orders: int = ORDERS,
+    resamples: int = 2000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Decoded:
+    """Fit probes to the rows of one place and score them on what they were not fitted to.
+
+    Parameters
+    ----------
+    rows : Rows
+        Labelled 1 (masculine) and 0 (feminine).
+    others : dict of str to Rows, optional
+        Rows that no probe is fitted to, numbered as `rows` by prompt; each is scored by the probe that was not fitted
+        to its prompt.
+    folds : int
+        Portions of the prompts, each held out once; as many as there are prompts where that is fewer.
+    strength : float
+        The inverse strength of the penalty, C of scikit-learn, on standardised channels.
+    controls, orders : int
+        Control tasks, and orders of the prompts in the online code, that a mean is taken of.
+    resamples : int
+    level : float
+    seed : int
+        Of folds, flips, orders and resamples.
+
+    Returns
+    -------
+    Decoded
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two prompts, or labels of one kind.
+    """
+    _require_two_kinds(rows)
+    prompts = int(rows.prompt.max()) + 1
+    fold = fold_of_prompts(prompts, folds, seed)
+    scored, of_others = _by_fold(rows, others or {}, fold, strength)
+    boot = Bootstrap(prompts, resamples, level, seed)
+    control = _control(rows, fold, strength, controls, seed)
+    count = len(np.unique(fold))
+    return Decoded(
+        accuracy=across_folds(boot.mean(rows.prompt, _right(scored, rows.label)), count),
+        auc=across_folds(boot.auc(rows.prompt, scored, rows.label, fold[rows.prompt]), count),
+        transfers={
+            name: across_folds(
+                boot.auc(other.prompt, of_others[name], other.label, fold[other.prompt]), count
+            )
+            for name, other in (others or {}).items()
+        },
+        selectivity=across_folds(
+            boot.mean(rows.prompt, control.seen - control.right), control.splits, bounds=(-1.0, 1.0)
+        ),
+        control_accuracy=float(control.right.mean()),
+        control_auc=control.auc,
+        control_split=control.split,
+        bits=description_length(rows, strength=strength, orders=orders, seed=seed),
+    )
+
+
+def _require_two_kinds(rows: Rows) -> None:
+    prompts, kinds = len(np.unique(rows.prompt)), set(np.unique(rows.label).tolist())
+    if prompts < 2 or kinds != {0.0, 1.0}:
+        raise ValueError(
+            f"rows: expected labels 0 and 1 of at least 2 prompts, got {sorted(kinds)} of {prompts}"
+        )
+
+
+def fold_of_prompts(prompts: int, folds: int, seed: int) -> NDArray[np.int64]:
+    """The fold in which each prompt is held out, drawn by lot, of sizes that differ by one at most.
+
+    >>> fold_of_prompts(4, 2, 0).tolist()
+    [0, 1, 1, 0]
+    """
+    order = np.random.default_rng([seed, _FOLDS]).permutation(prompts)
+    fold = np.empty(prompts, np.int64)
+    fold[order] = np.arange(prompts) % min(folds, prompts)
+    return fold
+
+
+def fitted(x: NDArray[np.float64], label: NDArray[np.float64], strength: float = STRENGTH) -> Scorer:
+    """A probe: a function from activations to the log-odds of label 1.
+
+    Channels are centred and divided by their standard deviation over `x`. One whose spread is but rounding
+    (`ROUNDING`) is left out: rows of a batch differ in their last bits by where in the batch they stand.
+
+    Parameters
+    ----------
+    x : ndarray, shape (n, d)
+    label : ndarray, shape (n,)
+        1 and 0. Of one kind alone: log-odds 0 for everything, since nothing is known.
+    strength : float
+    """
+    if len(np.unique(label)) < 2:
+        return lambda new: np.zeros(len(new))
+    mean, spread = x.mean(axis=0), x.std(axis=0)
+    varied = spread > ROUNDING * np.sqrt((x**2).mean(axis=0).max())
+    if not varied.any():
+        odds = special.logit(label.mean())
+        return lambda new: np.full(len(new), odds)
+    model = LogisticRegression(C=strength, max_iter=2000)
+    model.fit((x[:, varied] - mean[varied]) / spread[varied], label)
+    weights, odds = model.coef_[0] / spread[varied], float(model.intercept_[0])
+    return lambda new: ((new[:, varied] - mean[varied]) * weights).sum(axis=1) + odds
+
+
+def _by_fold(
+    rows: Rows, others: dict[str, Rows], fold: NDArray[np.int64], strength: float
+) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+    """Log-odds of every row by the probe that was not fitted to its prompt."""
+    scored = np.full(len(rows.label), np.nan)
+    of_others = {name: np.full(len(other.label), np.nan) for name, other in others.items()}
+    for held in np.unique(fold):
+        out = fold[rows.prompt] == held
+        probe = fitted(rows.x[~out], rows.label[~out], strength)
+        scored[out] = probe(rows.x[out])
+        for name, other in others.items():
+            here = fold[other.prompt] == held
+            of_others[name][here] = probe(other.x[here])
+    return scored, of_others
+
+
+def _right(scored: NDArray[np.float64], label: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 where a row is told right, 0 where wrong, half where the log-odds are 0."""
+    side = np.sign(np.where(np.abs(scored) < 1e-9, 0.0, scored))
+    return 0.5 + 0.5 * side * np.where(label > 0.5, 1.0, -1.0)
+
+
+# Selectivity
+
+
+@dataclass(frozen=True)
+class _Control:
+    """Shares of right answers on held-out seeds, ``(n,)``: of the task, and of the control; and the control's AUC."""
+
+    seen: NDArray[np.float64]
+    right: NDArray[np.float64]
+    auc: float
+    split: str
+    splits: int
+
+
+def _control(rows: Rows, fold: NDArray[np.int64], strength: float, controls: int, seed: int) -> _Control:
+    seeds = np.unique(rows.seed)
+    split = "seeds" if len(seeds) > 1 else "prompts"
+    stratum = np.searchsorted(seeds, rows.seed) if split == "seeds" else fold[rows.prompt]
+    rng = np.random.default_rng([seed, _FLIPS])
+    right, aucs = [], []
+    for _ in range(controls):
+        flip = rng.integers(0, 2, len(fold))[rows.prompt]
+        label = np.where(flip == 1, 1 - rows.label, rows.label)
+        scored = _held_out(rows.x, label, stratum, strength)
+        right.append(_right(scored, label))
+        wins, pairs = pairs_by_prompt(rows.prompt, scored, label, stratum, len(fold))
+        aucs.append(wins.sum() / pairs.sum() if pairs.any() else np.nan)
+    seen = _right(_held_out(rows.x, rows.label, stratum, strength), rows.label)
+    splits = len(np.unique(stratum))
+    return _Control(seen, np.mean(right, axis=0), float(np.mean(aucs)), split, splits)
+
+
+def _held_out(
+    x: NDArray[np.float64], label: NDArray[np.float64], stratum: NDArray[np.int64], strength: float
+) -> NDArray[np.float64]:
+    """Log-odds of each row by a probe fitted to the other strata."""
+    scored = np.empty(len(label))
+    for one in np.unique(stratum):
+        out = stratum == one
+        scored[out] = fitted(x[~out], label[~out], strength)(x[out])
+    return scored
+
+
+# Description length
+
+
+def description_length(
+    rows: Rows,
+    *,
+    strength: float = STRENGTH,
+    orders: int = ORDERS,
+    portions: Sequence[float] = PORTIONS,
+    seed: int = 0,
+) -> float:
+    r"""Bits a label in the online code.
+
+    .. math:: \frac{1}{n} \Big( n_1 + \sum_{i \ge 1} -\log_2 p_{\theta_i}(y_{n_i + 1 \dots n_{i+1}}) \Big)
+
+    with :math:`\theta_i` fitted to the first :math:`n_i` labels: the labels of the first portion of the prompts are
+    sent as they are, those of each further one by the probe of all before it.
+
+    Parameters
+    ----------
+    rows : Rows
+    strength : float
+    orders : int
+        Orders of the prompts, drawn by lot, that the mean is taken of.
+    portions : sequence of float
+        Shares of the prompts, rising to 1.
+    seed : int
+
+    Returns
+    -------
+    float
+        1 where nothing can be read (more, where a probe is sure and wrong), towards 0 where little data suffices.
+
+    Source
+    ------
+    Voita and Titov 2020, §2.2.2; the portions are theirs, but for those that hold no prompt.
+    """
+    prompts = int(rows.prompt.max()) + 1
+    ends = sorted({max(1, int(np.ceil(share * prompts))) for share in portions})
+    rng = np.random.default_rng([seed, _ORDERS])
+    bits = []
+    for _ in range(orders):
+        rank = rng.permutation(prompts)[rows.prompt]
+        total = float((rank < ends[0]).sum())
+        for before, end in zip(ends, ends[1:]):
+            known, new = rank < before, (rank >= before) & (rank < end)
+            odds = fitted(rows.x[known], rows.label[known], strength)(rows.x[new])
+            signed = np.where(rows.label[new] > 0.5, odds, -odds)
+            total += float(np.logaddexp(0.0, -signed).sum() / np.log(2))
+        bits.append(total / len(rows.label))
+    return float(np.mean(bits))
+
+
+def decoding_step(auc: ArrayLike, low: ArrayLike, share: float = SHARE) -> int | None:
+    """The first step whose AUC reaches a share of the last step's and whose lower bound is above chance; None: no step.
+
+    Parameters
+    ----------
+    auc, low : array_like of float, shape (n_steps,)
+        AUC and the lower end of its interval.
+    share : float
+
+    Examples
+    --------
+    >>> decoding_step([0.50, 0.70, 0.95, 1.00], [0.40, 0.60, 0.90, 1.00])
+    2
+    >>> decoding_step([0.50, 0.52], [0.40, 0.45]) is None
+    True
+    """
+    values, bounds = np.asarray(auc, float), np.asarray(low, float)
+    reached = (values >= share * values[-1]) & (bounds > 0.5) if len(values) else np.zeros(0, bool)
+    return int(np.argmax(reached)) if reached.any() else None

@@ -1,0 +1,154 @@
+"""Shares and areas under the ROC curve (AUC) of rows that share prompts, with bootstrap intervals over prompts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from analysis.stats.resampling import quantiles, resample_counts
+
+TIE = 1e-9  # scores nearer than this are equal
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its interval over prompts; NaN with a reason where it is not defined.
+
+    Attributes
+    ----------
+    value, low, high : float
+    n : int
+        Rows that it is taken of.
+    reason : str
+        Empty where there is a value.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    reason: str = ""
+
+
+class Bootstrap:
+    """Estimates with bootstrap intervals over prompts, all from the same resamples.
+
+    The ends are quantiles at the probabilities of `analysis.stats.intervals`' method *expanded*, which allows for few
+    prompts (Hesterberg 2015).
+
+    Parameters
+    ----------
+    prompts, resamples : int
+    level : float
+    seed : int
+    """
+
+    def __init__(self, prompts: int, resamples: int = 2000, level: float = 0.95, seed: int = 0) -> None:
+        self._prompts = prompts
+        self._counts = resample_counts(prompts, resamples, seed).astype(np.float64)
+        wide = special.stdtrit(prompts - 1, (1 - level) / 2) * np.sqrt(prompts / (prompts - 1))
+        self._tails = (float(special.ndtr(wide)), float(special.ndtr(-wide)))
+
+    def mean(self, prompt: NDArray[np.int64], values: NDArray[np.float64]) -> Estimate:
+        """The mean over rows."""
+        sums = np.bincount(prompt, values, self._prompts)
+        rows = np.bincount(prompt, minlength=self._prompts).astype(float)
+        return self._ratio(sums.sum(), rows.sum(), self._counts @ sums, self._counts @ rows, len(values))
+
+    def auc(
+        self, prompt: NDArray[np.int64], scored: ArrayLike, label: ArrayLike, stratum: NDArray[np.int64]
+    ) -> Estimate:
+        """The probability that a row labelled 1 is scored above one labelled 0 of the same stratum; ties count half.
+
+        Parameters
+        ----------
+        prompt : ndarray, shape (n,)
+        scored, label : array_like of float, shape (n,)
+            NaN leaves a row out.
+        stratum : ndarray, shape (n,)
+            The probe that scored a row.
+        """
+        wins, pairs = pairs_by_prompt(prompt, scored, label, stratum, self._prompts)
+        if not pairs.any():
+            return Estimate(np.nan, np.nan, np.nan, 0, "rows of one outcome alone")
+        above, among = (((self._counts @ table) * self._counts).sum(axis=1) for table in (wins, pairs))
+        n = int((~np.isnan(np.asarray(scored, float) + np.asarray(label, float))).sum())
+        return self._ratio(wins.sum(), pairs.sum(), above, among, n)
+
+    def _ratio(
+        self,
+        above: float,
+        among: float,
+        drawn_above: NDArray[np.float64],
+        drawn_among: NDArray[np.float64],
+        n: int,
+    ) -> Estimate:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            drawn = drawn_above / drawn_among  # NaN where a resample has no pair
+        low, high = (float(end[0]) for end in quantiles(drawn[:, None], *self._tails))
+        return Estimate(float(above / among), low, high, n)
+
+
+def pairs_by_prompt(
+    prompt: NDArray[np.int64], scored: ArrayLike, label: ArrayLike, stratum: NDArray[np.int64], prompts: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Pairs of a row labelled 1 and a row labelled 0 of the same stratum, by the prompts of both.
+
+    Returns
+    -------
+    wins, pairs : ndarray of float64, shape (prompts, prompts)
+        Pairs whose first row is scored above its second, ties counted half, and all pairs. Sums of halves, so exact.
+
+    Examples
+    --------
+    >>> prompt, stratum = np.array([0, 0, 1, 1]), np.zeros(4, int)
+    >>> wins, pairs = pairs_by_prompt(prompt, [2.0, 1.0, 3.0, 2.0], [1, 0, 1, 0], stratum, 2)
+    >>> wins.tolist(), pairs.tolist()
+    ([[1.0, 0.5], [1.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]])
+    """
+    scores, labels = np.asarray(scored, float), np.asarray(label, float)
+    wins, pairs = np.zeros((2, prompts, prompts))
+    for one in np.unique(stratum):
+        first, second = (
+            np.flatnonzero((stratum == one) & (labels == kind) & ~np.isnan(scores)) for kind in (1.0, 0.0)
+        )
+        apart = scores[first][:, None] - scores[second][None, :]
+        near = np.abs(apart) < TIE
+        better = np.where(near, 0.5, (apart > 0).astype(float))
+        at = (prompt[first][:, None], prompt[second][None, :])
+        np.add.at(wins, at, better)
+        np.add.at(pairs, at, 1.0)
+    return wins, pairs
+
+
+def across_folds(estimate: Estimate, folds: int, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:
+    r"""The interval of a cross-validated estimate, widened for what the fits to the folds have in common.
+
+    Every row trains the probes that score the others, so scores are not independent and an interval that takes the
+    probes as given is too narrow: without any information one of 95 % missed 1/2 in 7 to 10 of 60 simulated worlds. By
+    Nadeau and Bengio's correction the variance :math:`\sigma^2 / k` of a mean over k folds becomes
+    :math:`(1/k + 1/(k - 1)) \sigma^2`, with 1/(k - 1) the test rows of a fold over its training rows.
+
+    Parameters
+    ----------
+    estimate : Estimate
+    folds : int
+        k, at least 2.
+    bounds : (float, float)
+        Between which the quantity lies.
+
+    Source
+    ------
+    Nadeau and Bengio 2003, §3 (the corrected resampled t); here the factor is applied to a bootstrap interval.
+
+    Examples
+    --------
+    >>> across_folds(Estimate(0.8, 0.7, 0.88, 40), 5).low.__round__(2)
+    0.65
+    """
+    factor = np.sqrt(1 + folds / (folds - 1))
+    low, high = (estimate.value + factor * (end - estimate.value) for end in (estimate.low, estimate.high))
+    return replace(estimate, low=float(np.maximum(low, bounds[0])), high=float(np.minimum(high, bounds[1])))

@@ -1,0 +1,86 @@
+"""Activations pooled while a pipeline runs: a vector of channels in the place of a picture or of a row of tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from hooks.architectures.base import Site
+from hooks.errors import HookError
+
+PositionGroups = Mapping[str, Sequence[int]]  # of one prompt: token positions by the group's name
+_OF_TOKENS = re.compile(r"\.cross(\.\d+)?\.(key|value)$")
+
+
+def of_tokens(site: Site) -> bool:
+    """Whether a row of this site is a row of tokens: in a text encoder, and at keys and values of cross-attention."""
+    return site.space == "prompt" or _OF_TOKENS.search(site.address) is not None
+
+
+def over_space(site: Site, values: Tensor) -> Tensor:
+    """The mean over all places of a picture.
+
+    Parameters
+    ----------
+    values : Tensor, shape (rows, c, h, w), (rows, h * w, c) or, of heads, (rows, h * w, heads, d)
+
+    Returns
+    -------
+    Tensor, shape (rows, c), float32
+        Heads stand one after another.
+    """
+    values = values.detach().float()
+    if values.ndim == 4 and site.heads is None:
+        return values.mean(dim=(2, 3))
+    return values.mean(dim=1).flatten(1)
+
+
+def over_positions(site: Site, values: Tensor, groups: Sequence[PositionGroups]) -> Tensor:
+    """The mean over each group of token positions.
+
+    Parameters
+    ----------
+    values : Tensor, shape (rows, tokens, c) or, of heads, (rows, tokens, heads, d)
+    groups : sequence of mapping of str to sequence of int
+        Of each row, all with the same names.
+
+    Returns
+    -------
+    Tensor, shape (rows, groups, c), float32
+        NaN where a group of a row is empty.
+
+    Raises
+    ------
+    HookError
+        If there are not as many groups as rows, or a position is none of the tokens.
+    """
+    if len(groups) != len(values):
+        raise HookError(
+            f"position_groups: expected one a row of the batch ({len(values)}), but got {len(groups)}"
+        )
+    tokens = values.detach().float().flatten(2)
+    weights = torch.zeros(len(values), len(groups[0]), tokens.shape[1])
+    for row, named in enumerate(groups):
+        for index, (name, positions) in enumerate(named.items()):
+            if any(not 0 <= position < tokens.shape[1] for position in positions):
+                raise HookError(
+                    f"{site.address}: expected positions below {tokens.shape[1]}, but got {name} at {positions}"
+                )
+            weights[row, index, list(positions)] = 1.0
+    weights /= weights.sum(dim=2, keepdim=True)  # an empty group: 0 / 0
+    return weights.to(tokens.device) @ tokens
+
+
+def require_groups(sites: Sequence[Site], groups: Sequence[PositionGroups] | None) -> None:
+    """Raise a HookError where sites of tokens are to be pooled and nobody says over which positions."""
+    for site in sites:
+        if of_tokens(site) and not groups:
+            raise HookError(
+                f"{site.address}: expected groups of token positions to pool over, but got none: "
+                "pass position_groups, one mapping a row (hooks.position_groups makes one)"
+            )
+    if groups and len({tuple(named) for named in groups}) > 1:
+        raise HookError("position_groups: expected the same names in every row")

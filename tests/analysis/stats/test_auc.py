@@ -1,0 +1,81 @@
+"""AUC and shares over prompts: against scikit-learn, resamples put together by hand, and clusters that repeat."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from analysis.stats.auc import Bootstrap, pairs_by_prompt
+from analysis.stats.resampling import resample_counts
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(4)
+    prompt = np.repeat(np.arange(12), 6)
+    label = np.tile([0.0, 1.0], 36)
+    scored = (rng.normal(size=72) + label + rng.normal(size=12)[prompt]).round(1)  # with ties
+    return prompt, scored, label
+
+
+def test_auc_is_scikit_learns(rows):
+    prompt, scored, label = rows
+    result = Bootstrap(12).auc(prompt, scored, label, np.zeros(72, int))
+    assert result.value == pytest.approx(roc_auc_score(label, scored), abs=1e-12)
+    assert result.low < result.value < result.high and result.n == 72
+
+
+def test_a_resample_of_prompts_repeats_their_rows(rows):
+    prompt, scored, label = rows
+    wins, pairs = pairs_by_prompt(prompt, scored, label, np.zeros(72, int), 12)
+    drawn = []
+    for counts in resample_counts(12, 50, 0):
+        again = np.repeat(np.arange(72), counts[prompt])
+        by_pairs = (counts @ wins @ counts) / (counts @ pairs @ counts)
+        assert by_pairs == pytest.approx(roc_auc_score(label[again], scored[again]), abs=1e-12)
+        drawn.append(by_pairs)
+    result = Bootstrap(12, 50).auc(prompt, scored, label, np.zeros(72, int))
+    assert min(drawn) <= result.low < result.high <= max(drawn)
+
+
+def test_scores_of_two_probes_are_not_compared(rows):
+    prompt, scored, label = rows
+    stratum = prompt % 2
+    moved = scored + 100 * stratum
+    result = Bootstrap(12).auc(prompt, moved, label, stratum)
+    each = [roc_auc_score(label[stratum == one], scored[stratum == one]) for one in (0, 1)]
+    assert result.value == pytest.approx(np.mean(each), abs=1e-12)  # as many pairs in both
+
+
+def test_a_share_is_a_ratio_of_sums_over_prompts(rows):
+    prompt, scored, label = rows
+    values = (scored > 0).astype(float)
+    kept = np.arange(72) % 5 > 0  # prompts of unlike sizes
+    result = Bootstrap(12, 400).mean(prompt[kept], values[kept])
+    assert result.value == pytest.approx(values[kept].mean(), abs=1e-12)
+    drawn = [
+        np.average(values[kept], weights=counts[prompt[kept]].astype(float))
+        for counts in resample_counts(12, 400, 0)
+    ]
+    assert np.quantile(drawn, 0.01) < result.low < np.quantile(drawn, 0.025) < result.value
+    assert result.value < np.quantile(drawn, 0.975) < result.high < np.quantile(drawn, 0.99)
+
+
+def test_one_outcome_alone_has_no_auc():
+    result = Bootstrap(3).auc(np.arange(3), [0.1, 0.2, 0.3], [1, 1, np.nan], np.zeros(3, int))
+    assert np.isnan(result.value) and result.reason == "rows of one outcome alone"
+
+
+def test_intervals_cover():
+    """Of 300 samples of 24 prompts with four rows each, an interval of 95 % misses the true AUC in 2 to 9 %."""
+    rng = np.random.default_rng(0)
+    truth, missed, boot = (
+        0.76025,
+        0,
+        Bootstrap(24, 500),
+    )  # Phi(1 / sqrt 2), whatever a prompt adds to both of its rows
+    prompt, label = np.repeat(np.arange(24), 4), np.tile([0.0, 1.0], 48)
+    for _ in range(300):
+        scored = rng.normal(size=96) * 0.8 + rng.normal(size=24)[prompt] * 0.6 + label
+        result = boot.auc(prompt, scored, label, np.zeros(96, int))
+        missed += not result.low <= truth <= result.high
+    assert 6 <= missed <= 27
