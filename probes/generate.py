@@ -174,6 +174,7 @@ def _load(source: models.Source, config: Config, device: str) -> models.Loaded:
         device=device,
         scheduler=sampler.scheduler,
         steps=sampler.steps,
+        edit=config.edit,
     )
 
 
