@@ -42,6 +42,7 @@ from probes.config_values import (
     require_printable,
     shown,
 )
+from probes.edits.options import Edit
 from probes.errors import UserError
 from probes.foreign import configuration as foreign
 from probes.foreign.options import Images
@@ -54,6 +55,7 @@ __all__ = [
     "PERSON",
     "Capture",
     "Config",
+    "Edit",
     "Generate",
     "Gep",
     "Indicator",
@@ -90,6 +92,7 @@ class Config(Section):
     model: Annotated[str, Field(min_length=1), Alters("nothing")] = "toyworld"
     revision: Annotated[str | None, Field(min_length=1), Alters("nothing")] = None
     variant: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9_]+$"), Alters("nothing")] = None
+    edit: Edit | None = None  # of the model, once it is loaded
     indicators: dict[
         str, Annotated[Indicator, BeforeValidator(indicator, json_schema_input_type=Word | Indicator)]
     ] = Field(
@@ -163,8 +166,9 @@ class Config(Section):
         if not isinstance(words, Mapping):
             raise ValueError(f"indicators: expected words by their names, got {shown(words)}")
         values["indicators"] = {name: _stored_indicator(name, value) for name, value in words.items()}
-        if values.get("images") is not None:
-            values["images"] = Images.model_validate(values["images"])
+        for name, kind in (("images", Images), ("edit", Edit)):
+            if values.get(name) is not None:
+                values[name] = kind.model_validate(values[name])
         if values.get("trace") is not None:
             values["trace"] = _stored(Trace, _said("trace", values["trace"], Trace))
         return _stored(cls, values)

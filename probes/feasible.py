@@ -8,7 +8,7 @@ from typing import Any
 
 from hooks import sites
 from hooks.errors import HookError
-from probes import models
+from probes import edits, models
 from probes.config import Config
 from probes.errors import UserError
 from probes.model_description import read_card
@@ -27,7 +27,14 @@ def check(config: Config, source: models.Source) -> None:
     """
     pipe = models.without_weights(source, config.sampler.scheduler, config.sampler.steps)
     default = inspect.signature(type(pipe).__call__).parameters["guidance_scale"].default
+    check_edit(pipe, config, source)
     check_pipeline(pipe, config, float(read_card(source).get("guidance_scale", default)))
+
+
+def check_edit(pipe: Any, config: Config, source: models.Source) -> None:
+    """Refuse an edit of sites that the model does not have, or with words that its tokenizers cannot spell."""
+    if config.edit is not None:
+        edits.require(pipe, config.edit, *models.tokenizers(source))
 
 
 def check_pipeline(pipe: Any, config: Config, default_guidance: float) -> None:

@@ -178,6 +178,7 @@ def load(source: models.Source, config: Config, device: str) -> models.Loaded:
         device=device,
         scheduler=sampler.scheduler,
         steps=sampler.steps,
+        edit=config.edit,
     )
 
 

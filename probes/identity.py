@@ -89,6 +89,8 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
         fields.pop("capture.pool", None)  # as in runs of versions that did not know it
     limit, prompts = fields.get("limit"), fields.get("prompts", ())
     fields["limit"] = limit if limit and limit < len(prompts) else None  # a limit beyond the end is none
+    if fields.get("edit") is None:
+        fields.pop("edit", None)  # runs of earlier versions knew none
     captions = any(isinstance(prompt, Mapping) for prompt in prompts)
     if not (captions and fields.get("sampler.noise") == "own"):
         fields.pop("reference", None)

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from probes import hub, single_file, weight_files
+from probes import edits, hub, single_file, weight_files
 from probes import model_description as description
 from probes.components import modules, weight_hash
 from probes.devices import pick_device, pick_dtype
+from probes.edits.options import Edit
 from probes.errors import UserError
 from probes.model_description import INDEX, PIPELINES, Source, first_line
 from probes.model_tokenizers import tokenizer
@@ -223,6 +224,7 @@ def load(
     device: str = "auto",
     scheduler: str | None = None,
     steps: int | None = None,
+    edit: Edit | None = None,
 ) -> Loaded:
     """Load a pipeline, ready to draw.
 
@@ -238,12 +240,15 @@ def load(
         A name such as ``ddim``, or the name of a class of diffusers; None: the model's own.
     steps
         Denoising steps that the scheduler is to make.
+    edit
+        Made in what was loaded (:func:`probes.edits.apply`); the record then has ``edit``, with the hash of the weights
+        as they were, and its ``weight_hash`` is that of the edited model.
 
     Raises
     ------
     UserError
         The files are damaged, of another kind or do not fit one another, the device or the scheduler is unknown,
-        or the scheduler cannot drive Stable Diffusion.
+        the scheduler cannot drive Stable Diffusion, or the edit does not fit the model.
     """
     import torch
 
@@ -280,6 +285,10 @@ def load(
         "decoder_dtype": _decoder_dtype(pipe, dtype),
         "card": {key: value for key, value in card.items() if key != "guidance_scale"},
     }
+    if edit is not None:
+        edited = edits.apply(pipe, edit)
+        record["edit"] = {"original_weight_hash": record["weight_hash"], **edited.record}
+        record["weight_hash"] = edited.hash(weight_hash(pipe))
     return Loaded(
         pipe=pipe,
         record=record,
