@@ -1,0 +1,118 @@
+"""Every method of localisation on one specimen whose location is known: what it says of each place, prompt by prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from analysis.validation.tracing import methods
+from analysis.validation.tracing.methods import METHODS, Scores, Subject
+from hooks.prompt.positions import GROUPS
+from probes.toyworld.located.wiring import Specimen
+from probes.toyworld.world import load_world
+from probes.trace.draw import TripletDraw
+
+RECIPIENT, DONOR, SYNONYM = "woman", "man", "lady"
+WINDOWS = 5
+
+
+def subject_of(pipe: Any, specimen: Specimen, templates: Sequence[str], donor: str, steps: int) -> Subject:
+    """What a method is tried on: the same prompts and noise of every specimen.
+
+    Parameters
+    ----------
+    templates
+        Sentences with ``{person}``.
+    donor
+        The word whose activations the recipient is given; both take the same article.
+    """
+    words = {RECIPIENT: RECIPIENT, donor: donor}
+    draws = [
+        TripletDraw.of_texts(
+            pipe, {word: text.replace("{person}", word) for word in words}, words, triplet=number
+        )
+        for number, text in enumerate(templates)
+    ]
+    return Subject(pipe, draws, RECIPIENT, donor, steps, load_world(specimen.world))
+
+
+def rank(
+    pipe: Any,
+    specimen: Specimen,
+    templates: Sequence[str],
+    *,
+    steps: int,
+    further: Mapping[str, Callable[[Any, Specimen, Sequence[str], int], Scores]] | None = None,
+    say: Callable[[str], Any] = lambda text: None,
+) -> dict[str, Any]:
+    """Return what every method says of a specimen, as JSON holds it.
+
+    Parameters
+    ----------
+    pipe, specimen
+        The specimen and what is known of it.
+    templates
+        Sentences with ``{person}``; the unit of every interval.
+    steps
+        Of each image.
+    further
+        Methods by name that need other rows than a recipient and a donor.
+    say
+        Told what has been done.
+
+    Returns
+    -------
+    dict
+        ``methods``: by name what `Scores` holds; ``floor``: swaps of keys and values with a synonym as donor;
+        ``heads``, ``windows``, ``positions``: swaps at the true place, by head, window and token position.
+    """
+    subject = subject_of(pipe, specimen, templates, DONOR, steps)
+    found: dict[str, Any] = {"steps": steps, "prompts": len(templates), "methods": {}}
+    for method in METHODS:
+        found["methods"][method.name] = as_json(method.run(subject))
+        say(f"{specimen.name}: {method.label}")
+    for name, run in (further or {}).items():
+        found["methods"][name] = as_json(run(pipe, specimen, templates, steps))
+        say(f"{specimen.name}: {name}")
+    synonym = subject_of(pipe, specimen, templates, SYNONYM, steps)
+    found["floor"] = as_json(methods.keys_and_values(synonym))
+    for site in places_of(specimen):
+        found.setdefault("heads", {})[site] = as_json(methods.heads(subject, site, heads_of(pipe, site)))
+        found.setdefault("windows", {})[site] = as_json(methods.windows(subject, site, equal(steps)))
+    found["positions"] = as_json(methods.positions(subject, GROUPS[2:]))
+    say(f"{specimen.name}: heads, windows, positions")
+    return found
+
+
+def places_of(specimen: Specimen) -> list[str]:
+    """The true cross-attentions; those of a specimen without effect too, where it has wires."""
+    return [wire.site for wire in specimen.wires]
+
+
+def heads_of(pipe: Any, site: str) -> int:
+    """Heads of a cross-attention."""
+    from hooks import sites
+
+    return next(one.heads for one in sites.available(pipe) if one.address == f"{site}.heads")
+
+
+def equal(steps: int) -> list[tuple[int, int]]:
+    """Windows of equal length."""
+    edges = [round(steps * place / WINDOWS) for place in range(WINDOWS + 1)]
+    return list(zip(edges[:-1], edges[1:], strict=True))
+
+
+def as_json(scores: Scores) -> dict[str, Any]:
+    """Numbers of five digits: a verdict is no more exact."""
+    places = [list(place) if isinstance(place, tuple) else place for place in scores.places]
+    totals = None if scores.totals is None else np.round(scores.totals, 5).tolist()
+    return {"places": places, "values": np.round(scores.values, 8).tolist(), "totals": totals}
+
+
+def from_json(stored: Mapping[str, Any]) -> Scores:
+    """The scores that were stored."""
+    places = tuple(tuple(place) if isinstance(place, list) else place for place in stored["places"])
+    totals = None if stored["totals"] is None else np.array(stored["totals"])
+    return Scores(places, np.array(stored["values"], dtype=float).reshape(-1, len(places)), totals)
