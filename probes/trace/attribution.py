@@ -21,7 +21,6 @@ from torch.utils.checkpoint import checkpoint
 from hooks import sites as site_table
 from hooks.architectures.registry import architecture_of
 from hooks.attach import attach_writer
-from hooks.errors import HookError
 from hooks.sites import Site, module_at
 from probes.trace.draw import TripletDraw
 
@@ -59,7 +58,7 @@ def gradient_attribution(
 
     With final latents :math:`z_R, z_D` and :math:`u = (z_D - z_R) / \lVert z_D - z_R \rVert^2`, the value of a site at
     a call is :math:`\nabla_{kv} \langle z_R, u \rangle \cdot (kv_D - kv_R)` with `u` held fixed, over the conditional
-    half of the batch.
+    half of the batch. Where both words draw the very same latents there is nothing to attribute, and all values are 0.
 
     Parameters
     ----------
@@ -78,7 +77,7 @@ def gradient_attribution(
     Raises
     ------
     HookError
-        Prompts that the pipeline cannot draw so, or two words that draw the very same latents.
+        A pipeline that is not supported.
 
     Source
     ------
@@ -99,13 +98,9 @@ def gradient_attribution(
         ).images
         apart = (latents[number:] - latents[:number]).detach().flatten(1)
         length = (apart**2).sum(1, keepdim=True)
-        if not bool((length > 0).all()):
-            which = int((length[:, 0] == 0).nonzero()[0])
-            raise HookError(
-                f"attribution: expected two words that draw different images, but {prompts[which]!r} and "
-                f"{prompts[number + which]!r} draw the same: choose other prompts"
-            )
-        outcome = (latents[:number].flatten(1) * apart / length).sum()
+        outcome = (
+            latents[:number].flatten(1) * apart / length.clamp_min(torch.finfo(length.dtype).tiny)
+        ).sum()
         keys = list(perturbed.zeros)
         gradients = torch.autograd.grad(outcome, [perturbed.zeros[key] for key in keys])
     values = np.zeros((number, len(names), 1 + max(step for step, _ in keys)))

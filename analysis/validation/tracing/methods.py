@@ -147,8 +147,8 @@ def windows(subject: Subject, site: str, edges: Sequence[tuple[int, int]]) -> Sc
 
 
 def positions(subject: Subject, groups: Sequence[str]) -> Scores:
-    """Swaps of the text encoder's last states, one group of token positions at a time."""
-    places = [{"sites": ("text.final",), "part": "text", "positions": group} for group in groups]
+    """Swaps of keys and values at all cross-attentions, one group of token positions at a time."""
+    places = [{"sites": subject.cross, "part": KEYS_AND_VALUES, "positions": group} for group in groups]
     return swapped(subject, groups, places)
 
 

@@ -1,7 +1,8 @@
-"""Every method of localisation on one specimen whose location is known: what it says of each place, prompt by prompt."""
+"""Every method of localisation on one located specimen: what it says of each place, prompt by prompt."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from analysis.validation.tracing import methods
 from analysis.validation.tracing.methods import METHODS, Scores, Subject
+from hooks import sites
 from hooks.prompt.positions import GROUPS
 from probes.toyworld.located.wiring import Specimen
 from probes.toyworld.world import load_world
@@ -16,6 +18,7 @@ from probes.trace.draw import TripletDraw
 
 RECIPIENT, DONOR, SYNONYM = "woman", "man", "lady"
 WINDOWS = 5
+OF_HEADS, OF_STEPS = ("head", "decoy"), ("window", "cross-attention")
 
 
 def subject_of(pipe: Any, specimen: Specimen, templates: Sequence[str], donor: str, steps: int) -> Subject:
@@ -65,8 +68,9 @@ def rank(
     Returns
     -------
     dict
-        ``methods``: by name what `Scores` holds; ``floor``: swaps of keys and values with a synonym as donor;
-        ``heads``, ``windows``, ``positions``: swaps at the true place, by head, window and token position.
+        ``methods``: by name what `Scores` holds; ``floor``: swaps of keys and values with a synonym as donor, of
+        specimens without effect; ``heads``, ``windows``: swaps at the true place, of specimens that are about them;
+        ``positions``: swaps at all cross-attentions, by token position.
     """
     subject = subject_of(pipe, specimen, templates, DONOR, steps)
     found: dict[str, Any] = {"steps": steps, "prompts": len(templates), "methods": {}}
@@ -76,32 +80,29 @@ def rank(
     for name, run in (further or {}).items():
         found["methods"][name] = as_json(run(pipe, specimen, templates, steps))
         say(f"{specimen.name}: {name}")
-    synonym = subject_of(pipe, specimen, templates, SYNONYM, steps)
-    found["floor"] = as_json(methods.keys_and_values(synonym))
-    for site in places_of(specimen):
-        found.setdefault("heads", {})[site] = as_json(methods.heads(subject, site, heads_of(pipe, site)))
-        found.setdefault("windows", {})[site] = as_json(methods.windows(subject, site, equal(steps)))
+    found["timesteps"] = [int(time) for time in pipe.scheduler.timesteps]
+    if not specimen.sites:
+        synonym = subject_of(pipe, specimen, templates, SYNONYM, steps)
+        found["floor"] = as_json(methods.keys_and_values(synonym))
+    for site in [wire.site for wire in specimen.wires]:
+        if specimen.kind in OF_HEADS:
+            found.setdefault("heads", {})[site] = as_json(methods.heads(subject, site, heads_of(pipe, site)))
+        if specimen.kind in OF_STEPS:
+            found.setdefault("windows", {})[site] = as_json(methods.windows(subject, site, equal(steps)))
     found["positions"] = as_json(methods.positions(subject, GROUPS[2:]))
     say(f"{specimen.name}: heads, windows, positions")
     return found
 
 
-def places_of(specimen: Specimen) -> list[str]:
-    """The true cross-attentions; those of a specimen without effect too, where it has wires."""
-    return [wire.site for wire in specimen.wires]
-
-
 def heads_of(pipe: Any, site: str) -> int:
     """Heads of a cross-attention."""
-    from hooks import sites
-
     return next(one.heads for one in sites.available(pipe) if one.address == f"{site}.heads")
 
 
 def equal(steps: int) -> list[tuple[int, int]]:
     """Windows of equal length."""
     edges = [round(steps * place / WINDOWS) for place in range(WINDOWS + 1)]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(itertools.pairwise(edges))
 
 
 def as_json(scores: Scores) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import pytest
 import torch
 from diffusers import PNDMScheduler
 
-from hooks import HookError
 from hooks.sites import cross_attentions, module_at
 from probes.trace.attribution import gradient_attribution
 from probes.trace.contribution import attention_contribution
@@ -95,8 +94,7 @@ def test_calls_that_are_run_again_give_what_calls_that_are_kept_do(pipe):
 
 def test_words_that_draw_the_same_have_no_attribution(pipe):
     alike = [TripletDraw.of_texts(pipe, dict.fromkeys(WORDS, "a man"), dict.fromkeys(WORDS, "man"))]
-    with pytest.raises(HookError, match="expected two words that draw different images"):
-        gradient_attribution(pipe, alike, "feminine", "masculine", steps=1)
+    assert not gradient_attribution(pipe, alike, "feminine", "masculine", steps=1).values.any()
 
 
 def test_a_word_s_contribution_is_that_of_sums_by_hand():
