@@ -88,11 +88,11 @@ SHARES = """
 ## Shares of a total effect (traces)
 
 {simulations} traces a world, of verdicts as toyworld's images have them. A patch moves images some way towards the
-donor's, or wholly at some prompts; its share is that of the effect of both words, or of the feminine word on a reference
-that leans masculine. *Share* is what the tables show: the `envelope` of the linearised share, bounded where few prompts
-carry it (`analysis.stats.shares`); it is conservative where a patch decides few prompts wholly, or all but a few.
-Fieller's interval is too short there. In brackets: traces without an interval, as no prompt has another share or the
-total effect cannot be told from 0.
+donor's, or wholly at some prompts; its share is that of the effect of both words, or of the feminine word on a
+reference that leans masculine. *Share* is what the tables show: the `envelope` of the linearised share, bounded where
+few prompts carry it (`analysis.stats.shares`); it is conservative where a patch decides few prompts wholly, or all but
+a few. Fieller's interval is too short there. In brackets: traces without an interval, as no prompt has another share or
+the total effect cannot be told from 0.
 """
 HALF_STEPS = """
 The half step of a decision curve of {steps} steps with {entries} entries, each prompt decided at a step of its own
