@@ -24,6 +24,7 @@ from analysis.stats.resampling import (
 )
 from analysis.stats.shares import Shares, no_total, shares
 
+GRID = 64  # points of each segment of the curve at which it is held against ½
 NEVER_HALF = "less than half of the total effect from the first entry on"
 
 
@@ -77,8 +78,9 @@ def decision_curve(
     steps : int
         How many steps the run has.
     level, resamples, seed
-        The interval of the half step is the bootstrap's over prompts with a value at every entry, between percentiles
-        that are set apart for few prompts (``expanded`` of `analysis.stats.intervals`).
+        The interval of the half step takes at each end the outer one of two, over prompts with a value at every entry:
+        the bootstrap's percentiles, set apart for few prompts (``expanded`` of `analysis.stats.intervals`), and the
+        steps at which Student's t does not tell the curve from ½ (Fieller's inversion, on a grid).
 
     Raises
     ------
@@ -133,8 +135,27 @@ def _half_step(
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = crossing(sums[:, :-1] / sums[:, -1:], places, otherwise=places[0])
     tail = special.ndtr(special.stdtrit(n - 1, (1 - level) / 2) * np.sqrt(n / (n - 1)))
-    low, high = quantiles(drawn[:, None], tail, 1 - tail)
-    return value, float(low[0]), float(high[0]), ""
+    (low,), (high,) = quantiles(drawn[:, None], tail, 1 - tail)
+    held = _not_rejected(effects, totals, places, level)
+    return value, float(min(low, held.min())), float(max(high, held.max())), ""
+
+
+def _not_rejected(
+    effects: NDArray[np.float64], totals: NDArray[np.float64], places: NDArray[np.float64], level: float
+) -> NDArray[np.float64]:
+    """The steps at which Student's t does not tell the interpolated curve from ½, on a grid of each segment."""
+    n, points = len(totals), np.column_stack([effects, np.zeros(len(totals))])
+    within = np.arange(GRID + 1) / GRID
+    grid = (places[:-1, None] + np.diff(places)[:, None] * within).ravel()
+    apart = points[:, :-1, None] * (1 - within) + points[:, 1:, None] * within
+    apart = apart.reshape(n, -1) - totals[:, None] / 2
+    error = apart.std(axis=0, ddof=1) / np.sqrt(n)
+    mean = apart.mean(axis=0)
+    held = np.abs(mean) <= special.stdtrit(n - 1, (1 + level) / 2) * error
+    nearest = grid[
+        [np.abs(mean).argmin()]
+    ]  # where every prompt falls at one point of the grid, or between two
+    return grid[held] if held.any() else nearest
 
 
 def crossing(

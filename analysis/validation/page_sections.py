@@ -13,6 +13,15 @@ from analysis.validation.simulation_rare import (
     shared_noise_rejections,
 )
 from analysis.validation.simulation_seeds import page_section
+from analysis.validation.simulation_shares import (
+    ENTRIES,
+    PLACES,
+    SIZES,
+    STEPS,
+    floor_rejections,
+    half_step_coverage,
+    share_coverage,
+)
 from analysis.validation.simulation_words import HOSTILE, LEANING, design_rejections, spread_rejections
 
 Bounds = tuple[float, float]
@@ -75,6 +84,24 @@ SHARED = """
 take prompts for independent, which they are not. Prompts and seeds as crossed samples keep the level from three seeds
 on; with two they do not, and the tables give no interval and no p-value below three.
 """
+SHARES = """
+## Shares of a total effect (traces)
+
+{simulations} traces a world, of verdicts as toyworld's images have them. A patch moves images some way towards the
+donor's, or wholly at some prompts; its share is that of the effect of both words, or of the feminine word on a
+reference that leans masculine. *Share* is what the tables show: the `envelope` of the linearised share, bounded where
+few prompts carry it (`analysis.stats.shares`); it is conservative where a patch decides few prompts wholly, or all but
+a few. Fieller's interval is too short there. In brackets: traces without an interval, as no prompt has another share or
+the total effect cannot be told from 0.
+"""
+HALF_STEPS = """
+The half step of a decision curve of {steps} steps with {entries} entries, each prompt decided at a step of its own
+(binomial); {simulations} traces.
+"""
+FLOORS = """
+A place is called beyond the floor where it does more than a synonym, adjusted over {places} places by max-T; here a
+synonym does as much, or five times as much, in {maps} maps.
+"""
 
 
 def sections(
@@ -111,10 +138,38 @@ def sections(
     seeds, of_seeds = page_section(
         block, rejection=rejection, coverage=coverage, resamples=resamples, **options
     )
-    return [*parts, *seeds], [
+    traced, of_traces = trace_section(
+        block, rejection=rejection, coverage=coverage, resamples=resamples, **options
+    )
+    return [*parts, *seeds, *traced], [
         ("Default design, gaps", rejected[~shown], rejection),
         ("Default design, words", pd.concat([words, spread]), rejection),
         ("Equivalence where few prompts change", rare, rejection),
         ("Noise that prompts share", shared, rejection),
         *of_seeds,
+        *of_traces,
+    ]
+
+
+def trace_section(
+    block: Callable[[pd.DataFrame, Bounds], str],
+    *,
+    rejection: Bounds,
+    coverage: Bounds,
+    simulations: int,
+    resamples: int,
+    seed: int,
+) -> tuple[list[str], Results]:
+    """Return the section on shares in Markdown, and its tables as `sections` does."""
+    covered = share_coverage(simulations=simulations, resamples=resamples, seed=seed)
+    few = max(2, simulations // 4)
+    halves = half_step_coverage(simulations=few, resamples=resamples, seed=seed)
+    floors = floor_rejections(maps=few, seed=seed)
+    parts = [SHARES.format(simulations=simulations)]
+    parts += [block(covered[covered["world"].str.contains(f"{n} prompts")], coverage) for n in SIZES]
+    parts += [HALF_STEPS.format(steps=STEPS, entries=len(ENTRIES), simulations=few), block(halves, coverage)]
+    parts += [FLOORS.format(places=PLACES, maps=few), block(floors, rejection)]
+    return parts, [
+        ("Shares of a total effect", pd.concat([covered, halves]), coverage),
+        ("Beyond the floor", floors, rejection),
     ]

@@ -150,6 +150,7 @@ COMPARISON = (
     *(f"difference of presence, {method}" for method in ("percentile", "bca")),
     *("bias score of detections, bca", "odds ratio, images independent"),
     *("mean gap, Student's t", "mean gap of all prompts, envelope"),
+    *("share, Fieller", "share, bca"),
 )
 
 

@@ -1,0 +1,209 @@
+"""Does a method find the place? Its scores of sites, held against the sites that are known to decide.
+
+A method gives each site (or head, position group, window of steps) a score, a share or any other, larger where it
+says that the effect is decided. Of a located specimen it is known by wiring which sites do decide. Ties count against
+the method, and NaN is the lowest score: what says nothing finds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+Span = tuple[int, int]  # of steps, half open
+HALF = 0.5  # of the largest share of a window: at least so much makes a window one that decides
+
+
+@dataclass(frozen=True)
+class Localisation:
+    """Scores of a method on one specimen; NaN where undefined.
+
+    Attributes
+    ----------
+    rank : float
+        Of the true site that the method ranks best, from 1; sites of the same score all have the worst of their ranks.
+    reciprocal_rank : float
+        1 / rank; its mean over specimens is the mean reciprocal rank (MRR).
+    hit : float
+        1 where the best site is a true one, else 0.
+    recall : float
+        Share of the true sites among the best k, with k of them.
+    auroc : float
+        Probability that a true site has a higher score than another, ties counted half. 1/2: no better than chance.
+    leakage : float
+        Largest absolute score off the truth.
+    """
+
+    rank: float
+    reciprocal_rank: float
+    hit: float
+    recall: float
+    auroc: float
+    leakage: float
+
+
+NAMES = tuple(field.name for field in fields(Localisation))
+
+
+def localisation(scores: ArrayLike, truth: ArrayLike) -> Localisation:
+    """Return how well scores of sites find the true ones.
+
+    Parameters
+    ----------
+    scores : array_like of float, shape (n_sites,)
+    truth : array_like of bool, shape (n_sites,)
+        Which sites decide.
+
+    Returns
+    -------
+    Localisation
+        Without a true site all but the leakage is NaN; where all are true, `auroc` and `leakage` are.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Examples
+    --------
+    >>> found = localisation([0.1, 0.9, -0.2, 0.4], [False, False, False, True])
+    >>> found.rank, found.hit, round(found.auroc, 3), found.leakage
+    (2.0, 0.0, 0.667, 0.9)
+    """
+    scores, truth = np.asarray(scores, np.float64), np.asarray(truth, bool)
+    if scores.ndim != 1 or scores.shape != truth.shape:
+        raise ValueError(f"truth: expected the shape of the scores, {scores.shape}, got {truth.shape}")
+    off = np.abs(scores[~truth])
+    leakage = float(np.nanmax(off)) if len(off) and not np.isnan(off).all() else np.nan
+    if not truth.any():
+        return Localisation(*[np.nan] * 5, leakage)
+    low = np.where(np.isnan(scores), -np.inf, scores)
+    ranks = stats.rankdata(-low, method="max")  # of ties the worst
+    best, k = float(ranks[truth].min()), int(truth.sum())
+    return Localisation(
+        rank=best,
+        reciprocal_rank=1 / best,
+        hit=float(best == 1),
+        recall=float((ranks[truth] <= k).mean()),
+        auroc=_auroc(low, truth),
+        leakage=leakage,
+    )
+
+
+def _auroc(scores: NDArray[np.float64], truth: NDArray[np.bool_]) -> float:
+    """Area under the curve of true against false positives, by ranks (Mann and Whitney)."""
+    positive, negative = int(truth.sum()), int((~truth).sum())
+    if not negative:
+        return np.nan
+    above = stats.rankdata(scores)[truth].sum() - positive * (positive + 1) / 2
+    return float(above / (positive * negative))
+
+
+def localisation_intervals(
+    draws: ArrayLike, truth: ArrayLike, *, level: float = 0.95
+) -> dict[str, tuple[float, float]]:
+    """Return percentile intervals of a method's `Localisation` over resamples of prompts, by name.
+
+    Parameters
+    ----------
+    draws : array_like of float, shape (n_draws, n_sites)
+        Scores of all sites in each resample of the prompts.
+    truth : array_like of bool, shape (n_sites,)
+    level : float
+
+    Examples
+    --------
+    >>> ends = localisation_intervals([[1.0, 0.0], [1.0, 0.5], [0.9, 0.1]], [True, False])
+    >>> ends["rank"], ends["auroc"]
+    ((1.0, 1.0), (1.0, 1.0))
+    """
+    draws = np.asarray(draws, np.float64)
+    if draws.ndim != 2:
+        raise ValueError(f"draws: expected shape (n_draws, n_sites), got {draws.shape}")
+    found = [localisation(one, truth) for one in draws]
+    tails, ends = [(1 - level) / 2, (1 + level) / 2], {}
+    for name in NAMES:
+        values = np.array([getattr(one, name) for one in found])
+        values = values[~np.isnan(values)]
+        low, high = np.quantile(values, tails) if len(values) else (np.nan, np.nan)
+        ends[name] = (float(low), float(high))
+    return ends
+
+
+def mean_reciprocal_rank(found: Collection[Localisation]) -> float:
+    """Return the mean of 1 / rank over specimens with a true site; NaN without one.
+
+    Examples
+    --------
+    >>> one, none = localisation([1.0, 2.0], [True, False]), localisation([1.0, 2.0], [False, False])
+    >>> mean_reciprocal_rank([one, none])
+    0.5
+    """
+    values = [one.reciprocal_rank for one in found if not np.isnan(one.reciprocal_rank)]
+    return float(np.mean(values)) if values else np.nan
+
+
+def false_locations(p_adjusted: ArrayLike, *, alpha: float = 0.05) -> float:
+    """Return the share of maps without an effect in which any site is called one that decides.
+
+    Parameters
+    ----------
+    p_adjusted : array_like of float, shape (n_maps, n_sites)
+        Adjusted over the sites of a map; NaN where nothing changed in any prompt, which locates nothing.
+    alpha : float
+
+    Examples
+    --------
+    >>> false_locations([[0.2, np.nan], [0.01, 0.5], [np.nan, np.nan], [1.0, 0.3]])
+    0.25
+    """
+    p_adjusted = np.asarray(p_adjusted, np.float64)
+    if p_adjusted.ndim != 2:
+        raise ValueError(f"p_adjusted: expected shape (n_maps, n_sites), got {p_adjusted.shape}")
+    if not len(p_adjusted):
+        return np.nan
+    with np.errstate(invalid="ignore"):
+        return float((p_adjusted < alpha).any(axis=1).mean())
+
+
+def overlap(first: Collection[int], second: Collection[int]) -> float:
+    """Return intersection over union (IoU) of two sets of steps; NaN where both are empty.
+
+    Examples
+    --------
+    >>> overlap(range(0, 4), range(2, 6))
+    0.3333333333333333
+    """
+    one, other = set(first), set(second)
+    union = one | other
+    return len(one & other) / len(union) if union else np.nan
+
+
+def deciding_steps(shares: ArrayLike, spans: Sequence[Span], *, least: float = HALF) -> set[int]:
+    """Return the steps of all windows whose share is at least a part of the largest one's.
+
+    Parameters
+    ----------
+    shares : array_like of float, shape (n_windows,)
+    spans : sequence of (int, int)
+        First step of each window and the one after its last.
+    least : float
+        Of the largest share. A choice of this project: windows that decide alike are found together.
+
+    Examples
+    --------
+    >>> sorted(deciding_steps([0.1, 0.5, 0.4], [(0, 2), (2, 4), (4, 6)]))
+    [2, 3, 4, 5]
+    """
+    shares = np.asarray(shares, np.float64)
+    if len(shares) != len(spans):
+        raise ValueError(f"spans: expected {len(shares)}, one for each share, got {len(spans)}")
+    largest = np.nanmax(shares, initial=0.0)
+    if not largest > 0:
+        return set()
+    chosen = [span for share, span in zip(shares, spans, strict=True) if share >= least * largest]
+    return {step for first, stop in chosen for step in range(first, stop)}

@@ -1,0 +1,314 @@
+"""Stage trace as a user runs it: a whole job, going on after an interruption, one clear line for what is wrong."""
+
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from probes import models, part_schemas, parts
+from probes.errors import UserError
+from probes.run import main
+from probes.store import Run
+from probes.trace import feasible, stage
+from tests.probes.conftest import flipped
+from tests.remembered import leave_figures_out
+from tests.tiny import tiny_pipeline
+
+EXAMPLE = Path(__file__).parent.parent / "docs" / "trace.yaml"
+SETTINGS = {
+    "indicators": {
+        "neutral": "person",
+        "feminine": "woman",
+        "masculine": "man",
+        "human": {"word": "human", "control": True},
+    },
+    "prompts": ["a {person} with a dog", "a {person} in a car"],
+    "sampler": {"steps": 2},
+    "capture": {"sites": ["latent.final"], "words": False},
+    "generate": {"workers": 1, "device": "cpu", "part_triplets": 1},
+    "observe": {"objects": False, "features": []},
+    "measure": {"bootstrap": 10, "permutations": 10},
+    "trace": {"sites": ["unet.mid.*.cross"], "curve": [1], "positions": ["word"], "batch": 8},
+}
+DRAWN = (
+    4 + 3 * 4 + 2 * 2 + 1 + 2
+)  # unpatched; sites, complete, curve, position; cuts; the complete cuts once more
+
+
+def settings(folder, model, **over):
+    """Write a configuration; gives its file."""
+    fields = {**SETTINGS, "model": str(model)}
+    for key, value in over.items():
+        joined = isinstance(value, dict) and isinstance(fields.get(key), dict) and key != "indicators"
+        fields[key] = {**fields[key], **value} if joined else value
+    file = folder / "triplets.yaml"
+    file.write_text(yaml.safe_dump(fields, sort_keys=False))
+    return file
+
+
+def run(file, out, *options):
+    """The exit status of the command line."""
+    return main([str(file), "--out", str(out), "--quiet", *options])
+
+
+def stored(path):
+    return {file.name: file.read_bytes() for file in sorted((path / "traced").glob("*"))}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "tiny"
+    tiny_pipeline("toy").save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(model, tmp_path_factory):
+    """A whole job with a trace."""
+    folder = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        leave_figures_out(patch)
+        assert run(settings(folder, model), folder / "run") == 0
+    return folder / "run"
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    return shutil.copytree(whole, tmp_path / "run")
+
+
+def test_a_whole_job(whole):
+    traced = Run.open(whole)
+    table = traced.traced()
+    assert traced.status == "complete" and (whole / "report.html").exists()
+    assert len(table) == 2 * DRAWN and list(table) == part_schemas.TRACED.names
+    assert not table.duplicated(["triplet", "seed", "variant"]).any() and table["fault"].isna().all()
+    record = traced.meta["trace"]
+    assert [one["variant"] for one in record["variants"]] == list(dict.fromkeys(table["variant"]))
+    assert (record["rows"], record["draws"], record["config"]["batch"]) == (2 * (DRAWN - 2), 2, 8)
+    images = {
+        (row.triplet, row.variant): np.asarray(row.image["bytes"]) for row in table.itertuples(index=False)
+    }
+    for triplet in (0, 1):
+        for donor in ("feminine", "masculine"):
+            whole_image, nothing = images[triplet, f"none:{donor}"], images[triplet, "none:neutral"]
+            assert whole_image != nothing
+            assert images[triplet, f"cut:embeddings:{donor}>neutral"] == whole_image
+            assert images[triplet, f"complete:{donor}>neutral"] == whole_image
+            assert images[triplet, f"cut:before:{donor}>neutral"] == nothing
+        assert images[triplet, "cut:self:neutral>neutral"] == nothing
+    cuts = table[table["variant"].str.startswith(("cut:before", "cut:self"))]
+    assert len(cuts) == 6 and (cuts["largest_change"] <= 1e-6).all() and (cuts["writes"] > 0).all()
+
+
+def test_unpatched_images_are_those_of_the_run(whole):
+    """Drawn in another batch, so but for the order of sums."""
+    traced = Run.open(whole)
+    table = traced.traced(["triplet", "variant", "image"])
+    for row in table[table["variant"].str.startswith("none:")].itertuples(index=False):
+        sample = traced.image(f"t{row.triplet:05d}-s0-{row.variant.removeprefix('none:')}")
+        from probes.stored_images import read_image
+
+        assert np.abs(np.asarray(sample, int) - np.asarray(read_image(row.image["bytes"]), int)).max() <= 1
+
+
+def test_run_again_changes_nothing_and_a_damaged_part_is_made_again(copy, whole, model, tmp_path, capsys):
+    file, before = settings(tmp_path, model), stored(whole)
+    assert run(file, copy, "--stage", "trace") == 0 and stored(copy) == before
+    assert Run.open(copy).status == "generated"  # what comes after is to be done again
+    with flipped(copy / "traced" / "part-00001.parquet"):
+        assert run(file, copy, "--stage", "trace") == 0
+    assert stored(copy) == before and "made again" in capsys.readouterr().err
+    assert len(Run.open(copy).meta["made_again"]) == 1
+
+
+def test_interrupted_and_gone_on_with(copy, whole, model, tmp_path, monkeypatch):
+    """After the first part, at a batch of the second; and by a helper's copy of the work."""
+    shutil.rmtree(copy / "traced")
+    file, real, batches = settings(tmp_path, model), stage.draw, []
+
+    def interrupted(*arguments, **options):
+        batches.append(arguments)
+        if len(batches) == 6:
+            raise KeyboardInterrupt
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(stage, "draw", interrupted)
+    assert run(file, copy, "--stage", "trace") == 130
+    there = stored(copy)
+    assert list(there) == ["part-00000.parquet"] and there.items() <= stored(whole).items()
+    monkeypatch.undo()
+    make, works = stage.execute.make, []
+
+    def pickled(name, parts, todo, work, team, **options):
+        works.append(work)
+        some = [part for part in todo if pickle.loads(pickle.dumps(part.pieces)) == part.pieces]
+        assert len(some) == 1
+        return make(name, parts, todo, pickle.loads(pickle.dumps(work)), team, **options)
+
+    monkeypatch.setattr(stage.execute, "make", pickled)
+    assert run(file, copy, "--stage", "trace") == 0
+    assert works[0].loaded is not None and stored(copy) == stored(whole)
+
+
+def test_another_trace_is_refused_and_overwritten(copy, whole, model, tmp_path, capsys):
+    file = settings(tmp_path, model, trace={"curve": 0, "cuts": False, "positions": []})
+    for stages in (("--stage", "trace"), ()):
+        assert run(file, copy, *stages) == 2
+        said = capsys.readouterr().err
+        assert "trace.cuts is True there, expected False: use --stage trace --overwrite" in said
+        assert stored(copy) == stored(whole)
+    assert run(file, copy, "--stage", "trace", "--overwrite") == 0
+    assert set(Run.open(copy).traced(["kind"])["kind"]) == {"none", "site", "complete"}
+    assert (copy / "samples").exists()
+
+
+def test_another_number_of_steps_or_model_is_another_run(copy, model, tmp_path, capsys):
+    assert run(settings(tmp_path, model, sampler={"steps": 3}), copy, "--stage", "trace") == 2
+    assert "holds another run: sampler.steps" in capsys.readouterr().err
+    assert run(settings(tmp_path, "toyworld"), copy, "--stage", "trace") == 2
+    assert "holds another run" in capsys.readouterr().err
+
+
+class Device:
+    """Has room for so many images at a time."""
+
+    def __init__(self, images):
+        self.images = images
+
+    def __call__(self, pipe):
+        real = pipe.unet.forward
+
+        def forward(sample, *arguments, **options):
+            if len(sample) > 2 * self.images:  # both halves of guidance
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+            return real(sample, *arguments, **options)
+
+        pipe.unet.forward = forward
+
+
+def with_pipeline(monkeypatch, change):
+    load = models.load
+
+    def changed(*arguments, **options):
+        loaded = load(*arguments, **options)
+        change(loaded.pipe)
+        return loaded
+
+    monkeypatch.setattr(models, "load", changed)
+
+
+def test_without_room_the_batch_is_halved(copy, model, tmp_path, monkeypatch, capsys):
+    shutil.rmtree(copy / "traced")
+    file = settings(tmp_path, model, prompts=SETTINGS["prompts"][:1], trace={"positions": []})
+    only = tmp_path / "only"
+    with monkeypatch.context() as patch:
+        assert run(file, only, "--stage", "generate") == 0
+        with_pipeline(patch, Device(images=4))
+        assert run(file, only, "--stage", "trace") == 0
+    assert Run.open(only).meta["trace_batch"] == [8, 4]
+    assert "trace: no room on the device for 8 images at a time: goes on with 4" in capsys.readouterr().err
+    assert parts.read_identity(only / "traced" / "part-00000.parquet")["fields"]["trace.batch"] == 4
+    before = stored(only)
+    assert run(file, only, "--stage", "trace") == 0 and stored(only) == before
+    with_pipeline(monkeypatch, Device(images=2))
+    assert run(file, only, "--stage", "trace", "--overwrite") == 2
+    assert "expected room on the device for 3 images, found too little" in capsys.readouterr().err
+
+
+def test_an_image_without_numbers_is_recorded(copy, model, tmp_path, monkeypatch, capsys):
+    def endless(pipe):
+        real = pipe.vae.decode
+
+        def decode(latents, **options):
+            (image,) = real(latents, **options)
+            image[-1] = torch.nan
+            return (image,)
+
+        monkeypatch.setattr(pipe.vae, "decode", decode)
+
+    with_pipeline(monkeypatch, endless)
+    file = settings(tmp_path, model, trace={"batch": 100, "curve": 0, "cuts": False, "positions": []})
+    assert main([str(file), "--out", str(copy), "--stage", "trace", "--overwrite"]) == 0
+    table = Run.open(copy).traced()
+    assert table["fault"].value_counts().to_dict() == {"nan": 2} == Run.open(copy).meta["trace"]["faults"]
+    assert table["image"].isna().sum() == 2
+    assert "2 of 20 images are left out of every mean (nan: 2)" in capsys.readouterr().err
+
+
+WRONG = {
+    "no site": ({"trace": {"sites": ["unet.midd"]}}, "trace.sites: 'unet.midd' matches no site"),
+    "read only": (
+        {"trace": {"sites": ["noise_pred.guided"]}},
+        "trace.sites: expected sites of the text encoder or",
+    ),
+    "latent": ({"trace": {"sites": ["latent"]}}, "trace.sites: expected sites of the text encoder or"),
+    "decoder": ({"trace": {"sites": ["vae.decoder.mid"]}}, "got vae.decoder.mid: it lies behind the U-Net"),
+    "a part": (
+        {"trace": {"sites": ["unet.mid.attn.0.cross.key"]}},
+        "it is a part of an attention: name the attention",
+    ),
+    "no heads": ({"trace": {"heads": ["unet.mid"]}}, "trace.heads: expected attentions such as"),
+    "a step": (
+        {"trace": {"curve": [0, 2]}},
+        "trace.curve: expected steps below 2, the calls of the U-Net, got 2",
+    ),
+    "no donors": ({"contrasts": []}, "trace: expected a contrast, whose two words are donors"),
+    "tokens": (
+        {"indicators": {"neutral": "person", "feminine": "tall woman", "masculine": "man"}},
+        "trace.positions: expected words of as many tokens, but in prompts[0]",
+    ),
+    "twice": ({"trace": {"curve": [1, 1]}}, "trace.curve: 1 stands twice: keep one"),
+    "windows": (
+        {"trace": {"windows": [[2, 1]]}},
+        "trace.windows[0]: expected the first step and the one after",
+    ),
+    "shapley": ({"trace": {"shapley": "all"}}, "trace.shapley: expected false, `exact` or a number"),
+    "batch": ({"trace": {"batch": 2}}, "trace.batch: expected at least 3 images"),
+    "a field": ({"trace": {"site": ["unet.mid"]}}, "trace"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_one_line_before_anything_is_drawn(name, model, tmp_path, capsys):
+    over, message = WRONG[name]
+    assert run(settings(tmp_path, model, **over), tmp_path / "run") == 2
+    said = capsys.readouterr().err.strip()
+    assert message in said and "\n" not in said and not (tmp_path / "run").exists()
+
+
+def test_what_is_no_drawn_run_of_one_text_encoder(copy, model, tmp_path, capsys):
+    assert run(settings(tmp_path, model), tmp_path / "none", "--stage", "trace") == 2
+    assert "expected a generated run, found it empty: run --stage generate first" in capsys.readouterr().err
+    tiny_pipeline("sdxl").save_pretrained(tmp_path / "xl")
+    assert run(settings(tmp_path, tmp_path / "xl"), tmp_path / "xl run") == 2
+    assert "trace: expected a model with one text encoder" in capsys.readouterr().err
+    config = Run.open(copy).config
+    with pytest.raises(UserError, match="trace: expected a model that draws the images"):
+        feasible.require_drawn_here(config.model_copy(update={"images": object()}))
+
+
+def test_a_dry_run_says_what_it_will_take(model, tmp_path, capsys):
+    assert run(settings(tmp_path, model), tmp_path / "run", "--dry-run") == 0
+    said = capsys.readouterr().out
+    drawn, patched = 2 * (DRAWN - 2), DRAWN - 4
+    assert f"trace: 2 triplets and seeds x {patched} variants: {drawn} images, about" in said
+    assert "8 images at once" in said and not (tmp_path / "run").exists()
+
+
+def test_the_example_of_the_documentation_on_toyworld(tmp_path, capsys):
+    short = ("--limit", "2", "--steps", "3", "--workers", "1")
+    assert run(EXAMPLE, tmp_path / "run", "--stage", "generate", *short) == 0
+    assert run(EXAMPLE, tmp_path / "run", "--stage", "trace", *short) == 0
+    traced = Run.open(tmp_path / "run")
+    table = traced.traced(["triplet", "variant", "kind", "image"]).set_index(["triplet", "variant"])
+    assert set(table["kind"]) == {"none", "site", "complete", "curve", "cut"}
+    images = table["image"].map(lambda image: image["bytes"])
+    for donor in ("feminine", "masculine"):
+        for name in (f"cut:embeddings:{donor}>neutral", f"cut:complete:{donor}>neutral"):
+            assert images[0, name] == images[0, f"none:{donor}"] != images[0, "none:neutral"]
+        assert images[1, f"cut:before:{donor}>neutral"] == images[1, "none:neutral"]
