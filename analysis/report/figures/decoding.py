@@ -73,8 +73,8 @@ def draw_steps(
                 axes.scatter(x, at + 0.5, s=5, facecolors="white", edgecolors=INK, lw=0.5)
         figure.supxlabel("call of the U-Net (above) and timestep (below)", fontsize=8)
     caption = (
-        "Area under the ROC curve of linear probes, by site and step; white: chance. Dots: the decoding step, the first "
-        "whose lower bound is above ½ and that reaches 90 % of the last step's AUC. Top: the best site and the median "
+        "Area under the ROC curve of linear probes, by site and step; white: chance. Dots: the decoding step, the "
+        "first whose lower bound is above ½ and that reaches 90 % of the last step's AUC. Top: the best site and the median "
         "site"
         + (
             f", and how early {_READER} of known mixture component, reads that component off a whole latent. "

@@ -86,7 +86,7 @@ def measure(
 
 
 def outcome_labels(run: Run, found: places.Activations, chosen: places.Roles) -> NDArray[np.float64]:
-    """What became of the reference's images: 1 where one is like those of the first word, 0 like the second's, NaN else.
+    """What became of the reference's images: 1 where one is like the first word's, 0 like the second's, else NaN.
 
     By the verdict on toyworld's models, else by the gap of pictures (`analysis.metrics.outcomes`).
     """

@@ -90,7 +90,9 @@ def roles(config: Config) -> Roles:
 
 
 def read(run: Run, sites: Sequence[str] = ()) -> Activations:
-    """Read the pooled activations of a run; all of them are held in memory, as many bytes as its folder ``pooled/`` has.
+    """Read the pooled activations of a run.
+
+    All of them are held in memory, as many bytes as the folder ``pooled/`` has.
 
     Images that are at fault are left out.
 
@@ -134,7 +136,8 @@ def read(run: Run, sites: Sequence[str] = ()) -> Activations:
             values[place][number[sample]] = vector.reshape(values[place].shape[1:])
     if not values:
         raise UserError(
-            f"{run.path / 'pooled'}: expected activations of {' '.join(patterns)!s:.120}, found none: name other --sites"
+            f"{run.path / 'pooled'}: expected activations of {' '.join(patterns)!s:.120}, found none:"
+            " name other --sites"
         )
     return Activations(samples, values, timesteps)
 

@@ -1,4 +1,4 @@
-"""Probes of a run: roles, rows of each place, tables and figures from activations made up, and the command on a model."""
+"""Probes of a run: roles, rows of each place, tables and figures of made-up activations; the command on a model."""
 
 import numpy as np
 import pandas as pd
@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from analysis.report.figures.decoding import NOT_USED, draw_positions, draw_steps
-from analysis.study import contrasts
 from analysis.studies.decoding import command, draw, fit, places
 from analysis.studies.decoding.localise import site_scores
 from analysis.studies.decoding.reader import reference
+from analysis.study import contrasts
 from probes.config import Config
 from probes.errors import UserError
 from probes.models import load, resolve
