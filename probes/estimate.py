@@ -87,7 +87,7 @@ def describe(source: Source) -> Networks:
     try:
         with torch.device("meta"):
             for kind, name in ((UNet2DConditionModel, "unet"), (AutoencoderKL, "vae")):
-                described = json.loads((source.config / name / "config.json").read_text())
+                described = json.loads(source.described(f"{name}/config.json").read_text())
                 built.append(kind.from_config(described))
     except (OSError, ValueError, TypeError) as error:
         raise UserError(

@@ -23,7 +23,7 @@ def guidance_scale(config: Config, source: Source) -> float:
 
 def guided(config: Config, source: Source) -> bool:
     """Tell whether the U-Net is called with and without the prompt: a scale above 1, not fed to the U-Net itself."""
-    distilled = _described(source.config / "unet/config.json").get("time_cond_proj_dim") is not None
+    distilled = _described(source.described("unet/config.json")).get("time_cond_proj_dim") is not None
     return guidance_scale(config, source) > 1 and not distilled
 
 

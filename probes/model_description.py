@@ -52,7 +52,8 @@ class Source:
     """Where a model comes from: its name in ``triplets.yaml``, and the folder or file on this machine.
 
     `kind` is ``bundled``, ``hub``, ``folder`` or ``file``; `config` is the folder that describes the pipeline;
-    `revision` the commit of a model of the hub; `variant` the weights that are asked for, None for full precision.
+    `revision` the commit of a model of the hub; `variant` the weights that are asked for, None for full precision;
+    `bases` other models' folders, whose files stand in, in this order, for those that this one lacks.
     """
 
     name: str
@@ -61,12 +62,26 @@ class Source:
     config: Path
     revision: str | None = None
     variant: str | None = None
+    bases: tuple[Path, ...] = ()
+
+    def described(self, name: str) -> Path:
+        """A file or folder of the description: the model's or, where it lacks one, that of a base."""
+        places = [folder / name for folder in (self.config, *self.bases)]
+        return next((place for place in places if place.exists()), places[0])
+
+    def component(self, name: str) -> Path:
+        """The folder that holds a component's weights."""
+        places = [folder / name for folder in (self.path, *self.bases)]
+        return next(
+            (place for place in places if weight_files.names(place) or weight_files.variants(place)),
+            places[0],
+        )
 
     @property
     def card(self) -> Path:
         """Where a model's card is, if it has one: in the folder of its description, or beside a single file."""
         beside = self.path.parent / CARD
-        return beside if self.kind == "file" and beside.exists() else self.config / CARD
+        return beside if self.kind == "file" and beside.exists() else self.described(CARD)
 
 
 @dataclass(frozen=True)
@@ -116,7 +131,7 @@ def read_object(source: Source, file: str) -> dict[str, Any]:
         There is no such file, or it holds something else.
     """
     try:
-        data = json.loads((source.config / file).read_text(encoding="utf-8"))
+        data = json.loads(source.described(file).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise fault(source, file, "a description", "no such file", "add or download it") from None
     except (OSError, ValueError, RecursionError) as error:
@@ -361,7 +376,7 @@ def check_weights(source: Source, description: Description) -> None:
         A safetensors file is damaged or too small for its configuration.
     """
     for name, module in description.components.items():
-        folder = source.path / name
+        folder = source.component(name)
         files = weight_files.names(folder, weight_files.choose(folder, source.variant))
         if not files or not all(file.endswith(".safetensors") for file in files):
             continue
@@ -378,7 +393,8 @@ def stored_shapes(source: Source, file: str) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the tensors of a safetensors file; its weights are not read."""
     from safetensors import safe_open
 
-    path = source.path / file if file else source.path
+    folder, _, name = file.rpartition("/")
+    path = source.component(folder) / name if file else source.path
     with readable(source, file or path.name, "weights as safetensors"), safe_open(path, "pt") as weights:
         return {key: tuple(weights.get_slice(key).get_shape()) for key in weights.keys()}  # noqa: SIM118
 

@@ -17,9 +17,10 @@ def files(source: models.Source) -> dict[str, str]:
     Weights are known by their content once they are loaded (:func:`probes.components.weight_hash`), whichever of a
     folder's files held them.
     """
-    paths = {INDEX: source.config / INDEX, CARD: source.card}
+    paths = {INDEX: source.described(INDEX), CARD: source.card}
     for folder in _FOLDERS:
-        paths |= {f"{folder}/{path.name}": path for path in sorted((source.config / folder).glob("*"))}
+        for place in (*reversed(source.bases), source.config):  # what stands in first, then the model's
+            paths |= {f"{folder}/{path.name}": path for path in sorted((place / folder).glob("*"))}
     try:
         return {
             f"model/{name}": short(path.read_bytes())

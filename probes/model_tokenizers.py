@@ -29,11 +29,11 @@ def tokenizer(model: Source, folder: str) -> Any:
     from transformers import CLIPTokenizer
 
     settings: dict[str, Any] = {}
-    if (model.config / folder / "tokenizer_config.json").exists():
+    if model.described(f"{folder}/tokenizer_config.json").exists():
         settings = description.read_object(model, f"{folder}/tokenizer_config.json")
     with readable(model, folder, "a CLIP tokenizer"), quiet():
         if settings.get("vocabulary") != VOCABULARY:
-            return CLIPTokenizer.from_pretrained(model.config / folder, local_files_only=True)
+            return CLIPTokenizer.from_pretrained(model.described(folder), local_files_only=True)
         names = ("bos_token", "eos_token", "unk_token", "pad_token", "model_max_length")
         vocabulary, merges = clip_vocabulary()
         return CLIPTokenizer(

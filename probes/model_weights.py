@@ -47,7 +47,7 @@ def _component(source: Source, name: str, library: str, kind: str) -> Any:
 
     cls = getattr(importlib.import_module(library), kind)
     expected = f"the whole weights of a {kind}"
-    folder = source.path / name
+    folder = source.component(name)
     variant = weight_files.choose(folder, source.variant)
     if source.variant and not weight_files.names(folder, variant):
         there = ", ".join(weight_files.variants(folder)) or "full precision alone"

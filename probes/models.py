@@ -27,7 +27,7 @@ from probes.model_tokenizers import tokenizer
 from probes.model_weights import quiet, read_pipeline, require_finite
 from probes.paths import expand
 from probes.schedulers import build_scheduler, pick_scheduler, require_usable, scheduler_record
-from probes.toyworld import SPECIMENS, WEIGHTS
+from probes.toyworld import LOCATED, MODELS, SPECIMENS, WEIGHTS
 
 SCHEDULER = "scheduler/scheduler_config.json"
 
@@ -83,11 +83,8 @@ def resolve(
 
 
 def _find(name: str, weights: bool, revision: str | None, variant: str | None) -> Source:
-    if name in SPECIMENS:
-        path = WEIGHTS / name
-        if not (path / INDEX).exists():
-            raise UserError(f"model {name}: expected weights in {path}, found none: install triptych anew")
-        return Source(name, "bundled", path, path, metadata_version())
+    if name in MODELS:
+        return _bundled(name)
     path = expand(name, "model")
     if path.is_dir():
         if not (path / INDEX).exists():
@@ -104,12 +101,24 @@ def _find(name: str, weights: bool, revision: str | None, variant: str | None) -
         return single_file.source(name, path)
     if re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?", name):
         return hub.fetch(name, revision, variant, weights)
-    close = difflib.get_close_matches(name, SPECIMENS, 1)
+    close = difflib.get_close_matches(name, MODELS, 1)
     remedy = f"did you mean {close[0]}?" if close else "check the spelling or the path"
     raise UserError(
-        f"model {name}: unknown; expected {', '.join(SPECIMENS)}, a hub id (owner/name), folder or .safetensors"
-        f" file, found none of that name: {remedy}"
+        f"model {name}: unknown; expected {', '.join(SPECIMENS)}, {LOCATED[0]} and its like, a hub id (owner/name), "
+        f"folder or .safetensors file, found none of that name: {remedy}"
     )
+
+
+def _bundled(name: str) -> Source:
+    """A specimen: the null world's lends the others what is the same, to the located ones all but what was taught."""
+    null = WEIGHTS / "toyworld-null"
+    path = WEIGHTS / "located" / name if name in LOCATED else WEIGHTS / name
+    for file in (path / description.CARD, null / INDEX):
+        if not file.exists():
+            raise UserError(f"model {name}: expected {file}, found none: install triptych anew")
+    coded = (WEIGHTS / "located" / LOCATED[0],) if name in LOCATED else ()
+    bases = tuple(base for base in (*coded, null) if base != path)
+    return Source(name, "bundled", path, path, metadata_version(), bases=bases)
 
 
 def _inside(path: Path) -> str:
@@ -142,7 +151,7 @@ def tokenizers(source: Source) -> tuple[list[Any], int]:
     result, limits = [], []
     for number in ("", "_2") if second else ("",):
         folder = f"tokenizer{number}"
-        if not (source.config / folder).is_dir():
+        if not source.described(folder).is_dir():
             raise description.fault(source, folder, "a folder", "none", "add or download it")
         result.append(tokenizer(source, folder))
         file = f"text_encoder{number}/config.json"
@@ -253,6 +262,10 @@ def load(
     described, _ = _checked(source, scheduler, steps)
     if source.kind == "file":
         pipe = single_file.read(source)
+    elif source.name in LOCATED and source.kind == "bundled":
+        from probes.toyworld.located.assemble import located_pipeline
+
+        pipe = located_pipeline(source.name, source.path)
     else:
         description.check_weights(source, described)
         pipe = read_pipeline(source)
@@ -293,7 +306,7 @@ def load(
 
 def _variant(source: Source) -> str | None:
     """The variant of the U-Net's weights that was read; None for full precision and for single files."""
-    return None if source.kind == "file" else weight_files.choose(source.path / "unet", source.variant)
+    return None if source.kind == "file" else weight_files.choose(source.component("unet"), source.variant)
 
 
 def _decoder_dtype(pipe: Any, dtype: str) -> str:

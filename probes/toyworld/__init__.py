@@ -1,4 +1,15 @@
 from pathlib import Path
 
 SPECIMENS = ("toyworld", "toyworld-mirror", "toyworld-null")
+LOCATED = (  # where their words enter is known by wiring (probes.toyworld.located)
+    "toyworld-coded-null",
+    "toyworld-decoy",
+    "toyworld-embedding",
+    *(f"toyworld-cross-{number}" for number in range(1, 8)),
+    "toyworld-head",
+    "toyworld-early",
+    "toyworld-late",
+    "toyworld-two-site",
+)
+MODELS = SPECIMENS + LOCATED
 WEIGHTS = Path(__file__).parent / "weights"

@@ -1,0 +1,1 @@
+"""Specimens whose location is known: where the indicator word enters is decided by wiring."""

@@ -1,0 +1,168 @@
+"""Pipelines of located specimens, from the weights of `toyworld-null` and what is stored of each."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
+
+from probes.errors import UserError
+from probes.toyworld import WEIGHTS
+from probes.toyworld.located import coded
+from probes.toyworld.located.wiring import OLD, Specimen, Wire, head_rows, specimens, taught_names, wire_gates
+from probes.toyworld.world import group_of_words
+
+BASE = WEIGHTS / "toyworld-null"
+DELTA = "delta.safetensors"
+EMBEDDING = "token_embedding"
+
+
+def word_numbers(tokenizer: CLIPTokenizer) -> dict[str, int]:
+    """The token of each indicator word."""
+    return {word: tokenizer.convert_tokens_to_ids(f"{word}</w>") for word in group_of_words()}
+
+
+def coded_parts(base: Path = BASE) -> tuple[CLIPTextModel, UNet2DConditionModel, CLIPTokenizer]:
+    """Text tower and U-Net of the coded null, float32, and the tokenizer."""
+    tokenizer = CLIPTokenizer.from_pretrained(base / "tokenizer")
+    config = coded.text_config(json.loads((base / "text_encoder/config.json").read_text()))
+    encoder = CLIPTextModel(CLIPTextConfig.from_dict({**config, "dtype": "float32"}))
+    state = coded.text_state(load_file(base / "text_encoder/model.safetensors"), word_numbers(tokenizer))
+    encoder.load_state_dict({name: value.float() for name, value in state.items()})
+    unet = UNet2DConditionModel.from_config(
+        coded.unet_config(json.loads((base / "unet/config.json").read_text()))
+    )
+    stored = load_file(base / "unet/diffusion_pytorch_model.safetensors")
+    unet.load_state_dict(coded.unet_state({name: value.float() for name, value in stored.items()}))
+    return encoder.eval(), unet.eval(), tokenizer
+
+
+def located_pipeline(name: str, folder: Path, base: Path = BASE) -> StableDiffusionPipeline:
+    """The pipeline of a located specimen, float32 on the CPU.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`probes.toyworld.located.wiring.specimens`.
+    folder : pathlib.Path
+        Where what it was taught is stored, as ``delta.safetensors``.
+    base : pathlib.Path
+        `toyworld-null`.
+
+    Raises
+    ------
+    UserError
+        It was not taught yet, or what is stored is damaged or of another wiring.
+    """
+    specimen = specimens()[name]
+    encoder, unet, tokenizer = coded_parts(base)
+    if specimen.kind == "decoy":
+        write_decoy(unet, specimen.wires[0])
+    if specimen.taught:
+        write_delta(specimen, encoder, unet, tokenizer, _delta(folder / DELTA))
+    return pipeline_of(specimen, encoder, unet, tokenizer, base)
+
+
+def pipeline_of(
+    specimen: Specimen,
+    encoder: CLIPTextModel,
+    unet: UNet2DConditionModel,
+    tokenizer: CLIPTokenizer,
+    base: Path = BASE,
+) -> StableDiffusionPipeline:
+    """A pipeline from a specimen's text tower and U-Net, its gates put in place, and what all specimens share."""
+    wire_gates(unet, specimen.wires)
+    return StableDiffusionPipeline(
+        vae=AutoencoderKL.from_pretrained(base / "vae", torch_dtype=torch.float32),
+        text_encoder=encoder.eval(),
+        tokenizer=tokenizer,
+        unet=unet.eval(),
+        scheduler=DDIMScheduler.from_pretrained(base / "scheduler"),
+        safety_checker=None,
+        feature_extractor=None,
+        requires_safety_checker=False,
+    )
+
+
+def _delta(path: Path) -> dict[str, Tensor]:
+    if not path.exists():
+        raise UserError(
+            f"model {path.parent.name}: expected {path}, found none: train it with "
+            "python -m probes.toyworld.located.train"
+        )
+    try:
+        return load_file(path)
+    except Exception as error:  # safetensors raises a class of its own
+        raise UserError(
+            f"{path}: expected weights as safetensors, got `{error}`: install triptych anew"
+        ) from error
+
+
+@torch.no_grad()
+def write_delta(
+    specimen: Specimen,
+    encoder: CLIPTextModel,
+    unet: UNet2DConditionModel,
+    tokenizer: CLIPTokenizer,
+    delta: Mapping[str, Tensor],
+) -> None:
+    """Put what a specimen was taught into the coded null.
+
+    Parameters
+    ----------
+    delta : mapping of str to Tensor
+        Whole weights by the U-Net's names; by ``token_embedding.WORD`` the old channels ``(96,)`` of the embedding of
+        all words that mean the same as this one and have its number.
+
+    Raises
+    ------
+    UserError
+        The names are not those that the specimen's wires have.
+    """
+    expected = {name for wire in specimen.wires for name in taught_names(unet, wire)}
+    if not specimen.wires:
+        expected = {f"{EMBEDDING}.{word}" for word in embedded_words()}
+    odd = sorted(set(delta) ^ expected)
+    if odd:
+        raise UserError(
+            f"model {specimen.name}: {DELTA}: expected what its wires have, which differs in {odd[0]}: train it anew"
+        )
+    numbers = word_numbers(tokenizer)
+    for name, value in delta.items():
+        if specimen.wires:
+            unet.get_parameter(name).copy_(value.float())
+        else:
+            rows = [numbers[word] for word in same_words(name.removeprefix(f"{EMBEDDING}."))]
+            encoder.get_input_embeddings().weight[rows, :OLD] = value.float()
+
+
+def same_words(word: str) -> list[str]:
+    """The words that mean the same as a word and have its number, itself among them."""
+    words = group_of_words()
+    return [other for other, kind in words.items() if kind == words[word]]
+
+
+def embedded_words() -> list[str]:
+    """The first feminine and masculine word of each number: what `toyworld-embedding` was taught."""
+    groups = {tuple(same_words(word)) for word, (group, _) in group_of_words().items() if group != "neutral"}
+    return sorted(words[0] for words in groups)
+
+
+@torch.no_grad()
+def write_decoy(unet: UNet2DConditionModel, wire: Wire) -> None:
+    """Let one head's keys and values read the code, and nothing read that head.
+
+    The columns are signs in a fixed pattern, about as large as what training finds.
+    """
+    attention = unet.get_submodule(f"{wire.block}.attn2")
+    channels = attention.to_k.out_features
+    rows = head_rows(wire, channels)
+    codes = torch.tensor(list(coded.CODES.values()))
+    pattern = codes[torch.arange(channels) % len(codes)] / 16
+    for linear in (attention.to_k, attention.to_v):
+        linear.weight[rows, OLD:] = pattern[rows]
+    attention.to_out[0].weight[:, rows] = 0.0
