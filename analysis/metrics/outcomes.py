@@ -89,9 +89,7 @@ def chosen_outcomes(asked: Sequence[str] | None, model: str, place: str = "measu
         if name not in known:
             some = f"{VERDICT} or a thing that the checker knows" if checked else ", ".join(known)
             other = "which the checker reads exactly" if checked else "whose images no checker reads"
-            raise UserError(
-                f"{place}: expected {some} (the model is {model}, {other}), got {name!r}: name one"
-            )
+            raise UserError(f"{place}: expected {some} (the model is {model}, {other}), got {name!r}: name one")
     return list(asked or [VERDICT if checked else DEFAULT_GAP])
 
 

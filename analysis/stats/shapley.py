@@ -136,9 +136,7 @@ def sampled_shapley(
         for player in order:
             with_it = before | {player}
             if with_it not in worth:
-                raise ValueError(
-                    f"orders[{number}]: expected the worth of {', '.join(sorted(with_it))}, got none"
-                )
+                raise ValueError(f"orders[{number}]: expected the worth of {', '.join(sorted(with_it))}, got none")
             added[number, :, players.index(player)] = worth[with_it] - worth[before]
             before = with_it
     return Shapley(players, added.mean(axis=0), added)

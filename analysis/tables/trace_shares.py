@@ -181,6 +181,8 @@ def _means(values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(present, values, 0.0).sum(axis=0) / present.sum(axis=0)
 
 
-def _undrawn(reason: NDArray[np.object_], values: NDArray[np.float64], why: str) -> NDArray[np.object_]:
+def _undrawn(
+    reason: NDArray[np.object_], values: NDArray[np.float64], why: str
+) -> NDArray[np.object_]:
     """Reasons, where nothing at all was drawn that."""
     return np.where(np.isnan(matrix(values)).all(axis=0), why, reason)

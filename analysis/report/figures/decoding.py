@@ -74,8 +74,8 @@ def draw_steps(
         figure.supxlabel("call of the U-Net (above) and timestep (below)", fontsize=8)
     caption = (
         "Area under the ROC curve of linear probes, by site and step; white: chance. Dots: the decoding step, the "
-        "first whose lower bound is above ½ and that reaches 90 % of the last step's AUC. Top: the best site and the median "
-        "site"
+        "first whose lower bound is above ½ and that reaches 90 % of the last step's AUC. Top: the best site and the "
+        "median site"
         + (
             f", and how early {_READER} of known mixture component, reads that component off a whole latent. "
             if reader is not None
