@@ -20,6 +20,10 @@ COMMANDS = {
         "analysis.studies.gep.command",
         "audits of attributes: a folder of images, labels of people, several runs side by side",
     ),
+    "decode": (
+        "analysis.studies.decoding.command",
+        "linear probes: what can be read at which site, and from which step on",
+    ),
     "reproduce": ("analysis.papers.reproduce", "the numbers that three papers print, recomputed"),
     "calibrate": ("analysis.validation.specimens", "the instrument held against the toyworld specimens"),
 }

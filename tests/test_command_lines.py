@@ -37,7 +37,7 @@ COMMANDS = {
 FORMER = {
     f"analysis.{name.replace('human-check', 'objects')}": name
     for name in analysis_commands.COMMANDS
-    if name != "gep"  # which has no former place
+    if name not in ("gep", "decode")  # which have no former place
 }
 
 

@@ -65,6 +65,8 @@ ALLOWED = {
 }
 ALLOWED["analysis/observe"] += LOOP
 ALLOWED["analysis/studies/gep/images.py"] = ANYTHING  # a command that runs all stages
+ALLOWED["analysis/studies/decoding/draw.py"] = ANYTHING  # likewise
+ALLOWED["analysis/studies/decoding/localise.py"] = ANYTHING  # draws with a pipeline in hand
 ALLOWED["analysis/tables"] += ("probes.team", "probes.workers")  # processes that share the measuring
 ALLOWED["analysis/report"] += ("probes.team",)  # and the writing of figures
 TORCH = (

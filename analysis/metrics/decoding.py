@@ -6,10 +6,11 @@ never that the model makes use of it; for that one intervenes.
 
 Beside accuracy and the area under the ROC curve (AUC) stand
 
-- *transfer*: what the same probe makes of other rows, of prompts that it was not fitted to: of words of the same meaning
-  (trained on woman and man, read on lady and gentleman), or of the neutral word against the outcome of its image;
-- *selectivity* (Hewitt and Liang 2019): accuracy less that of a control task, whose labels are flipped at random prompt
-  by prompt, both on seeds that are held out. A probe that learns prompts by heart does as well on the control;
+- *transfer*: what the same probe makes of other rows, of prompts that it was not fitted to: of words of the same
+  meaning (trained on woman and man, read on lady and gentleman), or of the neutral word against the outcome of its
+  image;
+- *selectivity* (Hewitt and Liang 2019): accuracy less that of a control task, whose labels are flipped at random
+  prompt by prompt, both on seeds that are held out. A probe that learns prompts by heart does as well on the control;
 - *description length* (Voita and Titov 2020, §2.2, online code): the bits by which labels are told to somebody who has
   the activations, prompts arriving in portions; 1 bit a label where nothing can be read.
 
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,8 +35,8 @@ from analysis.stats.auc import Bootstrap, Estimate, across_folds, pairs_by_promp
 VERSION = "decoding/1"
 FOLDS = 5
 STRENGTH = 1.0  # scikit-learn's C, of standardised activations
-CONTROLS = 3  # control tasks, ORDERS of prompts: their mean is taken
-ORDERS = 3
+CONTROLS = 2  # control tasks, whose mean is taken
+ORDERS = 1  # of prompts in the online code, likewise
 PORTIONS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the prompts, after each of which the online code fits anew
 ROUNDING = 1e-5  # spread of a channel, over the largest mean square of any, below which it counts as rounding
 SHARE = 0.9  # of the last step's AUC, at which the decoding step is reached
@@ -140,15 +142,16 @@ def decode(
         There are fewer than two prompts, or labels of one kind.
     """
     _require_two_kinds(rows)
-    prompts = int(rows.prompt.max()) + 1
+    prompts = 1 + max(int(one.prompt.max(initial=0)) for one in (rows, *(others or {}).values()))
     fold = fold_of_prompts(prompts, folds, seed)
     scored, of_others = _by_fold(rows, others or {}, fold, strength)
     boot = Bootstrap(prompts, resamples, level, seed)
     control = _control(rows, fold, strength, controls, seed)
     count = len(np.unique(fold))
+    accuracy, auc = _scores(rows, scored, fold, boot)
     return Decoded(
-        accuracy=across_folds(boot.mean(rows.prompt, _right(scored, rows.label)), count),
-        auc=across_folds(boot.auc(rows.prompt, scored, rows.label, fold[rows.prompt]), count),
+        accuracy=accuracy,
+        auc=auc,
         transfers={
             name: across_folds(
                 boot.auc(other.prompt, of_others[name], other.label, fold[other.prompt]), count
@@ -163,6 +166,39 @@ def decode(
         control_split=control.split,
         bits=description_length(rows, strength=strength, orders=orders, seed=seed),
     )
+
+
+def held_out(
+    rows: Rows,
+    *,
+    folds: int = FOLDS,
+    strength: float = STRENGTH,
+    resamples: int = 2000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> tuple[Estimate, Estimate]:
+    """Accuracy and AUC of held-out prompts alone, as `decode` has them.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two prompts, or labels of one kind.
+    """
+    _require_two_kinds(rows)
+    prompts = int(rows.prompt.max()) + 1
+    fold = fold_of_prompts(prompts, folds, seed)
+    scored, _ = _by_fold(rows, {}, fold, strength)
+    return _scores(rows, scored, fold, Bootstrap(prompts, resamples, level, seed))
+
+
+def _scores(
+    rows: Rows, scored: NDArray[np.float64], fold: NDArray[np.int64], boot: Bootstrap
+) -> tuple[Estimate, Estimate]:
+    """Accuracy and AUC with their widened intervals."""
+    count = len(np.unique(fold))
+    accuracy = boot.mean(rows.prompt, _right(scored, rows.label))
+    auc = boot.auc(rows.prompt, scored, rows.label, fold[rows.prompt])
+    return across_folds(accuracy, count), across_folds(auc, count)
 
 
 def _require_two_kinds(rows: Rows) -> None:
@@ -320,7 +356,7 @@ def description_length(
     for _ in range(orders):
         rank = rng.permutation(prompts)[rows.prompt]
         total = float((rank < ends[0]).sum())
-        for before, end in zip(ends, ends[1:]):
+        for before, end in pairwise(ends):
             known, new = rank < before, (rank >= before) & (rank < end)
             odds = fitted(rows.x[known], rows.label[known], strength)(rows.x[new])
             signed = np.where(rows.label[new] > 0.5, odds, -odds)

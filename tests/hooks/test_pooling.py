@@ -62,7 +62,7 @@ def test_pooling_leaves_the_images_alone(toy):
 
 def test_texts_are_repeated_for_each_of_their_images_and_an_empty_group_is_nan(toy):
     groups = [{"word": (2,), "none": ()}] * 4
-    with Probe(toy, pool="text.final text.layers.1".split(), position_groups=groups) as probe:
+    with Probe(toy, pool=["text.final", "text.layers.1"], position_groups=groups) as probe:
         draw(toy, PROMPTS[:2], num_images_per_prompt=2)
     for record in probe.pooled.values():
         values = np.asarray(record.values)[0]

@@ -64,7 +64,7 @@ def stored(path):
     path = Path(path)
     return {
         file.relative_to(path).as_posix(): file.read_bytes()
-        for folder in ("samples", "captures", "words", "kept", "observed", "objects", "tables")
+        for folder in ("samples", "captures", "words", "kept", "pooled", "observed", "objects", "tables")
         for file in sorted((path / folder).glob("*"))
         if file.is_file()
     }

@@ -47,7 +47,7 @@ def test_scores_of_two_probes_are_not_compared(rows):
 
 
 def test_a_share_is_a_ratio_of_sums_over_prompts(rows):
-    prompt, scored, label = rows
+    prompt, scored, _ = rows
     values = (scored > 0).astype(float)
     kept = np.arange(72) % 5 > 0  # prompts of unlike sizes
     result = Bootstrap(12, 400).mean(prompt[kept], values[kept])

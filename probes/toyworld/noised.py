@@ -1,0 +1,101 @@
+"""Forward-noised renderings whose mixture component is known: what there is to read of it in a latent at a timestep.
+
+A renderer draws both components of what a prompt does not name; the picture is encoded, and noise of the scheduler is
+added as in training. Whoever reads the component from that reads the world and not a model's use of a word: it is the
+reference against which probes of a model are held (:mod:`analysis.studies.decoding.reader`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.toyworld.draw import draw
+from probes.toyworld.palette import RGB
+from probes.toyworld.scene import complete, parse
+from probes.toyworld.world import load_world
+
+CHUNK = 64  # pictures encoded at a time
+
+
+@dataclass(frozen=True)
+class Renderings:
+    """Latents of renderings, as the denoiser sees them.
+
+    Attributes
+    ----------
+    latents : ndarray of float32, shape (n, channels, height, width)
+        Means of the autoencoder, times its scaling factor, before any noise.
+    component : ndarray of float, shape (n,)
+        1 for *b*, 0 for *a*.
+    prompt : ndarray of int64, shape (n,)
+        Number of the prompt whose names the picture has.
+    """
+
+    latents: NDArray[np.float32]
+    component: NDArray[np.float64]
+    prompt: NDArray[np.int64]
+
+
+def renderings(pipe: Any, prompts: Sequence[str], count: int, seed: int = 0) -> Renderings:
+    """Draw and encode pictures of both components for each prompt.
+
+    Parameters
+    ----------
+    pipe : StableDiffusionPipeline
+        One of the bundled specimens.
+    prompts : sequence of str
+    count : int
+        Of each prompt and component.
+    seed : int
+
+    Raises
+    ------
+    ValueError
+        A prompt is none of the toy world's.
+    """
+    import torch
+
+    world, rng = load_world(), np.random.default_rng(seed)
+    pictures, component, prompt = [], [], []
+    for number, text in enumerate(prompts):
+        named = parse(text, world)
+        for one in (0.0, 1.0):
+            planted = replace(world, mixture=dict.fromkeys(world.mixture, one))
+            pictures += [draw(complete(named, planted, rng)) for _ in range(count)]
+            component += [one] * count
+            prompt += [number] * count
+    scale, encoded = pipe.vae.config.scaling_factor, []
+    with torch.no_grad():
+        for start in range(0, len(pictures), CHUNK):
+            pixels = torch.from_numpy(RGB[np.stack(pictures[start : start + CHUNK])]).permute(0, 3, 1, 2)
+            pixels = pixels.to(pipe.vae.device, pipe.vae.dtype).div(127.5).sub(1.0)
+            encoded.append((pipe.vae.encode(pixels).latent_dist.mean * scale).float().cpu().numpy())
+    return Renderings(np.concatenate(encoded), np.array(component), np.array(prompt, np.int64))
+
+
+def noised(
+    pipe: Any, latents: NDArray[np.float32], timesteps: Sequence[float], seed: int = 0
+) -> Iterator[NDArray[np.float32]]:
+    """Yield the latents with the scheduler's noise of each timestep, every rendering with one noise for all of them.
+
+    Parameters
+    ----------
+    pipe
+        Its scheduler adds the noise.
+    latents : ndarray, shape (n, ...)
+    timesteps : sequence of float
+        As a run's captures have them.
+    seed : int
+    """
+    import torch
+
+    clean = torch.from_numpy(latents)
+    noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(seed))
+    for timestep in timesteps:
+        when = torch.full((len(clean),), round(timestep), dtype=torch.int64)
+        yield pipe.scheduler.add_noise(clean, noise, when).numpy()
