@@ -18,7 +18,7 @@ from probes.errors import UserError
 from tests.test_imports import FILES, ROOT
 
 # Print a page and take no argument.
-OUTSIDE = {"hooks/sites_page.py", "analysis/tables/page.py"}
+OUTSIDE = {"hooks/sites_page.py", "analysis/tables/page.py", "analysis/studies/mitigation/page.py"}
 DETECTORS = "analysis.validation.toyworld_detectors"
 STUDIES = {module: f"analysis {name}" for name, (module, _) in analysis_commands.COMMANDS.items()}
 COMMANDS = {
@@ -37,7 +37,7 @@ COMMANDS = {
 FORMER = {
     f"analysis.{name.replace('human-check', 'objects')}": name
     for name in analysis_commands.COMMANDS
-    if name != "gep"  # which has no former place
+    if name not in ("gep", "mitigate")  # which have no former place
 }
 
 
