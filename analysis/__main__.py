@@ -10,6 +10,10 @@ from probes.errors import one_line
 
 COMMANDS = {
     "compare": ("analysis.studies.compare.command", "two runs side by side, and whether their gaps differ"),
+    "mitigate": (
+        "analysis.studies.mitigation.command",
+        "a model before and after it was mitigated: lean, and what it cost",
+    ),
     "sensitivity": (
         "analysis.studies.sensitivity.command",
         "how far findings depend on choices made in measuring",

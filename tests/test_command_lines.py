@@ -18,7 +18,7 @@ from probes.errors import UserError
 from tests.test_imports import FILES, ROOT
 
 # Print a page and take no argument.
-OUTSIDE = {"hooks/sites_page.py", "analysis/tables/page.py"}
+OUTSIDE = {"hooks/sites_page.py", "analysis/tables/page.py", "analysis/studies/mitigation/page.py"}
 DETECTORS = "analysis.validation.toyworld_detectors"
 STUDIES = {module: f"analysis {name}" for name, (module, _) in analysis_commands.COMMANDS.items()}
 COMMANDS = {
@@ -26,6 +26,7 @@ COMMANDS = {
     *STUDIES,
     *(f"{DETECTORS}.{name}" for name in ("__main__", "measure", "page")),
     "analysis.validation.gep.__main__",
+    "analysis.validation.tracing.__main__",
     "analysis.validation.toyworld_features.__main__",
     "probes.prompts.__main__",
     *(f"analysis.validation.{name}" for name in ("object_findings", "simulation_page")),
@@ -37,7 +38,7 @@ COMMANDS = {
 FORMER = {
     f"analysis.{name.replace('human-check', 'objects')}": name
     for name in analysis_commands.COMMANDS
-    if name not in ("gep", "decode")  # which have no former place
+    if name not in ("gep", "decode", "mitigate")  # which have no former place
 }
 
 

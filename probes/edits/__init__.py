@@ -32,7 +32,7 @@ def apply(pipe: Any, edit: Edit) -> Edited:
     Parameters
     ----------
     pipe
-        A pipeline of Stable Diffusion 1, 2 or XL. Of XL the pooled text, which no cross-attention reads, stays as it is.
+        Of Stable Diffusion 1, 2 or XL. Of XL the pooled text, which no cross-attention reads, stays as it is.
     edit
         What to edit.
 
@@ -73,10 +73,8 @@ def require(pipe: Any, edit: Edit, tokenizers: Sequence[Any], limit: int) -> Non
     written(edit, tokenizers, limit)
 
 
-def adjust(
-    lean: Callable[[float], float], *, target: float = 0.5, tolerance: float = 0.01, rounds: int = 8
-) -> Adjusted:
-    """Find the amount at which a lean is `target`; see `probes.edits.adjusting.adjust`."""
+def adjust(lean: Callable[[float], float], **options: float) -> Adjusted:
+    """Find the amount of an edit at which a lean is ½; see `probes.edits.adjusting.adjust`."""
     from probes.edits.adjusting import adjust as search
 
-    return search(lean, target=target, tolerance=tolerance, rounds=rounds)
+    return search(lean, **options)  # type: ignore[arg-type]  # rounds is a whole number

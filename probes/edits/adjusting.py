@@ -29,19 +29,27 @@ class Adjusted:
 
 
 def adjust(
-    lean: Callable[[float], float], *, target: float = 0.5, tolerance: float = 0.01, rounds: int = 8
+    lean: Callable[[float], float],
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    target: float = 0.5,
+    tolerance: float = 0.01,
+    rounds: int = 8,
 ) -> Adjusted:
     """Find the amount of an edit at which a word's lean is `target`.
 
-    Amounts 0 and 1 are tried first; then, where the target lies between their leans, the point at which a straight line
-    through the two nearest that enclose it meets it (regula falsi, the end that stays counting half from its second
-    time on). Gandikota et al. 2024 (Sec. 4.2) take steps in proportion to what is missing instead, and leave their size
-    open. Draw with the same noise each time, so that two leans differ by the edit alone.
+    The amounts `low` and `high` are tried first; then, where the target lies between their leans, the point at which a
+    straight line through the two nearest that enclose it meets it (regula falsi, the end that stays counting half from
+    its second time on). Gandikota et al. 2024 (Sec. 4.2) take steps in proportion to what is missing instead, and leave
+    their size open. Draw with the same noise each time, so that two leans differ by the edit alone.
 
     Parameters
     ----------
     lean : callable
         Draws with this amount of the edit and gives the share of the images on the side that is counted.
+    low, high : float
+        Between them the amount is looked for.
     target : float
     tolerance : float
         A lean so near the target ends the search.
@@ -54,21 +62,21 @@ def adjust(
     >>> round(found.amount, 3), found.reached, len(found.tried)
     (0.333, True, 3)
     """
-    tried = [(0.0, lean(0.0))]
+    tried = [(low, lean(low))]
     if abs(tried[0][1] - target) > tolerance:
-        tried.append((1.0, lean(1.0)))
-    low, high = tried[0], tried[-1]
+        tried.append((high, lean(high)))
+    first, last = tried[0], tried[-1]
     # how far each end is from the target, as the next line through them takes it
-    weights = [end[1] - target for end in (low, high)]
+    weights = [end[1] - target for end in (first, last)]
     while len(tried) < rounds and not _near(tried, target, tolerance) and weights[0] * weights[1] < 0:
-        amount = low[0] + (high[0] - low[0]) * weights[0] / (weights[0] - weights[1])
+        amount = first[0] + (last[0] - first[0]) * weights[0] / (weights[0] - weights[1])
         new = (amount, lean(amount))
         tried.append(new)
         off = new[1] - target
         if off * weights[0] > 0:
-            low, weights = new, [off, weights[1] / 2]
+            first, weights = new, [off, weights[1] / 2]
         else:
-            high, weights = new, [weights[0] / 2, off]
+            last, weights = new, [weights[0] / 2, off]
     amount, there = min(tried, key=lambda one: (abs(one[1] - target), one[0]))
     return Adjusted(amount, there, tried, _near(tried, target, tolerance))
 

@@ -44,13 +44,13 @@ class Edit(Section):
     """
 
     kind: Literal["keys_and_values", "project", "shift"] = "keys_and_values"
-    words: dict[Word, Annotated[dict[Word, Amount], Field(min_length=1)]] = {}
-    keep: list[Word] = []
+    words: dict[Word, Annotated[dict[Word, Amount], Field(min_length=1)]] = Field({})
+    keep: list[Word] = Field([])
     direction: Annotated[list[Word], Field(min_length=2, max_length=2)] | None = None
     amount: Amount = 1.0
-    contexts: Annotated[list[Context], Field(min_length=1)] = [*CONTEXTS]
+    contexts: Annotated[list[Context], Field(min_length=1)] = Field([*CONTEXTS])
     sites: Annotated[list[str], Field(min_length=1)] | None = None
-    parts: Annotated[list[Literal["key", "value"]], Field(min_length=1)] = ["key", "value"]
+    parts: Annotated[list[Literal["key", "value"]], Field(min_length=1)] = Field(["key", "value"])
     positions: Literal["word", "onward"] = "onward"
     ridge: Annotated[float, Field(gt=0)] = 0.1
     keep_weight: Annotated[float, Field(gt=0)] = 1.0
@@ -86,6 +86,28 @@ class Edit(Section):
         """All words that it names, each once."""
         named = [word for edited, targets in self.words.items() for word in (edited, *targets)]
         return list(dict.fromkeys([*named, *self.keep, *(self.direction or ())]))
+
+    @property
+    def said(self) -> str:
+        """The edit in a few words.
+
+        Examples
+        --------
+        >>> Edit(words={"person": {"woman": 0.25}}, keep=["woman"], sites=["unet.mid*"]).said
+        'keys_and_values at unet.mid*: person → 0.25 woman; kept: woman'
+        >>> Edit(kind="shift", direction=["woman", "man"], amount=-0.5).said
+        'shift at text.final: -0.5 of woman → man'
+        """
+        closed = self.kind == "keys_and_values"
+        where = ", ".join(self.sites or ["all cross-attentions" if closed else "text.final"])
+        if not closed:
+            return f"{self.kind} at {where}: {self.amount:g} of {' → '.join(self.direction or ())}"
+        words = [
+            f"{word} → {' + '.join(f'{share:g} {other}' for other, share in shares.items())}"
+            for word, shares in self.words.items()
+        ]
+        kept = f"; kept: {', '.join(self.keep)}" if self.keep else ""
+        return f"{self.kind} at {where}: {', '.join(words)}{kept}"
 
     def plain(self) -> dict[str, Any]:
         """As plain data that `Edit.model_validate` takes again."""

@@ -16,7 +16,7 @@ import pandas as pd
 from analysis.metrics.registry import headline_metrics
 from analysis.report.figures import files
 from analysis.report.figures.forest import draw_forest
-from analysis.report.format import interval, number, p_value
+from analysis.report.format import counted, interval, number, p_value
 from analysis.studies.compare.differences import compare
 from analysis.studies.compare.quantities import Quantities, quantities
 from analysis.study import contrasts
@@ -42,6 +42,22 @@ def named(runs: Sequence[Run]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     return [str(run.path) for run in runs]
+
+
+def models_said(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
+    """A line for each run whose model is that of the first, or an edit of it, as its record knows the weights."""
+    first, said = runs[0].meta.get("model") or {}, []
+    for run, name in zip(runs[1:], names[1:], strict=True):
+        model = run.meta.get("model") or {}
+        edit = model.get("edit") or {}
+        if first.get("weight_hash") is None:
+            continue
+        if model.get("weight_hash") == first["weight_hash"]:
+            said.append(f"{name}: the model of {names[0]}")
+        elif edit.get("original_weight_hash") == first["weight_hash"]:
+            kind, sites = edit["edit"]["kind"], len(edit["sites"])
+            said.append(f"{name}: the model of {names[0]} with an edit ({kind}, {counted(sites, 'site')})")
+    return said
 
 
 def summary(differences: pd.DataFrame, text_readout: str) -> str:
@@ -103,7 +119,11 @@ def work(arguments: argparse.Namespace) -> None:
     command_line.writable(out, folder=True)
     runs = [Run.open(path) for path in paths]
     differences = write(runs, out, **options)
-    print(summary(differences, runs[0].config.measure.text_readout))
+    print(
+        "\n".join(
+            [*models_said(runs, named(runs)), summary(differences, runs[0].config.measure.text_readout)]
+        )
+    )
     print(f"tables and figures: {out}")
 
 

@@ -1,5 +1,7 @@
 """Runs held against each other: by plain pandas and SciPy, with planted answers, and the lines that refuse."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -146,3 +148,22 @@ def test_other_prompts_and_indicators_and_the_same_run_are_one_line(runs, tmp_pa
         assert text in error and error.count("\n") == 1
     assert main([first]) == 2 and "two or more" in capsys.readouterr().err
     assert main([first, str(without.path), "--level", "2"]) == 2 and "--level" in capsys.readouterr().err
+
+
+def test_a_model_and_what_became_of_it_are_compared(runs, tmp_path, capsys):
+    """A user's model before and after mitigation: another model's name, the same prompts."""
+    paths = []
+    edit = {"original_weight_hash": "a", "edit": {"kind": "project"}, "sites": ["unet.mid.attn.0.cross.key"]}
+    for run, model in zip(runs[:2], ({"weight_hash": "a"}, {"weight_hash": "b", "edit": edit})):
+        paths.append(tmp_path / run.path.name)
+        shutil.copytree(run.path, paths[-1])
+        copy = Run.open(paths[-1])
+        resolved = {**copy.resolved, "model": f"models/{run.path.name}", "name": run.path.name}
+        copy.write_meta(model=model, config={"passed": {}, "resolved": resolved})
+    options = ["--resamples", "50", "--permutations", "50", "--out", str(tmp_path / "out")]
+    assert main([*map(str, paths), *options]) == 0
+    said = capsys.readouterr().out
+    assert "other: the model of one with an edit (project, 1 site)" in said
+    assert "other − one, masculine-feminine" in said
+    differences = pd.read_csv(tmp_path / "out" / "differences.csv")
+    assert (differences["n_prompts"] == 9).all() and set(differences["kind"]) >= {"gap", "similarity"}

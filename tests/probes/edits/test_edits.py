@@ -206,7 +206,7 @@ def test_weights_that_overflow_are_refused_and_put_back():
     weight *= 6e4 / weight.abs().max()
     weights = weight_hash(pipe)
     with pytest.raises(
-        UserError, match="edit: expected finite weights in torch.float16, got NaN or infinity at"
+        UserError, match=r"edit: expected finite weights in torch\.float16, got NaN or infinity at"
     ):
         edits.apply(pipe, Edit(words={"person": {"woman": 50.0}}))
     assert weight_hash(pipe) == weights

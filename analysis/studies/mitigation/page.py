@@ -1,0 +1,197 @@
+"""Print docs/mitigation.md from what was measured: ``python -m analysis.studies.mitigation.page > docs/mitigation.md``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from analysis.report.format import fixed, interval, number, p_value
+from analysis.studies.mitigation.command import SAID
+from analysis.studies.mitigation.measures import LEAN, NAMED, PIXELS, SCENES, THING, VERDICT
+
+DOCS = Path(__file__).parents[3] / "docs"
+RESULT, AMOUNTS = DOCS / "mitigation.json", DOCS / "mitigation_amounts.json"
+_OPENING = """\
+# Mitigation, before and after
+
+An edit alters a model after it is loaded, and is part of what a run is: `edit:` in `triplets.yaml`, or
+`probes.edits.apply(pipe, edit)` in a notebook, which undoes it bit for bit. `run.json` keeps the hash of the weights
+before and after, and the change of every matrix.
+
+| `kind` | what it does |
+|---|---|
+| `keys_and_values` | solves keys and values of the cross-attentions anew, in closed form, so that a word's states give what a mixture of other words' gave (Gandikota et al. 2024, UCE; without `keep`, Orgad et al. 2023, TIME) |
+| `project` | takes the direction from one word to another out: of what all cross-attentions read, of keys and values, or of the states behind a layer of a text encoder |
+| `shift` | adds that direction, so much of it as `amount` says |
+
+`python -m analysis mitigate BEFORE AFTER` holds two runs on the same prompts and noise against each other. Of
+toyworld's models it has the checker read what was drawn; of others it compares the gaps by similarity and how unlike
+each other the images are, and says what is left out. `python -m analysis compare` takes any two runs on the same
+prompts, whatever was done to the model between them.
+"""
+
+
+def page(result: dict[str, Any], amounts: dict[str, Any]) -> str:
+    """The page as Markdown.
+
+    Parameters
+    ----------
+    result : dict
+        ``mitigation.json``, as the command writes it.
+    amounts : dict
+        What the amount of the edit was found from: ``tried`` (pairs of amount and lean), ``images``, ``prompts``.
+    """
+    return "\n".join(
+        [
+            _OPENING,
+            *_edit(result, amounts),
+            *_table(result),
+            *_things(result),
+            *_reading(result),
+            *_limits(result),
+        ]
+    )
+
+
+def _edit(result: dict[str, Any], amounts: dict[str, Any]) -> list[str]:
+    edit, words = result["after"]["edit"], result["indicators"]
+    options = edit["edit"]
+    (word, shares), *_ = options["words"].items()
+    (other, share), *_ = shares.items()
+    tried = " and ".join(f"{amount:g} ({lean:.3f})" for amount, lean in amounts["tried"])
+    before, after = result["images"]
+    return [
+        "## The neutral word of toyworld, edited",
+        "",
+        f"`docs/mitigation.yaml`: {options['kind']}, *{word}* {share:g} of the way towards *{other}*, with"
+        f" {', '.join(f'*{one}*' for one in options['keep'])} kept, at {len(edit['sites'])} keys and values, solved from"
+        f" {len(options['contexts'])} contexts, none of which is among the prompts below.",
+        f"Of the distance of the edited states to their targets a share of {edit['left_over']['edited']:.3f} (squared) is"
+        f" left, kept states change by {edit['left_over']['kept']:.1e}, and a matrix by"
+        f" {max(edit['relative_change'].values()):.3f} at most (Frobenius norm of the change over that of the matrix).",
+        "",
+        f"The amount was found on other prompts and other noise ({amounts['prompts']}; {amounts['images']} images an"
+        f" amount): the shares of verdicts for b at {tried}, and a straight line between them.",
+        "",
+        f"{before} images before and {after} after ({result['steps']} steps; {', '.join(words.values())}). Values are"
+        " over all images of a side, changes over those with the same prompt and noise; intervals are over prompts"
+        f" ({result['sampling']['level']:.0%}).",
+        "",
+    ]
+
+
+def _table(result: dict[str, Any]) -> list[str]:
+    rows = [
+        "| | word | before | after | change | within the margin |",
+        "|---|---|---|---|---|---|",
+    ]
+    for kind in (LEAN, VERDICT, NAMED, SCENES, PIXELS):
+        for row in result["rows"]:
+            if row["kind"] == kind:
+                rows.append(_line(row, result["indicators"]))
+    margin = result["sampling"]["margin"]
+    return [
+        *rows,
+        "",
+        f"*Within the margin*: two one-sided tests (envelope of Student's t and the bootstrap) that the lean after the"
+        f" edit is within ½ ± {margin:g}, and of the others that the change is within ± {margin:g}; an explicit word is"
+        " not meant to be at ½. *Share of verdicts for b*: ½ is no lean. A verdict is the log-odds of planted mixture"
+        " component b against a, from what the checker sees and the prompt does not name.",
+        "",
+    ]
+
+
+def _line(row: dict[str, Any], words: dict[str, str]) -> str:
+    digits = 2 if row["kind"] == VERDICT else 3
+    sides = [
+        f"{fixed(row[side], digits)} {interval(row[f'{side}_low'], row[f'{side}_high'], digits)}"
+        for side in ("before", "after")
+    ]
+    change = number(row["difference"], digits, signed=True)
+    if row["difference_low"] is not None:
+        change += f" {interval(row['difference_low'], row['difference_high'], digits)}"
+    test = ""
+    if row["margin"] is not None and row["equivalence_p"] is not None:
+        test = f"{'yes' if row['equivalent'] else 'not shown'}, {p_value(row['equivalence_p'])}"
+    return (
+        f"| {SAID[row['kind']]} | {words[row['indicator']]} | {sides[0]} | {sides[1]} | {change} | {test} |"
+    )
+
+
+def _things(result: dict[str, Any]) -> list[str]:
+    lines = [
+        "What nobody asked for, by word: how many of the things changed (p below"
+        f" {1 - result['sampling']['level']:.2g}, adjusted over the things of a word), the largest change, and the mean"
+        " distance of frequencies from those planted for the word.",
+        "",
+        "| word | things that changed | largest change | distance from planted, before | after |",
+        "|---|---|---|---|---|",
+    ]
+    for indicator, word in result["indicators"].items():
+        rows = [row for row in result["rows"] if row["kind"] == THING and row["indicator"] == indicator]
+        if not rows:
+            continue
+        changed = sum(
+            row["p_adjusted"] is not None and row["p_adjusted"] < 1 - result["sampling"]["level"]
+            for row in rows
+        )
+        largest = max(rows, key=lambda row: abs(row["difference"]))
+        far = [
+            sum(abs(row[side] - row["planted"]) for row in rows) / len(rows) for side in ("before", "after")
+        ]
+        lines.append(
+            f"| {word} | {changed} of {len(rows)} | {largest['what']} {number(largest['difference'], 3, signed=True)} |"
+            f" {far[0]:.3f} | {far[1]:.3f} |"
+        )
+    return [*lines, ""]
+
+
+def _reading(result: dict[str, Any]) -> list[str]:
+    reference, words = result["reference"], result["indicators"]
+    rows = {(row["kind"], row["indicator"]): row for row in result["rows"] if row["kind"] != THING}
+    lean, margin = rows[LEAN, reference], result["sampling"]["margin"]
+    low, high = lean["after_low"], lean["after_high"]
+    inside = 0.5 - margin < low and high < 0.5 + margin
+    said = [
+        "## What it says",
+        "",
+        f"The lean of *{words[reference]}* goes from {lean['before']:.3f} to {lean['after']:.3f}; its interval"
+        f" {interval(low, high)} lies {'' if inside else 'not '}within ½ ± {margin:g}"
+        f" and equivalence is {'shown' if lean['equivalent'] else 'not shown'} ({p_value(lean['equivalence_p'])}).",
+    ]
+    for indicator, word in words.items():
+        row = rows[LEAN, indicator]
+        if indicator == reference or row["difference_low"] is None:
+            continue
+        touched = row["difference_low"] > 0 or row["difference_high"] < 0
+        change = f"{number(row['difference'], 3, signed=True)} {interval(row['difference_low'], row['difference_high'])}"
+        said.append(f"*{word}* {'changes with it' if touched else 'shows no change'}: {change}.")
+    return [*said, ""]
+
+
+def _limits(result: dict[str, Any]) -> list[str]:
+    return [
+        "## How to make it again",
+        "",
+        "`docs/mitigation.yaml` without its `edit:` is *before*; with it and seed 0 *after*; with it, the neutral words"
+        " alone and seeds 1 to 3, what `--also` takes. Then",
+        "",
+        "```",
+        "python -m analysis mitigate runs/before runs/after --also runs/lean",
+        "python -m analysis.studies.mitigation.page > docs/mitigation.md",
+        "```",
+        "",
+        "A verdict rests on what is seen; a whole-body garment, a horse or a bed hides slots, so that some verdicts are"
+        " wrong: explicit words do not reach 0 and 1 before the edit either.",
+    ]
+
+
+def main() -> None:
+    """Print the page."""
+    result, amounts = (json.loads(file.read_text(encoding="utf-8")) for file in (RESULT, AMOUNTS))
+    print(page(result, amounts))
+
+
+if __name__ == "__main__":
+    main()
