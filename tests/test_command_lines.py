@@ -26,7 +26,7 @@ COMMANDS = {
     *STUDIES,
     *(f"{DETECTORS}.{name}" for name in ("__main__", "measure", "page")),
     "analysis.validation.gep.__main__",
-    "analysis.validation.tracing.__main__",
+    *(f"analysis.validation.tracing.{name}" for name in ("__main__", "coverage")),
     "analysis.validation.toyworld_features.__main__",
     "probes.prompts.__main__",
     *(f"analysis.validation.{name}" for name in ("object_findings", "simulation_page")),
@@ -91,7 +91,7 @@ def test_the_front_lists_and_runs_the_studies(capsys):
     listed = capsys.readouterr().out
     assert all(f"  {name} " in listed for name in analysis_commands.COMMANDS)
     for name in ("comparison", "x" * 5000, "\x1b[31m"):
-        assert_refused(analysis_commands.main, [name], "expected one of compare, sensitivity,", capsys)
+        assert_refused(analysis_commands.main, [name], "expected one of compare, mitigate, sensitivity,", capsys)
     assert_refused(analysis_commands.main, ["power", "--seed", "-1"], "--seed: ", capsys)
 
 

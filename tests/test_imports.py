@@ -32,6 +32,7 @@ RUNS = (
     "probes.paths",
     "probes.command_line",
     "probes.prompts.audit",
+    "probes.trace.variants",
 )  # what was stored, and what was asked
 LOOP = ("probes.execute", "probes.team", "probes.workers", "probes.devices")  # what runs the parts of a stage
 WORDS = (
@@ -59,6 +60,7 @@ ALLOWED = {
     "analysis": ANYTHING,  # the public face, the command line, and the former places of commands
     "analysis/study.py": (*WORDS, "probes.config"),
     "analysis/validation": ("analysis", *RUNS, *WORDS, *SPECIMENS),
+    "analysis/validation/tracing": ANYTHING,  # draws specimens with pipelines in hand
 } | {
     f"analysis/{room}": (*(f"analysis.{below}" for below in others), *RUNS, *WORDS, *SPECIMENS)
     for room, others in BELOW.items()
@@ -73,6 +75,7 @@ TORCH = (
     "analysis/observe/",
     "analysis/validation/toyworld_detectors/",
     "analysis/validation/toyworld_features/",
+    "analysis/validation/tracing/",
 )
 FILES = sorted(
     path.relative_to(ROOT)
