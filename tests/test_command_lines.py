@@ -28,6 +28,7 @@ COMMANDS = {
     "analysis.validation.gep.__main__",
     *(f"analysis.validation.tracing.{name}" for name in ("__main__", "coverage")),
     "analysis.validation.toyworld_features.__main__",
+    "analysis.validation.tracing.coverage",
     "probes.prompts.__main__",
     *(f"analysis.validation.{name}" for name in ("object_findings", "simulation_page")),
     *(

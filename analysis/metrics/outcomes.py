@@ -23,6 +23,7 @@ from analysis.metrics import pixels
 from analysis.metrics.registry import METRICS, computed_from, definition
 from probes.errors import UserError
 from probes.image_faults import UNREADABLE, reason
+from probes.toyworld import MODELS
 from probes.toyworld.checker import LEAST, read_images
 from probes.toyworld.checker import VERSION as CHECKER_VERSION
 from probes.toyworld.scene import parse
@@ -67,7 +68,7 @@ class TracedImages:
 
 def by_checker(model: str) -> bool:
     """Return whether the checker reads a model's images: those of toyworld's specimens."""
-    return model.startswith("toyworld")
+    return model in MODELS
 
 
 def chosen_outcomes(asked: Sequence[str] | None, model: str, place: str = "measure.outcomes") -> list[str]:

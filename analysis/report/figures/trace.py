@@ -62,8 +62,7 @@ def draw_shares(shares: pd.DataFrame, level: float) -> Drawn | None:
         Of the intervals.
     """
     rows = shares.reset_index(drop=True)
-    shown = _estimands(rows)
-    if rows.empty or not shown:
+    if rows.empty or not (shown := _estimands(rows)):
         return None
     names = [patch_name(row) for _, row in rows.iterrows()]
     with style():
@@ -128,8 +127,7 @@ def draw_windows(windows: pd.DataFrame) -> Drawn | None:
     windows : DataFrame
         Rows of ``tables/trace_windows`` of one outcome and donor.
     """
-    shown = _estimands(windows)
-    if windows.empty or not shown:
+    if windows.empty or not (shown := _estimands(windows)):
         return None
     sites = list(dict.fromkeys(windows["site"]))
     spans = sorted(set(zip(windows["first_step"], windows["stop_step"])))
