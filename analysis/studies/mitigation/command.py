@@ -2,7 +2,8 @@
 
 BEFORE and AFTER are runs on the same prompts and noise: of one model and of the same with an ``edit:``, or of a user's
 model and what it became. Writes ``mitigation.csv`` (what was drawn, a row a quantity; most of it of toyworld's models
-alone, whose images a checker reads), ``gaps.csv`` (gaps by similarity, where both runs are measured), ``mitigation.json`` and a figure.
+alone, whose images a checker reads), ``gaps.csv`` (gaps by similarity, where both runs are measured),
+``mitigation.json`` and a figure.
 """
 
 from __future__ import annotations

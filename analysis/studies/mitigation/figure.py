@@ -39,8 +39,8 @@ def draw_mitigation(table: pd.DataFrame, words: Mapping[str, str]) -> Drawn | No
         _changes(panels[-1], changes, rows, words)
     caption = (
         "Left: share of the images whose verdict speaks for mixture component b, before (open) and after (filled), "
-        "with intervals over prompts. Right: change of each quantity, paired by prompt and noise. Grey bands: the margin "
-        "within which equivalence is tested."
+        "with intervals over prompts. Right: change of each quantity, paired by prompt and noise. Grey bands: the "
+        "margin within which equivalence is tested."
     )
     return Drawn("mitigation", figure, "Before and after mitigation", caption, wide=True)
 

@@ -1,4 +1,4 @@
-"""Print docs/mitigation.md from what was measured: ``python -m analysis.studies.mitigation.page > docs/mitigation.md``."""
+"""Print ``docs/mitigation.md`` from what was measured: ``python -m analysis.studies.mitigation.page``."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ before and after, and the change of every matrix.
 
 | `kind` | what it does |
 |---|---|
-| `keys_and_values` | solves keys and values of the cross-attentions anew, in closed form, so that a word's states give what a mixture of other words' gave (Gandikota et al. 2024, UCE; without `keep`, Orgad et al. 2023, TIME) |
-| `project` | takes the direction from one word to another out: of what all cross-attentions read, of keys and values, or of the states behind a layer of a text encoder |
+| `keys_and_values` | solves keys and values of the cross-attentions anew, in closed form, so that a word's \
+states give what a mixture of other words' gave (Gandikota et al. 2024, UCE; without `keep`, Orgad et al. 2023, TIME) |
+| `project` | takes the direction from one word to another out: of what all cross-attentions read, of keys and \
+values, or of the states behind a layer of a text encoder |
 | `shift` | adds that direction, so much of it as `amount` says |
 
 `python -m analysis mitigate BEFORE AFTER` holds two runs on the same prompts and noise against each other. Of
@@ -65,9 +67,9 @@ def _edit(result: dict[str, Any], amounts: dict[str, Any]) -> list[str]:
         "## The neutral word of toyworld, edited",
         "",
         f"`docs/mitigation.yaml`: {options['kind']}, *{word}* {share:g} of the way towards *{other}*, with"
-        f" {', '.join(f'*{one}*' for one in options['keep'])} kept, at {len(edit['sites'])} keys and values, solved from"
-        f" {len(options['contexts'])} contexts, none of which is among the prompts below.",
-        f"Of the distance of the edited states to their targets a share of {edit['left_over']['edited']:.3f} (squared) is"
+        f" {', '.join(f'*{one}*' for one in options['keep'])} kept, at {len(edit['sites'])} keys and values, solved"
+        f" from {len(options['contexts'])} contexts, none of which is among the prompts below.",
+        f"Of the squared distance of the edited states to their targets a share of {edit['left_over']['edited']:.3f} is"
         f" left, kept states change by {edit['left_over']['kept']:.1e}, and a matrix by"
         f" {max(edit['relative_change'].values()):.3f} at most (Frobenius norm of the change over that of the matrix).",
         "",
@@ -165,8 +167,9 @@ def _reading(result: dict[str, Any]) -> list[str]:
         if indicator == reference or row["difference_low"] is None:
             continue
         touched = row["difference_low"] > 0 or row["difference_high"] < 0
-        change = f"{number(row['difference'], 3, signed=True)} {interval(row['difference_low'], row['difference_high'])}"
-        said.append(f"*{word}* {'changes with it' if touched else 'shows no change'}: {change}.")
+        ends = interval(row["difference_low"], row["difference_high"])
+        what = "changes with it" if touched else "shows no change"
+        said.append(f"*{word}* {what}: {number(row['difference'], 3, signed=True)} {ends}.")
     return [*said, ""]
 
 
