@@ -13,6 +13,7 @@ from probes import models, part_schemas, parts
 from probes.errors import UserError
 from probes.run import main
 from probes.store import Run
+from probes.stored_images import read_image
 from probes.trace import feasible, stage
 from tests.probes.conftest import flipped
 from tests.remembered import leave_figures_out
@@ -88,7 +89,7 @@ def test_a_whole_job(whole):
     assert len(table) == 2 * DRAWN and list(table) == part_schemas.TRACED.names
     assert not table.duplicated(["triplet", "seed", "variant"]).any() and table["fault"].isna().all()
     record = traced.meta["trace"]
-    assert [one["variant"] for one in record["variants"]] == list(dict.fromkeys(table["variant"]))
+    assert {one["variant"] for one in record["variants"]} == {*table["variant"]}
     assert (record["rows"], record["draws"], record["config"]["batch"]) == (2 * (DRAWN - 2), 2, 8)
     images = {
         (row.triplet, row.variant): np.asarray(row.image["bytes"]) for row in table.itertuples(index=False)
@@ -111,8 +112,6 @@ def test_unpatched_images_are_those_of_the_run(whole):
     table = traced.traced(["triplet", "variant", "image"])
     for row in table[table["variant"].str.startswith("none:")].itertuples(index=False):
         sample = traced.image(f"t{row.triplet:05d}-s0-{row.variant.removeprefix('none:')}")
-        from probes.stored_images import read_image
-
         assert np.abs(np.asarray(sample, int) - np.asarray(read_image(row.image["bytes"]), int)).max() <= 1
 
 
