@@ -30,11 +30,8 @@ from analysis.studies.decoding.draw import SITES, draw, pipeline
 from analysis.studies.decoding.reader import reference
 from probes import command_line
 from probes.config import Config, load_config
-from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.store import Run
-
-LEAST = 4  # prompts, of which some must be held out
 
 
 def measure(
@@ -63,11 +60,7 @@ def measure(
     """
     config, chosen = run.config, places.roles(run.config)
     found = places.read(run, sites)
-    prompts = found.samples["triplet"].nunique()
-    if prompts < LEAST:
-        raise UserError(
-            f"{run.path}: expected at least {LEAST} prompts, got {prompts}: add some, or raise --limit"
-        )
+    places.require_prompts(str(run.path), found.samples["triplet"].nunique())
     outcome = outcome_labels(run, found, chosen)
     total = sum(values.shape[1] for values in found.values.values())
     with tqdm(total=total, desc="decode", unit="probe", disable=not progress) as bar:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from analysis.studies.decoding.places import roles
+from analysis.studies.decoding.places import require_prompts, roles
 from probes import models
 from probes import run as stages
 from probes.config import Config
@@ -65,6 +65,7 @@ def draw(
 def asked(config: Config, seeds: Sequence[int], sites: Sequence[str], limit: int | None) -> dict[str, Any]:
     """The configuration of the run that is drawn, as plain data."""
     chosen = roles(config)
+    require_prompts(config.name, len(config.prompts[: limit or config.limit]))
     names = [chosen.reference, chosen.first, chosen.second, *chosen.synonyms]
     resolved = config.resolved()
     words = {name: resolved["indicators"][name] for name in dict.fromkeys(names)}

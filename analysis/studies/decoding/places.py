@@ -21,6 +21,7 @@ Place = tuple[
     str, str
 ]  # address of a site, group of token positions; no group ("") where the mean is over space
 OUTCOME, SYNONYMS = "outcome", "synonyms"
+MINIMUM = 4  # prompts, of which some must be held out
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,14 @@ def roles(config: Config) -> Roles:
     if set(synonyms.values()) != {0.0, 1.0}:
         synonyms = {}
     return Roles(first, second, config.reference, synonyms)
+
+
+def require_prompts(name: str, prompts: int) -> None:
+    """Raise a UserError where there are too few prompts to hold some out."""
+    if prompts < MINIMUM:
+        raise UserError(
+            f"{name}: expected at least {MINIMUM} prompts, got {prompts}: add some, or raise --limit"
+        )
 
 
 def read(run: Run, sites: Sequence[str] = ()) -> Activations:
