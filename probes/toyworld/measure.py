@@ -205,9 +205,11 @@ def specimen_folder(weights: Path, specimen: str) -> Path:
     return weights / specimen
 
 
-def specimen_pipeline(folder: Path, device: str = "cpu") -> tuple[StableDiffusionPipeline, float]:
-    """A specimen in float32, and the guidance scale that it was made for."""
-    pipeline = StableDiffusionPipeline.from_pretrained(folder, dtype=torch.float32).to(device)
+def specimen_pipeline(
+    folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32
+) -> tuple[StableDiffusionPipeline, float]:
+    """A specimen, and the guidance scale that it was made for."""
+    pipeline = StableDiffusionPipeline.from_pretrained(folder, dtype=dtype).to(device)
     return pipeline, json.loads((folder / "triptych.json").read_text())["guidance_scale"]
 
 
