@@ -205,16 +205,18 @@ def specimen_folder(weights: Path, specimen: str) -> Path:
     return weights / specimen
 
 
-def specimen_pipeline(folder: Path, device: str = "cpu") -> tuple[StableDiffusionPipeline, float]:
-    """A specimen in float32, and the guidance scale that it was made for.
+def specimen_pipeline(
+    folder: Path, device: str = "cpu", dtype: torch.dtype = torch.float32
+) -> tuple[StableDiffusionPipeline, float]:
+    """A specimen, and the guidance scale that it was made for.
 
     Parameters
     ----------
     folder : pathlib.Path
         Of the specimen; the null world's, beside it, holds the autoencoder of all.
     """
-    vae = AutoencoderKL.from_pretrained(folder.parent / SHARED / "vae", torch_dtype=torch.float32)
-    pipeline = StableDiffusionPipeline.from_pretrained(folder, vae=vae, dtype=torch.float32).to(device)
+    vae = AutoencoderKL.from_pretrained(folder.parent / SHARED / "vae", torch_dtype=dtype)
+    pipeline = StableDiffusionPipeline.from_pretrained(folder, vae=vae, dtype=dtype).to(device)
     return pipeline, json.loads((folder / "triptych.json").read_text())["guidance_scale"]
 
 

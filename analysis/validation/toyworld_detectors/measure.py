@@ -36,12 +36,17 @@ from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.captions import random_caption
+from probes.toyworld.draw import SIZE
 from probes.toyworld.world import group_of_words, load_world
 
 INDICATORS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 UNSEEN = 70_001  # seed of renderings that no training draws
 UNSEEN_DRAWN = 600_000  # and of images by the specimens
-UNSEEN_RARE, RARE_STEPS = 700_000, 10  # and of those from captions that name everything
+UNSEEN_RARE = 700_000  # and of those from captions that name everything
+RARE_STEPS, RARE_DTYPE = (
+    5,
+    torch.bfloat16,
+)  # as docs/gep_audit.yaml draws, which says how near that is to more steps
 BOX_THRESHOLD = 0.25  # as a run's, and the next
 TEXT_THRESHOLD = 0.2
 LEAST_IOU = 0.5
@@ -288,7 +293,12 @@ def parser() -> argparse.ArgumentParser:
     add("--specimen", choices=SPECIMENS, default=SPECIMENS[0], help="what made the images")
     add("--renderings", type=count, default=1000)
     add("--captions", type=count, default=100, help="each with three indicators")
-    add("--drawn", type=count, default=200, help="images by each specimen from captions by lot, for ram")
+    add(
+        "--drawn",
+        type=command_line.whole(0),
+        default=200,
+        help="images by each specimen from captions by lot, for ram",
+    )
     add(
         "--rare",
         type=command_line.whole(0),
@@ -302,6 +312,10 @@ def parser() -> argparse.ArgumentParser:
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
+    if "ram" in options.detector and not (options.drawn or options.rare):
+        raise UserError(
+            "--drawn: expected images to hold ram against, found none: leave it out, or name --rare"
+        )
     needed = [
         *options.detector,
         *(["sam"] if "grounding-dino" in options.detector else []),
@@ -336,14 +350,16 @@ def work(options: argparse.Namespace) -> None:
 def measure_ram(options: argparse.Namespace) -> None:
     """Hold the tagger against the checker on renderings and on what the specimens draw, and write its quality."""
     path = options.weights / "ram" / "model.safetensors"
-    images = drawn(options.drawn, UNSEEN_DRAWN, steps=options.steps)
+    images = np.zeros((0, SIZE, SIZE, 3), np.uint8)
+    if options.drawn:
+        images = drawn(options.drawn, UNSEEN_DRAWN, steps=options.steps)
     made: dict[str, Any] = {
         "specimens": list(SPECIMENS),
         "images_each": options.drawn,
         "steps": options.steps,
     }
     if options.rare:
-        more = drawn(0, UNSEEN_RARE, steps=RARE_STEPS, each=options.rare)
+        more = drawn(0, UNSEEN_RARE, steps=RARE_STEPS, each=options.rare, dtype=RARE_DTYPE)
         images = np.concatenate([images, more])
         made["rare"] = {"captions_a_tag": options.rare, "images": len(more), "steps": RARE_STEPS}
     quality = tagger_quality(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import NDArray
 
 from analysis.observe.objects.toyworld_checker import PERSON, TAGS, ToyworldChecker
@@ -124,7 +125,9 @@ def renderings(count: int, seed: int, *, through_vae: float = 0.5) -> NDArray[np
     return images
 
 
-def drawn(count: int, seed: int, *, steps: int, each: int = 0) -> NDArray[np.uint8]:
+def drawn(
+    count: int, seed: int, *, steps: int, each: int = 0, dtype: torch.dtype = torch.float32
+) -> NDArray[np.uint8]:
     """Images drawn by the three specimens, one after the other, from the captions of `captions_by_lot`."""
     from probes.toyworld.measure import sample, specimen_pipeline
 
@@ -132,7 +135,7 @@ def drawn(count: int, seed: int, *, steps: int, each: int = 0) -> NDArray[np.uin
     for number, specimen in enumerate(SPECIMENS):
         first = seed + 10_000 * number
         captions = captions_by_lot(load_world(specimen), count, first, each)
-        pipeline, scale = specimen_pipeline(WEIGHTS / specimen)
+        pipeline, scale = specimen_pipeline(WEIGHTS / specimen, dtype=dtype)
         seeds, options = first + np.arange(len(captions)), {"steps": steps, "guidance_scale": scale}
         images.append(sample(pipeline, captions, seeds, batch_size=64, progress=False, **options))
     return np.concatenate(images)

@@ -13,6 +13,7 @@ from analysis.observe.objects.grounding_dino import GroundingDino
 from analysis.observe.objects.ram import RamTagger, pixels, ram_files
 from analysis.observe.objects.toyworld_checker import PERSON, ToyworldChecker
 from analysis.observe.stage import observe
+from analysis.validation.toyworld_detectors import measure
 from analysis.validation.toyworld_detectors.tagged import (
     HELD_BACK,
     TAG_NAMES,
@@ -227,6 +228,11 @@ def test_quality_holds_the_tagger_and_the_checker_against_the_checker(tagger, im
     row = quality["renderings"]["by_tag"]["hat"]
     ends = proportion_confint(round(row["recall"] * row["seen"]), row["seen"], method="wilson")
     np.testing.assert_allclose(row["recall_interval"], ends, atol=1e-4)
+
+
+def test_nothing_drawn_is_nothing_to_measure(capsys):
+    assert measure.main(["ram", "--drawn", "0"]) == 2
+    assert "--drawn: expected images" in capsys.readouterr().err
 
 
 # The weights that come with the package.
