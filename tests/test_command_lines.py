@@ -92,7 +92,9 @@ def test_the_front_lists_and_runs_the_studies(capsys):
     listed = capsys.readouterr().out
     assert all(f"  {name} " in listed for name in analysis_commands.COMMANDS)
     for name in ("comparison", "x" * 5000, "\x1b[31m"):
-        assert_refused(analysis_commands.main, [name], "expected one of compare, mitigate, sensitivity,", capsys)
+        assert_refused(
+            analysis_commands.main, [name], "expected one of compare, mitigate, sensitivity,", capsys
+        )
     assert_refused(analysis_commands.main, ["power", "--seed", "-1"], "--seed: ", capsys)
 
 
