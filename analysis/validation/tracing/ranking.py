@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.studies.decoding.localise import site_scores
 from analysis.validation.tracing import methods
 from analysis.validation.tracing.methods import METHODS, Scores, Subject
 from hooks import sites
@@ -47,7 +48,6 @@ def rank(
     templates: Sequence[str],
     *,
     steps: int,
-    further: Mapping[str, Callable[[Any, Specimen, Sequence[str], int], Scores]] | None = None,
     say: Callable[[str], Any] = lambda text: None,
 ) -> dict[str, Any]:
     """Return what every method says of a specimen, as JSON holds it.
@@ -60,8 +60,6 @@ def rank(
         Sentences with ``{person}``; the unit of every interval.
     steps
         Of each image.
-    further
-        Methods by name that need other rows than a recipient and a donor.
     say
         Told what has been done.
 
@@ -77,9 +75,8 @@ def rank(
     for method in METHODS:
         found["methods"][method.name] = as_json(method.run(subject))
         say(f"{specimen.name}: {method.label}")
-    for name, run in (further or {}).items():
-        found["methods"][name] = as_json(run(pipe, specimen, templates, steps))
-        say(f"{specimen.name}: {name}")
+    found["methods"]["probe"] = as_json(readable(subject, templates))
+    say(f"{specimen.name}: probe separability")
     found["timesteps"] = [int(time) for time in pipe.scheduler.timesteps]
     if not specimen.sites:
         synonym = subject_of(pipe, specimen, templates, SYNONYM, steps)
@@ -94,6 +91,20 @@ def rank(
     return found
 
 
+def readable(subject: Subject, templates: Sequence[str]) -> Scores:
+    """How well linear probes tell the two words apart at each cross-attention's output: one number, of all prompts."""
+    table = site_scores(
+        subject.pipe,
+        templates,
+        words=(subject.donor, subject.recipient),
+        seeds=(0,),
+        sites=subject.cross,
+        num_inference_steps=subject.steps,
+    )
+    best = table.groupby("site")["score"].max()
+    return Scores(subject.cross, best.reindex(subject.cross).to_numpy(float)[None])
+
+
 def heads_of(pipe: Any, site: str) -> int:
     """Heads of a cross-attention."""
     return next(one.heads for one in sites.available(pipe) if one.address == f"{site}.heads")
@@ -101,7 +112,8 @@ def heads_of(pipe: Any, site: str) -> int:
 
 def equal(steps: int) -> list[tuple[int, int]]:
     """Windows of equal length."""
-    edges = [round(steps * place / WINDOWS) for place in range(WINDOWS + 1)]
+    number = min(WINDOWS, steps)
+    edges = [round(steps * place / number) for place in range(number + 1)]
     return list(itertools.pairwise(edges))
 
 
