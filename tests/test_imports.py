@@ -32,6 +32,7 @@ RUNS = (
     "probes.paths",
     "probes.command_line",
     "probes.prompts.audit",
+    "probes.trace.variants",
 )  # what was stored, and what was asked
 LOOP = ("probes.execute", "probes.team", "probes.workers", "probes.devices")  # what runs the parts of a stage
 WORDS = (
@@ -65,6 +66,11 @@ ALLOWED = {
 }
 ALLOWED["analysis/observe"] += LOOP
 ALLOWED["analysis/studies/gep/images.py"] = ANYTHING  # a command that runs all stages
+ALLOWED["analysis/validation/tracing"] = (
+    *ALLOWED["analysis/validation"],
+    "probes.trace",
+    "probes.models",
+)  # draws
 ALLOWED["analysis/tables"] += ("probes.team", "probes.workers")  # processes that share the measuring
 ALLOWED["analysis/report"] += ("probes.team",)  # and the writing of figures
 TORCH = (
