@@ -247,7 +247,7 @@ def _opening(traced: TraceSection, config: Config) -> str:
         + f", {counted(places, 'place')} one by one. Images of {words[config.reference]} were drawn again, each with"
         f" activations of {words[first]} or {words[second]} of the same noise in place of their own"
         + (
-            f", and of {listed(controls)}, which mean the same as {words[config.reference]}"
+            f", and of {listed(controls)}, of the same meaning as {words[config.reference]}"
             if controls
             else ""
         )

@@ -30,7 +30,7 @@ SHARE_COLUMNS = (
     *(*with_ends("sufficiency"), "effect", "reason"),
     *(*with_ends("necessity"), *with_ends("direct_effect"), "necessity_reason"),
     *(*with_ends("floor"), "floor_donor", "floor_reason"),
-    *("p_value", "p_adjusted", "p_necessity", "p_necessity_adjusted", "n_prompts", "version"),
+    *("p_value", "p_adjusted", "p_necessity", "p_necessity_adjusted", "n_prompts", "n_effective", "version"),
 )
 TOTAL_COLUMNS = (
     *("outcome", "donor", "control", *with_ends("total"), "p_value", "told_from_0"),
@@ -104,7 +104,9 @@ def share_table(
 
     The patches of an outcome and donor are one family of tests: ``p_value`` and ``p_adjusted`` (max-T) say whether
     sufficiency is beyond the floor, ``p_necessity`` and its adjusted one whether necessity is beyond 0. Both hold
-    without a total effect, too: they are of the effects themselves.
+    without a total effect, too: they are of the effects themselves. ``n_effective`` prompts carry the variance of
+    sufficiency: where they are few its interval reaches as far as the words move any prompt
+    (`analysis.stats.rare_changes`).
     """
     tables = [
         _shares_of(one, one.places(kinds), donor, sampling, permutations)
@@ -148,6 +150,7 @@ def _shares_of(
         p_necessity=tests[1].p_value,
         p_necessity_adjusted=tests[1].p_adjusted,
         n_prompts=np.maximum(sufficiency.n, necessity.n),
+        n_effective=sufficiency.n_effective,
         version=f"{VERSION}, {one.version}",
     )[list(SHARE_COLUMNS)]
 

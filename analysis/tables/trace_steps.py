@@ -140,7 +140,7 @@ def _cut(one: Effects, place: tuple, row: Mapping[str, Any], expected: float) ->
     off = np.abs(effect - expected * total)[known]
     deviation = float(off.max()) if known.any() else np.nan
     whole = float(total[known].sum())
-    share = float(effect[known].sum()) / whole if whole else np.nan
+    share = float(effect[known].sum()) / whole + 0.0 if whole else np.nan  # + 0.0: no -0
     if not reason and not whole:
         reason = "no total effect"
     return {

@@ -70,7 +70,7 @@ def draw_shares(shares: pd.DataFrame, level: float) -> Drawn | None:
         panels = figure.subplots(1, len(shown), squeeze=False, sharey=True, sharex=True)[0]
         for axes, estimand in zip(panels, shown):
             _forest(axes, rows, estimand)
-        low, high = _reach(rows, shown)
+        low, high = _reach(rows, [*shown, "floor"])
         for axes in panels:
             axes.set_xlim(low, high)
         panels[0].set_yticks(range(len(rows)), names)
@@ -96,8 +96,8 @@ def _estimands(rows: pd.DataFrame) -> list[str]:
 
 def _reach(rows: pd.DataFrame, shown: Sequence[str]) -> tuple[float, float]:
     """Limits of an axis of shares: what is drawn, 0 and 1, and no farther than `MAXIMUM_REACH`."""
-    names = [f"{name}{end}" for name in (*shown, "floor") for end in ("", "_low", "_high")]
-    values = rows[names].to_numpy(float).ravel()
+    names = [f"{name}{end}" for name in shown for end in ("", "_low", "_high")]
+    values = rows[list(dict.fromkeys([*names, "floor"]))].to_numpy(float).ravel()
     low, high = limits([0.0, 1.0, *values[np.isfinite(values)]])
     return max(low, 1 - MAXIMUM_REACH), min(high, MAXIMUM_REACH)
 
@@ -203,7 +203,7 @@ def draw_curve(curve: pd.DataFrame, total: pd.Series, level: float) -> Drawn | N
     both, *single = [rows for _, rows in curve.groupby("donor", sort=False)]
     last = int(both["next_step"].max())
     with style():
-        figure = new_figure(SINGLE * 1.35, 2.35)
+        figure = new_figure(SINGLE * 1.6, 2.35)
         axes = figure.add_subplot()
         for value in (0.0, 1.0):
             axes.axhline(value, color=INK, lw=0.6, zorder=0)
@@ -228,7 +228,7 @@ def draw_curve(curve: pd.DataFrame, total: pd.Series, level: float) -> Drawn | N
         axes.set_ylim(low, high)
         axes.set_xlabel("call of the U-Net from which on the donor’s text is used")
         axes.set_ylabel("share of the total effect")
-        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 0.13))  # where a falling curve leaves room
+        figure.legend(loc="outside right upper")
     half = (
         f"Dashed and shaded: the half step, {_short(total['half_step'])}, with its interval; the curve is interpolated "
         "linearly between the calls that were drawn."

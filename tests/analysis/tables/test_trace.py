@@ -100,13 +100,10 @@ def test_presence_is_a_share_of_images_and_not_told_of_what_prompts_name(run):
     assert run.table("trace_outcomes").groupby("outcome").size().nunique() == 1
 
 
-def test_the_tables_are_those_of_the_registry_and_repeat_byte_by_byte(run):
-    by_trace = {name for name, table in TABLES.items() if table.needs == "trace"}
-    assert set(run.tables()) == by_trace
-    before = {name: (run.path / "tables" / f"{name}.parquet").read_bytes() for name in by_trace}
-    with Team() as team:
-        measure_trace(run, Sharing(run, team, 1))
-    assert before == {name: (run.path / "tables" / f"{name}.parquet").read_bytes() for name in by_trace}
+def test_the_tables_are_those_of_the_registry(run):
+    assert set(run.tables()) == {name for name, table in TABLES.items() if table.needs == "trace"}
+    for name in run.tables():  # `write` holds columns against it
+        assert run.table(name)["version"].str.contains("/").all()
 
 
 def test_sampled_orders_are_read_from_the_record(run):
