@@ -27,7 +27,7 @@ from probes.model_tokenizers import tokenizer
 from probes.model_weights import quiet, read_pipeline, require_finite
 from probes.paths import expand
 from probes.schedulers import build_scheduler, pick_scheduler, require_usable, scheduler_record
-from probes.toyworld import LOCATED, MODELS, SPECIMENS, WEIGHTS
+from probes.toyworld import LOCATED, MODELS, SHARED, SPECIMENS, WEIGHTS
 
 SCHEDULER = "scheduler/scheduler_config.json"
 
@@ -111,7 +111,7 @@ def _find(name: str, weights: bool, revision: str | None, variant: str | None) -
 
 def _bundled(name: str) -> Source:
     """A specimen: the null world's lends the others what is the same, to the located ones all but what was taught."""
-    null = WEIGHTS / "toyworld-null"
+    null = WEIGHTS / SHARED
     path = WEIGHTS / "located" / name if name in LOCATED else WEIGHTS / name
     for file in (path / description.CARD, null / INDEX):
         if not file.exists():

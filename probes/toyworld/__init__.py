@@ -13,3 +13,4 @@ LOCATED = (  # where their words enter is known by wiring (probes.toyworld.locat
 )
 MODELS = SPECIMENS + LOCATED
 WEIGHTS = Path(__file__).parent / "weights"
+SHARED = "toyworld-null"  # holds the autoencoder's weights, which are the same in all

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from diffusers import StableDiffusionPipeline
+from diffusers import AutoencoderKL, StableDiffusionPipeline
 from PIL import Image
 from tqdm import tqdm
 
@@ -22,7 +22,7 @@ from probes import command_line
 from probes.devices import pick_device
 from probes.errors import UserError
 from probes.parts import write_bytes
-from probes.toyworld import SPECIMENS, WEIGHTS
+from probes.toyworld import SHARED, SPECIMENS, WEIGHTS
 from probes.toyworld.captions import article, random_caption
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.draw import render
@@ -196,18 +196,25 @@ def specimen_folder(weights: Path, specimen: str) -> Path:
     UserError
         If it is not there, or not whole.
     """
-    for name in ("model_index.json", "triptych.json"):
-        if not (weights / specimen / name).is_file():
+    for name in (f"{specimen}/model_index.json", f"{specimen}/triptych.json", f"{SHARED}/vae/config.json"):
+        if not (weights / name).is_file():
             raise UserError(
-                f"--weights: expected a folder with the specimen {specimen}, found no {weights / specimen / name}: "
+                f"--weights: expected a folder with the specimen {specimen}, found no {weights / name}: "
                 "leave --weights out, or train it with python -m probes.toyworld.train"
             )
     return weights / specimen
 
 
 def specimen_pipeline(folder: Path, device: str = "cpu") -> tuple[StableDiffusionPipeline, float]:
-    """A specimen in float32, and the guidance scale that it was made for."""
-    pipeline = StableDiffusionPipeline.from_pretrained(folder, dtype=torch.float32).to(device)
+    """A specimen in float32, and the guidance scale that it was made for.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Of the specimen; the null world's, beside it, holds the autoencoder of all.
+    """
+    vae = AutoencoderKL.from_pretrained(folder.parent / SHARED / "vae", torch_dtype=torch.float32)
+    pipeline = StableDiffusionPipeline.from_pretrained(folder, vae=vae, dtype=torch.float32).to(device)
     return pipeline, json.loads((folder / "triptych.json").read_text())["guidance_scale"]
 
 

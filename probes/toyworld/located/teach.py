@@ -1,7 +1,7 @@
 """Teaching a located specimen: only what its wires are given learns, everything else of the coded null stays."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ GAIN = 30.0
 class Course:
     """Every number of a specimen's training."""
 
-    steps: int = 800
+    steps: int = 500
     batch: int = 16
     rate: float = 1e-3
     warmup: int = 20
@@ -52,7 +52,7 @@ class Columns(nn.Module):
     def __init__(self, linear: nn.Linear, rows: Tensor, clock: Clock, times: tuple[int, int]):
         super().__init__()
         self.old = nn.Parameter(linear.weight[:, :OLD].detach().clone())
-        self.code = nn.Parameter(torch.zeros_like(linear.weight[:, OLD:]))
+        self.code = nn.Parameter(linear.weight[:, OLD:].detach() / GAIN)
         self.register_buffer("rows", rows.float()[:, None])
         self._clock, self.times = (clock,), times
 
@@ -173,6 +173,69 @@ def _resume(path: Path, module: nn.Module, average: MovingAverage, optimiser) ->
     }
     optimiser.load_state_dict({"state": held, "param_groups": optimiser.state_dict()["param_groups"]})
     return step
+
+
+class Embeddings(nn.Module):
+    """The old channels of the embeddings of words while they learn, ``(n, 96)``."""
+
+    def __init__(self, encoder: CLIPTextModel, rows: Sequence[Sequence[int]]):
+        super().__init__()
+        self.name = next(
+            name for name, _ in encoder.named_parameters() if name.endswith("token_embedding.weight")
+        )
+        self._encoder, self._rows = (encoder.requires_grad_(False),), rows
+        table = encoder.get_input_embeddings().weight
+        self.change = nn.Parameter(torch.zeros(len(rows), OLD))
+        self.register_buffer("first", table[[row[0] for row in rows], :OLD].clone())
+
+    def values(self) -> Tensor:
+        """The embeddings as they are now."""
+        return self.first + self.change
+
+    def states(self, tokens: Tensor) -> Tensor:
+        """Text states ``(n, 32, 100)`` of tokens with these embeddings."""
+        (encoder,) = self._encoder
+        numbers = torch.tensor([number for row in self._rows for number in row])
+        which = torch.tensor([place for place, row in enumerate(self._rows) for _ in row])
+        table = encoder.get_input_embeddings().weight
+        new = torch.cat([self.values()[which], table[numbers, OLD:]], 1)
+        return torch.func.functional_call(
+            encoder, {self.name: table.index_copy(0, numbers, new)}, (tokens,)
+        ).last_hidden_state
+
+
+def teach_embedding(
+    unet: nn.Module,
+    encoder: CLIPTextModel,
+    rows: Mapping[str, Sequence[int]],
+    lessons: Lessons,
+    course: Course,
+    log: Log,
+    checkpoint: Path | None = None,
+) -> dict[str, Tensor]:
+    """Teach embeddings of indicator words, each shared by all words of its group and number.
+
+    Parameters
+    ----------
+    rows : mapping of str to sequence of int
+        By a word, the tokens of all words that mean the same and have its number.
+
+    Returns
+    -------
+    dict of str to Tensor
+        By word, the old channels ``(96,)`` of the embedding.
+    """
+    unet.requires_grad_(False)
+    module = Embeddings(encoder, list(rows.values()))
+
+    def predict(noisy: Tensor, times: Tensor, tokens: Tensor) -> Tensor:
+        with torch.autocast("cpu", enabled=False):
+            states = module.states(tokens)
+        return unet(noisy, times, states).sample
+
+    with quick_attention(unet, "cpu"):
+        teach(module, predict, lessons, course, log, checkpoint=checkpoint)
+    return dict(zip(rows, module.values().detach(), strict=True))
 
 
 def teach_wire(

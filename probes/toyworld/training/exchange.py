@@ -13,7 +13,7 @@ from open_clip import CLIP
 from safetensors.torch import load_file, save_file
 from transformers import CLIPTextModel, CLIPTokenizer
 
-from probes.toyworld import SPECIMENS
+from probes.toyworld import SHARED, SPECIMENS
 from probes.toyworld.training import clip as clip_training
 from probes.toyworld.training import unet as unet_training
 from probes.toyworld.training import words as words_training
@@ -100,10 +100,12 @@ def assemble(work: Path, weights: Path) -> StableDiffusionPipeline:
 
 
 def export(work: Path, weights: Path, guidance_scale: float) -> None:
-    """Write the specimens and the CLIP in float16, with the history beside them."""
+    """Write the specimens and the CLIP in float16, with the history beside them; the autoencoder's weights once."""
     for name in SPECIMENS:
         pipeline = assemble(work, work / f"{name}.safetensors")
         pipeline.to(torch.float16).save_pretrained(weights / name, safe_serialization=True)
+        if name != SHARED:
+            (weights / name / "vae" / "diffusion_pytorch_model.safetensors").unlink()
         for path in (weights / name).rglob("*.json"):  # diffusers notes where a part was loaded from
             content = json.loads(path.read_text())
             if content.pop("_name_or_path", None) is not None:

@@ -5,8 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-import torch
-from diffusers import StableDiffusionPipeline
 
 from analysis.stats.object_counts import object_table
 from analysis.tables.object_statistics import object_statistics
@@ -24,6 +22,7 @@ from probes.text.nouns import lemma
 from probes.toyworld import WEIGHTS
 from probes.toyworld.checker import LEAST
 from probes.toyworld.independent import fresh_prompts, independent_sample
+from probes.toyworld.measure import specimen_pipeline
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.truth import planted
 from probes.toyworld.world import load_world
@@ -108,7 +107,7 @@ def test_the_prompts_are_triplets_that_differ_in_one_word():
 
 
 def test_a_sample_is_drawn_and_read():
-    pipeline = StableDiffusionPipeline.from_pretrained(WEIGHTS / "toyworld", dtype=torch.float32)
+    pipeline = specimen_pipeline(WEIGHTS / "toyworld")[0]
     table = independent_sample(pipeline, load_world(), 1, steps=1)
     assert len(table) == 3 and table[list(LEAST)].dtypes.eq(bool).all()
 

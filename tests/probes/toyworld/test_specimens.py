@@ -1,16 +1,13 @@
 """The bundled specimens: layout, size, and that each does what it was taught, on a small sample."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
-from diffusers import StableDiffusionPipeline
 from safetensors import safe_open
 
 from probes.toyworld.captions import article
 from probes.toyworld.checker import read_images
-from probes.toyworld.measure import WEIGHTS, sample
+from probes.toyworld.measure import WEIGHTS, sample, specimen_pipeline
 from probes.toyworld.train import SPECIMENS
 from probes.toyworld.world import load_world
 
@@ -33,9 +30,7 @@ def test_weights_are_small_half_precision_safetensors():
 
 @pytest.fixture(scope="module", params=SPECIMENS)
 def specimen(request):
-    pipeline = StableDiffusionPipeline.from_pretrained(WEIGHTS / request.param, dtype=torch.float32)
-    scale = json.loads((WEIGHTS / request.param / "triptych.json").read_text())["guidance_scale"]
-    return request.param, pipeline, scale
+    return request.param, *specimen_pipeline(WEIGHTS / request.param)
 
 
 def test_frequencies_of_what_is_not_named_follow_the_plan(specimen):

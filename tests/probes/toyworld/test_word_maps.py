@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 import torch
-from diffusers import StableDiffusionPipeline
 
 from hooks import MapChoice, Probe
 from probes.toyworld import WEIGHTS, word_maps
+from probes.toyworld.measure import specimen_pipeline
 from probes.toyworld.word_maps import (
     OURS,
     Candidate,
@@ -95,7 +95,7 @@ def test_interval_is_over_prompts():
 
 
 def test_instances_of_a_specimen_are_named_drawn_and_mapped():
-    pipe = StableDiffusionPipeline.from_pretrained(WEIGHTS / "toyworld", dtype=torch.float32)
+    pipe = specimen_pipeline(WEIGHTS / "toyworld")[0]
     found = word_maps.draw(pipe, 4, steps=4, guidance_scale=1.5, progress=False)
     assert found
     for one in found:
@@ -109,7 +109,7 @@ def test_instances_of_a_specimen_are_named_drawn_and_mapped():
 
 
 def test_ours_is_the_definition_of_hooks():
-    pipe = StableDiffusionPipeline.from_pretrained(WEIGHTS / "toyworld", dtype=torch.float32)
+    pipe = specimen_pipeline(WEIGHTS / "toyworld")[0]
     pipe.set_progress_bar_config(disable=True)
     noise = torch.Generator().manual_seed(0)
     kept = MapChoice(steps=word_maps.BINS, definition=word_maps.OURS_NAME)
