@@ -14,6 +14,7 @@ from hooks.architectures.addresses import place
 
 NOT_USED = "Readable is not used: what a probe reads at a place, the model need not make use of there."
 POSITIONS = ("start", "before", "word", "after", "end", "padding")
+ROOM = (0.035, 0, 0.965, 1)  # labels of sites are measured too narrow at 100 dpi
 _READER = "anybody, from noised renderings"
 
 
@@ -56,6 +57,7 @@ def draw_steps(
     with style():
         height = min(ROW_HEIGHT * len(sites) + 2.9, MAX_HEIGHT)
         figure = new_figure(DOUBLE, height)
+        figure.get_layout_engine().set(rect=ROOM)
         grid = figure.add_gridspec(2, len(panels), height_ratios=[1.15, height - 2.2])
         lines = figure.add_subplot(grid[0, :])
         _lines(lines, matrices["auc"], reader, calls, timesteps)
@@ -102,6 +104,7 @@ def draw_positions(table: pd.DataFrame, first: str, second: str) -> Drawn | None
     panels = _shown(rows, _panels(f"{second} or {first}"))
     with style():
         figure = new_figure(DOUBLE, min(ROW_HEIGHT * 1.3 * len(sites) + 1.6, MAX_HEIGHT))
+        figure.get_layout_engine().set(rect=ROOM)
         for index, (column, title, low, high) in enumerate(panels):
             axes = figure.add_subplot(1, len(panels), index + 1)
             values = _matrix(rows, "site", sites, "group", groups, column)
@@ -172,4 +175,4 @@ def _lines(
     axes.set_ylabel("AUC")
     every = max(1, int(np.ceil(len(calls) / 12)))
     axes.set_xticks(calls[::every], [step_label(call, timesteps) for call in calls[::every]])
-    axes.legend(loc="lower right", ncols=3)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 0.2), ncols=3)  # above the line of chance

@@ -248,9 +248,9 @@ def test_the_reference_reader_reads_what_noise_leaves():
         "a person in the park",
         "a person in the snow",
     ]
-    table = reference(pipe, prompts, [999.0, 300.0], fit.Choice(resamples=100), renderings=12).set_index(
+    table = reference(pipe, prompts, [999.0, 700.0], fit.Choice(resamples=100), renderings=12).set_index(
         "step"
     )
     assert table.loc[0, "auc_low"] < 0.5 < table.loc[0, "auc_high"]
-    assert table.loc[-1, "auc_low"] > 0.8 and table.loc[-1, "auc"] > table.loc[1, "auc"] > 0.75
+    assert table.loc[-1, "auc_low"] > 0.8 and table.loc[-1, "auc"] > table.loc[1, "auc"] > 0.7
     assert list(table["n"]) == [7 * 2 * 12] * 3
