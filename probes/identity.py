@@ -89,8 +89,8 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
         fields.pop("capture.pool", None)  # as in runs of versions that did not know it
     limit, prompts = fields.get("limit"), fields.get("prompts", ())
     fields["limit"] = limit if limit and limit < len(prompts) else None  # a limit beyond the end is none
-    if fields.get("edit") is None:
-        fields.pop("edit", None)  # runs of earlier versions knew none
+    fields = {name: value for name, value in fields.items() if not name.startswith("edit.")}
+    fields["edit"] = config.get("edit")  # as a whole: without one, and with one, are two models
     captions = any(isinstance(prompt, Mapping) for prompt in prompts)
     if not (captions and fields.get("sampler.noise") == "own"):
         fields.pop("reference", None)
@@ -99,7 +99,10 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def part_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Those of `drawn_fields` that all parts of a run have in common."""
-    return {name: value for name, value in drawn_fields(config).items() if _stage(name) != "part"}
+    fields = {name: value for name, value in drawn_fields(config).items() if _stage(name) != "part"}
+    if fields["edit"] is None:
+        del fields["edit"]  # parts of earlier versions knew none
+    return fields
 
 
 def observed_fields(config: Mapping[str, Any]) -> dict[str, Any]:

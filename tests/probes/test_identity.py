@@ -57,6 +57,7 @@ CHANGES = {
     "generate.dtype": ({"generate": {"dtype": "bfloat16"}}, REFUSED),
     "generate.device": ({"generate": {"device": "auto"}}, SAME),
     "generate.workers": ({"generate": {"workers": 2}}, SAME),
+    "edit": ({"edit": {"words": {"person": {"woman": 0.5}}}}, REFUSED),
 }
 
 

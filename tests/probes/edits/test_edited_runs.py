@@ -9,7 +9,7 @@ from probes import models
 from probes.config import Config
 from probes.errors import UserError
 from probes.generate import Drawing
-from probes.identity import drawn_fields
+from probes.identity import drawn_fields, part_fields
 from probes.run import main
 from tests.probes.conftest import generated, settings
 
@@ -42,9 +42,11 @@ def test_a_run_records_its_edit_and_is_of_no_other_model(saved, tmp_path):
 
 def test_what_is_drawn_without_an_edit_is_what_earlier_versions_drew():
     resolved = Config(prompts=["a {person}"]).resolved()
-    assert resolved["edit"] is None and "edit" not in drawn_fields(resolved)
+    assert resolved["edit"] is None and "edit" not in part_fields(resolved)
     edited = Config(prompts=["a {person}"], edit=EDIT).resolved()
-    assert drawn_fields(edited)["edit.words"] == EDIT["words"]
+    assert part_fields(edited)["edit"]["words"] == EDIT["words"]
+    earlier = {name: value for name, value in resolved.items() if name != "edit"}
+    assert drawn_fields(earlier) == drawn_fields(resolved)
 
 
 @pytest.mark.parametrize(
