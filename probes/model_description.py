@@ -13,18 +13,17 @@ from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from hooks.architectures import unet_size
 from probes import weight_files
 from probes.errors import UserError
+from probes.model_source import Source
 
 PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
 SUPPORTED = "choose a text-to-image model of Stable Diffusion 1.x, 2.x or XL"
 INDEX = "model_index.json"
-CARD = "triptych.json"  # what a model was made for
 
 _TEXT = ("CLIPTextModel", "CLIPTextModelWithProjection")
 _TOKENIZER = ("CLIPTokenizer", "CLIPTokenizerFast")
@@ -45,43 +44,6 @@ _MOST_LAYERS, _MOST_CHANNELS, _MOST_LATENTS = 200, 2**20, 1024
 _LAYERS = ("num_hidden_layers", "layers_per_block", "transformer_layers_per_block", "num_attention_heads")
 
 _REHEARSED: set[str] = set()  # descriptions that have run in this process
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a model comes from: its name in ``triplets.yaml``, and the folder or file on this machine.
-
-    `kind` is ``bundled``, ``hub``, ``folder`` or ``file``; `config` is the folder that describes the pipeline;
-    `revision` the commit of a model of the hub; `variant` the weights that are asked for, None for full precision;
-    `bases` other models' folders, whose files stand in, in this order, for those that this one lacks.
-    """
-
-    name: str
-    kind: str
-    path: Path
-    config: Path
-    revision: str | None = None
-    variant: str | None = None
-    bases: tuple[Path, ...] = ()
-
-    def described(self, name: str) -> Path:
-        """A file or folder of the description: the model's or, where it lacks one, that of a base."""
-        places = [folder / name for folder in (self.config, *self.bases)]
-        return next((place for place in places if place.exists()), places[0])
-
-    def component(self, name: str) -> Path:
-        """The folder that holds a component's weights."""
-        places = [folder / name for folder in (self.path, *self.bases)]
-        return next(
-            (place for place in places if weight_files.names(place) or weight_files.variants(place)),
-            places[0],
-        )
-
-    @property
-    def card(self) -> Path:
-        """Where a model's card is, if it has one: in the folder of its description, or beside a single file."""
-        beside = self.path.parent / CARD
-        return beside if self.kind == "file" and beside.exists() else self.described(CARD)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@
       captures/          a row a (triplet, seed, pair): similarities per site
       words/             a row a (sample, word): heat maps
       kept/              a row a (sample, site): raw tensors, where `capture.keep` asked for them
-      pooled/            a row a (sample, site, group of tokens): means over space or tokens, where `capture.pool`
-                         asked for them
+      pooled/            a row a (sample, site, group of tokens): means, where `capture.pool` asked for them
       observed/          a row an image: which tags it was searched for, what was found and dropped
       objects/           a row a detection: label, score, box, mask
       traced/            a row an image with activations exchanged, where `trace` asked for them
