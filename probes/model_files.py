@@ -5,7 +5,8 @@ from __future__ import annotations
 from probes import models
 from probes.errors import UserError
 from probes.identity import short
-from probes.model_description import CARD, INDEX
+from probes.model_description import INDEX
+from probes.model_source import CARD
 
 _FOLDERS = ("scheduler", "text_encoder", "text_encoder_2", "tokenizer", "tokenizer_2", "unet", "vae")
 _ENDINGS = (".json", ".txt", ".model")

@@ -24,6 +24,7 @@ from probes.devices import pick_device, pick_dtype
 from probes.edits.options import Edit
 from probes.errors import UserError
 from probes.model_description import INDEX, PIPELINES, Source, first_line
+from probes.model_source import CARD
 from probes.model_tokenizers import tokenizer
 from probes.model_weights import quiet, read_pipeline, require_finite
 from probes.paths import expand
@@ -114,7 +115,7 @@ def _bundled(name: str) -> Source:
     """A specimen: the null world's lends the others what is the same, to the located ones all but what was taught."""
     null = WEIGHTS / SHARED
     path = WEIGHTS / "located" / name if name in LOCATED else WEIGHTS / name
-    for file in (path / description.CARD, null / INDEX):
+    for file in (path / CARD, null / INDEX):
         if not file.exists():
             raise UserError(f"model {name}: expected {file}, found none: install triptych anew")
     coded = (WEIGHTS / "located" / LOCATED[0],) if name in LOCATED else ()

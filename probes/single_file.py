@@ -16,6 +16,7 @@ from typing import Any
 from probes import model_description as description
 from probes.errors import UserError
 from probes.model_description import INDEX, PIPELINES, SUPPORTED, Source, readable
+from probes.model_source import CARD
 from probes.model_tokenizers import tokenizer
 from probes.model_weights import quiet
 
@@ -87,7 +88,7 @@ def _prediction(bare: Source) -> str:
         raise UserError(
             f"model {bare.name}: expected 512 (which predicts the noise) or 768 (the velocity) in the name of a file of"
             f' SD 2.x, whose weights do not say, got {bare.path.name}: write {{"prediction_type": "epsilon"}} or'
-            f' "v_prediction" into {description.CARD} beside it'
+            f' "v_prediction" into {CARD} beside it'
         )
     return said
 

@@ -11,8 +11,7 @@
       words/             a row a (sample, word): heat maps
       kept/              a row a (sample, site): raw tensors, where `capture.keep` asked for them
       pooled/            a row a (sample, site, group of tokens): means, where `capture.pool` asked for them
-      observed/          a row an image: which tags it was searched for, what was found and dropped
-      objects/           a row a detection: label, score, box, mask
+      observed/, objects/  a row an image: tags searched for, found, dropped; a row a detection: label, score, box, mask
       traced/            a row an image with activations exchanged, where `trace` asked for them
       tables/            results as CSV and Parquet; similarities of pictures, for later stages, as Parquet alone
 
