@@ -89,23 +89,30 @@ def case(
     }
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--repetitions", type=int, default=7)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    toyworld = models.load(models.resolve("toyworld"), device="cpu").pipe
+def others(toyworld: Any, times: int) -> list[dict[str, Any]]:
+    """Outputs in the place of keys and values, and another model."""
     narrow = architectures.build("sd14", width=0.125, size=128)
     narrow.set_progress_bar_config(disable=True)
-    some = {"sites": ["unet.mid.*.cross"], "curve": 2, "cuts": False}
-    times = options.repetitions
-    cases = [
-        case("toyworld, default trace", toyworld, 2, times),
+    some = {"curve": 2, "cuts": False}
+    return [
         case("toyworld, outputs", toyworld, 2, times, part="output", curve=0, cuts=False),
         case("SD 1.4 at an eighth of its width, keys and values", narrow, 2, times, 128, **some),
         case("SD 1.4 at an eighth of its width, outputs", narrow, 2, times, 128, **some, part="output"),
     ]
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--toyworld", action="store_true", help="the default trace of toyworld alone")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    times = options.repetitions
+    toyworld = models.load(models.resolve("toyworld"), device="cpu").pipe
+    cases = [case("toyworld, default trace", toyworld, 2, times)]
+    if not options.toyworld:
+        cases += others(toyworld, times)
     machine = {
         "load": round(os.getloadavg()[0], 1),
         "python": platform.python_version(),
