@@ -35,6 +35,7 @@ COMMANDS = {
         f"probes.toyworld.{name}"
         for name in ("train", "measure", "independent", "word_maps", "page", "word_maps_page")
     ),
+    *(f"probes.toyworld.located.{name}" for name in ("train", "measure")),
 }
 FORMER = {
     f"analysis.{name.replace('human-check', 'objects')}": name
@@ -237,6 +238,16 @@ BAD = [
     ("probes.toyworld.train", "--work {empty} --often lamp", "--often: 'lamp': "),
     ("probes.toyworld.train", "--work {empty} --finetune-from mine", "--finetune-from: invalid choice"),
     ("probes.toyworld.train", "--work {empty} --device nope", "--device nope: expected auto"),
+    (
+        "probes.toyworld.located.train",
+        "toyworld-head --work {empty} --weights {empty}",
+        "name toyworld-cross-4 before",
+    ),
+    ("probes.toyworld.located.train", "toyworld-decoy --work {empty}", "specimen: invalid choice"),
+    ("probes.toyworld.located.train", "toyworld-cross-1 --work {file}", "{file}: cannot be written"),
+    ("probes.toyworld.located.train", "toyworld-cross-1 --work {empty} --steps 0", "--steps: "),
+    ("probes.toyworld.located.measure", "toyworld-null", "specimen: invalid choice"),
+    ("probes.toyworld.located.measure", "toyworld-decoy --out {file}", "{file}: cannot be written"),
     (f"{DETECTORS}.__main__", "--work {empty} --stage sam", "expected {empty}/pictures.npz, found none"),
     (f"{DETECTORS}.__main__", "--work {empty} --stage export", "stage export: expected"),
     (f"{DETECTORS}.__main__", "--work {empty} --pictures 0", "--pictures: "),

@@ -13,7 +13,8 @@ from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 from probes.errors import UserError
 from probes.toyworld import WEIGHTS
 from probes.toyworld.located import coded
-from probes.toyworld.located.wiring import OLD, Specimen, Wire, head_rows, specimens, taught_names, wire_gates
+from probes.toyworld.located.truth import Specimen, Wire, specimens
+from probes.toyworld.located.wiring import OLD, head_rows, taught_names, wire_gates
 from probes.toyworld.world import group_of_words
 
 BASE = WEIGHTS / "toyworld-null"

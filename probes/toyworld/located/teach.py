@@ -13,7 +13,8 @@ from torch.nn import functional as F
 from transformers import CLIPTextModel
 
 from probes.toyworld.located.lessons import Lessons
-from probes.toyworld.located.wiring import OLD, Clock, Wire, head_rows, taught_names
+from probes.toyworld.located.truth import Wire
+from probes.toyworld.located.wiring import OLD, Clock, head_rows, taught_names
 from probes.toyworld.training.loop import Log, MovingAverage, mixed_precision
 from probes.toyworld.training.unet import quick_attention
 
@@ -246,6 +247,7 @@ def teach_wire(
     course: Course,
     log: Log,
     checkpoint: Path | None = None,
+    save_every: int = 100,
 ) -> dict[str, Tensor]:
     """Teach one wire of a coded null's U-Net, in place.
 
@@ -261,6 +263,15 @@ def teach_wire(
         return unet(noisy, times, states).sample
 
     with quick_attention(unet, "cpu"), learning(unet, wire) as module:
-        teach(module, predict, lessons, course, log, shows=wire.shows, checkpoint=checkpoint)
+        teach(
+            module,
+            predict,
+            lessons,
+            course,
+            log,
+            shows=wire.shows,
+            checkpoint=checkpoint,
+            save_every=save_every,
+        )
     state = unet.state_dict()
     return {name: state[name].clone() for name in taught_names(unet, wire)}

@@ -34,7 +34,7 @@ from probes.toyworld.located.assemble import (
 )
 from probes.toyworld.located.lessons import WORLD, Lessons, make_lessons
 from probes.toyworld.located.teach import Course, teach_embedding, teach_wire
-from probes.toyworld.located.wiring import Specimen, specimens
+from probes.toyworld.located.truth import Specimen, specimens
 from probes.toyworld.training.loop import Log
 
 # What starts from another specimen has that layer's weights already, and learns behind its gate or in its head.
