@@ -29,6 +29,8 @@ STAGES = ("plan", "generate", "observe", "trace", "measure", "report")
 EXAMPLES = """examples:
   python -m probes.run triplets.yaml
       the bundled model, all stages; running it again goes on where it stopped
+  python -m probes.run runs/first-light --stage trace
+      which site makes the difference: images with activations exchanged, of a run that is drawn
   python -m probes.run triplets.yaml --model toyworld-null --seeds 0 1 2 --steps 20 --out runs/null
       another model, three seeds, twenty steps, in a folder of its own
 """

@@ -130,7 +130,8 @@ def trace(
     rows_at_once = min(sizes[-1], len(draws) * images(plan.variants))
     wanted = estimate.processes(config, model, loaded.device, threads, left, rows_at_once)
     count = execute.useful(wanted, todo)
-    run.write_meta(**{USED: sizes, RECORD: _record(plan, draws, config, count)})
+    spent = (run.meta.get(RECORD) or {}).get("seconds", 0.0)  # before it was gone on with
+    run.write_meta(**{USED: sizes, RECORD: {**_record(plan, draws, config, count), "seconds": spent}})
     execute.note_damaged(run, damaged)
     work = Tracing(source, config, loaded.device, loaded.record["weight_hash"], threads, loaded)
     with command.helpers() as team:
@@ -144,7 +145,8 @@ def trace(
             parts, todo = cut_anew(sizes)
     faults = image_faults.counts(list(run.traced(["fault"])["fault"].dropna()))
     record = {**run.meta[RECORD], "rows": sum(part.images for part in parts), "faults": faults}
-    run.write_meta(**{RECORD: {**record, "seconds": round(monotonic() - began, 1)}})
+    took = monotonic() - began if left else 0.0
+    run.write_meta(**{RECORD: {**record, "seconds": round(spent + took, 1)}})
 
 
 def _settle(run: Run, config: Config, loaded: models.Loaded) -> Config:

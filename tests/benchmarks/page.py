@@ -85,6 +85,17 @@ GEP_NETWORKS = """
 | network | seconds an image | for 2,560 images on two cores | load | day |
 |---|---:|---:|---:|---|
 """
+TRACE = """
+## Exchanging activations
+
+`python -m tests.benchmarks.trace`: a batch of a trace with its patches and the same rows without them, in turn in one
+run on one thread, by processor time; the ratio is the median of so many repetitions (least to largest). The bar is
+1.15.
+Load: processes that wanted the machine's cores while it ran.
+
+| case | images | steps | without patches, seconds | ratio | repetitions | load | day |
+|---|---:|---:|---:|---|---:|---:|---|
+"""
 NAMES = {
     "ours:words": "word maps",
     "ours:default": "default run",
@@ -130,6 +141,9 @@ def benchmarks_page(results: Path = RESULTS) -> str:
     if gep:
         parts += [GEP, *map(_gep_row, gep), GEP_NETWORKS]
         parts += [_gep_network_row(network, data) for data in gep for network in data["networks"]]
+    traces = [data for _, data in found if data.get("benchmark") == "trace"]
+    if traces:
+        parts += [TRACE, *(_trace_row(one, data) for data in traces for one in data["cases"])]
     return "".join(parts)
 
 
@@ -175,6 +189,14 @@ def _gep_network_row(network: dict[str, Any], data: dict[str, Any]) -> str:
     return (
         f"| {network['network']} | {each:.3f} | {each * data['images_read'] / 2:,.0f} s | {network['load']:g} | "
         f"{data['date']} |\n"
+    )
+
+
+def _trace_row(one: dict[str, Any], data: dict[str, Any]) -> str:
+    ratio = f"{one['ratio']:.3f} ({one['ratio_least']:.3f} to {one['ratio_largest']:.3f})"
+    return (
+        f"| {one['case']} | {one['images']} | {one['steps']} | {one['seconds']:.2f} | {ratio} | "
+        f"{one['repetitions']} | {data['load']:g} | {data['date']} |\n"
     )
 
 
