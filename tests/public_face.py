@@ -7,6 +7,7 @@ import pandas as pd
 
 import analysis
 import hooks
+from analysis.report.figures.style import Drawn
 from analysis.report.wording import Finding
 from analysis.stats.effects import EffectSizes, effect_sizes, prompt_means
 from analysis.stats.equivalence import Equivalence, equivalence_test
@@ -28,7 +29,8 @@ def results(path: Path) -> None:
     differences: pd.DataFrame = analysis.compare_runs([stored, stored], path / "out", every=True)
     table: pd.DataFrame = analysis.sensitivity_table(stored, thetas=[0.3, 0.4])
     lines: str = analysis.sensitivity_summary(table)
-    print(symbols, claim, differences, lines)
+    figures: dict[str, Drawn] = analysis.draw_trace(stored)
+    print(symbols, claim, differences, lines, figures)
 
 
 def statistics(values: np.ndarray) -> None:

@@ -164,12 +164,14 @@ def coverage(
             orders = np.array([rng.permutation(known)[: size + others] for _ in range(traces)])
             inside, outside = orders[:, :size].T, orders[:, size:].T
             found = shares(effect[inside], total[inside], resamples=resamples, seed=seed)
-            truth = effect[outside].sum(axis=0) / total[outside].sum(axis=0)
+            with np.errstate(invalid="ignore", divide="ignore"):  # without a total effect there is no share
+                truth = effect[outside].sum(axis=0) / total[outside].sum(axis=0)
+                share = effect[known].sum() / total[known].sum()
             rows.append(
                 {
                     "site": place[1],
                     "donor": donor,
-                    "share": effect[known].sum() / total[known].sum(),
+                    "share": share,
                     "prompts": len(known),
                     **_counts(found.low, found.high, truth),
                 }
