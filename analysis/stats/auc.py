@@ -74,9 +74,18 @@ class Bootstrap:
         wins, pairs = pairs_by_prompt(prompt, scored, label, stratum, self._prompts)
         if not pairs.any():
             return Estimate(np.nan, np.nan, np.nan, 0, "rows of one outcome alone")
-        above, among = (((self._counts @ table) * self._counts).sum(axis=1) for table in (wins, pairs))
+        above, among = (self._drawn_pairs(table) for table in (wins, pairs))
         n = int((~np.isnan(np.asarray(scored, float) + np.asarray(label, float))).sum())
         return self._ratio(wins.sum(), pairs.sum(), above, among, n)
+
+    def _drawn_pairs(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sums over pairs in each resample; a prompt drawn twice makes no pair with its other copy.
+
+        Its copies would be compared as often again within the prompt, where noise and text are shared and a word
+        stands out, and the resamples would lie above the data.
+        """
+        counts = self._counts
+        return ((counts @ table) * counts).sum(axis=1) - ((counts**2 - counts) @ np.diag(table))
 
     def _ratio(
         self,

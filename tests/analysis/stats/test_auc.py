@@ -24,16 +24,21 @@ def test_auc_is_scikit_learns(rows):
     assert result.low < result.value < result.high and result.n == 72
 
 
-def test_a_resample_of_prompts_repeats_their_rows(rows):
+def test_a_resample_of_prompts_compares_each_copy_with_itself_and_with_other_prompts(rows):
     prompt, scored, label = rows
-    wins, pairs = pairs_by_prompt(prompt, scored, label, np.zeros(72, int), 12)
     drawn = []
     for counts in resample_counts(12, 50, 0):
         again = np.repeat(np.arange(72), counts[prompt])
-        by_pairs = (counts @ wins @ counts) / (counts @ pairs @ counts)
-        assert by_pairs == pytest.approx(roc_auc_score(label[again], scored[again]), abs=1e-12)
-        drawn.append(by_pairs)
-    result = Bootstrap(12, 50).auc(prompt, scored, label, np.zeros(72, int))
+        copy = np.concatenate([np.arange(counts[one]) for one in prompt])
+        first, second = again[label[again] == 1], again[label[again] == 0]
+        copies = copy[label[again] == 1][:, None] != copy[label[again] == 0]
+        compared = ~((prompt[first][:, None] == prompt[second]) & copies)
+        apart = (scored[first][:, None] - scored[second]).round(6)
+        drawn.append(((apart > 0) + 0.5 * (apart == 0))[compared].mean())
+    boot = Bootstrap(12, 50)
+    wins, pairs = pairs_by_prompt(prompt, scored, label, np.zeros(72, int), 12)
+    np.testing.assert_allclose(boot._drawn_pairs(wins) / boot._drawn_pairs(pairs), drawn, rtol=1e-12)
+    result = boot.auc(prompt, scored, label, np.zeros(72, int))
     assert min(drawn) <= result.low < result.high <= max(drawn)
 
 
