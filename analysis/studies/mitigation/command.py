@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.report.figures import files
-from analysis.report.format import fixed, interval, number, p_value
+from analysis.report.format import interval, number, p_value
 from analysis.studies.compare.command import models_said, summary
 from analysis.studies.compare.differences import compare
 from analysis.studies.compare.quantities import quantities as gaps_of
@@ -138,13 +138,16 @@ def lines(table: pd.DataFrame, record: dict[str, Any]) -> list[str]:
     for row in table[table["kind"] != THING].to_dict("records"):
         digits = 2 if row["kind"] == VERDICT else 3
         ends = {
-            side: f"{fixed(row[side], digits)} {interval(row[f'{side}_low'], row[f'{side}_high'], digits)}"
+            side: f"{number(row[side], digits)} {interval(row[f'{side}_low'], row[f'{side}_high'], digits)}"
             for side in ("before", "after")
         }
         change = number(row["difference"], digits, signed=True)
         change += f" {interval(row['difference_low'], row['difference_high'], digits)}"
         test = ""
-        if pd.notna(row["margin"]):
+        asked = (
+            row["kind"] != LEAN or row["indicator"] == record["reference"]
+        )  # no other word is meant to be at ½
+        if asked and pd.notna(row["margin"]):
             what = "after within" if row["target"] else "change within"
             where = f"½ ± {row['margin']:g}" if row["target"] else f"± {row['margin']:g}"
             verdict = "yes" if row["equivalent"] else "not shown"

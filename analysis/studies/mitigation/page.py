@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from analysis.report.format import fixed, interval, number, p_value
+from analysis.report.format import interval, number, p_value
 from analysis.studies.mitigation.command import SAID
 from analysis.studies.mitigation.measures import LEAN, NAMED, PIXELS, SCENES, THING, VERDICT
 
@@ -91,30 +91,31 @@ def _table(result: dict[str, Any]) -> list[str]:
     for kind in (LEAN, VERDICT, NAMED, SCENES, PIXELS):
         for row in result["rows"]:
             if row["kind"] == kind:
-                rows.append(_line(row, result["indicators"]))
+                rows.append(_line(row, result["indicators"], result["reference"]))
     margin = result["sampling"]["margin"]
     return [
         *rows,
         "",
         f"*Within the margin*: two one-sided tests (envelope of Student's t and the bootstrap) that the lean after the"
-        f" edit is within ½ ± {margin:g}, and of the others that the change is within ± {margin:g}; an explicit word is"
-        " not meant to be at ½. *Share of verdicts for b*: ½ is no lean. A verdict is the log-odds of planted mixture"
+        f" edit is within ½ ± {margin:g}, and of what has no lean that the change is within"
+        f" ± {margin:g}. *Share of verdicts for b*: ½ is no lean. A verdict is the log-odds of planted mixture"
         " component b against a, from what the checker sees and the prompt does not name.",
         "",
     ]
 
 
-def _line(row: dict[str, Any], words: dict[str, str]) -> str:
+def _line(row: dict[str, Any], words: dict[str, str], reference: str) -> str:
     digits = 2 if row["kind"] == VERDICT else 3
     sides = [
-        f"{fixed(row[side], digits)} {interval(row[f'{side}_low'], row[f'{side}_high'], digits)}"
+        f"{number(row[side], digits)} {interval(row[f'{side}_low'], row[f'{side}_high'], digits)}"
         for side in ("before", "after")
     ]
     change = number(row["difference"], digits, signed=True)
     if row["difference_low"] is not None:
         change += f" {interval(row['difference_low'], row['difference_high'], digits)}"
     test = ""
-    if row["margin"] is not None and row["equivalence_p"] is not None:
+    asked = row["kind"] != LEAN or row["indicator"] == reference  # no other word is meant to be at ½
+    if asked and row["equivalence_p"] is not None:
         test = f"{'yes' if row['equivalent'] else 'not shown'}, {p_value(row['equivalence_p'])}"
     return (
         f"| {SAID[row['kind']]} | {words[row['indicator']]} | {sides[0]} | {sides[1]} | {change} | {test} |"
@@ -159,7 +160,7 @@ def _reading(result: dict[str, Any]) -> list[str]:
         "## What it says",
         "",
         f"The lean of *{words[reference]}* goes from {lean['before']:.3f} to {lean['after']:.3f}; its interval"
-        f" {interval(low, high)} lies {'' if inside else 'not '}within ½ ± {margin:g}"
+        f" {interval(low, high)} {'lies' if inside else 'does not lie'} within ½ ± {margin:g}"
         f" and equivalence is {'shown' if lean['equivalent'] else 'not shown'} ({p_value(lean['equivalence_p'])}).",
     ]
     for indicator, word in words.items():
@@ -178,12 +179,18 @@ def _limits(result: dict[str, Any]) -> list[str]:
         "## How to make it again",
         "",
         "`docs/mitigation.yaml` without its `edit:` is *before*; with it and seed 0 *after*; with it, the neutral words"
-        " alone and seeds 1 to 3, what `--also` takes. Then",
+        " alone and seed 1, what `--also` takes. Then",
         "",
         "```",
         "python -m analysis mitigate runs/before runs/after --also runs/lean",
         "python -m analysis.studies.mitigation.page > docs/mitigation.md",
         "```",
+        "",
+        "The matrices change by much more than the states that were asked for: with so small a ridge, states that no",
+        "context holds (the attributes of these prompts) are free to move, and named things are drawn less often for",
+        "every word. A larger `ridge` holds them. Not measured: another edit on the same prompts, and"
+        " an edit at one site",
+        "of a located specimen against another site (`edit.sites` takes the address of any cross-attention).",
         "",
         "A verdict rests on what is seen; a whole-body garment, a horse or a bed hides slots, so that some verdicts are"
         " wrong: explicit words do not reach 0 and 1 before the edit either.",
