@@ -200,7 +200,7 @@ def _heads(results: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", *_header(["specimen", "site"], [f"head {n}" for n in range(4)] + ["true head first"]))
     for specimen, site, scores in rows:
         values, true = scores.by_place(), specimen.wires[0].heads
-        first = "–" if len(true) == len(values) else ("yes" if int(np.abs(values).argmax()) in true else "no")
+        first = "–" if not specimen.sites else ("yes" if int(np.abs(values).argmax()) in true else "no")
         yield _row(
             _short(specimen.name),
             f"`{site}`",
