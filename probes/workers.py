@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from probes.config import Config
-from probes.toyworld import SPECIMENS
+from probes.toyworld import MODELS
 
 SMALL = 50_000_000  # parameters of a model that one thread serves best
 PROCESS_BYTES = 1.0e9  # Python, torch and diffusers without a model
@@ -118,7 +118,7 @@ def expected(config: Config) -> int:
     if generate.workers != "auto":
         return generate.workers
     on_cpu = generate.device == "cpu" or (generate.device == "auto" and not _GPU.exists())
-    if config.images is not None or config.model not in SPECIMENS or not on_cpu:
+    if config.images is not None or config.model not in MODELS or not on_cpu:
         return 1
     return worker_count(
         "auto",

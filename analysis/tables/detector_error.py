@@ -23,7 +23,7 @@ from analysis.tables.families import by_unit
 from analysis.tables.object_claims import COUNTS
 from probes.store import Run
 from probes.text.nouns import lemma
-from probes.toyworld import SPECIMENS, WEIGHTS
+from probes.toyworld import MODELS, SHARED, SPECIMENS, WEIGHTS
 from probes.toyworld.checker import VERSION, read_images
 from probes.toyworld.draw import SIZE
 
@@ -55,7 +55,7 @@ def detector_error(run: Run, checked: Checked | None = None) -> pd.DataFrame | N
         detections whose label the checker knows, and for the checker itself ``accuracy``, the smallest share of
         renderings read rightly of any of its things.
     """
-    if run.config.model not in SPECIMENS or not run.parts("objects"):
+    if run.config.model not in MODELS or not run.parts("objects"):
         return None
     if _its_own_truth(run):
         return checker_accuracy(run.config.model, run.config.measure.level)
@@ -95,7 +95,7 @@ def detector_counts(run: Run, checked: Checked | None = None) -> pd.DataFrame | 
         ``prompt`` (the triplet), ``indicator``, ``object`` (its lemma), the numbers of images in
         `analysis.tables.object_claims.COUNTS`, ``truth``.
     """
-    if run.config.model not in SPECIMENS or _its_own_truth(run):
+    if run.config.model not in MODELS or _its_own_truth(run):
         return None
     observed, seen = checked or checked_images(run)
     if observed is None:
@@ -137,7 +137,7 @@ def checked_images(run: Run) -> Checked:
 
     Both are None where the checker knows nothing of the run's images, or found the objects itself.
     """
-    if run.config.model not in SPECIMENS or not run.parts("objects") or _its_own_truth(run):
+    if run.config.model not in MODELS or not run.parts("objects") or _its_own_truth(run):
         return None, None
     observed = run.observed(["sample_id", "triplet", "seed", "indicator", "status", "tags"])
     observed = by_unit(observed[observed["status"] == "ok"], run.config)
@@ -154,7 +154,7 @@ def seen_by_checker(run: Run, samples: Sequence[str] | None = None) -> pd.DataFr
     samples : sequence of str, optional
         All that can be read, unless they are named.
     """
-    if run.config.model not in SPECIMENS:
+    if run.config.model not in MODELS:
         return None
     if samples is None:
         left_out = run.left_out()
@@ -275,7 +275,8 @@ def by_lemma(seen: pd.DataFrame, *, backend: str = "lemminflect") -> pd.DataFram
 
 def checker_accuracy(model: str, level: float = 0.95) -> pd.DataFrame:
     """What was measured of the checker on renderings when the specimen was taught (``quality.json``)."""
-    quality = json.loads((WEIGHTS / model / "quality.json").read_text(encoding="utf-8"))
+    measured = model if model in SPECIMENS else SHARED  # of renderings alone, whichever model draws
+    quality = json.loads((WEIGHTS / measured / "quality.json").read_text(encoding="utf-8"))
     value, n = float(quality["checker_accuracy_least"]), int(quality["checker_renderings"])
     low, high = (float(end) for end in wilson_interval(np.float64(value), n, level))
     rate = _rate_of_all("accuracy", value, low=low, high=high, n=n, n_prompts=0, reason=ITS_OWN_TRUTH)

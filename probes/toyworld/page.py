@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from probes import command_line
 from probes.toyworld import SPECIMENS, WEIGHTS
+from probes.toyworld.located.page import located_section
 
 HEAD = """# Toyworld: specimens with a known answer
 
@@ -113,7 +114,7 @@ def quality_page() -> str:
     for rows in zip(*(figures[name]["cells"] for name in SPECIMENS), strict=True):
         cells = " | ".join(f"{row['planted']:.2f} | {row['drawn']:.2f}" for row in rows)
         parts.append(f"| {rows[0]['group']} | {rows[0]['thing']} | {cells} |")
-    return "\n".join(parts) + "\n"
+    return "\n".join(parts) + "\n" + located_section()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -27,7 +27,7 @@ from probes.devices import pick_device
 from probes.errors import UserError
 from probes.prompts.audit import places, texts
 from probes.store import Run
-from probes.toyworld import SPECIMENS
+from probes.toyworld import MODELS
 from probes.toyworld.draw import SIZE
 
 if TYPE_CHECKING:
@@ -254,4 +254,4 @@ def _check_names(config: Config) -> None:
 def _of_toyworld(config: Config) -> bool:
     """Whether the images are the bundled specimens', in the size that their networks were trained on."""
     size = {config.sampler.height, config.sampler.width} - {None, SIZE}
-    return config.model in SPECIMENS and not size
+    return config.model in MODELS and not size

@@ -18,7 +18,7 @@ from probes.config import Config, Observe
 from probes.devices import pick_device
 from probes.errors import UserError
 from probes.parts import digest
-from probes.toyworld import SPECIMENS
+from probes.toyworld import MODELS
 from probes.toyworld.draw import SIZE
 
 CHECKER = "toyworld-checker"
@@ -337,7 +337,7 @@ def engine_plan(config: Config) -> Plan:
     name = settings.engine
     named = [kind for kind in _MODELS if getattr(settings, kind)]
     if name == "auto" and not named:
-        if config.model not in SPECIMENS:
+        if config.model not in MODELS:
             return Plan("", config, f"no detector for the images of this model: name {_NAME}")
         if {config.sampler.height, config.sampler.width} - {None, SIZE}:
             reason = f"toyworld's detectors know images of {SIZE} × {SIZE} pixels only: name {_NAME}"
