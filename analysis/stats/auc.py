@@ -137,8 +137,8 @@ def across_folds(estimate: Estimate, folds: int, bounds: tuple[float, float] = (
     r"""The interval of a cross-validated estimate, widened for what the fits to the folds have in common.
 
     Every row trains the probes that score the others, so scores are not independent and an interval that takes the
-    probes as given is too narrow: without any information one of 95 % missed 1/2 in 7 to 10 of 60 simulated worlds. By
-    Nadeau and Bengio's correction the variance :math:`\sigma^2 / k` of a mean over k folds becomes
+    probes as given is too narrow: without any information one of 95 % missed chance in 9 to 10 of 60 simulated worlds.
+    By Nadeau and Bengio's correction the variance :math:`\sigma^2 / k` of a mean over k folds becomes
     :math:`(1/k + 1/(k - 1)) \sigma^2`, with 1/(k - 1) the test rows of a fold over its training rows.
 
     Parameters
