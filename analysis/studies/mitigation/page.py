@@ -187,8 +187,9 @@ def _limits(result: dict[str, Any]) -> list[str]:
         "```",
         "",
         "The matrices change by much more than the states that were asked for: with so small a ridge, states that no",
-        "context holds (the attributes of these prompts) are free to move, and named things are drawn less often for",
-        "every word. A larger `ridge` holds them. Not measured: another edit on the same prompts, and"
+        "context holds (the attributes of these prompts) are free to move. That may be why named"
+        " things are drawn less often for",
+        "every word. Not measured: a larger `ridge`, another edit on the same prompts, and"
         " an edit at one site",
         "of a located specimen against another site (`edit.sites` takes the address of any cross-attention).",
         "",
