@@ -28,6 +28,7 @@ from analysis.report.format import MINUS, fixed, label
 from hooks.architectures.addresses import readable
 
 SIGNIFICANT = 0.05
+PAD = 0.16  # inches: names of places, measured at 100 dpi, are wider at others
 MAXIMUM_REACH = 2.0  # of an axis of shares: wider intervals end in an arrow at its end
 ESTIMANDS = ("sufficiency", "necessity")
 ADJUSTED = {"sufficiency": "p_adjusted", "necessity": "p_necessity_adjusted"}
@@ -67,6 +68,7 @@ def draw_shares(shares: pd.DataFrame, level: float) -> Drawn | None:
     names = [patch_name(row) for _, row in rows.iterrows()]
     with style():
         figure = new_figure(DOUBLE, 0.95 + 0.2 * len(rows))
+        figure.get_layout_engine().set(w_pad=PAD)
         panels = figure.subplots(1, len(shown), squeeze=False, sharey=True, sharex=True)[0]
         for axes, estimand in zip(panels, shown):
             _forest(axes, rows, estimand)
@@ -134,6 +136,7 @@ def draw_windows(windows: pd.DataFrame) -> Drawn | None:
     height = 0.3 * len(sites)
     with style():
         figure = new_figure(DOUBLE, 1.15 + height)
+        figure.get_layout_engine().set(w_pad=PAD)
         panels = figure.subplots(1, len(shown), squeeze=False, sharey=True)[0]
         norm = Normalize(-1, 1)
         for axes, estimand in zip(panels, shown):
@@ -301,6 +304,7 @@ def draw_shapley(shapley: pd.DataFrame, level: float) -> Drawn | None:
     place = np.arange(len(rows))
     with style():
         figure = new_figure(SINGLE * 1.35, 0.75 + 0.2 * len(rows))
+        figure.get_layout_engine().set(w_pad=PAD)
         axes = figure.add_subplot()
         axes.barh(place, rows["shapley"], 0.7, color=PALETTE[0])
         axes.hlines(place, rows["shapley_low"], rows["shapley_high"], color=INK, lw=0.9)
