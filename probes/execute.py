@@ -221,7 +221,11 @@ def make(
         mininterval=0.5,
     ) as bar:
         pieces = list(chain.from_iterable(part.pieces for part in todo))
-        with closing(team.results(work, pieces, processes, bar.update)) as results:
+
+        def advance(images: float) -> None:
+            bar.update(min(images, total - bar.n))  # beyond its end the bar would have none
+
+        with closing(team.results(work, pieces, processes, advance)) as results:
             for index, piece in results:
                 part, place = places[index]
                 pieces_made = made.setdefault(id(part), {})

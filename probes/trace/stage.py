@@ -37,6 +37,7 @@ from probes.store import Run
 from probes.team import Tick
 from probes.trace import feasible
 from probes.trace.batching import Batch, auto_batch, cut, smallest
+from probes.trace.batching import rows as rows_of_variants
 from probes.trace.draw import TracedImage, TripletDraw, draw
 from probes.trace.variants import Plan, images
 
@@ -226,6 +227,8 @@ def _record(plan: Plan, draws: Sequence[TripletDraw], config: Config, count: int
 def _batch(pipe: Any, config: Config, batch: Batch, tick: Tick) -> execute.Piece:
     """Draw a batch and give its rows."""
     sampler = config.sampler
+    # recipients and donors of another batch of the triplet are drawn again, and are no images of this one
+    share = images(batch.variants) / len(rows_of_variants(batch.variants))
     try:
         drawn = draw(
             pipe,
@@ -236,7 +239,7 @@ def _batch(pipe: Any, config: Config, batch: Batch, tick: Tick) -> execute.Piece
             height=sampler.height,
             width=sampler.width,
             negative_prompt=sampler.negative_prompt,
-            tick=tick,
+            tick=lambda drawn: tick(share * drawn),
         )
     except HookError as error:
         raise UserError(f"trace: {error}") from None
