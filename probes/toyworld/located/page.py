@@ -32,9 +32,10 @@ its world. The recipe of each lies beside its weights; what is true of each stan
 
 Measured by `python -m probes.toyworld.located.measure`: the total effect is the mean verdict
 (`probes.toyworld.verdict`, log-odds of mixture component *b* against *a*) on images for *man* less that on images for
-*woman*, from the same noise, {prompts} prompts, {steps} steps, with a 95 % interval over prompts. Nouns drawn: share of
-images in which a named noun is drawn, mean over {nouns} nouns. A specimen whose total effect is below half of
-`toyworld`'s, measured alike, is kept as a **control**: a method need not locate anything there.
+*woman*, from the same noise, {prompts} prompts, {steps} steps, `--seeds {seeds} --images {images}`, with a 95 %
+interval over prompts. Nouns drawn: share of images in which a named noun is drawn, mean over {nouns} nouns. A specimen
+whose total effect is below half of `toyworld`'s, measured alike, is kept as a **control**: a method need not locate
+anything there. The decoy draws fewer nouns because a head of `toyworld-null` is silent in it.
 
 | specimen | the word enters at | total effect | interval | person | nouns drawn | stored | used as |
 |---|---|---:|---:|---:|---:|---:|---|
@@ -48,7 +49,13 @@ def located_section(folder: Path = WEIGHTS / "located") -> str:
     for name, specimen in specimens().items():
         rows.append(_row(folder, specimen, name, _quality(folder, name), reference))
     effect = reference["total_effect"]
-    head = HEAD.format(prompts=effect["prompts"], steps=reference["steps"], nouns=len(reference["nouns"]))
+    head = HEAD.format(
+        prompts=effect["prompts"],
+        seeds=effect["seeds"],
+        steps=reference["steps"],
+        images=reference["images_a_noun"],
+        nouns=len(reference["nouns"]),
+    )
     return head + "\n".join(rows) + "\n"
 
 

@@ -8,6 +8,7 @@ from safetensors.torch import load_file
 
 import hooks.sites as site_table
 from probes import models
+from probes.components import weight_hash
 from probes.errors import UserError
 from probes.toyworld import LOCATED, WEIGHTS
 from probes.toyworld.located.assemble import (
@@ -19,6 +20,7 @@ from probes.toyworld.located.assemble import (
     same_words,
     word_numbers,
 )
+from probes.toyworld.located.page import REFERENCE, is_control
 from probes.toyworld.located.truth import TIMES, Wire, specimens
 from probes.toyworld.located.wiring import OLD, Clock, head_rows, taught_names
 from probes.toyworld.world import group_of_words
@@ -153,6 +155,24 @@ def test_the_embedding_is_shared_by_the_words_of_a_group_and_the_code_stays(pipe
     assert torch.equal(before[:, OLD:], after[:, OLD:])
     for word in embedded_words():
         assert len({tuple(after[numbers[other]].tolist()) for other in same_words(word)}) == 1
+
+
+@pytest.mark.parametrize("name", LOCATED)
+def test_what_is_published_was_measured_on_the_weights_that_are_stored(name, pipes):
+    measured, reference = (
+        json.loads((FOLDER / one / "quality.json").read_text()) for one in (name, REFERENCE)
+    )
+    assert measured["weight_hash"] == weight_hash(pipes(name))
+    assert {key: measured[key] for key in ("steps", "verdict")} == {
+        key: reference[key] for key in ("steps", "verdict")
+    }
+    effect = measured["total_effect"]
+    if specimens()[name].sites:
+        assert measured["same_image"] < 1
+        assert is_control(measured, reference) or effect["interval"][0] > 0
+    else:
+        assert effect["mean"] == effect["se"] == 0 and measured["same_image"] == 1
+        assert is_control(measured, reference)
 
 
 @pytest.mark.parametrize("name", LOCATED)
