@@ -19,7 +19,7 @@ from analysis.validation.tracing.ranking import rank
 from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
-from probes.toyworld.located.wiring import specimens
+from probes.toyworld.located.truth import specimens
 
 PROMPTS, STEPS, SEED = 20, 5, 1
 

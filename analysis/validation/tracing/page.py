@@ -19,13 +19,12 @@ from analysis.report.format import fixed
 from analysis.stats.shares import shares
 from analysis.validation.tracing.methods import METHODS, Scores
 from analysis.validation.tracing.ranking import DONOR, OF_HEADS, OF_STEPS, RECIPIENT, from_json
-from probes.toyworld.located.wiring import Specimen, specimens
+from probes.toyworld.located.page import is_control, measured_quality
+from probes.toyworld.located.truth import Specimen, specimens
 
 RESAMPLES, SEED, LEVEL = 1000, 0, 0.95
 NOTHING = 1e-6  # a score below it is none: what rounding leaves
 LABELS = {method.name: method.label for method in METHODS} | {"probe": "probe separability"}
-FULL = 10.9  # total effect of toyworld itself, in the words and steps of the study that set the bar
-CONTROL = "control"
 
 
 def page(results: Mapping[str, Any]) -> str:
@@ -65,11 +64,20 @@ def total(result: Mapping[str, Any]) -> tuple[float, float]:
     return float(totals.mean()), float(totals.std(ddof=1) / np.sqrt(len(totals)))
 
 
-def located(results: Mapping[str, Any]) -> Iterator[tuple[Specimen, Mapping[str, Any]]]:
-    """Specimens whose word enters at cross-attentions, with an effect."""
+def control(name: str) -> bool:
+    """Whether a specimen's published total effect is below half of toyworld's."""
+    return is_control(measured_quality(name), measured_quality())
+
+
+def located(
+    results: Mapping[str, Any], controls: bool = False
+) -> Iterator[tuple[Specimen, Mapping[str, Any]]]:
+    """Specimens whose word enters at cross-attentions and has an effect; those kept as controls on request."""
     for name, result in results.items():
         specimen = specimens()[name]
-        if any(site.endswith(".cross") for site in specimen.sites) and total(result)[0] >= FULL / 2:
+        mean, error = total(result)
+        enters = any(site.endswith(".cross") for site in specimen.sites)
+        if enters and mean > 2 * error and (controls or not control(name)):
             yield specimen, result
 
 
@@ -99,12 +107,12 @@ def _effects(results: Mapping[str, Any]) -> Iterator[str]:
             enters += f", head {', '.join(map(str, wire.heads))}"
         if specimen.kind == "window" and wire:
             enters += f", timesteps {wire.times[0]} to {wire.times[1] - 1}"
-        weak = " (no more than half of toyworld's: a control)" if specimen.sites and mean < FULL / 2 else ""
+        weak = " (control)" if control(name) else ""
         yield _row(_short(name) + weak, enters, f"{fixed(mean, 2)} ({fixed(error, 2)})")
 
 
 def _ranks(results: Mapping[str, Any]) -> Iterator[str]:
-    chosen = list(located(results))
+    chosen = list(located(results, controls=True))
     names = _names(results)
     yield from ("", "## Where the true place ranks", "", RANKS)
     yield from ("", *_header(["specimen"], [LABELS[name] for name in names]))
@@ -119,7 +127,7 @@ def _ranks(results: Mapping[str, Any]) -> Iterator[str]:
             here = np.abs(scores.by_place())[_truth(specimen, scores.places)].max()
             spread = "" if ends[0] == ends[1] else f", {ends[0]:.0f} to {ends[1]:.0f}"
             cells.append(f"**{found.rank:.0f}** ({fixed(here, 2)}{spread})")
-        yield _row(_short(specimen.name), *cells)
+        yield _row(_short(specimen.name) + (" (control)" if control(specimen.name) else ""), *cells)
 
 
 def _names(results: Mapping[str, Any]) -> list[str]:
@@ -250,7 +258,7 @@ def _positions(results: Mapping[str, Any]) -> Iterator[str]:
     rows = [
         (specimens()[name], from_json(result["positions"]))
         for name, result in results.items()
-        if specimens()[name].sites and total(result)[0] >= FULL / 2
+        if specimens()[name].sites and total(result)[0] > 2 * total(result)[1]
     ]
     yield from ("", "## Token positions", "", POSITIONS)
     if rows:
@@ -271,17 +279,19 @@ verdict by a swap over that by the word itself, a ratio of sums over prompts; in
 
 What is planted is planted: it says nothing about how anybody looks. That a method finds these places does not show
 that it finds those of a model that was trained at large; what misses them here has no claim to be believed there."""
-EFFECTS = """The total effect is the mean verdict of *man* less that of *woman*. A specimen whose effect is below half
-of what toyworld itself has (10.9 in the study that set the bar) is kept as a control without effect."""
+EFFECTS = """The total effect is the mean verdict of *man* less that of *woman* on this page's prompts. *Control*: where
+the effect that is published with a specimen (docs/toyworld.md, on more prompts) is below half of toyworld's."""
 RANKS = """In bold the rank of the true cross-attention among all (1 is found; ties count against the method), in
 brackets the score there, a share for swaps, and the 95 % range of the rank over resampled prompts where it moves.
 Swaps of keys and values are the positive control: the word can reach the U-Net in no other way. *Gradient attribution*
 estimates such a swap to first order, on the final latent; *cosine atlas* is the mean distance of the two words' outputs
 over steps; *attention contribution* is the share of the output that comes through the word; *probe separability* is the
 AUC of a linear probe less its control's."""
-WORTH = """Over the specimens above. *True among the best*: share of the true places among as many best ones.
-*Largest off the truth*: over the largest score at all, mean over specimens; 1 means that a false place has the largest.
-MRR: mean reciprocal rank, with an interval over prompts for these specimens."""
+WORTH = """Over the specimens above that are no controls. *True among the best*: share of the true places among as many
+best ones. *Largest off the truth*: over the largest score at all, mean over specimens; 1 means that a false place has
+the largest. MRR: mean reciprocal rank, with an interval over prompts for these specimens. Most methods find a single
+entry, the atlas among them: before it nothing differs, and behind it the difference is spread. That is easier than a
+trained model, where the word enters everywhere; what tells the methods apart is what they say where nothing is decided."""
 CONTROLS = """The place a method names where no place decides: its largest score, and where. In `coded-null` nothing
 reads the code; in `decoy` one head's keys and values do and nothing reads that head. Readable is not used."""
 HEADS = """Keys and values of one head alone at the cross-attention that reads the code. In `head` the code reaches

@@ -13,7 +13,7 @@ from analysis.validation.tracing import methods
 from analysis.validation.tracing.methods import METHODS, Scores, Subject
 from hooks import sites
 from hooks.prompt.positions import GROUPS
-from probes.toyworld.located.wiring import Specimen
+from probes.toyworld.located.truth import Specimen
 from probes.toyworld.world import load_world
 from probes.trace.draw import TripletDraw
 

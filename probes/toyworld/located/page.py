@@ -64,6 +64,11 @@ def is_control(measured: dict[str, Any], reference: dict[str, Any]) -> bool:
     return measured["total_effect"]["mean"] < reference["total_effect"]["mean"] / 2
 
 
+def measured_quality(name: str = REFERENCE, folder: Path = WEIGHTS / "located") -> dict[str, Any]:
+    """What is published with a located specimen, or with `toyworld`, measured alike."""
+    return _quality(folder, name)
+
+
 def _quality(folder: Path, name: str) -> dict[str, Any]:
     return json.loads((folder / name / "quality.json").read_text())
 
