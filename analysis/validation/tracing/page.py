@@ -291,7 +291,8 @@ WORTH = """Over the specimens above that are no controls. *True among the best*:
 best ones. *Largest off the truth*: over the largest score at all, mean over specimens; 1 means that a false place has
 the largest. MRR: mean reciprocal rank, with an interval over prompts for these specimens. Most methods find a single
 entry, the atlas among them: before it nothing differs, and behind it the difference is spread. That is easier than a
-trained model, where the word enters everywhere; what tells the methods apart is what they say where nothing is decided."""
+trained model, where the word enters everywhere; what tells the methods apart is what they say where nothing
+is decided."""
 CONTROLS = """The place a method names where no place decides: its largest score, and where. In `coded-null` nothing
 reads the code; in `decoy` one head's keys and values do and nothing reads that head. Readable is not used."""
 HEADS = """Keys and values of one head alone at the cross-attention that reads the code. In `head` the code reaches
