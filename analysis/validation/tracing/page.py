@@ -294,7 +294,8 @@ entry, the atlas among them: before it nothing differs, and behind it the differ
 trained model, where the word enters everywhere; what tells the methods apart is what they say where nothing
 is decided."""
 CONTROLS = """The place a method names where no place decides: its largest score, and where. In `coded-null` nothing
-reads the code; in `decoy` one head's keys and values do and nothing reads that head. Readable is not used."""
+reads the code; in `decoy` one head's keys and values do and nothing reads that head. Probes are held against outputs
+here; of the decoy's keys and values they read the code ([decoding.md](decoding.md)). Readable is not used."""
 HEADS = """Keys and values of one head alone at the cross-attention that reads the code. In `head` the code reaches
 one of four and decides through it; in `decoy` one of four, and nothing reads it."""
 STEPS = """Keys and values at the true cross-attention in one window of steps alone. The window of a specimen that reads
