@@ -1,6 +1,7 @@
 """Images of another program, as a user brings them: the command line on a drawn run that was exported as a folder."""
 
 import csv
+import io
 import json
 
 import pytest
@@ -66,9 +67,8 @@ def drawn(tmp_path_factory):
 
 
 def lines(run, name, where=lambda row: True, without=()):
-    """Rows of a CSV table as their text, number by number."""
-    with open(run.path / "tables" / f"{name}.csv", newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    """Rows of a table as their text, number by number."""
+    rows = list(csv.DictReader(io.StringIO(run.table(name).to_csv(index=False))))
     return [{key: text for key, text in row.items() if key not in without} for row in rows if where(row)]
 
 

@@ -52,6 +52,7 @@ CHANGES = {
     "capture.words": ({"capture": {"words": False}}, REFUSED),
     "capture.definition": ({"capture": {"definition": "self-refined"}}, REFUSED),
     "capture.keep": ({"capture": {"keep": []}}, REFUSED),
+    "capture.pool": ({"capture": {"pool": ["unet.mid"]}}, REFUSED),
     "generate.batch_triplets": ({"generate": {"batch_triplets": 2}}, REFUSED),
     "generate.part_triplets": ({"generate": {"part_triplets": 2}}, REFUSED),
     "generate.dtype": ({"generate": {"dtype": "bfloat16"}}, REFUSED),

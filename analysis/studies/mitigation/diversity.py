@@ -22,7 +22,7 @@ def scene_distances(scenes: NDArray[np.int64]) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> scene_distances(np.array([[1, 2, -1], [1, 3, 4]]))[0, 1]
+    >>> float(scene_distances(np.array([[1, 2, -1], [1, 3, 4]]))[0, 1])
     0.5
     """
     free = scenes >= 0
