@@ -85,8 +85,7 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     fields = {name: value for name, value in _fields(config).items() if _stage(name) in ("generate", "part")}
     if "generate.device" in fields:
         fields["generate.device"] = fields["generate.device"].split(":")[0]  # any GPU of a kind
-    if not fields.get("capture.pool"):
-        fields.pop("capture.pool", None)  # as in runs of versions that did not know it
+    fields["capture.pool"] = fields.get("capture.pool") or []  # of versions that did not know it: nothing
     limit, prompts = fields.get("limit"), fields.get("prompts", ())
     fields["limit"] = limit if limit and limit < len(prompts) else None  # a limit beyond the end is none
     fields = {name: value for name, value in fields.items() if not name.startswith("edit.")}
@@ -100,9 +99,8 @@ def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 def part_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Those of `drawn_fields` that all parts of a run have in common."""
     fields = {name: value for name, value in drawn_fields(config).items() if _stage(name) != "part"}
-    if fields["edit"] is None:
-        del fields["edit"]  # parts of earlier versions knew none
-    return fields
+    # parts of earlier versions knew neither
+    return {name: value for name, value in fields.items() if value or name not in ("edit", "capture.pool")}
 
 
 def observed_fields(config: Mapping[str, Any]) -> dict[str, Any]:
