@@ -27,11 +27,11 @@ from hooks.attach import attach_reader, attach_writer
 from hooks.block import HookedBlock
 from hooks.errors import HookError
 from hooks.patch import Patch, patched
+from hooks.pooling import of_tokens
 from hooks.prompt.text import TextReader, select_runs
 from hooks.sites import TEXT_ENCODERS, Site, module_at
 
 LATENTS = ("latent", "latent.final")
-BY_TOKEN = (".key", ".value")  # of cross-attention; text encoders' sites are by token anyway
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Intervention(HookedBlock):
         if address not in LATENTS:
             site.require_writable()
         text = site.space == "prompt"
-        if patch.positions is not None and not (text or self._by_token(patch, address)):
+        if patch.positions is not None and not of_tokens(site):
             patch.refuse(f"positions: {address} is not by token")
         if patch.steps is not None and not (site.per_step or address == "latent"):
             patch.refuse(f"steps: {address} does not run at every step: leave them out")
@@ -138,10 +138,6 @@ class Intervention(HookedBlock):
         if address == "latent" and patch.steps is not None and 0 in patch.steps:
             patch.refuse("steps: the latent of step 0 is the noise: pass it to the pipeline")
         self._check_heads(patch, address)
-
-    def _by_token(self, patch: Patch, address: str) -> bool:
-        cross = {site.address for site in site_table.attention_sites(self._pipe, "cross")}
-        return address.endswith(BY_TOKEN) and patch.site in cross
 
     def _check_heads(self, patch: Patch, address: str) -> None:
         heads = self._heads(address)

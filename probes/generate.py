@@ -74,18 +74,9 @@ class Drawing:
     @contextmanager
     def opened(self) -> Iterator[Callable[[list[Sample], Tick], execute.Piece]]:
         """Hold the model, ready to draw; gives the function that draws a batch."""
-        loaded = self.loaded or self._load()
+        loaded = self.loaded or load_again(self.source, self.config, self.device, self.weights)
         with workers.steady(self.threads):
             yield partial(_batch, loaded.pipe, self.config, self.first)
-
-    def _load(self) -> models.Loaded:
-        loaded = load(self.source, self.config, self.device)
-        if loaded.record["weight_hash"] != self.weights:
-            raise UserError(
-                f"model {self.source.name}: expected the weights that the run began with, found others:"
-                " put them back, or choose another --out"
-            )
-        return loaded
 
 
 def generate(
@@ -122,10 +113,8 @@ def generate(
     rundir.require_same(run, config.resolved())
     fields = _fields(config, loaded, source)
     _require_same_parts(run, fields, source)
-    sizes, damaged = (
-        batches.used(run, int(config.generate.batch_triplets)),
-        list[part_files.DamagedPartError](),
-    )
+    sizes = batches.used(run, int(config.generate.batch_triplets))
+    damaged: list[part_files.DamagedPartError] = []
     parts, todo = _plan(run, config, fields, samples, sizes, damaged)
     model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
     threads = workers.threads(model.parameters, loaded.device)
@@ -180,6 +169,23 @@ def load(source: models.Source, config: Config, device: str) -> models.Loaded:
         steps=sampler.steps,
         edit=config.edit,
     )
+
+
+def load_again(source: models.Source, config: Config, device: str, weights: str) -> models.Loaded:
+    """Load the model that a run began with, known by its `weight_hash`.
+
+    Raises
+    ------
+    UserError
+        Its weights are others now.
+    """
+    loaded = load(source, config, device)
+    if loaded.record["weight_hash"] != weights:
+        raise UserError(
+            f"model {source.name}: expected the weights that the run began with, found others:"
+            " put them back, or choose another --out"
+        )
+    return loaded
 
 
 def _require_same_parts(run: Run, fields: dict[str, Any], source: models.Source) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from hooks.attention.masks import word_heat
-from hooks.prompt.positions import GROUPS
+from hooks.prompt.positions import GROUPS, groups_around
 from probes.image_faults import eight_bits
 from probes.prompts.plan import Sample
 
@@ -103,8 +103,6 @@ def kept(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
 def position_groups(sample: Sample, length: int) -> dict[str, tuple[int, ...]]:
     """Token positions of a prompt by their place around the indicator's word, as `hooks.position_groups` names them.
 
-    What stands between several places of the word (in a caption of its own) counts as after it.
-
     Parameters
     ----------
     length
@@ -117,17 +115,7 @@ def position_groups(sample: Sample, length: int) -> dict[str, tuple[int, ...]]:
     >>> position_groups(prompt, 7)
     {'start': (0,), 'before': (1,), 'word': (2,), 'after': (3,), 'end': (4,), 'padding': (5, 6)}
     """
-    word, last = tuple(sample.indicator_positions), len(sample.tokens) - 1
-    inner = [position for position in range(1, last) if position not in word]
-    first = min(word, default=last)
-    return {
-        "start": (0,),
-        "before": tuple(position for position in inner if position < first),
-        "word": word,
-        "after": tuple(position for position in inner if position > first),
-        "end": (last,),
-        "padding": tuple(range(last + 1, length)),
-    }
+    return groups_around(sample.indicator_positions, len(sample.tokens), length)
 
 
 def pooled(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:

@@ -82,7 +82,7 @@ def localisation(scores: ArrayLike, truth: ArrayLike) -> Localisation:
     if not truth.any():
         return Localisation(*[np.nan] * 5, leakage)
     low = np.where(np.isnan(scores), -np.inf, scores)
-    ranks = stats.rankdata(-low, method="max")  # of ties the worst
+    ranks = _ranks(scores[None])[0]
     best, k = float(ranks[truth].min()), int(truth.sum())
     return Localisation(
         rank=best,
@@ -94,6 +94,40 @@ def localisation(scores: ArrayLike, truth: ArrayLike) -> Localisation:
     )
 
 
+def true_ranks(draws: ArrayLike, truth: ArrayLike) -> NDArray[np.int64]:
+    """Return the rank of the true site that is ranked best, in each of many draws of the scores, see `Localisation`.
+
+    Parameters
+    ----------
+    draws : array_like of float, shape (n_draws, n_sites)
+    truth : array_like of bool, shape (n_sites,)
+
+    Returns
+    -------
+    ndarray of int64, shape (n_draws,)
+
+    Raises
+    ------
+    ValueError
+        If the draws are no matrix.
+
+    Examples
+    --------
+    >>> true_ranks([[0.1, 0.9, 0.4], [0.1, 0.9, 0.9], [0.5, 0.2, 0.4]], [False, False, True]).tolist()
+    [2, 2, 2]
+    """
+    draws = np.asarray(draws, np.float64)
+    if draws.ndim != 2:
+        raise ValueError(f"draws: expected shape (n_draws, n_sites), got {draws.shape}")
+    return _ranks(draws)[:, np.asarray(truth, bool)].min(axis=1)
+
+
+def _ranks(draws: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Ranks from 1, the highest score first; of ties the worst, NaN last."""
+    low = np.where(np.isnan(draws), -np.inf, draws)
+    return (low[:, None, :] >= low[:, :, None]).sum(axis=2)
+
+
 def _auroc(scores: NDArray[np.float64], truth: NDArray[np.bool_]) -> float:
     """Area under the curve of true against false positives, by ranks (Mann and Whitney)."""
     positive, negative = int(truth.sum()), int((~truth).sum())
@@ -101,37 +135,6 @@ def _auroc(scores: NDArray[np.float64], truth: NDArray[np.bool_]) -> float:
         return np.nan
     above = stats.rankdata(scores)[truth].sum() - positive * (positive + 1) / 2
     return float(above / (positive * negative))
-
-
-def localisation_intervals(
-    draws: ArrayLike, truth: ArrayLike, *, level: float = 0.95
-) -> dict[str, tuple[float, float]]:
-    """Return percentile intervals of a method's `Localisation` over resamples of prompts, by name.
-
-    Parameters
-    ----------
-    draws : array_like of float, shape (n_draws, n_sites)
-        Scores of all sites in each resample of the prompts.
-    truth : array_like of bool, shape (n_sites,)
-    level : float
-
-    Examples
-    --------
-    >>> ends = localisation_intervals([[1.0, 0.0], [1.0, 0.5], [0.9, 0.1]], [True, False])
-    >>> ends["rank"], ends["auroc"]
-    ((1.0, 1.0), (1.0, 1.0))
-    """
-    draws = np.asarray(draws, np.float64)
-    if draws.ndim != 2:
-        raise ValueError(f"draws: expected shape (n_draws, n_sites), got {draws.shape}")
-    found = [localisation(one, truth) for one in draws]
-    tails, ends = [(1 - level) / 2, (1 + level) / 2], {}
-    for name in NAMES:
-        values = np.array([getattr(one, name) for one in found])
-        values = values[~np.isnan(values)]
-        low, high = np.quantile(values, tails) if len(values) else (np.nan, np.nan)
-        ends[name] = (float(low), float(high))
-    return ends
 
 
 def mean_reciprocal_rank(found: Collection[Localisation]) -> float:

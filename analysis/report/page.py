@@ -6,7 +6,6 @@ value in a ``<data value=…>`` element beside the rounded text.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,18 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from PIL import Image
 
-from analysis.metrics.registry import SPACES, Metric, headline_metrics
-from analysis.report import gallery, latex, latex_gep, latex_trace, record, wording, wording_prompts
+from analysis.metrics.registry import Metric, headline_metrics
+from analysis.report import gallery, latex, latex_gep, latex_trace, record, wording_prompts
 from analysis.report import gep as report_gep
 from analysis.report import objects as report_objects
 from analysis.report import trace as report_trace
-from analysis.report.figures import Drawn, draw_figures, draw_triplets, inline_svg
+from analysis.report.environment import environment
+from analysis.report.figures import Drawn, draw_figures, draw_triplets
 from analysis.report.findings import Summary, findings_table, summaries
-from analysis.report.format import counted, interval, label, listed, number, p_value
 from analysis.report.gep import Attributes
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
     from probes.team import Team
 
 LINES = ("gap-text-layers", "gap-steps", "similarity-steps", "gap-decoder")
-LONGEST_ESCAPE = 10  # characters of one that is written out: \\U0010ffff
 # what is shown of each sample
 SAMPLES = ("sample_id", "triplet", "seed", "indicator", "template", "word", "prompt", "words")
 WORDS = ("sample_id", "word", "word_index", "heat", "height", "width", "peak", "definition", "version")
@@ -188,13 +185,19 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
     names = [person.name for person in people]
     objects, overlays = content.objects, content.objects.overlays if content.objects else {}
     rows, maps = gallery.build(
-        content.shown, content.images, content.words, content.chosen, names, reference,
-        more=content.more, overlays=overlays,
-    )  # fmt: skip
-    environment = _environment()
+        content.shown,
+        content.images,
+        content.words,
+        content.chosen,
+        names,
+        reference,
+        more=content.more,
+        overlays=overlays,
+    )
+    templates = environment()
     if written is not None:
-        environment.filters["svg"] = lambda drawn: Markup(written[drawn.name].svg)
-    template = environment.get_template("report.html.j2")
+        templates.filters["svg"] = lambda drawn: Markup(written[drawn.name].svg)
+    template = templates.get_template("report.html.j2")
     return template.render(
         name=config.name,
         model=config.model,
@@ -358,38 +361,3 @@ def _cells(cells: dict) -> dict:
         return value
 
     return {key: plain(value) for key, value in cells.items()}
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("analysis.report", "templates"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, finalize=_printable,
-    )  # fmt: skip
-    environment.filters["svg"] = lambda drawn: Markup(inline_svg(drawn))
-    environment.filters["embed"] = _embed
-    environment.globals |= {
-        "number": number,
-        "interval": interval,
-        "p_value": p_value,
-        "counted": counted,
-        "listed": listed,
-        "quoted": lambda names: [f"“{name}”" for name in names],
-        "where": wording.where,
-        "defined": wording.defined,
-        "spaces": SPACES,
-    }
-    return environment
-
-
-def _printable(value: object) -> object:
-    """Write out control characters of a text that stands on the page."""
-    if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
-        return value
-    lines = value.split("\n")
-    return "\n".join(label(line, len(line) * LONGEST_ESCAPE + 1) for line in lines)
-
-
-def _embed(data: dict) -> Markup:
-    """JSON that can stand inside a <script> element: no `<` can end it."""
-    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))

@@ -53,6 +53,8 @@ def position_groups(
 def groups_around(inside: Sequence[int], tokens: int, length: int) -> dict[str, tuple[int, ...]]:
     """Return the token positions around those of a word, see `position_groups`.
 
+    What stands between several places of the word (in a caption of its own) counts as after it.
+
     Parameters
     ----------
     inside : sequence of int
@@ -71,17 +73,13 @@ def groups_around(inside: Sequence[int], tokens: int, length: int) -> dict[str, 
     ((4,), (6, 7))
     """
     last = tokens - 1
-    return dict(
-        zip(
-            GROUPS,
-            (
-                (0,),
-                tuple(range(1, inside[0])),
-                tuple(inside),
-                tuple(range(inside[-1] + 1, last)),
-                (last,),
-                tuple(range(last + 1, length)),
-            ),
-            strict=True,
-        )
-    )
+    inner = [position for position in range(1, last) if position not in inside]
+    first = min(inside, default=last)
+    return {
+        "start": (0,),
+        "before": tuple(position for position in inner if position < first),
+        "word": tuple(inside),
+        "after": tuple(position for position in inner if position > first),
+        "end": (last,),
+        "padding": tuple(range(last + 1, length)),
+    }

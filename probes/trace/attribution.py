@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
@@ -23,25 +21,9 @@ from hooks.architectures.registry import architecture_of
 from hooks.attach import attach_writer
 from hooks.sites import Site, module_at
 from probes.trace.draw import TripletDraw
+from probes.trace.site_values import SiteValues
 
 PARTS = ("key", "value")
-
-
-@dataclass(frozen=True)
-class Attribution:
-    """First-order effects of exchanging keys and values of cross-attentions.
-
-    Attributes
-    ----------
-    sites : tuple of str
-        Cross-attentions, in the order in which they run.
-    values : ndarray of float64, shape (draws, sites, calls)
-        Share of the way from the recipient's final latent to the donor's, by call of the denoiser; added up over calls
-        it estimates the share of a swap at all steps.
-    """
-
-    sites: tuple[str, ...]
-    values: NDArray[np.float64]
 
 
 def gradient_attribution(
@@ -53,7 +35,7 @@ def gradient_attribution(
     steps: int,
     guidance_scale: float | None = None,
     checkpointed: bool = True,
-) -> Attribution:
+) -> SiteValues:
     r"""Return what the gradient says of giving a recipient the donor's keys and values at each cross-attention.
 
     With final latents :math:`z_R, z_D` and :math:`u = (z_D - z_R) / \lVert z_D - z_R \rVert^2`, the value of a site at
@@ -73,6 +55,12 @@ def gradient_attribution(
     checkpointed : bool
         Keep what stands between the calls alone and run each call of the denoiser again on the way back: memory does
         not grow with what is inside a call times the steps, at the price of one more pass forwards.
+
+    Returns
+    -------
+    SiteValues
+        The share of the way from the recipient's final latent to the donor's; added up over calls it estimates the
+        share of a swap at all steps.
 
     Raises
     ------
@@ -107,7 +95,7 @@ def gradient_attribution(
     for (step, address), gradient in zip(keys, gradients, strict=True):
         product = (gradient * perturbed.differences[step, address]).flatten(1).sum(1)
         values[:, names.index(address.rpartition(".")[0]), step] += product.double().cpu().numpy()
-    return Attribution(names, values)
+    return SiteValues(names, values)
 
 
 class _Perturbed:

@@ -11,9 +11,8 @@ from probes.config import Config
 from probes.trace.draw import TripletDraw
 from probes.trace.variants import Plan, Variant
 
-_CPU_BATCH = (
-    3.0  # times the images that a batch of the generate stage holds: all variants of a triplet, or nearly
-)
+# Times the images that a batch of the generate stage holds: all variants of a triplet, or nearly.
+_CPU_BATCH = 3.0
 _SMALL = 8  # images that a batch holds at least
 
 

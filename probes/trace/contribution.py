@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,24 +15,9 @@ from hooks import sites as site_table
 from hooks.errors import HookError
 from hooks.sites import module_at
 from probes.trace.draw import TripletDraw
+from probes.trace.site_values import SiteValues
 
 PARTS = ("query", "key", "value")
-
-
-@dataclass(frozen=True)
-class Contribution:
-    """How much of the output of each cross-attention comes through the indicator's word.
-
-    Attributes
-    ----------
-    sites : tuple of str
-        Cross-attentions, in the order in which they run.
-    values : ndarray of float64, shape (draws, sites, calls)
-        From 0 up; 1 where the whole output is as long as what comes through the word.
-    """
-
-    sites: tuple[str, ...]
-    values: NDArray[np.float64]
 
 
 def attention_contribution(
@@ -43,7 +27,7 @@ def attention_contribution(
     *,
     steps: int,
     guidance_scale: float | None = None,
-) -> Contribution:
+) -> SiteValues:
     r"""Return the norm of what a word adds to each cross-attention's output, over the norm of the output.
 
     At a pixel `n` the word's tokens `j` add :math:`\sum_j W_O\,[a^1_{nj} v^1_j; \dots; a^H_{nj} v^H_j]`; the ratio of
@@ -59,6 +43,11 @@ def attention_contribution(
         Whose word, see `TripletDraw.groups`.
     steps, guidance_scale
         Of the pipeline.
+
+    Returns
+    -------
+    SiteValues
+        From 0 up; 1 where the whole output is as long as what comes through the word.
 
     Raises
     ------
@@ -92,7 +81,7 @@ def attention_contribution(
         )
         for site in sites
     ]
-    return Contribution(tuple(site.address for site in sites), np.stack(found, axis=1))
+    return SiteValues(tuple(site.address for site in sites), np.stack(found, axis=1))
 
 
 def _ratios(

@@ -64,26 +64,9 @@ class Tracing:
     @contextmanager
     def opened(self) -> Iterator[Callable[[Batch, Tick], execute.Piece]]:
         """Hold the model, ready to draw; gives the function that draws a batch."""
-        loaded = self.loaded or load(self.source, self.config, self.device, self.weights)
+        loaded = self.loaded or generate.load_again(self.source, self.config, self.device, self.weights)
         with workers.steady(self.threads):
             yield partial(_batch, loaded.pipe, self.config)
-
-
-def load(source: models.Source, config: Config, device: str, weights: str) -> models.Loaded:
-    """Load the model that a run was drawn with.
-
-    Raises
-    ------
-    UserError
-        Its weights are others now.
-    """
-    loaded = generate.load(source, config, device)
-    if loaded.record["weight_hash"] != weights:
-        raise UserError(
-            f"model {source.name}: expected the weights that the run was drawn with, found others: put them back, or"
-            " choose another --out"
-        )
-    return loaded
 
 
 def forget(run: Run) -> None:
@@ -115,7 +98,7 @@ def trace(
     began = monotonic()
     plan = feasible.planned(run.config, source)
     weights = (run.meta.get("model") or {}).get("weight_hash")
-    loaded = load(source, run.config, run.config.generate.device, weights)
+    loaded = generate.load_again(source, run.config, run.config.generate.device, weights)
     config = _settle(run, run.config, loaded)
     draws = feasible.triplets(config, samples, loaded.pipe.tokenizer.model_max_length)
     feasible.require_positions(draws, plan.variants)

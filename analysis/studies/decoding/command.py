@@ -131,8 +131,10 @@ def summary(tables: dict[str, pd.DataFrame], chosen: places.Roles) -> str:
             if len(begun)
             else ""
         )
-        lines.append(f"{len(begun)} of {len(space)} sites of the denoiser tell {chosen.second} from"
-                     f" {chosen.first} at some step{middle}")  # fmt: skip
+        lines.append(
+            f"{len(begun)} of {len(space)} sites of the denoiser tell {chosen.second} from"
+            f" {chosen.first} at some step{middle}"
+        )
     if "decoding_reader" in tables:
         reader = tables["decoding_reader"]
         known = reader[reader["step"] >= 0]
@@ -165,11 +167,20 @@ def parser() -> argparse.ArgumentParser:
     add("--seeds", nargs="+", type=command_line.seed, default=[], help="default: those of the target")
     add("--limit", type=command_line.count, help="only the first N prompts")
     usual = " ".join(SITES)
-    add("--sites", nargs="+", default=[], metavar="SITE",
-        help=f"addresses or globs (default: {usual}; of a run that holds activations all of these)")  # fmt: skip
+    add(
+        "--sites",
+        nargs="+",
+        default=[],
+        metavar="SITE",
+        help=f"addresses or globs (default: {usual}; of a run that holds activations all of these)",
+    )
     add("--folds", type=command_line.whole(2, 100), default=numbers.FOLDS, help="portions of the prompts")
-    add("--strength", type=command_line.number(0, ends=False), default=numbers.STRENGTH,
-        help="C of the logistic regression (default: %(default)s)")  # fmt: skip
+    add(
+        "--strength",
+        type=command_line.number(0, ends=False),
+        default=numbers.STRENGTH,
+        help="C of the logistic regression (default: %(default)s)",
+    )
     add("--level", type=command_line.probability, default=0.95, help="of the intervals")
     add("--resamples", type=command_line.count, default=2000)
     add("--seed", type=command_line.seed, default=0, help="of folds, controls and resamples")

@@ -75,7 +75,7 @@ def asked(config: Config, seeds: Sequence[int], sites: Sequence[str], limit: int
         "name": f"{config.name}-decode"[:100],
         **{
             key: resolved[key]
-            for key in ("model", "revision", "variant", "prompts")
+            for key in ("model", "revision", "variant", "edit", "prompts")
             if resolved[key] is not None
         },
         "indicators": words,

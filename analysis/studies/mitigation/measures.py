@@ -28,10 +28,10 @@ SHARES = (LEAN, NAMED, THING)  # from 0 to 1, so that no prompt can differ by mo
 TESTED = (LEAN, NAMED, SCENES, PIXELS)  # asked for equivalence within the margin
 KEY = ["prompt", "indicator", "noise_seed"]
 COLUMNS = (
-    "kind", "indicator", "what", "before", "before_low", "before_high", "after", "after_low", "after_high",
-    "difference", "difference_low", "difference_high", "p_value", "p_adjusted", "target", "margin", "equivalence_p",
-    "equivalent", "smallest", "planted", "n_before", "n_after", "n_prompts", "reason",
-)  # fmt: skip
+    *("kind", "indicator", "what", "before", "before_low", "before_high", "after", "after_low", "after_high"),
+    *("difference", "difference_low", "difference_high", "p_value", "p_adjusted", "target", "margin"),
+    *("equivalence_p", "equivalent", "smallest", "planted", "n_before", "n_after", "n_prompts", "reason"),
+)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.toyworld.located.truth import specimens
 
-PROMPTS, STEPS, SEED = 20, 5, 1
+PROMPTS, STEPS, SEED = 12, 5, 1
 
 
 def parser() -> argparse.ArgumentParser:

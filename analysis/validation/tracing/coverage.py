@@ -24,6 +24,7 @@ from analysis.metrics.outcomes import VERDICT, TracedImages, outcomes
 from analysis.stats.shares import shares
 from analysis.tables.trace_effects import Effects, effects, variant_table
 from probes import command_line
+from probes.image_faults import eight_bits
 from probes.parts import write_bytes
 from probes.toyworld.captions import random_caption
 from probes.toyworld.world import load_world
@@ -117,7 +118,7 @@ def _verdicts(
             for one in images
         ]
     )
-    pixels = [Image.fromarray((one.image * 255).round().astype(np.uint8)) for one in images]
+    pixels = [Image.fromarray(eight_bits(one.image)) for one in images]
     return outcomes(TracedImages(rows, pixels, FIRST, SECOND), [VERDICT])
 
 

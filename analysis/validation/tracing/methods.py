@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hooks import Probe
 from hooks import sites as site_table
+from probes.image_faults import eight_bits
 from probes.toyworld.checker import read_images
 from probes.toyworld.verdict import verdict
 from probes.toyworld.world import World
@@ -77,11 +78,23 @@ class Scores:
     totals: NDArray[np.float64] | None = None
 
     def by_place(self, draws: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
-        """One number a place, of some draws or all: a share where there are totals and they do not add up to 0."""
-        chosen = slice(None) if draws is None else draws
-        values = self.values[chosen].sum(0)
-        whole = len(self.values[chosen]) if self.totals is None else self.totals[chosen].sum()
-        return values / whole if whole != 0 else values
+        """One number a place: a share where there are totals (a sum where they add up to 0), else a mean.
+
+        Parameters
+        ----------
+        draws : ndarray of int, shape (..., n), optional
+            Draws that count, as often as they stand there; all once, unless told.
+
+        Returns
+        -------
+        ndarray, shape (..., places)
+        """
+        chosen = np.arange(len(self.values)) if draws is None else draws
+        values = self.values[chosen].sum(-2)
+        whole = np.full(values.shape[:-1], float(chosen.shape[-1]))
+        if self.totals is not None:
+            whole = self.totals[chosen].sum(-1)
+        return values / np.where(whole == 0, 1.0, whole)[..., None]
 
 
 def variants(subject: Subject, places: Iterable[dict[str, Any]]) -> list[Variant]:
@@ -105,7 +118,7 @@ def swapped(subject: Subject, names: Sequence[Any], places: Sequence[dict[str, A
     for some in subject.batches(len(chosen)):
         images = draw(subject.pipe, some, chosen, steps=subject.steps)
         prompts = [one.draw.prompts[subject.recipient] for one in images]
-        pixels = np.stack([(one.image * 255).round().astype(np.uint8) for one in images])
+        pixels = np.stack([eight_bits(one.image) for one in images])
         found.append(verdict(read_images(pixels), prompts, subject.world).reshape(len(some), len(chosen)))
     values = np.concatenate(found)
     return Scores(tuple(names), values[:, 2:] - values[:, :1], values[:, 1] - values[:, 0])

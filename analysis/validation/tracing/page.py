@@ -12,8 +12,8 @@ from analysis.metrics.localisation import (
     Localisation,
     deciding_steps,
     localisation,
-    localisation_intervals,
     overlap,
+    true_ranks,
 )
 from analysis.report.format import fixed
 from analysis.stats.shares import shares
@@ -23,6 +23,7 @@ from probes.toyworld.located.page import is_control, measured_quality
 from probes.toyworld.located.truth import Specimen, specimens
 
 RESAMPLES, SEED, LEVEL = 1000, 0, 0.95
+ENDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 NOTHING = 1e-6  # a score below it is none: what rounding leaves
 LABELS = {method.name: method.label for method in METHODS} | {"probe": "probe separability"}
 
@@ -91,9 +92,8 @@ def _found(scores: Scores, specimen: Specimen) -> Localisation:
 
 def resampled(scores: Scores) -> NDArray[np.float64]:
     """Scores of all places in resamples of the prompts, shape (resamples, places)."""
-    rng = np.random.default_rng(SEED)
     number = len(scores.values)
-    return np.stack([np.abs(scores.by_place(rng.integers(0, number, number))) for _ in range(RESAMPLES)])
+    return np.abs(scores.by_place(np.random.default_rng(SEED).integers(0, number, (RESAMPLES, number))))
 
 
 def _effects(results: Mapping[str, Any]) -> Iterator[str]:
@@ -121,9 +121,7 @@ def _ranks(results: Mapping[str, Any]) -> Iterator[str]:
         for name in names:
             scores = from_json(result["methods"][name])
             found = _found(scores, specimen)
-            ends = localisation_intervals(resampled(scores), _truth(specimen, scores.places), level=LEVEL)[
-                "rank"
-            ]
+            ends = np.quantile(true_ranks(resampled(scores), _truth(specimen, scores.places)), ENDS)
             here = np.abs(scores.by_place())[_truth(specimen, scores.places)].max()
             spread = "" if ends[0] == ends[1] else f", {ends[0]:.0f} to {ends[1]:.0f}"
             cells.append(f"**{found.rank:.0f}** ({fixed(here, 2)}{spread})")
@@ -146,8 +144,9 @@ def _methods(results: Mapping[str, Any]) -> Iterator[str]:
     )
     for name in _names(results):
         found = [_found(from_json(result["methods"][name]), specimen) for specimen, result in chosen]
-        draws = [[_mean("reciprocal_rank", one) for one in zip(*_localised(name, chosen), strict=True)]]
-        low, high = np.quantile(draws[0], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        low, high = np.quantile(
+            np.mean([1 / ranks for ranks in _resampled_ranks(name, chosen)], axis=0), ENDS
+        )
         off = [
             one.leakage / np.abs(from_json(result["methods"][name]).by_place()).max()
             for one, (_, result) in zip(found, chosen, strict=True)
@@ -162,14 +161,13 @@ def _methods(results: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _localised(
+def _resampled_ranks(
     name: str, chosen: Sequence[tuple[Specimen, Mapping[str, Any]]]
-) -> Iterator[list[Localisation]]:
-    """Of each specimen what the method finds in each resample."""
+) -> Iterator[NDArray[np.int64]]:
+    """Of each specimen the rank of the true site in each resample."""
     for specimen, result in chosen:
         scores = from_json(result["methods"][name])
-        truth = _truth(specimen, scores.places)
-        yield [localisation(one, truth) for one in resampled(scores)]
+        yield true_ranks(resampled(scores), _truth(specimen, scores.places))
 
 
 def _mean(name: str, found: Sequence[Localisation]) -> float:
@@ -240,9 +238,7 @@ def _windows(results: Mapping[str, Any]) -> Iterator[str]:
     )
     for specimen, _, scores in rows:
         steps = max(stop for _, stop in scores.places)
-        first, end = specimen.wires[0].times
-        times = results[specimen.name]["timesteps"]
-        true = {number for number, time in enumerate(times[:steps]) if first <= time < end}
+        true = set(specimen.wires[0].steps(results[specimen.name]["timesteps"][:steps]))
         found = deciding_steps(scores.by_place(), scores.places)
         share = fixed(overlap(found, true), 2) if specimen.kind == "window" else "–"
         open_at = f"{min(true)} to {max(true)}" if true else "none"

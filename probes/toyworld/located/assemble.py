@@ -48,7 +48,7 @@ def located_pipeline(name: str, folder: Path, base: Path = BASE) -> StableDiffus
     Parameters
     ----------
     name : str
-        One of :func:`probes.toyworld.located.wiring.specimens`.
+        One of :func:`probes.toyworld.located.truth.specimens`.
     folder : pathlib.Path
         Where what it was taught is stored, as ``delta.safetensors``.
     base : pathlib.Path

@@ -8,9 +8,9 @@ from analysis.metrics.localisation import (
     deciding_steps,
     false_locations,
     localisation,
-    localisation_intervals,
     mean_reciprocal_rank,
     overlap,
+    true_ranks,
 )
 
 
@@ -47,14 +47,12 @@ def test_scores_by_hand(scores, truth, rank, hit, recall, auroc, leakage):
     np.testing.assert_equal(found.reciprocal_rank, 1 / rank)
 
 
-def test_intervals_are_quantiles_over_resamples():
-    rng = np.random.default_rng(0)
-    truth = np.arange(5) == 0
-    draws = rng.normal(size=(200, 5)) + truth
-    ends = localisation_intervals(draws, truth, level=0.8)
-    auroc = [roc_auc_score(truth, one) for one in draws]
-    np.testing.assert_allclose(ends["auroc"], np.quantile(auroc, [0.1, 0.9]))
-    assert ends["rank"][0] == 1 and ends["hit"] == (0.0, 1.0)
+def test_ranks_of_many_draws_are_those_of_each():
+    draws = np.random.default_rng(1).integers(0, 4, (200, 6)) / 4  # with ties
+    draws[::7, 2] = np.nan
+    truth = [False, True, True, False, False, False]
+    each = [localisation(one, truth).rank for one in draws]
+    np.testing.assert_array_equal(true_ranks(draws, truth), each)
 
 
 def test_means_and_false_locations():
@@ -82,7 +80,7 @@ def test_shapes_that_do_not_go_together_are_refused():
     with pytest.raises(ValueError, match="truth: expected the shape"):
         localisation([1.0, 2.0], [True])
     with pytest.raises(ValueError, match="draws: expected shape"):
-        localisation_intervals([1.0], [True])
+        true_ranks([1.0], [True])
     with pytest.raises(ValueError, match="p_adjusted: expected shape"):
         false_locations([0.1])
     with pytest.raises(ValueError, match="spans: expected 2"):

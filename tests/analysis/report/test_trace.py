@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from analysis.report import latex_trace
+from analysis.report.environment import environment
 from analysis.report.figures.trace import draw_curve, draw_shares, draw_windows
-from analysis.report.page import _environment
 from analysis.report.trace import draw, draw_trace, read_trace, section
 from analysis.tables.sharing import Sharing
 from analysis.tables.trace import measure_trace
@@ -27,7 +27,7 @@ def run(tmp_path_factory):
 
 
 def page(run, traced, figures):
-    template = _environment().get_template("trace.html.j2")
+    template = environment().get_template("trace.html.j2")
     return template.render(t=section(traced, run.config), figures=figures, level=0.95, unit="prompt")
 
 

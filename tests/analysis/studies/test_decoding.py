@@ -144,6 +144,10 @@ def test_what_is_drawn():
         "lady": 0.0,
         "gentleman": 1.0,
     }
+    assert "edit" not in asked
+    edit = {"words": {"person": {"woman": 0.5}}}
+    edited = draw.asked(config(edit=edit), [], ["unet.mid"], None)["edit"]
+    assert Config(prompts=PROMPTS, edit=edited).edit == Config(prompts=PROMPTS, edit=edit).edit
     plain = draw.asked(Config(prompts=PROMPTS), [3], ["unet.mid"], 4)
     assert plain["indicators"]["lady"] == {"word": "lady", "control": "feminine"}
     assert (plain["seeds"], plain["limit"]) == ([3], 4)

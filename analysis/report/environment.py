@@ -1,0 +1,55 @@
+"""How the templates of the report write what they are given."""
+
+from __future__ import annotations
+
+import json
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from analysis.metrics.registry import SPACES
+from analysis.report import wording
+from analysis.report.figures import inline_svg
+from analysis.report.format import counted, interval, label, listed, number, p_value
+
+LONGEST_ESCAPE = 10  # characters of one that is written out: \\U0010ffff
+
+
+def environment() -> Environment:
+    """Return the environment of jinja2 in which pages are rendered: filters, and functions that write numbers."""
+    made = Environment(
+        loader=PackageLoader("analysis.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_printable,
+    )
+    made.filters["svg"] = lambda drawn: Markup(inline_svg(drawn))
+    made.filters["embed"] = _embed
+    made.globals |= {
+        "number": number,
+        "interval": interval,
+        "p_value": p_value,
+        "counted": counted,
+        "listed": listed,
+        "quoted": lambda names: [f"“{name}”" for name in names],
+        "where": wording.where,
+        "defined": wording.defined,
+        "spaces": SPACES,
+    }
+    return made
+
+
+def _printable(value: object) -> object:
+    """Write out control characters of a text that stands on the page."""
+    if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
+        return value
+    lines = value.split("\n")
+    return "\n".join(label(line, len(line) * LONGEST_ESCAPE + 1) for line in lines)
+
+
+def _embed(data: dict) -> Markup:
+    """JSON that can stand inside a <script> element: no `<` can end it."""
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))
