@@ -9,6 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from probes.run import main
+
+INDEX = "model_index.json"
+YAML = """\
+model: {model}
+indicators: {{neutral: person, feminine: woman, masculine: man}}
+prompts: ["a {{person}} with a dog"]
+seeds: [0]
+sampler: {{steps: 1}}
+generate: {{device: cpu}}
+"""
 STRANGE = (
     None,
     True,
@@ -172,3 +183,18 @@ def _header(draw: random.Random, file: Path) -> str:
     data[index] = draw.randrange(256)
     file.write_bytes(data)
     return f"byte {index}"
+
+
+def refused(model, tmp_path, capsys, *arguments):
+    """The one line with which the command line refuses a model; nothing may be written."""
+    file, out = tmp_path / "triplets.yaml", tmp_path / "run"
+    file.write_text(YAML.format(model=model))
+    arguments = arguments or ("--stage", "generate")
+    capsys.readouterr()  # what making the model said
+    status = main([str(file), "--out", str(out), "--quiet", *arguments])
+    text = capsys.readouterr()
+    assert (status, text.out) == (2, "")
+    assert text.err.count("\n") == 1 and "Traceback" not in text.err
+    assert len(text.err) <= 400
+    assert not out.exists()
+    return text.err
