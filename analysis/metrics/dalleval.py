@@ -20,6 +20,7 @@ from analysis.stats.noise_floor import NoiseFloor, gep_floor, paired_floor
 VERSION = "dalleval/1"
 GENDER, TONE = "gender", "tone"
 TONES = 10
+LEVEL = 0.05  # below which an adjusted p-value counts as different
 # of a planned image: read and decided; read, and neither answer; no face or no skin in it; not read, or not there;
 # at fault, or not to be read
 DECIDED, UNDECIDED, NO_FACE, NO_SKIN = "decided", "undecided", "no face", "no skin"
@@ -203,6 +204,16 @@ class AttributeContrast:
     each: tuple[NoiseFloor, ...]
     p_adjusted: NDArray[np.float64]
 
+    @property
+    def tested(self) -> int:
+        """Prompts that have a p-value."""
+        return int((~np.isnan(self.p_adjusted)).sum())
+
+    @property
+    def different(self) -> int:
+        """Prompts whose adjusted p-value is below `LEVEL`."""
+        return int((self.p_adjusted < LEVEL).sum())
+
 
 def attribute_contrast(
     k_first: ArrayLike,
@@ -232,7 +243,7 @@ def attribute_contrast(
     """
     k1, n1, k2, n2 = np.broadcast_arrays(*map(np.asarray, (k_first, n_first, k_second, n_second)))
     with np.errstate(invalid="ignore", divide="ignore"):
-        apart = k1 / n1 - k2 / n2
+        apart = (k1 * n2 - k2 * n1) / (n1 * n2)  # equal differences of counts are equal numbers
     each = tuple(gep_floor(*row, draws=draws, seed=seed) for row in zip(k1, n1, k2, n2))
     return AttributeContrast(
         paired_floor(np.where(np.isfinite(apart), apart, np.nan), draws=draws, seed=seed),

@@ -9,7 +9,16 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.metrics.dalleval import GENDER, TONE, VERSION, Reading, categories, category_counts, chance_mads
+from analysis.metrics.dalleval import (
+    GENDER,
+    LEVEL,
+    TONE,
+    VERSION,
+    Reading,
+    categories,
+    category_counts,
+    chance_mads,
+)
 from analysis.stats.absolute_mean import absolute_mean
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.noise_floor import mad_floor
@@ -43,7 +52,6 @@ MAD_COLUMNS = (
         "version",
     ),
 )
-LEVEL = 0.05  # below which an adjusted p-value counts among the different
 
 
 def mad_table(

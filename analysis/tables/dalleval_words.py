@@ -25,7 +25,7 @@ from analysis.stats.noise_floor import NoiseFloor
 from analysis.stats.sign_flips import flip_p_values, sign_flip_test
 from analysis.study import Comparison
 from analysis.tables.dalleval import ALL, bounded_interval
-from analysis.tables.dalleval_mad import LEVEL, with_bare
+from analysis.tables.dalleval_mad import with_bare
 from analysis.tables.gep import pairs
 from probes.config import Measure
 
@@ -235,8 +235,7 @@ def _absolute(family: Sequence[Reading], first: str, second: str, measure: Measu
         values = np.stack([one.word(word) for one in family], axis=1)  # professions, attributes, draws
         counts += [(values == 1).sum(axis=2), (~np.isnan(values)).sum(axis=2)]
     held = attribute_contrast(*counts, draws=measure.permutations - 1, seed=measure.seed)
-    tested = held.p_adjusted[~np.isnan(held.p_adjusted)]
-    over = {"different": int((tested < LEVEL).sum()), "tested": len(tested)}
+    over = {"different": held.different, "tested": held.tested}
     images = [int(counts[1].sum()), int(counts[3].sum())]
     rows = [
         {**_floor(held.averages, AVERAGES, ALL, images, len(family)), **over},

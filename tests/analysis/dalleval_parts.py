@@ -7,7 +7,14 @@ import numpy as np
 from probes import part_schemas, parts
 from probes.config import Config
 from probes.store import Run
-from tests.analysis.synthetic_run import DEFAULT_INDICATORS, configure, write_run
+from tests.analysis.synthetic_run import (
+    DEFAULT_INDICATORS,
+    Plan,
+    config,
+    configure,
+    samples_table,
+    write_run,
+)
 
 KEYS = ("sample_id", "triplet", "seed", "indicator")
 WORDS = {name: DEFAULT_INDICATORS[name] for name in ("neutral", "feminine", "masculine")}
@@ -43,11 +50,21 @@ def truths(run: Run, seed: int = 0) -> dict[str, tuple[bool, dict[str, bool], in
 
 
 def write_audit(
-    path, *, seeds=4, professions=tuple(PROFESSIONS), readers=tuple(ERRORS), tones=True, **options
+    path,
+    *,
+    seeds=4,
+    professions=tuple(PROFESSIONS),
+    readers=tuple(ERRORS),
+    tones=True,
+    whole=True,
+    **options,
 ):
-    """Write a synthetic run whose prompts name professions, with answers and tones of every image, and return it."""
-    run = write_run(path, prompts=len(professions) + 1, seeds=seeds, indicators=WORDS, **options)
-    run = Run.open(run)
+    """Write a synthetic run whose prompts name professions, with answers and tones of every image, and return it.
+
+    Without `whole` it has no captures and hardly any pictures: enough for the tables of the audit.
+    """
+    plan = {"prompts": len(professions) + 1, "seeds": seeds, "indicators": WORDS, **options}
+    run = Run.open(write_run(path, **plan)) if whole else _samples_alone(path, Plan(size=4, **plan))
     prompts = Config(prompts={"from": "dalleval", "profession": list(professions)}).prompts
     configure(run, prompts=prompts, measure={"bootstrap": 200, "permutations": 500})
     run.write_meta(config=run.meta["config"])
@@ -57,6 +74,14 @@ def write_audit(
     if tones:
         write_tones(run, lambda sample: seen[sample][2])
     return Run.open(run.path)
+
+
+def _samples_alone(path, plan: Plan) -> Run:
+    run = Run(path, {})
+    write(run, "samples", 0, samples_table(plan).to_pylist(), part_schemas.SAMPLES)
+    resolved = {"passed": {}, "resolved": config(plan)}
+    run.write_meta(format=parts.FORMAT, status="generated", parts=1, config=resolved)
+    return run
 
 
 def answers_of(seen, reader: str, sample: str) -> dict[str, str | None]:
