@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pandas as pd
 
 from analysis.metrics.dalleval import GENDER, TONE
@@ -30,7 +28,7 @@ def named(source: str) -> str:
 
 
 def first_source(table: pd.DataFrame, question: str) -> str:
-    """Return the source that a table has first for ``gender``, for ``tone`` or for ``attributes``; empty without one."""
+    """Return the source that a table has first for ``gender``, ``tone`` or ``attributes``; empty without one."""
     is_of = table["question"] == question
     if question not in (GENDER, TONE):
         is_of = ~table["question"].isin([GENDER, TONE])
@@ -44,9 +42,3 @@ def attributes(table: pd.DataFrame) -> list[str]:
         (table["source"] == first_source(table, "attributes")) & ~table["question"].isin([GENDER, TONE])
     ]
     return list(dict.fromkeys(own["question"]))
-
-
-def of_words(table: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Return those of some indicators that a table has."""
-    there = set(table["indicator"])
-    return [name for name in names if name in there]

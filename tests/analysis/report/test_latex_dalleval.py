@@ -15,6 +15,7 @@ from analysis.tables.dalleval_words import AVERAGES, PROMPT
 MODELS = ("minDALL-E", "Karlo", "Stable Diffusion")
 WORDS = ("person", "woman", "man")
 BLIP = {"source": "blip2"}
+DISTANCE = "mean absolute difference"
 
 
 def published(name):
@@ -60,16 +61,15 @@ def tables():
         own[1] |= {"mad": mad.loc[model, "mad_skin_tone"], "floor": 0.1, "source": "dalleval2023"}
         means = table22[(table22["model"] == model) & (table22["indicator"] != "woman-man")]
         whole = [
-            {"first": a, "second": b, "profession": ALL, "of": AVERAGES, "mean_abs_difference": averages[model, f"mean absolute difference, {a}-{b}"]}
+            {"first": a, "second": b, "mean_abs_difference": averages[model, f"{DISTANCE}, {a}-{b}"]}
             for a, b in (("woman", "person"), ("man", "person"), ("woman", "man"))
-        ]  # fmt: skip
+        ]
+        whole = pd.DataFrame(whole).assign(profession=ALL, of=AVERAGES)
         made[model] = {
             "dalleval_professions": pd.concat([gender, tone, cells]).query("model == @model"),
             "dalleval_mad": pd.concat([pd.DataFrame(own), means.assign(average=means["value"], **BLIP)]),
             "dalleval_words": pd.concat([apart, over]).query("model == @model").assign(**BLIP),
-            "dalleval_absolute": pd.concat([distances.query("model == @model"), pd.DataFrame(whole)]).assign(
-                **BLIP
-            ),
+            "dalleval_absolute": pd.concat([distances.query("model == @model"), whole]).assign(**BLIP),
         }
     return made
 
@@ -132,11 +132,7 @@ def test_words(printed):
     heads, rows = printed[22]
     table = published("table22_attributes")
     averages = published("printed_averages").set_index(["model", "quantity"])["average"]
-    assert (
-        heads == [*published("gep_attributes")["attribute"], "Mean absolute difference"]
-        if False
-        else len(heads) == 16
-    )
+    assert set(table["attribute"]) < set(heads) and len(heads) == 16  # the paper leaves out four
     for row in table.itertuples():
         name = f"{row.model}: {row.gender.replace('-', ' − ')}"
         cell = rows[name][heads.index(row.attribute)]
@@ -147,7 +143,7 @@ def test_words(printed):
         else:
             assert cell == f"{row.value:.2f}"
     for (model, quantity), value in averages.items():
-        if quantity.startswith("mean absolute difference"):
+        if quantity.startswith(DISTANCE):
             words = quantity.split(", ")[1].split("-")
             name = f"{model}: {words[0]}" if words[1] == "person" else f"{model}: {' − '.join(words)}"
             assert rows[name][-1] == f"{value:.2f}"
@@ -180,7 +176,7 @@ def test_attributes_of_prompts(printed, number):
 
 
 def test_the_504_mean_differences_are_those_of_the_measure():
-    """Of counts of nine the printed last columns, but for those that the published page lists as different."""
+    """From the printed presences, which are cut: every printed last column."""
     table = published("tables23to31_attributes")
     wide = table.pivot(index=["model", "gender", "profession"], columns="attribute", values="presence")
     printed = published("tables23to31_mean_abs_diff").set_index(["model", "gender", "profession"])
@@ -189,4 +185,4 @@ def test_the_504_mean_differences_are_those_of_the_measure():
     apart = (
         mean_absolute_difference(values.to_numpy(), person.to_numpy()) - printed["mean_abs_diff"].to_numpy()
     )
-    assert len(apart) == 504 and (abs(apart) > 0.005 + 1e-9).sum() <= 6
+    assert len(apart) == 504 and (abs(apart) < 0.005 + 1e-9).all()
