@@ -160,7 +160,7 @@ def test_words_of_some_attributes(printed):
 
 @pytest.mark.parametrize("number", range(23, 32))
 def test_attributes_of_prompts(printed, number):
-    model, word = MODELS[(number - 23) // 3], WORDS[(number - 23) % 3]
+    model, word = MODELS[(number - 23) // 3], WORDS[(number - 23) % 3]  # noqa: F841  (in queries)
     heads, rows = printed[number]
     table = published("tables23to31_attributes").query("model == @model and gender == @word")
     assert len(rows) == 84 and len(table) == 84 * 15
