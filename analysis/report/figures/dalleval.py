@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -24,6 +25,13 @@ MONK = (
 )
 COLUMN = 44  # professions above each other; more stand in two columns
 ROW = 0.17  # inches
+MARGIN = 0.14  # inches beside names, which constrained layout measures a little short
+
+
+def _figure(height: float) -> Figure:
+    figure = new_figure(DOUBLE, height)
+    figure.get_layout_engine().set(w_pad=MARGIN)
+    return figure
 
 
 def draw_gender(table: pd.DataFrame, words: Sequence[str]) -> Drawn | None:
@@ -45,7 +53,7 @@ def draw_gender(table: pd.DataFrame, words: Sequence[str]) -> Drawn | None:
     columns = 2 if len(main) > COLUMN else 1
     deep = -(-len(main) // columns)
     with style():
-        figure = new_figure(DOUBLE, 0.9 + ROW * deep)
+        figure = _figure(0.9 + ROW * deep)
         panels = figure.subplots(1, columns, squeeze=False)[0]
         for number, axes in enumerate(panels):  # the highest on top of the first column
             last = len(main) - number * deep
@@ -71,17 +79,19 @@ def draw_gender(table: pd.DataFrame, words: Sequence[str]) -> Drawn | None:
 def _gender_rows(axes: Axes, rows: pd.DataFrame, others: dict[str, pd.Series], deep: int) -> None:
     """One column of professions, from the bottom up."""
     places = np.arange(len(rows)) + deep - len(rows)
-    axes.barh(places, 4 * rows["floor"], left=-2 * rows["floor"], height=0.8, color=FAINT, alpha=0.55, lw=0)
+    floor = 2 * rows["floor"].fillna(0)  # of the MAD of two categories, which is half the distance from 0
+    axes.barh(places, 2 * floor, left=-floor, height=0.8, color=FAINT, alpha=0.55, lw=0)
     for number, averages in enumerate(others.values(), 1):
         values = averages.reindex(rows["profession"])
         axes.plot(values, places, "|", color=PALETTE[number], ms=7, mew=1.5, clip_on=False)
-    axes.hlines(places, rows["low"], rows["high"], color=PALETTE[0], lw=1.3)
-    sure = (rows["p_adjusted"] < LEVEL).to_numpy()
+    read = rows["low"].notna().to_numpy()
+    axes.hlines(places[read], rows["low"][read], rows["high"][read], color=PALETTE[0], lw=1.3)
+    sure = (rows["p_adjusted"] < LEVEL).to_numpy() & read
     dots = {"ls": "", "marker": "o", "ms": 4, "mec": PALETTE[0], "clip_on": False}
     axes.plot(rows["average"].to_numpy()[sure], places[sure], mfc=PALETTE[0], **dots)
-    axes.plot(rows["average"].to_numpy()[~sure], places[~sure], mfc="white", **dots)
-    for place in places[rows["average"].isna().to_numpy()]:
-        axes.text(0, place, "no images", ha="center", va="center", fontsize=6.5)
+    axes.plot(rows["average"].to_numpy()[~sure & read], places[~sure & read], mfc="white", **dots)
+    for place in places[~read]:
+        axes.text(0.02, place, "no images", va="center", fontsize=6.5)
     _profession_axis(axes, rows["profession"], places, deep)
     axes.axvline(0, color=INK, lw=0.6)
     axes.set_xlim(-1.04, 1.04)
@@ -116,7 +126,7 @@ def draw_tones(table: pd.DataFrame) -> Drawn | None:
     columns = 2 if len(order) > COLUMN else 1
     deep = -(-len(order) // columns)
     with style():
-        figure = new_figure(DOUBLE, 0.95 + ROW * deep)
+        figure = _figure(0.95 + ROW * deep)
         panels = figure.subplots(1, columns, squeeze=False)[0]
         for number, axes in enumerate(panels):
             names = order[number * deep : (number + 1) * deep]
@@ -178,7 +188,7 @@ def draw_mads(table: pd.DataFrame, word: str) -> Drawn | None:
     if not groups:
         return None
     with style():
-        figure = new_figure(DOUBLE, 0.9 + 0.21 * sum(map(len, groups)) + 0.25 * len(groups))
+        figure = _figure(0.9 + 0.21 * sum(map(len, groups)) + 0.25 * len(groups))
         ratios = [len(rows) + 1 for rows in groups]
         panels = figure.subplots(len(groups), 1, squeeze=False, height_ratios=ratios)[:, 0]
         for axes, rows in zip(panels, groups):
@@ -251,7 +261,7 @@ def draw_attributes(words: pd.DataFrame, pair: tuple[str, str], reference: str) 
                 marks = own["difference"].reindex(names)
                 said = f"{label(word)} − {label(reference)}"
                 axes.plot(
-                    places + (number - 1.5) * 0.3,
+                    places + (number - 1.5) * 0.24,
                     marks,
                     "s^"[number - 1],
                     color=PALETTE[number],
