@@ -42,6 +42,7 @@ from probes.config_values import (
     require_printable,
     shown,
 )
+from probes.dalleval_options import DallEval
 from probes.edits.options import Edit
 from probes.errors import UserError
 from probes.foreign import configuration as foreign
@@ -55,6 +56,7 @@ __all__ = [
     "PERSON",
     "Capture",
     "Config",
+    "DallEval",
     "Edit",
     "Generate",
     "Gep",
@@ -117,6 +119,7 @@ class Config(Section):
     trace: Annotated[Trace | None, Alters("trace")] = None
     measure: Annotated[Measure, Alters("measure")] = Measure()
     gep: Annotated[Gep, Alters("measure")] = Gep()
+    dalleval: Annotated[DallEval, Alters("measure")] = DallEval()
     report: Annotated[Report, Alters("report")] = Report()
     out: Annotated[str | None, Alters("nothing")] = None
 

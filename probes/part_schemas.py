@@ -162,6 +162,42 @@ FEATURE_PAIRS = pa.schema(
     [("triplet", pa.int32()), ("seed", pa.int64()), ("pair", pa.string()), ("value", pa.float32())]
 )
 
+# of `attributes/<reader>`: what a reader answered to a question of an image
+ANSWERS = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("triplet", pa.int32()),
+        ("seed", pa.int64()),
+        ("indicator", pa.string()),
+        ("question", pa.string()),  # its key: gender, or the name of an attribute
+        ("asked", pa.string()),
+        ("answer", pa.string()),
+        ("reading", pa.string()),  # female or male, yes or no; null where the answer decides neither
+        ("score", pa.float64()),  # probability or margin, of a reader that has one
+        ("reason", pa.string()),  # why it was not asked; else empty
+    ]
+)
+# of `attributes/skin_tone`: colour and tone of the skin in an image
+TONES = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("triplet", pa.int32()),
+        ("seed", pa.int64()),
+        ("indicator", pa.string()),
+        ("status", pa.string()),  # ok, no face, no skin or unreadable
+        ("reason", pa.string()),
+        ("pixels", pa.int32()),  # of the region of skin
+        ("L", pa.float64()),  # mean CIE L*a*b* of the region under D65, corrected where that was asked for
+        ("a", pa.float64()),
+        ("b", pa.float64()),
+        ("ita", pa.float64()),  # individual typology angle in degrees
+        ("tone", pa.int8()),  # 1 to 10, the nearest of the Monk scale by that angle; null where there is none
+        ("tone_ciede2000", pa.int8()),
+        ("tone_dalleval2023", pa.int8()),  # as Cho et al. 2023 read it
+        ("illumination", pa.string()),  # what corrected it; else empty
+    ]
+)
+
 # the columns that a part of each kind has at least
 FIXED = {
     "samples": SAMPLES,

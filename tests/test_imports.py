@@ -32,6 +32,7 @@ RUNS = (
     "probes.paths",
     "probes.command_line",
     "probes.prompts.audit",
+    "probes.prompts.diagnostic",
     "probes.trace.variants",
 )  # what was stored, and what was asked
 LOOP = ("probes.execute", "probes.team", "probes.workers", "probes.devices")  # what runs the parts of a stage
@@ -49,7 +50,7 @@ BELOW = {  # of the rooms of analysis, what each may import beside itself
     "tables": ("metrics", "stats", "study"),
     "report": ("tables", "metrics", "stats", "study"),
     "studies": ("report", "tables", "metrics", "stats", "study"),
-    "papers": ("stats",),
+    "papers": ("metrics", "stats"),
     "observe": (),
 }
 # What a file may import beside its own room, by the longest prefix that fits it.

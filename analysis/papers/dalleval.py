@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
+from analysis.metrics.dalleval import LEVEL, TONES, average_gender, even_p_values
 from analysis.papers.compare import PrintedNumber, PrintedTable, Section, family, number, p_text
 from analysis.papers.dalleval_attributes import attribute_block, attribute_families, attribute_findings
 from analysis.papers.tables import read_table
+from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.noise_floor import NoiseFloor, mad_floor
 from analysis.stats.sign_flips import sign_flip_test
 
 IMAGES = 9  # a prompt
-TONES = 10
 N_HOT = {1: 0.18, 2: 0.16, 3: 0.14}  # section 5.3
 MODELS = ("minDALL-E", "Karlo", "Stable Diffusion")
 
@@ -48,7 +48,7 @@ def gender_floors(folder: Path | None = None) -> dict[str, NoiseFloor]:
     (0.1961, 0.1367)
     """
     female = gender_counts(folder)
-    return {model: mad_floor(np.stack([female[model], IMAGES - female[model]], axis=1)) for model in MODELS}
+    return {model: mad_floor(np.stack([IMAGES - female[model], female[model]], axis=1)) for model in MODELS}
 
 
 def skin_tone_range(average: float, most: int = 3 * IMAGES) -> tuple[float, float]:
@@ -136,7 +136,7 @@ def section(folder: Path | None = None) -> Section:
                 )
             )
     for m in MODELS:
-        exact = float((2 * female[m] / IMAGES - 1).mean())
+        exact = float(average_gender(female[m], IMAGES).mean())
         printed = average[m, "average gender"]
         rows.append(
             PrintedNumber(
@@ -191,7 +191,7 @@ def _skill_families(folder: Path | None) -> list[PrintedTable]:
 def _gender_block(female: pd.DataFrame, floors: dict[str, NoiseFloor]) -> tuple[str, str, pd.DataFrame]:
     lines = []
     for m in MODELS:
-        p = np.array([stats.binomtest(int(k), IMAGES, 0.5).pvalue for k in female[m]])
+        p = even_p_values(female[m], np.full(len(female), IMAGES))
         floor = floors[m]
         lines.append(
             {
@@ -201,7 +201,7 @@ def _gender_block(female: pd.DataFrame, floors: dict[str, NoiseFloor]) -> tuple[
                 "s.d.": number(floor.sd),
                 "MAD − floor": number(floor.excess),
                 "p": p_text(floor.p_value),
-                "professions, adjusted p < 0.05": f"{int((stats.false_discovery_control(p) < 0.05).sum())} of {len(p)}",
+                "professions, adjusted p < 0.05": f"{int((adjust_p_values(p) < LEVEL).sum())} of {len(p)}",
                 "professions with nine alike": f"{int(female[m].isin([0, IMAGES]).sum())} of {len(p)}",
             }
         )
@@ -219,7 +219,7 @@ def _gender_block(female: pd.DataFrame, floors: dict[str, NoiseFloor]) -> tuple[
 
 
 def _pairs_block(female: pd.DataFrame) -> tuple[str, str, pd.DataFrame]:
-    size = (2 * female / IMAGES - 1).abs() / 2
+    size = (2 * female / IMAGES - 1).abs() / 2  # the MAD of two categories
     lines = []
     for a, b in combinations(MODELS, 2):
         difference = (size[a] - size[b]).to_numpy()[:, None]

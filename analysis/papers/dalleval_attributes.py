@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
+from analysis.metrics.dalleval import AttributeContrast, attribute_contrast, mean_absolute_difference
 from analysis.papers.compare import PrintedTable, family, number, p_text
 from analysis.papers.tables import read_table
-from analysis.stats.noise_floor import NoiseFloor, gep_floor, paired_floor
 
 IMAGES = 9  # a prompt
 CONTRASTS = (("woman", "person"), ("man", "person"), ("woman", "man"))
 KEY = ["model", "gender", "profession", "attribute"]
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """Two words compared over all prompts of a model.
-
-    Attributes
-    ----------
-    average : NoiseFloor
-        Mean over attributes of the absolute difference of the averages over prompts (Table 22, last column); sign
-        flips by prompt.
-    single : NoiseFloor
-        Mean over prompts of the mean absolute difference of a prompt (Tables 24–31, last column); permutation.
-    prompts_different, prompts : int
-        Prompts whose own mean absolute difference has an adjusted p-value below 0.05, of those with a p-value.
-    """
-
-    average: NoiseFloor
-    single: NoiseFloor
-    prompts_different: int
-    prompts: int
 
 
 def attribute_presence(folder: Path | None = None) -> pd.DataFrame:
@@ -48,13 +24,13 @@ def attribute_presence(folder: Path | None = None) -> pd.DataFrame:
 
 
 @cache
-def attribute_contrasts(folder: Path | None = None) -> dict[tuple[str, str, str], Contrast]:
+def attribute_contrasts(folder: Path | None = None) -> dict[tuple[str, str, str], AttributeContrast]:
     """Every pair of words of every model beside its floors, by (model, first, second).
 
     Examples
     --------
     >>> own = attribute_contrasts()["Stable Diffusion", "woman", "man"]
-    >>> round(own.average.value, 3), own.average.floor < own.average.value
+    >>> round(own.averages.value, 3), own.averages.floor < own.averages.value
     (0.061, True)
     """
     k = attribute_presence(folder)["k"].astype(int).unstack("attribute")
@@ -62,14 +38,7 @@ def attribute_contrasts(folder: Path | None = None) -> dict[tuple[str, str, str]
     for model in k.index.get_level_values("model").unique():
         for first, second in CONTRASTS:
             a, b = k.loc[(model, first)].to_numpy(), k.loc[(model, second)].to_numpy()
-            p = np.array([gep_floor(x, IMAGES, y, IMAGES).p_value for x, y in zip(a, b)])
-            p = p[~np.isnan(p)]
-            by_pair[model, first, second] = Contrast(
-                paired_floor((a - b) / IMAGES),
-                gep_floor(a.ravel(), IMAGES, b.ravel(), IMAGES),
-                int((stats.false_discovery_control(p) < 0.05).sum()),
-                len(p),
-            )
+            by_pair[model, first, second] = attribute_contrast(a, IMAGES, b, IMAGES)
     return by_pair
 
 
@@ -125,7 +94,7 @@ def attribute_families(folder: Path | None = None) -> list[PrintedTable]:
     cells = []
     for r in averages.itertuples():
         first, second = r.quantity.split(", ")[1].split("-")
-        value = attribute_contrasts(folder)[r.model, first, second].average.value
+        value = attribute_contrasts(folder)[r.model, first, second].averages.value
         cells.append((f"{r.model}, {first} − {second}", r.average, value))
     equation = "section 4.2.3"
     return [
@@ -178,7 +147,7 @@ def _mean_absolute(values: pd.Series) -> pd.Series:
     person = wide.xs("person", level="gender")
     wide = wide[wide.index.get_level_values("gender") != "person"]
     key = wide.index.droplevel("gender")
-    return (wide - person.loc[key].to_numpy()).abs().mean(axis=1)
+    return pd.Series(mean_absolute_difference(wide, person.loc[key]), wide.index)
 
 
 def attribute_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]:
@@ -187,13 +156,13 @@ def attribute_block(folder: Path | None = None) -> tuple[str, str, pd.DataFrame]
         {
             "model": model,
             "words": f"{first} − {second}",
-            "of averages (Table 22)": number(contrast.average.value),
-            "floor": number(contrast.average.floor),
-            "p": p_text(contrast.average.p_value),
-            "mean over prompts (Tables 24–31)": number(contrast.single.value),
-            "floor ": number(contrast.single.floor),
-            "excess": number(contrast.single.excess),
-            "prompts, adjusted p < 0.05": f"{contrast.prompts_different} of {contrast.prompts}",
+            "of averages (Table 22)": number(contrast.averages.value),
+            "floor": number(contrast.averages.floor),
+            "p": p_text(contrast.averages.p_value),
+            "mean over prompts (Tables 24–31)": number(contrast.prompts.value),
+            "floor ": number(contrast.prompts.floor),
+            "excess": number(contrast.prompts.excess),
+            "prompts, adjusted p < 0.05": f"{contrast.different} of {contrast.tested}",
         }
         for (model, first, second), contrast in attribute_contrasts(folder).items()
     ]
@@ -215,16 +184,16 @@ def attribute_findings(folder: Path | None = None) -> list[str]:
     """What the floors say of the attribute differences."""
     compared = attribute_contrasts(folder)
     single = {key: c for key, c in compared.items() if key[2] == "person"}
-    share = {key: c.single.floor / c.single.value for key, c in single.items()}
+    share = {key: c.prompts.floor / c.prompts.value for key, c in single.items()}
     highest, lowest = max(share, key=share.get), min(share, key=share.get)
-    different = sum(c.prompts_different for c in single.values())
-    tested = sum(c.prompts for c in single.values())
+    different = sum(c.different for c in single.values())
+    tested = sum(c.tested for c in single.values())
     return [
         f"Tables 24–31, last column: the mean absolute difference from *person* of a single prompt (nine "
         f"against nine images) is largely what chance gives. Averaged over prompts the floor makes up "
         f"{100 * share[lowest]:.0f} % ({lowest[0]}, {lowest[1]}) to {100 * share[highest]:.0f} % ({highest[0]}, "
         f"{highest[1]}) of it, and {different} of {tested} single prompts differ after adjustment. Over all 84 "
         f"prompts together the differences are beyond chance in "
-        f"{sum(c.average.p_value < 0.05 for c in compared.values())} of {len(compared)} pairs of words (Table 22, "
+        f"{sum(c.averages.p_value < 0.05 for c in compared.values())} of {len(compared)} pairs of words (Table 22, "
         f"last column).",
     ]

@@ -18,10 +18,12 @@ from markupsafe import Markup
 from PIL import Image
 
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report import gallery, latex, latex_gep, latex_trace, record, wording_prompts
+from analysis.report import dalleval as report_professions
+from analysis.report import gallery, latex, latex_dalleval, latex_gep, latex_trace, record, wording_prompts
 from analysis.report import gep as report_gep
 from analysis.report import objects as report_objects
 from analysis.report import trace as report_trace
+from analysis.report.dalleval import Professions
 from analysis.report.environment import environment
 from analysis.report.figures import Drawn, draw_figures, draw_triplets
 from analysis.report.findings import Summary, findings_table, summaries
@@ -67,6 +69,7 @@ class Content:
     not_measured: pd.DataFrame | None = None
     attributes: Attributes | None = None
     traced: TraceSection | None = None
+    professions: Professions | None = None
 
     @property
     def people(self) -> list[Member]:
@@ -121,7 +124,9 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
             for name, data in figure.files.items():
                 run.write_file(f"figures/{name}", data)
         write(run, "findings", findings_table(content.summaries))
-        for name, text in (text for room in (latex, latex_gep, latex_trace) for text in room.documents(run)):
+        for name, text in (
+            text for room in (latex, latex_gep, latex_dalleval, latex_trace) for text in room.documents(run)
+        ):
             run.write_file(f"tables/{name}.tex", text.encode())
         run.write_file("report.html", in_units(render(content, figures, written), content.config).encode())
     return run.path / "report.html"
@@ -157,6 +162,7 @@ def read(run: Run) -> Content:
         not_measured=run.table("not_measured") if run.config.images is not None else None,
         attributes=report_gep.read_attributes(run),
         traced=report_trace.read_trace(run),
+        professions=report_professions.read_professions(run),
     )
 
 
@@ -173,6 +179,7 @@ def draw(content: Content) -> dict[str, Drawn]:
     )
     drawn |= report_objects.draw(content.objects, content.config) if content.objects else {}
     drawn |= report_gep.draw(content.attributes, content.config) if content.attributes else {}
+    drawn |= report_professions.draw(content.professions, content.config) if content.professions else {}
     drawn |= report_trace.draw(content.traced, content.config) if content.traced else {}
     sheet = _sheet(content)
     return drawn | ({sheet.name: sheet} if sheet else {})
@@ -226,6 +233,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         lines=[figures[name] for name in LINES if name in figures],
         o=report_objects.section(objects, config, people) if objects else None,
         g=report_gep.section(content.attributes) if content.attributes else None,
+        d=report_professions.section(content.professions, config) if content.professions else None,
         t=report_trace.section(content.traced, config) if content.traced else None,
         overlays=bool(overlays),
         group_names=report_objects.TITLES,

@@ -11,6 +11,7 @@ import pandas as pd
 from analysis.metrics.registry import computed_from, require_primary
 from analysis.study import contrasts, indicators
 from analysis.tables.agreement import agreement
+from analysis.tables.dalleval_stage import measure_professions
 from analysis.tables.detector_error import Checked, checked_images
 from analysis.tables.disparity import DISPARITY_COLUMNS, family_disparity
 from analysis.tables.families import shares_noise, stacked
@@ -52,7 +53,8 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
     (`analysis.report.page`); those of an earlier measuring are removed.
     ``tables/image_similarities`` keeps the similarities of the pictures for later stages, as Parquet alone, and
     ``tables/timesteps`` the timestep of each step.
-    Where activations were exchanged, the tables of the trace (`analysis.tables.trace`).
+    Where activations were exchanged, the tables of the trace (`analysis.tables.trace`). Where prompts name professions
+    and images were read, those of `analysis.tables.dalleval`.
     Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of objects as well
     (`analysis.tables.objects`), and where it is known what the detector misses, ``tables/detector_error``. Each is
     written as CSV and Parquet; the same parts and configuration give the same bytes. Tables that an earlier measuring
@@ -129,6 +131,7 @@ def _measure(run: Run, sharing: Sharing) -> None:
     if objects:
         measure_objects(run, sharing, objects)
     measure_trace(run, sharing)
+    measure_professions(run)
     if places(run.config):
         measure_gep(run, checker_readings(run, objects[1] if objects else None))
 

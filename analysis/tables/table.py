@@ -14,6 +14,7 @@ NEEDS = {
     "choices": "`python -m analysis sensitivity`",
     "images": "a run of images that another program drew",
     "trace": "a run with a trace (`--stage trace`)",
+    "professions": "a run whose prompts have professions (`prompts: {from: dalleval}`), where readers read the images",
     "audit": "a run whose prompts have contexts (`prompts: {from: gep}`)",
 }
 

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from probes.config_values import PERSON, fail, shown
+from probes.text.articles import mended
 
 PLACE = re.compile(r"{([^{}]*)}")
 
@@ -68,6 +69,8 @@ def cells(
 ) -> list[dict[str, Any]]:
     """Return a prompt for every combination of levels, the last axis of the text running fastest.
 
+    An article right before a place becomes the one that the level takes: *an accountant*.
+
     Parameters
     ----------
     text : str
@@ -87,7 +90,8 @@ def cells(
     for chosen in product(*(axes[name] for name in names)):
         said = text
         for name, level in zip(names, chosen):
-            said = said.replace(f"{{{name}}}", axes[name][level])
+            before, after = said.split(f"{{{name}}}")
+            said = mended(before, axes[name][level]) + axes[name][level] + after
         levels = {**(fixed or {}), **dict(zip(names, chosen))}
         made.append({"id": slug(" ".join(levels.values())), "text": said, "levels": levels})
     return made

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from probes.config_messages import fault_text
 from probes.config_values import Positive, fail, shown
 from probes.errors import UserError
 from probes.paths import expand
-from probes.prompts import captions, grids, readers, sets, stored
+from probes.prompts import captions, diagnostic, grids, readers, sets, stored
 from probes.prompts.alignment import uncollected
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
@@ -25,12 +25,18 @@ from probes.prompts.neutral import Articles, Forms
 STORED, DATASETS = "triplets", "datasets"
 
 
+def _professions(names: list[str]) -> list[str]:
+    diagnostic.check_professions(names)
+    return names
+
+
 class PromptSource(BaseModel):
     """Where prompts come from: a file of captions, one that ``python -m probes.prompts build`` wrote, or a set.
 
     ``from`` is a file, by its path beside ``triplets.yaml``; the name of a set of the package (``professions``); or,
     with ``format: datasets``, a name of the Hugging Face hub, of which ``split`` is read. ``column`` has the captions.
-    ``setting`` is one of a set's (``neutral`` or ``explicit`` of ``gep``), all of them unless told.
+    ``setting`` is one of a set's (``neutral`` or ``explicit`` of ``gep``), all of them unless told; ``profession``
+    lists others than the 83 of ``dalleval``.
     ``human_words`` and ``articles`` are the choices that Wu et al. 2025, section 3.1, leave open
     (see `probes.prompts.neutral`); captions of more than ``max_words`` are left out.
     """
@@ -42,6 +48,7 @@ class PromptSource(BaseModel):
     column: str | None = None
     split: str | None = None
     setting: str | None = None
+    profession: Annotated[list[str], Field(min_length=1), AfterValidator(_professions)] | None = None
     human_words: Forms = "inflected"
     articles: Articles = "fitting"
     max_words: Positive = captions.WORDS
@@ -97,13 +104,20 @@ def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: 
     """
     if source.format == "auto" and source.from_ in sets.names():
         prompts = sets.prompts(
-            source.from_, words, reference, articles=source.articles, setting=source.setting
+            source.from_,
+            words,
+            reference,
+            articles=source.articles,
+            setting=source.setting,
+            professions=source.profession,
         )
         return Loaded(prompts, None)
-    if source.setting is not None:
-        raise UserError(
-            f"prompts.setting: expected a set with settings, got {source.from_!r}: take it out, or name the set gep"
-        )
+    for field, example in (("setting", "gep"), ("profession", "dalleval")):
+        if getattr(source, field) is not None:
+            raise UserError(
+                f"prompts.{field}: expected a set with {field}s, got {source.from_!r}: take it out, or name the set"
+                f" {example}"
+            )
     form, read, name = _open(source, folder)
     if form == STORED:
         return Loaded(stored.read(Path(name), words), None, sentences=True, file=Path(name))
@@ -175,7 +189,8 @@ def resolve(value: Any, info: ValidationInfo) -> Any:
         source = PromptSource.model_validate(dict(value))
     except ValidationError as error:
         fault = error.errors()[0]
-        raise fail(fault_text(fault, fault["loc"], PromptSource, ""), at=fault["loc"]) from None
+        at = (*fault["loc"], *fault.get("ctx", {}).get("at", ()))
+        raise fail(fault_text(fault, fault["loc"], PromptSource, ""), at=at) from None
     indicators = info.data.get("indicators")
     if indicators is None or "reference" not in info.data:  # which is said in its place
         return ["{person}"]

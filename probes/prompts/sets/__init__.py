@@ -3,17 +3,19 @@
 A file has ``about`` and one of two things. ``topics``: for each topic names of professions, each with what is said of
 it, or all in one ``sentence``. The neutral prompt is *a botanist presses a fern*, the others put a word before the
 profession, as Wu et al. 2025, section 3.1, do: *female* for the indicator *woman*, *male* for *man*, and any other word
-as it is. ``grids``: sentences with places (`probes.prompts.grids`) by setting, and the ``axes`` whose levels they take.
+as it is. ``grids``: sentences with places (`probes.prompts.grids`) by setting, and the ``axes`` whose levels they take;
+with ``bare``, a sentence without a profession (`probes.prompts.diagnostic`), the professions may be others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
+from probes.prompts import diagnostic
 from probes.prompts.grids import cells, named, slug
 from probes.prompts.neutral import Articles
 from probes.text.articles import article
@@ -42,6 +44,7 @@ def prompts(
     *,
     articles: Articles = "fitting",
     setting: str | None = None,
+    professions: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the prompts of a set: an id, and a text by each indicator, or one with ``{person}`` and levels.
 
@@ -56,11 +59,13 @@ def prompts(
         ``kept`` leaves the article of the neutral prompt, as the paper does: *an female ecologist*.
     setting : str, optional
         Of a set with grids, the one that is taken; all unless told.
+    professions : sequence of str, optional
+        In the place of those of a set of diagnostic prompts.
 
     Raises
     ------
     UserError
-        The set has no such setting.
+        The set has no such setting, or takes no professions.
 
     Examples
     --------
@@ -75,6 +80,14 @@ def prompts(
         listed = ", ".join(settings) or "none"
         raise UserError(
             f"prompts.setting: expected one of {name}'s ({listed}), got {setting!r}: choose another"
+        )
+    if "bare" in content:
+        return diagnostic.prompts(content, professions)
+    if professions is not None:
+        takers = ", ".join(one for one in names() if "bare" in read(one))
+        raise UserError(
+            f"prompts.profession: expected a set that takes professions ({takers}), got {name!r}:"
+            " take it out, or name that"
         )
     if settings:
         axes = {axis: named(levels) for axis, levels in content["axes"].items()}

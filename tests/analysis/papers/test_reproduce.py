@@ -161,9 +161,9 @@ def test_attribute_floors_agree_with_shuffled_images():
     first = np.random.default_rng(6).hypergeometric(total, 18 - total, 9, size=(500, *total.shape))
     scores = np.abs(2 * first - total).mean(axis=(1, 2)) / 9
     own = dalleval_attributes.attribute_contrasts()["Karlo", "woman", "person"]
-    assert own.single.floor == pytest.approx(scores.mean(), abs=4 * scores.std() / math.sqrt(500))
-    assert own.single.sd == pytest.approx(scores.std(), rel=0.15)
-    assert own.average.value < own.single.value and own.average.p_value == 1 / 10_000
+    assert own.prompts.floor == pytest.approx(scores.mean(), abs=4 * scores.std() / math.sqrt(500))
+    assert own.prompts.sd == pytest.approx(scores.std(), rel=0.15)
+    assert own.averages.value < own.prompts.value and own.averages.p_value == 1 / 10_000
 
 
 @pytest.mark.parametrize("average", [1.0, 4.33, 5.5])

@@ -1,0 +1,96 @@
+r"""Shares set right for what a reader confuses: one sample at a time, with an interval.
+
+A reader that says *yes* to a share s of the images that are, and to a share f of those that are not, says so of
+:math:`p = s \pi + f (1 - \pi)`, so :math:`\hat\pi = (p - f) / (s - f)` (Rogan and Gladen 1978), as in
+`analysis.stats.detector_correction`, which holds two sides of many prompts against each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from analysis.stats.detector_correction import BLIND, LEAST_SEES, NO_LABELS, SEES
+
+DRAWS = 4000
+READER_STREAM = 27  # one seed draws nothing twice
+NO_IMAGES = "no images"
+_HALF = 0.5  # images added to each kind (Jeffreys)
+
+
+@dataclass(frozen=True)
+class CorrectedShares:
+    """Shares behind a reader that errs; arrays of shape (n,), NaN where undefined.
+
+    Attributes
+    ----------
+    share, low, high : ndarray of float64
+        Within 0 to 1.
+    sensitivity, false_rate : ndarray of float64
+        s and f, half an image added to each kind.
+    reason : ndarray of object (str)
+        Why the numbers are NaN; empty where they are not.
+    """
+
+    share: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    sensitivity: NDArray[np.float64]
+    false_rate: NDArray[np.float64]
+    reason: NDArray[np.object_]
+
+
+def corrected_shares(
+    said: ArrayLike,
+    images: ArrayLike,
+    labels: ArrayLike,
+    *,
+    level: float = 0.95,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> CorrectedShares:
+    """Set shares right for the errors of a reader, known from labelled images that are not among them.
+
+    Parameters
+    ----------
+    said, images : array_like of int, shape (n,)
+        Images of which the reader says yes, and images.
+    labels : array_like of int, shape (n, 4)
+        Labelled images that are and of which it says yes, that are and no, that are not and yes, that are not and no.
+    level : float
+    draws, seed : int
+        The interval is of draws of the share, s and f from beta distributions, each with half an image of either kind
+        more than was counted (Jeffreys); where no image, or every image, was said to be, it reaches 0 or 1.
+
+    Examples
+    --------
+    A reader that sees half of what is there and invents nothing says yes to 20 of 100 images.
+
+    >>> result = corrected_shares([20], [100], [[500, 500, 0, 1000]])
+    >>> result.share.round(2).tolist(), bool(result.low[0] < 0.4 < result.high[0])
+    ([0.4], True)
+    """
+    k, n = np.asarray(said, np.int64), np.asarray(images, np.int64)
+    hits, missed, false, rejected = np.asarray(labels, np.int64).reshape(len(k), 4).T
+    s = (hits + _HALF) / (hits + missed + 2 * _HALF)
+    f = (false + _HALF) / (false + rejected + 2 * _HALF)
+    rng = np.random.default_rng([seed, READER_STREAM])
+    shape = (draws, len(k))
+
+    def drawn(yes: NDArray, no: NDArray) -> NDArray[np.float64]:
+        return rng.beta(yes + _HALF, no + _HALF, shape)
+
+    p_draws, s_draws, f_draws = drawn(k, n - k), drawn(hits, missed), drawn(false, rejected)
+    pi = np.clip((p_draws - f_draws) / np.maximum(s_draws - f_draws, LEAST_SEES), 0, 1)
+    low, high = np.quantile(pi, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    low, high = np.where(k == 0, 0.0, low), np.where(k == n, 1.0, high)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.clip((k / n - f) / np.maximum(s - f, LEAST_SEES), 0, 1)
+    reason = np.full(len(k), "", dtype=object)
+    reason[s - f <= SEES] = BLIND
+    reason[(hits + missed == 0) | (false + rejected == 0)] = NO_LABELS
+    reason[n == 0] = NO_IMAGES
+    columns = (np.where(reason == "", one, np.nan) for one in (share, low, high, s, f))
+    return CorrectedShares(*columns, reason)

@@ -1,0 +1,189 @@
+"""What readers say of a run's images, laid out by profession: from ``attributes/`` to `analysis.metrics.dalleval`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from analysis.metrics.dalleval import (
+    DECIDED,
+    FAULTY,
+    GENDER,
+    MISSING,
+    NO_FACE,
+    NO_SKIN,
+    TONE,
+    UNDECIDED,
+    Reading,
+)
+from probes.errors import UserError
+from probes.prompts.diagnostic import places, professions
+from probes.store import Run
+
+FOLDER = "attributes"
+SKIN_TONE = "skin_tone"
+CHECKER = "toyworld-checker"  # reads toyworld's images exactly: what the others are set right by
+# rules of tones, each a reader of its own, and their columns
+TONE_RULES = {"ita": "tone", "ciede2000": "tone_ciede2000", "dalleval2023": "tone_dalleval2023"}
+_TONE_STATUS = {"ok": DECIDED, "no face": NO_FACE, "no skin": NO_SKIN, "unreadable": FAULTY}
+_WORDS = {GENDER: {"female": 1.0, "male": -1.0}}
+_YES_NO = {"yes": 1.0, "no": 0.0}
+_KEY = ["sample_id", "value", "status"]
+
+
+def readers(run: Run) -> list[str]:
+    """Return who answered questions of a run's images: first those that ``dalleval.readers`` names, in its order."""
+    folder = run.path / FOLDER
+    there = sorted(one.name for one in folder.iterdir()) if folder.is_dir() else []
+    there = [name for name in there if name != SKIN_TONE and run.parts(f"{FOLDER}/{name}")]
+    order = {name: place for place, name in enumerate(run.config.dalleval.readers)}
+    return sorted(there, key=lambda name: order.get(name, len(order)))
+
+
+def tone_rules(run: Run) -> list[str]:
+    """Return the rules of tones, that of ``dalleval.tone`` first; none where no tone was read."""
+    if not run.parts(f"{FOLDER}/{SKIN_TONE}"):
+        return []
+    first = run.config.dalleval.tone
+    return [first, *(name for name in TONE_RULES if name != first)]
+
+
+def read_all(run: Run) -> list[Reading]:
+    """Return what each reader says to each question, and each rule of tones; readers in order, questions as they stand.
+
+    Raises
+    ------
+    UserError
+        A part is damaged, or holds what is no answer to its question.
+    """
+    layout = _Layout(run)
+    found = []
+    for name in readers(run):
+        answers = pd.concat(
+            (
+                table.to_pandas()
+                for table in run.part_tables(f"{FOLDER}/{name}", _columns("question", "reading", "reason"))
+            ),
+            ignore_index=True,
+        )
+        for question, rows in answers.groupby("question", sort=False):
+            found.append(layout.reading(_answers(run, name, str(question), rows), str(question), name))
+    if rules := tone_rules(run):
+        columns = [TONE_RULES[rule] for rule in rules]
+        tables = run.part_tables(f"{FOLDER}/{SKIN_TONE}", _columns("status", *columns))
+        tones = pd.concat((table.to_pandas() for table in tables), ignore_index=True)
+        found += [layout.reading(_tones(run, tones, rule), TONE, rule) for rule in rules]
+    return found
+
+
+def _columns(*names: str) -> list[str]:
+    return ["sample_id", "indicator", *names]
+
+
+def _answers(run: Run, source: str, question: str, rows: pd.DataFrame) -> pd.DataFrame:
+    words = _WORDS.get(question, _YES_NO)
+    said = rows["reading"]
+    wrong = rows[said.notna() & ~said.isin(list(words))]
+    if len(wrong):
+        raise UserError(
+            f"{run.path / FOLDER / source}: expected {' or '.join(words)} to the question {question!r}, got"
+            f" {wrong['reading'].iloc[0]!r:.60} of {wrong['sample_id'].iloc[0]}:"
+            " delete these parts and run --stage observe"
+        )
+    asked = rows["reason"].fillna("") == ""
+    value = said.map(words).where(asked).astype(float)
+    status = np.where(~asked, FAULTY, np.where(value.isna(), UNDECIDED, DECIDED))
+    return rows[["sample_id"]].assign(value=value, status=status)[_KEY]
+
+
+def _tones(run: Run, rows: pd.DataFrame, rule: str) -> pd.DataFrame:
+    status = rows["status"].map(_TONE_STATUS)
+    if status.isna().any():
+        listed, got = ", ".join(_TONE_STATUS), rows["status"][status.isna()].iloc[0]
+        raise UserError(
+            f"{run.path / FOLDER / SKIN_TONE}: expected one of {listed}, got {got!r:.60}:"
+            " delete these parts and run --stage observe"
+        )
+    value = rows[TONE_RULES[rule]].astype(float)
+    value = value.where(status == DECIDED)
+    wrong = value.notna() & ~value.between(1, 10)
+    if wrong.any():
+        raise UserError(
+            f"{run.path / FOLDER / SKIN_TONE}: expected tones from 1 to 10, got {value[wrong].iloc[0]:g}:"
+            " delete these parts and run --stage observe"
+        )
+    status = status.mask((status == DECIDED) & value.isna(), UNDECIDED)
+    return rows[["sample_id"]].assign(value=value, status=status)[_KEY]
+
+
+class _Layout:
+    """Where each image of a run stands: its profession, its word and its draw."""
+
+    def __init__(self, run: Run):
+        self.run = run
+        config = run.config
+        self.professions, self.words = professions(config), tuple(config.indicators)
+        samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
+        of_triplet = {place.triplet: place.profession for place in places(config)}
+        samples = samples[samples["triplet"].isin(list(of_triplet))]
+        draws = _draws(of_triplet, config.seeds if config.images is None else None, samples)
+        width = max((len(one) for one in draws.values()), default=0)
+        shape = (len(self.professions), len(self.words), width)
+        self.planned = np.full(shape, "", dtype=object)
+        column = {
+            (triplet, seed): number for one in draws.values() for number, (triplet, seed) in enumerate(one)
+        }
+        for row, name in enumerate(self.professions):
+            if config.images is None:  # of another program's images no more are known than there are
+                self.planned[row, :, : len(draws.get(name, ()))] = MISSING
+        self.at = {
+            sample: (
+                self.professions.index(of_triplet[triplet]),
+                self.words.index(word),
+                column[triplet, seed],
+            )
+            for sample, triplet, seed, word in samples.itertuples(index=False)
+        }
+        for place in self.at.values():
+            self.planned[place] = MISSING
+        for sample in run.left_out():
+            if sample in self.at:
+                self.planned[self.at[sample]] = FAULTY
+
+    def reading(self, rows: pd.DataFrame, question: str, source: str) -> Reading:
+        """Lay out rows of ``sample_id``, ``value`` and ``status``; images at fault have no value, whoever read them."""
+        values, status = np.full(self.planned.shape, np.nan), self.planned.copy()
+        twice = rows["sample_id"].duplicated()
+        if twice.any():
+            raise UserError(
+                f"{self.run.path / FOLDER}: expected one answer of {source} an image and question, got two for"
+                f" {rows['sample_id'][twice].iloc[0]} ({question}): delete these parts and run --stage observe"
+            )
+        for sample, value, said in rows.itertuples(index=False):
+            place = self.at.get(sample)
+            if place is not None and status[place] != FAULTY:
+                values[place], status[place] = value, said
+        return Reading(values, status, self.professions, self.words, question, source)
+
+
+def _draws(
+    of_triplet: Mapping[int, str], seeds: Sequence[int] | None, samples: pd.DataFrame
+) -> dict[str, list[tuple[int, int]]]:
+    """The (triplet, seed) of each profession: as planned, or those that there are of another program's images."""
+    draws: dict[str, list[tuple[int, int]]] = {}
+    there = sorted(set(zip(samples["triplet"], samples["seed"])))
+    for triplet, name in of_triplet.items():
+        own = (
+            [(triplet, seed) for seed in seeds]
+            if seeds is not None
+            else [d for d in there if d[0] == triplet]
+        )
+        draws.setdefault(name, []).extend(own)
+    return draws
+
+
+def first_source(readings: Sequence[Reading], question: str) -> Reading | None:
+    """Return the first reading of a question, whose reader speaks in figures and sentences."""
+    return next((one for one in readings if one.question == question), None)

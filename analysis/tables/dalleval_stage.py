@@ -1,0 +1,35 @@
+"""The measure stage of an audit of professions: what every reader says of a run's images, and the tables of it."""
+
+from __future__ import annotations
+
+from analysis.study import comparison
+from analysis.tables import dalleval, dalleval_agreement, dalleval_mad, dalleval_words
+from analysis.tables.dalleval_readings import read_all
+from analysis.tables.registry import write
+from probes.prompts.diagnostic import is_diagnostic
+from probes.store import Run
+
+
+def measure_professions(run: Run) -> None:
+    """Write the tables of an audit, where prompts have professions and something read the images."""
+    if not is_diagnostic(run.config):
+        return
+    readings = read_all(run)
+    if not readings:
+        return
+    config, options = run.config, run.config.dalleval
+    compared, measure = comparison(config), config.measure
+    paired = config.images is None or config.images.paired
+    chosen = dalleval_words.compared(compared)
+    professions = dalleval.profession_table(readings, compared.main, measure, correct=options.correct)
+    made = {
+        "dalleval_professions": professions,
+        "dalleval_distribution": dalleval.distribution_table(readings, compared.main, measure),
+        "dalleval_mad": dalleval_mad.mad_table(readings, professions, compared.main, measure, options.bare),
+        "dalleval_words": dalleval_words.word_table(readings, chosen, measure, options.bare, paired=paired),
+        "dalleval_absolute": dalleval_words.absolute_table(readings, chosen, measure, options.bare),
+        "dalleval_agreement": dalleval_agreement.agreement_table(readings, measure),
+    }
+    for name, table in made.items():
+        if len(table):
+            write(run, name, table)

@@ -1,0 +1,112 @@
+"""Diagnostic prompts of DALL-Eval (Cho et al. 2023, section 4.2.1): a person, and a person who works as something.
+
+A prompt of such an audit carries the levels ``profession`` (as it was named, or `NONE`) and ``setting``; a
+configuration whose prompts have professions is an audit of this kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from probes.config_checks import levels
+from probes.config_values import fail, shown
+from probes.prompts.grids import cells, slug
+
+if TYPE_CHECKING:
+    from probes.config import Config
+
+AXIS = "profession"
+NONE = "(none)"  # the level of a prompt that names no profession
+_ARTICLES = ("a", "an", "the")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a prompt stands in an audit: its number in the run, and its profession or `NONE`."""
+
+    triplet: int
+    profession: str
+
+
+def is_diagnostic(config: Config) -> bool:
+    """Whether a run is an audit of professions: some prompt of it has the level ``profession``.
+
+    Examples
+    --------
+    >>> from probes.config import Config
+    >>> is_diagnostic(Config(prompts={"from": "dalleval"})), is_diagnostic(Config(prompts=["a {person}"]))
+    (True, False)
+    """
+    return bool(places(config))
+
+
+def places(config: Config) -> list[Place]:
+    """Return where the prompts of an audit stand; prompts without a ``profession`` among their levels are left out."""
+    return [
+        Place(triplet, levels(prompt)[AXIS])
+        for triplet, prompt in enumerate(config.prompts[: config.limit])
+        if AXIS in levels(prompt)
+    ]
+
+
+def professions(config: Config) -> tuple[str, ...]:
+    """Return the professions of an audit, each once, in the order of its prompts; `NONE` among them where it stands."""
+    return tuple(dict.fromkeys(place.profession for place in places(config)))
+
+
+def prompts(content: Mapping[str, Any], chosen: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Return the prompt without a profession and one for each profession: ``id``, ``text`` and ``levels``.
+
+    Parameters
+    ----------
+    content : mapping
+        What the file of a set says: ``bare``, ``axes: {profession: [...]}`` and one of ``grids``.
+    chosen : sequence of str, optional
+        Professions; those of the set unless told.
+
+    Examples
+    --------
+    >>> content = {"bare": "a {person}", "grids": {"dalleval": "a {person} who works as a {profession}"}}
+    >>> [
+    ...     prompt["text"] for prompt in prompts(content, ["actor", "TV presenter", "baker"])
+    ... ]  # doctest: +ELLIPSIS
+    ['a {person}', 'a {person} who works as an actor', 'a {person} who works as a TV presenter', ... as a baker']
+    """
+    ((setting, text),) = content["grids"].items()
+    names = content["axes"][AXIS] if chosen is None else chosen
+    bare = {
+        "id": slug(f"{setting} {NONE}"),
+        "text": content["bare"],
+        "levels": {"setting": setting, AXIS: NONE},
+    }
+    return [bare, *cells(text, {AXIS: {name: name for name in names}}, {"setting": setting})]
+
+
+def check_professions(names: Sequence[str]) -> None:
+    """Refuse names that no prompt could say as they are, and those that two prompts would have."""
+    before: dict[str, int] = {}
+    for index, name in enumerate(names):
+        first, *rest = name.split() or [""]
+        if not any(char.isalnum() for char in name) or any(char in name for char in "{}"):
+            raise fail(
+                f"expected the name of a profession without braces, got {shown(name)}: write it as `baker`",
+                at=(index,),
+            )
+        if first.lower() in _ARTICLES and rest:
+            raise fail(
+                f"expected a profession without its article, got {shown(name)}: write {' '.join(rest)}",
+                at=(index,),
+            )
+        if name == NONE or name != " ".join(name.split()):
+            raise fail(
+                f"expected single spaces and a name other than {NONE}, got {shown(name)}: write it so",
+                at=(index,),
+            )
+        if (key := slug(name)) in before:
+            raise fail(
+                f"the same as profession[{before[key]}], got {shown(name)}: keep one",
+                at=(index,),
+            )
+        before[key] = index

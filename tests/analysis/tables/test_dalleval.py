@@ -1,0 +1,287 @@
+"""Tables of an audit of professions: every image counted, numbers as computed otherwise, published tables refilled."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
+
+from analysis.metrics.dalleval import DECIDED, Reading
+from analysis.papers.tables import FOLDER
+from analysis.stats.noise_floor import mad_floor
+from analysis.tables import dalleval, dalleval_mad, dalleval_words
+from analysis.tables.dalleval_readings import read_all
+from analysis.tables.dalleval_stage import measure_professions
+from probes.config import Measure
+from probes.errors import UserError
+from probes.store import Run
+from tests.analysis.dalleval_parts import (
+    ATTRIBUTES,
+    PROFESSIONS,
+    answers_of,
+    truths,
+    write_answers,
+    write_audit,
+    write_tones,
+)
+from tests.analysis.synthetic_run import configure
+
+WHO = ("toyworld-checker", "toyworld-vqa")
+PAIR = {"first": "feminine", "second": "masculine"}
+MEASURE = Measure(bootstrap=100, permutations=200)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    run = write_audit(tmp_path_factory.mktemp("audit") / "run", whole=False, readers=WHO)
+    configure(run, measure={"bootstrap": 100, "permutations": 200})
+    measure_professions(run)
+    return run
+
+
+def rows(run, name, **where):
+    table = run.table(name)
+    for column, value in where.items():
+        table = table[table[column] == value]
+    return table
+
+
+@pytest.fixture(scope="module")
+def images(run):
+    """A row an image and question with what the VQA model said, put together apart from the tables."""
+    names = [prompt["levels"]["profession"] for prompt in run.config.prompts]
+    answers = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/toyworld-vqa"))
+    value = answers["reading"].map({"female": 1, "male": -1, "yes": 1, "no": 0})
+    return answers.assign(profession=answers["triplet"].map(dict(enumerate(names))), value=value)
+
+
+def test_averages_and_intervals_are_those_of_the_answers(run, images):
+    expected = images.groupby(["question", "profession", "indicator"])["value"].mean()
+    found = rows(run, "dalleval_professions", source="toyworld-vqa")
+    assert len(found) == 4 * 7 * 3
+    for row in found.itertuples():
+        assert row.average == pytest.approx(expected[row.question, row.profession, row.indicator])
+        share = (row.average + 1) / 2 if row.question == "gender" else row.average
+        low, high = proportion_confint(round(share * 4), 4, method="wilson")
+        ends = (2 * low - 1, 2 * high - 1) if row.question == "gender" else (low, high)
+        assert (row.low, row.high) == pytest.approx(ends)
+        assert row.mad == pytest.approx(abs(share - 0.5)) and row.floor == mad_floor([4, 0]).floor
+        assert (row.planned, row.asked, row.decided) == (4, 4, 4)
+
+
+def test_tests_of_gender_are_exact_and_adjusted_by_word(run):
+    for _, own in rows(run, "dalleval_professions", question="gender").groupby(["source", "indicator"]):
+        p = [stats.binomtest(round((a + 1) * 2), 4).pvalue for a in own["average"]]
+        np.testing.assert_allclose(own["p_value"], p)
+        np.testing.assert_allclose(own["p_adjusted"], stats.false_discovery_control(p))
+
+
+def test_tones_of_all_words_together(run):
+    tones = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/skin_tone"))
+    names = [prompt["levels"]["profession"] for prompt in run.config.prompts]
+    expected = tones.groupby(tones["triplet"].map(dict(enumerate(names))))["tone"].agg(list)
+    found = rows(run, "dalleval_professions", source="ita", indicator=dalleval.ALL).set_index("profession")
+    assert found["average"].to_dict() == pytest.approx(expected.map(np.mean).to_dict())
+    assert (found["low"] <= found["average"]).all() and (found["average"] <= found["high"]).all()
+    shares = rows(run, "dalleval_distribution", source="ita", indicator=dalleval.ALL, profession="pilot")
+    assert shares["images"].tolist() == [expected["pilot"].count(tone) for tone in range(1, 11)]
+    assert shares["share"].sum() == pytest.approx(1)
+    published = rows(run, "dalleval_distribution", source="dalleval2023", profession=dalleval.ALL)
+    assert set(published.loc[published["images"] > 0, "category"]) <= {5.0, 6.0, 7.0}
+
+
+def test_mad_over_professions(run):
+    found = rows(run, "dalleval_mad", source="toyworld-vqa", question="gender").set_index("indicator")
+    own = rows(run, "dalleval_professions", source="toyworld-vqa", question="gender", indicator="neutral")
+    own = own[own["profession"] != "(none)"]
+    row = found.loc["neutral"]
+    assert row["mad"] == pytest.approx(own["mad"].mean()) and row["average"] == pytest.approx(
+        own["average"].mean()
+    )
+    assert row["excess"] == pytest.approx(row["mad"] - 0.1875) and row["professions"] == 6
+    assert row["low"] <= row["mad"] <= row["high"] and row["chance_low"] < row["floor"] < row["chance_high"]
+    assert row["debiased"] < row["mad"] < row["images_high"]
+    # attributes count the prompt without a profession, as in Table 22
+    assert set(rows(run, "dalleval_mad", question="hat")["professions"]) == {7}
+
+
+def test_differences_are_paired_on_shared_noise(run, images):
+    hats = images[images["question"] == "hat"].pivot(
+        index=["profession", "seed"], columns="indicator", values="value"
+    )
+    apart = (hats["feminine"] - hats["masculine"]).groupby("profession").agg(list)
+    found = rows(run, "dalleval_words", source="toyworld-vqa", question="hat", **PAIR).set_index("profession")
+    for name, values in apart.items():
+        row, all_signs = found.loc[name], [(1 - 2 * (np.arange(16) >> bit & 1)) for bit in range(4)]
+        sums = np.abs(np.stack(all_signs, axis=1) @ np.array(values))
+        assert row["difference"] == pytest.approx(np.mean(values)) and row["pairs"] == 4
+        assert row["p_value"] == pytest.approx((sums >= abs(sum(values))).mean())
+    overall = found.loc[dalleval.ALL]
+    means = apart.map(np.mean).to_numpy()
+    assert overall["difference"] == pytest.approx(means.mean()) and overall["professions"] == 7
+    test = stats.permutation_test(
+        (means,), lambda x, axis: x.mean(axis=axis), permutation_type="samples", n_resamples=np.inf, vectorized=True
+    )  # fmt: skip
+    assert overall["p_value"] == pytest.approx(test.pvalue)
+
+
+def test_a_difference_that_is_the_same_everywhere_has_a_p_value(run):
+    found = rows(run, "dalleval_words", source="toyworld-checker", question="gender", **PAIR)
+    found = found.set_index("profession")
+    assert (found["difference"] == 2).all()
+    assert found.loc["nurse", "p_value"] == 2 / 2**4 and found.loc[dalleval.ALL, "p_value"] == 2 / 2**6
+    assert (found["high"] == 2).all() and (found["low"] < 2).all()
+
+
+def test_the_paper_subtracts_the_reference(run):
+    kinds = run.table("dalleval_words")[["first", "second", "kind"]].drop_duplicates().to_numpy().tolist()
+    assert kinds == [
+        ["feminine", "masculine", "contrast"],
+        ["feminine", "neutral", "reference"],
+        ["masculine", "neutral", "reference"],
+    ]
+
+
+def test_mean_absolute_differences(run, images):
+    means = (
+        images[images["question"] != "gender"]
+        .groupby(["profession", "question", "indicator"])["value"]
+        .mean()
+    )
+    apart = (means.xs("feminine", level=2) - means.xs("masculine", level=2)).unstack()
+    found = rows(run, "dalleval_absolute", source="toyworld-vqa", **PAIR)
+    by = found.set_index(["of", "profession"])["mean_abs_difference"]
+    assert by["averages", dalleval.ALL] == pytest.approx(apart.mean().abs().mean())
+    assert by["prompts", dalleval.ALL] == pytest.approx(apart.abs().to_numpy().mean())
+    assert by["prompt"].to_dict() == pytest.approx(apart.abs().mean(axis=1).to_dict())
+
+
+def test_the_readers_errors_are_set_right_in_columns_beside(run):
+    found = rows(run, "dalleval_professions", source="toyworld-vqa", question="gender", indicator="neutral")
+    assert found["corrected"].between(-1, 1).all() and (found["corrected"] != found["average"]).any()
+    assert (found["corrected_low"] <= found["corrected"]).all()
+    assert (found["corrected"] <= found["corrected_high"]).all()
+    checker = rows(run, "dalleval_professions", source="toyworld-checker")
+    assert checker["corrected"].isna().all()
+    # of a word whose images are all alike nothing is known of how the others are read
+    one_kind = rows(
+        run, "dalleval_professions", source="toyworld-vqa", question="gender", indicator="feminine"
+    )
+    assert set(one_kind["corrected_reason"]) == {"no labelled image"}
+
+
+def test_agreement(run, images):
+    checker = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/toyworld-checker"))
+    both = images.merge(checker, on=["sample_id", "question"])
+    same = (both["reading_x"] == both["reading_y"]).groupby(both["question"]).mean()
+    found = rows(run, "dalleval_agreement", second="toyworld-vqa").set_index("question")
+    assert found["same"].to_dict() == pytest.approx(same.to_dict()) and set(found["images"]) == {84}
+    tones = rows(run, "dalleval_agreement", first="ita", second="ciede2000").iloc[0]
+    assert tones["same"] == 1 and tones["mean_abs_difference"] == 0
+
+
+@pytest.fixture(scope="module")
+def gaps(tmp_path_factory):
+    """Images that are undecided, without a face, unreadable or not read, and a profession that has none."""
+    path = tmp_path_factory.mktemp("audit") / "run"
+    run = write_audit(
+        path, whole=False, seeds=3, readers=(), tones=False, professions=("nurse", "cook", "pilot")
+    )
+    seen = truths(run)
+
+    def answers(sample):
+        if sample.startswith(
+            ("t00002", "t00000-s1")
+        ):  # cook was never read, nor the second image without profession
+            return None
+        said = answers_of(seen[sample], "toyworld-checker", sample)
+        return {**said, "gender": None} if sample.startswith("t00001-s0") else said
+
+    write_answers(run, "human", answers, reason=lambda sample: "unreadable" if "t00003-s2" in sample else "")
+    faces = {"t00001-s0": "no face", "t00001-s1": "no skin", "t00003-s2": "unreadable"}
+    write_tones(run, lambda sample: 4, lambda sample: faces.get(sample.rpartition("-")[0], "ok"))
+    configure(
+        run, measure={"bootstrap": 50, "permutations": 50}, seeds=[0, 1, 2, 3]
+    )  # one seed is still to draw
+    measure_professions(run)
+    return run
+
+
+COUNTS = ("planned", "asked", "decided", "undecided", "no_face", "no_skin", "missing", "faulty")
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ({"question": "gender", "profession": "(none)"}, (4, 2, 2, 0, 0, 0, 2, 0)),
+        ({"question": "gender", "profession": "nurse"}, (4, 3, 2, 1, 0, 0, 1, 0)),
+        ({"question": "gender", "profession": "cook"}, (4, 0, 0, 0, 0, 0, 4, 0)),
+        ({"question": "gender", "profession": "pilot"}, (4, 2, 2, 0, 0, 0, 1, 1)),
+        ({"question": "hat", "profession": "nurse"}, (4, 3, 3, 0, 0, 0, 1, 0)),
+        ({"source": "ita", "profession": "nurse"}, (4, 3, 1, 0, 1, 1, 1, 0)),
+        ({"source": "ita", "profession": "pilot"}, (4, 2, 2, 0, 0, 0, 1, 1)),
+    ],
+)
+def test_nothing_is_dropped(gaps, where, expected):
+    row = rows(gaps, "dalleval_professions", indicator="neutral", **where).iloc[0]
+    assert tuple(row[list(COUNTS)]) == expected
+
+
+def test_a_profession_without_images_is_a_row_that_says_so(gaps):
+    row = rows(gaps, "dalleval_professions", question="gender", profession="cook", indicator="neutral").iloc[
+        0
+    ]
+    assert (
+        row["reason"] == "no images"
+        and np.isnan(row[["average", "low", "mad", "p_value"]].astype(float)).all()
+    )
+    overall = rows(gaps, "dalleval_mad", question="gender", indicator="neutral").iloc[0]
+    assert (overall["professions"], overall["without_images"], overall["tested"]) == (2, 1, 2)
+    words = rows(gaps, "dalleval_words", question="gender", profession="cook", **PAIR).iloc[0]
+    assert words["pairs"] == 0 and words["reason"].startswith("no pair of images")
+
+
+def test_images_at_fault_are_not_read_whatever_was_said(run, monkeypatch):
+    monkeypatch.setattr(Run, "left_out", lambda self: {"t00001-s0-neutral": "black"})
+    (one, *_) = read_all(run)
+    assert (
+        one.status[1, 0, 0] == "faulty" and np.isnan(one.values[1, 0, 0]) and one.status[1, 0, 1] == DECIDED
+    )
+
+
+def test_what_is_no_answer_is_refused(tmp_path):
+    run = write_audit(tmp_path / "run", whole=False, seeds=1, readers=(), tones=False, professions=("nurse",))
+    write_answers(run, "blip2", lambda sample: {"gender": "yes"})
+    with pytest.raises(
+        UserError, match=r"blip2: expected female or male to the question 'gender', got 'yes'"
+    ):
+        read_all(run)
+
+
+def test_tables_8_16_and_17_of_the_paper_through_the_same_code():
+    """Nine images a prompt, read as the paper prints: the MAD that the recomputed Table 8 has, and its floor."""
+    printed = pd.read_csv(FOLDER / "dalleval2023_table16_17_gender.csv")
+    expected = {"minDALL-E": 0.1961, "Karlo": 0.3581, "Stable Diffusion": 0.3635}
+    for model, own in printed.groupby("model", sort=False):
+        female = np.rint(9 * (1 + own["average_gender"].to_numpy()) / 2).astype(int)
+        values = np.where(np.arange(9) < female[:, None], 1.0, -1.0)[:, None]
+        status = np.full(values.shape, DECIDED, dtype=object)
+        one = Reading(values, status, tuple(own["profession"]), ("neutral",), "gender", "blip2")
+        table = dalleval.profession_table([one], ["neutral"], MEASURE)
+        np.testing.assert_allclose(table["average"], own["average_gender"], atol=0.0051)
+        (row,) = dalleval_mad.mad_table([one], table, ["neutral"], MEASURE, "attributes").to_dict("records")
+        assert row["mad"] == pytest.approx(expected[model], abs=5e-5)
+        assert row["floor"] == pytest.approx(0.1367, abs=5e-5) and row["professions"] == 83
+
+
+def test_another_programs_unpaired_images_have_no_tests_within_a_profession(run):
+    readings = [one for one in read_all(run) if one.source == "toyworld-checker"]
+    chosen = [("feminine", "masculine", "contrast")]
+    table = dalleval_words.word_table(readings, chosen, MEASURE, "attributes", paired=False)
+    single = table[table["profession"] != dalleval.ALL]
+    assert set(single["reason"]) == {dalleval_words.NOT_PAIRED} and single["p_value"].isna().all()
+    assert single["difference"].notna().all() and table["p_value"].notna().any()
+
+
+def test_the_plan_of_the_made_up_run():
+    assert set(PROFESSIONS) > {"nurse", "pilot"} and set(ATTRIBUTES) == {"tie", "skirt", "hat"}
