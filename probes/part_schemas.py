@@ -162,6 +162,23 @@ FEATURE_PAIRS = pa.schema(
     [("triplet", pa.int32()), ("seed", pa.int64()), ("pair", pa.string()), ("value", pa.float32())]
 )
 
+# of `attributes/skin_tone`: the mean colour of an image's skin and the Monk tones nearest to it, see
+# `analysis.metrics.skin_tone.SkinTone`; null where it is undefined
+TONES = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("triplet", pa.int32()),
+        ("seed", pa.int64()),
+        ("indicator", pa.string()),
+        ("status", pa.string()),  # ok, no face, no skin or unreadable
+        ("reason", pa.string()),  # why there is no tone, or which of several faces is read; else empty
+        ("pixels", pa.int32()),
+        *((name, pa.float64()) for name in ("L", "a", "b", "ita")),
+        *((name, pa.int8()) for name in ("tone", "tone_ciede2000", "tone_dalleval2023")),
+        ("illumination", pa.string()),  # name of what set the light right; else empty
+    ]
+)
+
 # the columns that a part of each kind has at least
 FIXED = {
     "samples": SAMPLES,
