@@ -32,6 +32,7 @@ RUNS = (
     "probes.paths",
     "probes.command_line",
     "probes.prompts.audit",
+    "probes.prompts.diagnostic",
     "probes.trace.variants",
 )  # what was stored, and what was asked
 LOOP = ("probes.execute", "probes.team", "probes.workers", "probes.devices")  # what runs the parts of a stage

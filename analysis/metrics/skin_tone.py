@@ -25,7 +25,7 @@ Mean = Literal["lab", "linear"]
 Rule = Literal["ita", "ciede2000", "dalleval2023"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 NO_PIXELS = "no pixels of skin"
-# b* of grey reaches 0.011, since the matrix of sRGB is rounded
+# b* of grey reaches 0.005, since the matrix of sRGB is rounded
 _GREY = 0.02
 
 
