@@ -27,8 +27,9 @@ class SkinTone(Section):
     ``illumination`` sets the colour of the light right before: an estimate from the image (``grey-world``,
     ``shades-of-grey``, ``white-patch``), the light that ``illuminant`` names (``given``; a CIE illuminant such as
     ``A`` or ``D50``, or the colour of a white surface in the images as ``#ffd2a0``), or TRUST's estimate of the albedo
-    (``trust``; the folder ``trust`` holds its published files). ``mean`` of the region is taken of L*a*b* or of
-    linear light. ``nearest`` says which of the three readings that are stored the tables show.
+    (``trust``; the folder ``trust`` holds its published files). By ``adaptation`` cone responses (``bradford``) or
+    red, green and blue (``channels``) are scaled. ``mean`` of the region is taken of L*a*b* or of linear light.
+    ``nearest`` says which of the three readings that are stored the tables show.
     """
 
     look: Literal["auto"] | bool = "auto"
@@ -39,6 +40,7 @@ class SkinTone(Section):
     illumination: Literal["none", "grey-world", "shades-of-grey", "white-patch", "given", "trust"] = "none"
     illuminant: str | None = None
     trust: Annotated[str, Field(min_length=1)] | None = None
+    adaptation: Literal["bradford", "channels"] = "bradford"
     mean: Literal["lab", "linear"] = "lab"
     nearest: Literal["ita", "ciede2000", "dalleval2023"] = "ita"
 

@@ -154,22 +154,27 @@ class ToyworldSkin:
                     f"observe.skin_tone.region: toyworld expected images of {SIZE} × {SIZE} pixels, got {height} ×"
                     f" {width}: choose face-alignment"
                 )
+        return [_of_toyworld(image, mask) for image, mask in zip(images, self.masks(images))]
+
+    def masks(self, images: Sequence[np.ndarray]) -> list[np.ndarray | None]:
+        """Masks ``(64, 64)`` bool of the skin of the figure of each image; None where there is no figure."""
         seen = ToyworldChecker().detect(images, [()] * len(images))
         figures = [next((one.mask for one in each.detections if one.label == PERSON), None) for each in seen]
-        return [_of_figure(image, figure) for image, figure in zip(images, figures)]
+        return [
+            None if figure is None else _main_skin(image) & figure for image, figure in zip(images, figures)
+        ]
 
 
-def _of_figure(image: np.ndarray, figure: np.ndarray | None) -> Region:
-    if figure is None:
+def _of_toyworld(image: np.ndarray, mask: np.ndarray | None) -> Region:
+    if mask is None:
         return _nothing("no face", "no figure")
-    mask = toyworld_mask(image) & figure
     if mask.sum() < LEAST_SKIN:
         return _nothing("no skin", f"{mask.sum()} pixels of skin, fewer than {LEAST_SKIN}")
     return Region("ok", image[mask])
 
 
-def toyworld_mask(image: np.ndarray) -> np.ndarray:
-    """Mask ``(64, 64)`` bool of the one of the three skins that an image shows most of, edges left out."""
+def _main_skin(image: np.ndarray) -> np.ndarray:
+    """Mask of the one of the three skins that an image shows most of, edges left out."""
     colours = read_colours(image[None])[0]
     masks = supported(np.stack([colours == INDEX[name] for name in TOYWORLD_SKINS]))
     return masks[masks.sum((1, 2)).argmax()]

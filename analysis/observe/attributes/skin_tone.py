@@ -78,10 +78,11 @@ class Estimated:
     """Takes the colour of the light from the whole image; leaves a black one alone."""
 
     name: illumination.Estimate
+    adaptation: illumination.Adaptation
 
     def fields(self) -> dict[str, Any]:
-        """The version."""
-        return {"version": illumination.VERSION}
+        """The version, and what is scaled."""
+        return {"version": illumination.VERSION, "adaptation": self.adaptation}
 
     def load(self) -> None:
         """Nothing to load."""
@@ -89,7 +90,9 @@ class Estimated:
     def corrected(self, image: np.ndarray, region: Region) -> np.ndarray:
         """The pixels of the region under daylight of the same luminance."""
         white = illumination.estimated_white(image, self.name)
-        return region.pixels if white is None else illumination.under_daylight(region.pixels, white)
+        if white is None:
+            return region.pixels
+        return illumination.under_daylight(region.pixels, white, self.adaptation)
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ class Given:
     """The light is known."""
 
     illuminant: str
+    adaptation: illumination.Adaptation
 
     @property
     def name(self) -> str:
@@ -104,15 +108,16 @@ class Given:
         return f"given {self.illuminant}"
 
     def fields(self) -> dict[str, Any]:
-        """The version."""
-        return {"version": illumination.VERSION}
+        """The version, and what is scaled."""
+        return {"version": illumination.VERSION, "adaptation": self.adaptation}
 
     def load(self) -> None:
         """Nothing to load."""
 
     def corrected(self, image: np.ndarray, region: Region) -> np.ndarray:
         """The pixels of the region under daylight."""
-        return illumination.under_daylight(region.pixels, illumination.white_of(self.illuminant))
+        white = illumination.white_of(self.illuminant)
+        return illumination.under_daylight(region.pixels, white, self.adaptation)
 
 
 @dataclass(frozen=True)
@@ -305,8 +310,8 @@ def _light(config: Config) -> Illumination:
         return AsItIs()
     if options.illumination == "given":
         assert options.illuminant is not None, "checked with the configuration"
-        return Given(options.illuminant)
+        return Given(options.illuminant, options.adaptation)
     if options.illumination == "trust":
         assert options.trust is not None, "checked with the configuration"
         return Albedo(Trust(options.trust, _device(config)))
-    return Estimated(options.illumination)
+    return Estimated(options.illumination, options.adaptation)
