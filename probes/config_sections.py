@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from hooks.attention import definitions
 from hooks.prompt.positions import GROUPS
+from probes.attributes.skin_options import SkinTone
+from probes.config_section import Section
 from probes.config_values import (
     Alters,
     AutoOrCount,
@@ -30,12 +32,6 @@ from probes.config_values import (
     fail,
 )
 from probes.text.plurals import plural
-
-
-class Section(BaseModel):
-    """Fields that are all named here, each of just its kind."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 class Indicator(Section):
@@ -143,6 +139,8 @@ class Observe(Section):
     # parts of features carry checksum and batch themselves, each feature apart, so that one more can be added
     feature_weights: Annotated[dict[str, str], Alters("nothing")] = {}
     feature_batch: Annotated[Positive, Alters("nothing")] = 32
+    # parts of tones carry how they were read themselves
+    skin_tone: Annotated[SkinTone, Alters("measure")] = SkinTone()
     device: Device = "auto"  # auto: the one the images were drawn on, where there is one
 
 

@@ -177,7 +177,8 @@ ANSWERS = pa.schema(
         ("reason", pa.string()),  # why it was not asked; else empty
     ]
 )
-# of `attributes/skin_tone`: colour and tone of the skin in an image
+# of `attributes/skin_tone`: the mean colour of an image's skin and the Monk tones nearest to it, see
+# `analysis.metrics.skin_tone.SkinTone`; null where it is undefined
 TONES = pa.schema(
     [
         ("sample_id", pa.string()),
@@ -185,16 +186,11 @@ TONES = pa.schema(
         ("seed", pa.int64()),
         ("indicator", pa.string()),
         ("status", pa.string()),  # ok, no face, no skin or unreadable
-        ("reason", pa.string()),
-        ("pixels", pa.int32()),  # of the region of skin
-        ("L", pa.float64()),  # mean CIE L*a*b* of the region under D65, corrected where that was asked for
-        ("a", pa.float64()),
-        ("b", pa.float64()),
-        ("ita", pa.float64()),  # individual typology angle in degrees
-        ("tone", pa.int8()),  # 1 to 10, the nearest of the Monk scale by that angle; null where there is none
-        ("tone_ciede2000", pa.int8()),
-        ("tone_dalleval2023", pa.int8()),  # as Cho et al. 2023 read it
-        ("illumination", pa.string()),  # what corrected it; else empty
+        ("reason", pa.string()),  # why there is no tone, or which of several faces is read; else empty
+        ("pixels", pa.int32()),
+        *((name, pa.float64()) for name in ("L", "a", "b", "ita")),
+        *((name, pa.int8()) for name in ("tone", "tone_ciede2000", "tone_dalleval2023")),
+        ("illumination", pa.string()),  # name of what set the light right; else empty
     ]
 )
 

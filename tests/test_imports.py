@@ -67,6 +67,10 @@ ALLOWED = {
     for room, others in BELOW.items()
 }
 ALLOWED["analysis/observe"] += LOOP
+ALLOWED["analysis/observe/attributes/skin_tone.py"] = (
+    *("analysis.observe", "analysis.metrics.skin_tone", "analysis.metrics.illumination"),
+    *ALLOWED["analysis/observe"],
+)  # stores the colours and tones that these make of pixels
 ALLOWED["analysis/studies/gep/images.py"] = ANYTHING  # a command that runs all stages
 ALLOWED["analysis/studies/decoding/draw.py"] = ANYTHING  # likewise
 ALLOWED["analysis/studies/decoding/localise.py"] = ANYTHING  # draws with a pipeline in hand

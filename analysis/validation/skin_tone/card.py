@@ -1,0 +1,156 @@
+"""A card of the ten Monk colours, seen in several ways, and what each reading makes of it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from skimage.color import deltaE_ciede2000
+
+from analysis.metrics.illumination import (
+    ESTIMATES,
+    Adaptation,
+    estimated_white,
+    under_daylight,
+    under_light,
+    white_of,
+)
+from analysis.metrics.skin_tone import (
+    SkinTone,
+    lab_colours,
+    monk_colours,
+    nearest_by_angle,
+    nearest_by_difference,
+    read_skin,
+    typology_angle,
+)
+
+SIDE, GAP, EDGE = 48, 8, 4  # pixels: of a patch, of the white around it, of a patch's rim that is not read
+QUALITIES = (95, 90, 85, 80, 75)
+LIGHTS = {
+    "A": "an incandescent lamp, 2856 K",
+    "D50": "warm daylight, 5000 K",
+    "D75": "light of the north sky, 7500 K",
+    "F11": "a fluorescent lamp, 4000 K",
+}
+NOISES = (0.25, 0.5, 1.0, 2.0, 4.0)
+DRAWS, SEED = 2000, 0
+Places = list[tuple[slice, slice]]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A card as a camera or a file gives it.
+
+    Attributes
+    ----------
+    name : str
+    image : numpy.ndarray
+        ``(height, width, 3)`` uint8.
+    tones : list of SkinTone
+        Of each of the ten patches.
+    """
+
+    name: str
+    image: NDArray[np.uint8]
+    tones: list[SkinTone]
+
+
+def card() -> tuple[NDArray[np.uint8], Places]:
+    """The card, ten patches on white in two rows, and where they are read."""
+    image = np.full((2 * SIDE + 3 * GAP, 5 * SIDE + 6 * GAP, 3), 255, np.uint8)
+    places = []
+    for number, colour in enumerate(monk_colours()):
+        top, left = (GAP + step * (SIDE + GAP) for step in divmod(number, 5))
+        image[top : top + SIDE, left : left + SIDE] = colour
+        places.append(
+            (slice(top + EDGE, top + SIDE - EDGE), slice(left + EDGE, left + SIDE - EDGE)),
+        )
+    return image, places
+
+
+def as_jpeg(image: NDArray[np.uint8], quality: int) -> NDArray[np.uint8]:
+    """The image after JPEG at a quality, colours at half the resolution as Pillow has them unless told otherwise."""
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "JPEG", quality=quality)
+    return np.asarray(Image.open(file))
+
+
+def in_light(image: NDArray[np.uint8], light: str, adaptation: Adaptation) -> NDArray[np.uint8]:
+    """The image in another light, rounded to 8 bits, white as bright as it can be."""
+    return np.rint(255 * under_light(image, white_of(light), adaptation)).astype(np.uint8)
+
+
+def as_files() -> Iterator[Seen]:
+    """The card as it is, and after JPEG."""
+    image, places = card()
+    yield _seen("as it is", image, places)
+    for quality in QUALITIES:
+        yield _seen(f"JPEG, quality {quality}", as_jpeg(image, quality), places)
+
+
+def in_lights(adaptation: Adaptation) -> Iterator[Seen]:
+    """The card in each light: as it is, set right in the same and in the other way, and after JPEG."""
+    image, places = card()
+    other: Adaptation = "channels" if adaptation == "bradford" else "bradford"
+    for light in LIGHTS:
+        lit, white = in_light(image, light, adaptation), white_of(light)
+        yield _seen(light, lit, places)
+        yield _seen(f"{light}, set right", lit, places, white, adaptation)
+        for quality in (95, 75):
+            shown = as_jpeg(lit, quality)
+            yield _seen(f"{light}, JPEG {quality}, set right", shown, places, white, adaptation)
+        yield _seen(f"{light}, set right by {other}", lit, places, white, other)
+
+
+def guessed(adaptation: Adaptation) -> Iterator[Seen]:
+    """The card in each light, set right by what is estimated from the picture."""
+    image, places = card()
+    for light in LIGHTS:
+        lit = in_light(image, light, adaptation)
+        for method in ESTIMATES:
+            yield _seen(f"{light}, {method}", lit, places, estimated_white(lit, method), adaptation)
+
+
+def _seen(
+    name: str,
+    image: NDArray[np.uint8],
+    places: Places,
+    white: NDArray[np.float64] | None = None,
+    adaptation: Adaptation = "bradford",
+) -> Seen:
+    patches = [image[place].reshape(-1, 3) for place in places]
+    if white is not None:
+        return Seen(name, image, [read_skin(under_daylight(patch, white, adaptation)) for patch in patches])
+    return Seen(name, image, [read_skin(patch) for patch in patches])
+
+
+def gaps() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """From each tone to the next: difference of angles in degrees, and CIEDE2000; ``(9,)`` each."""
+    lab = lab_colours(monk_colours())
+    return -np.diff(typology_angle(lab)), deltaE_ciede2000(lab[:-1], lab[1:])
+
+
+def shares_right(noise: float) -> NDArray[np.float64]:
+    """Share of readings that are right where the mean colour of a region is off by chance.
+
+    Parameters
+    ----------
+    noise
+        Standard deviation of the error of L*, of a* and of b*, normal and independent.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``(2, 10)``: by angle and by CIEDE2000, of `DRAWS` draws for each tone.
+    """
+    rng = np.random.default_rng(SEED)
+    lab = lab_colours(monk_colours()) + noise * rng.standard_normal((DRAWS, 10, 3))
+    lab[..., 0] = lab[..., 0].clip(0, 100)
+    tones = np.arange(1, 11)
+    read = (nearest_by_angle(typology_angle(lab)), nearest_by_difference(lab))
+    return np.array([(one == tones).mean(0) for one in read])
