@@ -32,6 +32,8 @@ RUNS = (
     "probes.paths",
     "probes.command_line",
     "probes.prompts.audit",
+    "probes.attributes",
+    "probes.prompts.diagnostic",
     "probes.trace.variants",
 )  # what was stored, and what was asked
 LOOP = ("probes.execute", "probes.team", "probes.workers", "probes.devices")  # what runs the parts of a stage
@@ -75,6 +77,7 @@ TORCH = (
     "analysis/observe/",
     "analysis/validation/toyworld_detectors/",
     "analysis/validation/toyworld_features/",
+    "analysis/validation/toyworld_questions/",
     "analysis/validation/tracing/",
 )
 FILES = sorted(

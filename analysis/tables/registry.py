@@ -17,6 +17,7 @@ from analysis.tables.disparity import DISPARITY_COLUMNS, disparity
 from analysis.tables.families import with_unit
 from analysis.tables.gap import GAP_COLUMNS, gap
 from analysis.tables.gep_tables import GEP
+from analysis.tables.human_answers import HUMAN
 from analysis.tables.nouns import NOUN_COLUMNS, noun_table
 from analysis.tables.object_claims import CLAIM_COLUMNS, COUNTS, claim_table
 from analysis.tables.object_statistics import (
@@ -323,7 +324,9 @@ _CHECKED = (
         not_measured.not_measured,
     ),
 )
-TABLES: Mapping[str, Table] = {row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *TRACE, *GEP)}
+TABLES: Mapping[str, Table] = {
+    row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *TRACE, *GEP, HUMAN)
+}
 
 
 def write(run: Run, name: str, frame: pd.DataFrame) -> None:

@@ -55,13 +55,38 @@ class Attention(nn.Module):
     ) -> torch.Tensor:
         """Tokens ``(n, length, width)`` with what they read of others ``(n, m, width)``, where the mask is true."""
         normed = self.norm(tokens)
-        read = normed if others is tokens else others
-        query, key, value = (
-            layer(source).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for layer, source in ((self.query, normed), (self.key, read), (self.value, read))
-        )
+        query, key, value = self.heads_of(normed, normed if others is tokens else others)
         seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         return tokens + self.out(seen.transpose(1, 2).flatten(2))
+
+    def heads_of(self, tokens: torch.Tensor, others: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Queries of tokens, keys and values of others, each ``(n, heads, length, width / heads)``."""
+        layers = ((self.query, tokens), (self.key, others), (self.value, others))
+        query, key, value = (
+            layer(source).unflatten(-1, (self.heads, -1)).transpose(1, 2) for layer, source in layers
+        )
+        return query, key, value
+
+
+class Look(Attention):
+    """Attention to the places of an image, and beside what is read there how well the best place fits.
+
+    The softmax of attention hides whether any place fits at all, which is what most questions are about.
+    """
+
+    def __init__(self, width: int, heads: int):
+        super().__init__(width, heads)
+        self.best = nn.Linear(heads, width)
+
+    def forward(
+        self, tokens: torch.Tensor, others: torch.Tensor, mask: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Tokens ``(n, length, width)`` with what they see in images ``(n, places, width)``."""
+        normed = self.norm(tokens)
+        query, key, value = self.heads_of(normed, others)
+        fit = query @ key.transpose(2, 3) / query.shape[-1] ** 0.5
+        seen = (fit.softmax(-1) @ value).transpose(1, 2).flatten(2)
+        return tokens + self.out(seen) + self.best(fit.amax(-1).transpose(1, 2))
 
 
 class Layer(nn.Module):
@@ -69,7 +94,7 @@ class Layer(nn.Module):
 
     def __init__(self, width: int, heads: int):
         super().__init__()
-        self.words, self.image = Attention(width, heads), Attention(width, heads)
+        self.words, self.image = Attention(width, heads), Look(width, heads)
         self.norm = nn.LayerNorm(width)
         self.inner, self.out = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
 
@@ -131,7 +156,11 @@ class AnswerNetwork(nn.Module):
         lengths : torch.Tensor
             ``(images, questions)``.
         """
-        image, last = self.see(pixels), lengths.flatten() - 1
+        return self.answer(self.see(pixels), tokens, lengths)
+
+    def answer(self, image: torch.Tensor, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """The same of what `see` gives."""
+        last = lengths.flatten() - 1
         place = torch.arange(tokens.shape[2], device=tokens.device)
         mask = (place <= last[:, None])[:, None, None]
         state = self.words(tokens.flatten(0, 1)) + self.positions[: tokens.shape[2]]

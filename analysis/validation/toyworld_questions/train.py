@@ -13,6 +13,7 @@ from transformers import CLIPTokenizer
 from analysis.observe.attributes.toyworld_network import AnswerNetwork, pixels_of, tokens_of
 from analysis.validation.toyworld_questions.phrasings import Phrasings
 from analysis.validation.toyworld_questions.pictures import QuestionedPictures
+from probes.toyworld.checker import THINGS
 from probes.toyworld.training.loop import Budget, Log, train_loop
 
 QUESTIONS = 8  # about a picture of a batch
@@ -32,8 +33,11 @@ def train(
 ) -> None:
     """Train on pictures, half of each batch mirrored, with questions drawn anew for each.
 
-    The loss is the cross-entropy with the answers' distribution (of gender, the posterior of the components).
+    The loss is the cross-entropy with the answers' distribution (of gender, the posterior of the components); and, so
+    that the convolutions learn what there is to be seen before a question finds it, that of all things in a picture
+    from the place that fits each best, by a layer that is thrown away.
     """
+    things = torch.nn.Linear(model.settings["width"], len(THINGS))
     rng, phrasings = np.random.default_rng(seed), Phrasings()
     limit = model.settings["context_length"]
 
@@ -62,10 +66,15 @@ def train(
         ]
         tokens, lengths = batch([one.text for one in drawn])
         wanted = torch.from_numpy(np.stack([one.target for one in drawn]))
-        logits = model(pixels, tokens, lengths).flatten(0, 1)
+        image = model.see(pixels)
+        seen = things(image).amax(1)
+        aside = F.binary_cross_entropy_with_logits(seen, torch.from_numpy(pictures.labels[rows]).float())
+        logits = model.answer(image, tokens, lengths).flatten(0, 1)
         right = (logits.argmax(1) == wanted.argmax(1)).float()
-        return {"loss": F.cross_entropy(logits, wanted), "right": right.mean()}
+        answered = F.cross_entropy(logits, wanted)
+        return {"loss": answered + aside, "answered": answered, "aside": aside, "right": right.mean()}
 
     model.train()
-    train_loop(model, loss_of, budget, log, learning_rate, 0.05, save=save, save_minutes=2.0)
+    together = torch.nn.ModuleList([model, things])
+    train_loop(together, loss_of, budget, log, learning_rate, 0.05, save=save, save_minutes=2.0)
     model.eval()
