@@ -18,14 +18,14 @@ ANSWERS = ("yes", "no", "male", "female", "unclear")
 SETTINGS: Mapping[str, Any] = {
     "vocabulary": 781,
     "context_length": 32,
-    "channels": 48,
+    "channels": [24, 48, 64],
     "width": 64,
     "heads": 4,
     "layers": 2,
     "answers": list(ANSWERS),
 }
 SIDE = 64  # pixels
-_GRID = SIDE // 4
+_GRID = SIDE // 8
 
 
 class Residual(nn.Module):
@@ -121,15 +121,18 @@ class AnswerNetwork(nn.Module):
     def __init__(self, settings: Mapping[str, Any] = SETTINGS):
         super().__init__()
         self.settings = dict(settings)
-        channels, width = settings["channels"], settings["width"]
+        first, second, third = settings["channels"]
+        width = settings["width"]
         self.stem = nn.Sequential(
-            nn.Conv2d(3, channels // 2, 3, stride=2, padding=1),
+            nn.Conv2d(3, first, 3, stride=2, padding=1),
             nn.GELU(),
-            nn.Conv2d(channels // 2, channels, 3, stride=2, padding=1),
-            Residual(channels),
-            Residual(channels),
+            nn.Conv2d(first, second, 3, stride=2, padding=1),
+            nn.GELU(),
+            nn.Conv2d(second, third, 3, stride=2, padding=1),
+            Residual(third),
+            Residual(third),
         )
-        self.to_width = nn.Linear(channels, width)
+        self.to_width = nn.Linear(third, width)
         self.image_norm = nn.LayerNorm(width)
         self.places = nn.Parameter(torch.randn(_GRID * _GRID, width) * 0.1)
         self.words = nn.Embedding(settings["vocabulary"], width)
@@ -140,7 +143,7 @@ class AnswerNetwork(nn.Module):
         nn.init.normal_(self.words.weight, std=0.3)
 
     def see(self, pixels: torch.Tensor) -> torch.Tensor:
-        """What is read of images ``(n, 3, 64, 64)`` in [-1, 1]: ``(n, 256, width)``."""
+        """What is read of images ``(n, 3, 64, 64)`` in [-1, 1]: ``(n, 64, width)``."""
         image = self.to_width(self.stem(pixels).flatten(2).transpose(1, 2))
         return self.image_norm(image + self.places)
 

@@ -19,7 +19,7 @@ from probes.toyworld import WEIGHTS
 FIELD = "observe.questions.readers"
 FOLDER = WEIGHTS / "vqa"
 _SPEED = 3e10  # operations that a core does in a second, about
-_PLACES = 256  # of the image that a weight is used at
+_PLACES = 64  # of the image that a weight is used at
 
 
 def toyworld_tokenizer() -> Any:
