@@ -24,6 +24,10 @@ COMMANDS = {
         "analysis.studies.gep.command",
         "audits of attributes: a folder of images, labels of people, several runs side by side",
     ),
+    "questions": (
+        "analysis.studies.questions.command",
+        "questions to images answered by people: a sheet to fill in, and their answers",
+    ),
     "decode": (
         "analysis.studies.decoding.command",
         "linear probes: what can be read at which site, and from which step on",

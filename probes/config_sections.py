@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from hooks.attention import definitions
 from hooks.prompt.positions import GROUPS
+from probes.attributes.options import Questions
 from probes.attributes.skin_options import SkinTone
 from probes.config_section import Section
 from probes.config_values import (
@@ -117,6 +118,7 @@ class Observe(Section):
     `features` are vectors by which images are compared (`analysis.observe.features.registry`): ``auto`` takes those of
     the paper's Table 5 whose weights are there. `feature_weights` says where: a file, a folder, a hub id, a name of
     timm's or open_clip's, or ``toyworld``, which the bundled specimens' images have unless told otherwise.
+    `questions` says what is asked of an image, and whom (`probes.attributes.options`).
     """
 
     objects: Annotated[bool, Alters("measure")] = True
@@ -141,6 +143,8 @@ class Observe(Section):
     feature_batch: Annotated[Positive, Alters("nothing")] = 32
     # parts of tones carry how they were read themselves
     skin_tone: Annotated[SkinTone, Alters("measure")] = SkinTone()
+    # parts of answers carry question, reading and weights themselves, each reader apart
+    questions: Annotated[Questions, Alters("measure")] = Questions()
     device: Device = "auto"  # auto: the one the images were drawn on, where there is one
 
 

@@ -162,21 +162,22 @@ FEATURE_PAIRS = pa.schema(
     [("triplet", pa.int32()), ("seed", pa.int64()), ("pair", pa.string()), ("value", pa.float32())]
 )
 
-# of `attributes/<reader>`: what a reader answered to a question of an image
+# of `attributes/<reader>`: what a reader answered to each question about each image (`analysis.observe.attributes`)
 ANSWERS = pa.schema(
     [
         ("sample_id", pa.string()),
         ("triplet", pa.int32()),
         ("seed", pa.int64()),
         ("indicator", pa.string()),
-        ("question", pa.string()),  # its key: gender, or the name of an attribute
-        ("asked", pa.string()),
-        ("answer", pa.string()),
-        ("reading", pa.string()),  # female or male, yes or no; null where the answer decides neither
-        ("score", pa.float64()),  # probability or margin, of a reader that has one
+        ("question", pa.string()),  # its key: `gender`, or the name of an attribute
+        ("asked", pa.string()),  # the sentence or sentences, verbatim
+        ("answer", pa.string()),  # verbatim; null where there is none
+        ("reading", pa.string()),  # what the answer says; null where it is undecided or was not given
+        ("score", pa.float64()),  # probability of the reading, where the reader has one
         ("reason", pa.string()),  # why it was not asked; else empty
     ]
 )
+
 # of `attributes/skin_tone`: the mean colour of an image's skin and the Monk tones nearest to it, see
 # `analysis.metrics.skin_tone.SkinTone`; null where it is undefined
 TONES = pa.schema(

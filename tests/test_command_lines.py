@@ -28,6 +28,7 @@ COMMANDS = {
     "analysis.validation.gep.__main__",
     *(f"analysis.validation.tracing.{name}" for name in ("__main__", "coverage")),
     "analysis.validation.toyworld_features.__main__",
+    *(f"analysis.validation.toyworld_questions.{name}" for name in ("__main__", "page")),
     "analysis.validation.tracing.coverage",
     "probes.prompts.__main__",
     *(f"analysis.validation.{name}" for name in ("object_findings", "simulation_page")),
@@ -40,7 +41,7 @@ COMMANDS = {
 FORMER = {
     f"analysis.{name.replace('human-check', 'objects')}": name
     for name in analysis_commands.COMMANDS
-    if name not in ("gep", "decode", "mitigate")  # which have no former place
+    if name not in ("gep", "questions", "decode", "mitigate")  # which have no former place
 }
 
 

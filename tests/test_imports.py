@@ -32,6 +32,7 @@ RUNS = (
     "probes.paths",
     "probes.command_line",
     "probes.prompts.audit",
+    "probes.attributes",
     "probes.prompts.diagnostic",
     "probes.trace.variants",
 )  # what was stored, and what was asked
@@ -80,6 +81,7 @@ TORCH = (
     "analysis/observe/",
     "analysis/validation/toyworld_detectors/",
     "analysis/validation/toyworld_features/",
+    "analysis/validation/toyworld_questions/",
     "analysis/validation/tracing/",
 )
 FILES = sorted(

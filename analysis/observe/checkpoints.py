@@ -19,7 +19,7 @@ _SPELLING = "check the spelling, connect to the network once so that it is cache
 OWN = {"observe.detector": "grounding-dino", "observe.segmenter": "sam", "observe.ram": "ram"}
 
 
-def find(name: str, field: str, *, fetch: bool = True) -> Path | None:
+def find(name: str, field: str, *, fetch: bool = True, revision: str | None = None) -> Path | None:
     """Find a checkpoint or a folder.
 
     Parameters
@@ -32,6 +32,8 @@ def find(name: str, field: str, *, fetch: bool = True) -> Path | None:
         The field of the configuration that gave the name, for the error.
     fetch
         Fetch what is on the hub; else it is None.
+    revision
+        Branch, tag or commit of a model of the hub.
 
     Raises
     ------
@@ -61,8 +63,9 @@ def find(name: str, field: str, *, fetch: bool = True) -> Path | None:
 
     try:
         if match[2]:
-            return Path(hf_hub_download(match[1], match[2]))
-        return Path(snapshot_download(match[1], allow_patterns=["*.json", "*.txt", "*.safetensors"]))
+            return Path(hf_hub_download(match[1], match[2], revision=revision))
+        wanted = ["*.json", "*.txt", "*.safetensors"]
+        return Path(snapshot_download(match[1], revision=revision, allow_patterns=wanted))
     except Exception as error:  # the hub raises errors of many libraries; all mean that it gave nothing
         first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
         raise UserError(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from analysis.observe.attributes.observer import question_observer
 from analysis.observe.attributes.skin_tone import skin_observer
 from analysis.observe.features.observer import feature_observer
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.objects.observer import object_observer
 from analysis.observe.observer import Observer
+from probes.attributes.options import READERS
 from probes.config import Config
 
 # By name: from a configuration as resolved to the observer that it asks for; or to none, and why (nothing where it is
@@ -18,6 +20,7 @@ OBSERVERS: Mapping[str, Callable[[Config], tuple[Observer | None, str]]] = {
     "objects": object_observer,
     "skin_tone": skin_observer,
     **{name: partial(feature_observer, name) for name in FEATURES},
+    **{f"attributes/{name}": partial(question_observer, name) for name in READERS},
 }
 
 

@@ -18,6 +18,7 @@ from analysis.tables.disparity import DISPARITY_COLUMNS, disparity
 from analysis.tables.families import with_unit
 from analysis.tables.gap import GAP_COLUMNS, gap
 from analysis.tables.gep_tables import GEP
+from analysis.tables.human_answers import HUMAN
 from analysis.tables.nouns import NOUN_COLUMNS, noun_table
 from analysis.tables.object_claims import CLAIM_COLUMNS, COUNTS, claim_table
 from analysis.tables.object_statistics import (
@@ -325,7 +326,7 @@ _CHECKED = (
     ),
 )
 TABLES: Mapping[str, Table] = {
-    row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *TRACE, *GEP, *DALLEVAL)
+    row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *TRACE, *GEP, *DALLEVAL, HUMAN)
 }
 
 

@@ -10,7 +10,7 @@ NEEDS = {
     "samples": "any generated run",
     "objects": "a run whose images were searched for objects",
     "truth": "a run of objects, where something else knows what is in the images",
-    "labels": "answers of people, given to `python -m analysis human-check`",
+    "labels": "answers of people, given to `python -m analysis human-check` or `questions`",
     "choices": "`python -m analysis sensitivity`",
     "images": "a run of images that another program drew",
     "trace": "a run with a trace (`--stage trace`)",

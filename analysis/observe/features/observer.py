@@ -218,7 +218,7 @@ def feature_observer(name: str, config: Config) -> tuple[FeatureObserver | None,
         return None, ""
     kind = SplitProductObserver if feature.readout == "patch_tokens" else FeatureObserver
     named = settings.feature_weights.get(name)
-    if named is None and _of_toyworld(config) and feature.toyworld:
+    if named is None and of_toyworld(config) and feature.toyworld:
         named = TOYWORLD
     if named is not None or name in settings.features:
         weights = named or feature.weights
@@ -251,7 +251,7 @@ def _check_names(config: Config) -> None:
             raise UserError(f"{field}: expected {', '.join(FEATURES)}, got {name!r:.60}: name one of them")
 
 
-def _of_toyworld(config: Config) -> bool:
+def of_toyworld(config: Config) -> bool:
     """Whether the images are the bundled specimens', in the size that their networks were trained on."""
     size = {config.sampler.height, config.sampler.width} - {None, SIZE}
     return config.model in MODELS and not size

@@ -63,13 +63,18 @@ def text_vectors(feature: Feature, path: Path, texts: Sequence[str], device: tor
     """
     if feature.library != "open_clip":
         raise UserError(f"gep.clip: expected a CLIP, got {feature.name!r}, which reads no text: name clip")
-    model = Embedder(feature, path, device).model
-    tokens = _tokenizer(feature, path, model)(list(texts)).to(device)
+    return encoded(Embedder(feature, path, device), path, texts)
+
+
+def encoded(embedder: Embedder, path: Path, texts: Sequence[str]) -> torch.Tensor:
+    """Embed sentences by a CLIP that is loaded from a path; shape ``(n, d)``, float32 on the CPU."""
+    model = embedder.model
+    tokens = _tokenizer(path, model)(list(texts)).to(embedder.device)
     with torch.inference_mode():
         return torch.cat([model.encode_text(some).float().cpu() for some in tokens.split(CHUNK)])
 
 
-def _tokenizer(feature: Feature, path: Path, model: Any) -> Any:
+def _tokenizer(path: Path, model: Any) -> Any:
     """The one in the folder, else CLIP's own, which open_clip carries."""
     import open_clip
 

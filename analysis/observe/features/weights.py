@@ -48,13 +48,13 @@ def hub_id(feature: Feature, name: str) -> str:
     return (known or {}).get("hf_hub", "").rstrip("/") or name
 
 
-def cached(name: str) -> Path | None:
+def cached(name: str, revision: str | None = None) -> Path | None:
     """The folder of a hub model that is on this machine already; None where it is not."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(name, local_files_only=True))
+        return Path(snapshot_download(name, revision=revision, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError, OSError):
         return None
 

@@ -43,8 +43,8 @@ class TransformersGroundingDino:
         from transformers import GroundingDinoForObjectDetection
 
         if path.is_dir():
-            self.tokenizer, _ = _described(path, "grounding-dino", grounding_dino.FIELD)
-            model = _from_folder(GroundingDinoForObjectDetection, path, grounding_dino.FIELD)
+            self.tokenizer, _ = described(path, "grounding-dino", grounding_dino.FIELD)
+            model = from_folder(GroundingDinoForObjectDetection, path, grounding_dino.FIELD)
             self.sides = _sides(path)
         else:
             settings = grounding_dino.description(path)
@@ -90,8 +90,8 @@ class TransformersSegmentAnything(segment_anything.SegmentAnything):
         from transformers import SamModel
 
         if path.is_dir():
-            _, config = _described(path, "sam", segment_anything.FIELD, tokenizer=False)
-            model = _from_folder(SamModel, path, segment_anything.FIELD)
+            _, config = described(path, "sam", segment_anything.FIELD, tokenizer=False)
+            model = from_folder(SamModel, path, segment_anything.FIELD)
             self.settings = {"image_size": config.vision_config.image_size}
         else:
             self.settings = segment_anything.description(path)
@@ -189,8 +189,14 @@ def segmenter_config(settings: Mapping[str, Any]) -> Any:
     )
 
 
-def _described(path: Path, kind: str, field: str, *, tokenizer: bool = True) -> tuple[Any, Any]:
-    """The tokenizer and the configuration that are in a folder."""
+def described(path: Path, kind: str, field: str, *, tokenizer: bool = True) -> tuple[Any, Any]:
+    """The tokenizer and the configuration that are in a folder of transformers' layout.
+
+    Raises
+    ------
+    UserError
+        There is none, or of another kind of model.
+    """
     from transformers import AutoConfig, AutoTokenizer
 
     try:
@@ -206,13 +212,19 @@ def _described(path: Path, kind: str, field: str, *, tokenizer: bool = True) -> 
     return tokens, config
 
 
-def _from_folder(cls: Any, path: Path, field: str) -> Any:
-    """A model with every weight from the folder's safetensors."""
+def from_folder(cls: Any, path: Path, field: str, dtype: torch.dtype = torch.float32) -> Any:
+    """A model of one of transformers' classes with every weight from the folder's safetensors.
+
+    Raises
+    ------
+    UserError
+        Weights are missing, damaged or of another model.
+    """
     from safetensors import SafetensorError
 
     try:
         model, info = cls.from_pretrained(
-            path, local_files_only=True, use_safetensors=True, dtype=torch.float32, output_loading_info=True
+            path, local_files_only=True, use_safetensors=True, dtype=dtype, output_loading_info=True
         )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]

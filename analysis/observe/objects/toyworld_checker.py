@@ -105,6 +105,18 @@ def figures(indices: np.ndarray, things: Mapping[str, np.ndarray]) -> np.ndarray
     return filled
 
 
+def shows_figure(indices: np.ndarray) -> np.ndarray:
+    """Whether enough is seen of skin, hair and what is worn to make a figure, ``(n,)`` bool.
+
+    Parameters
+    ----------
+    indices : numpy.ndarray
+        ``(n, h, w)`` palette indices.
+    """
+    worn = [INDEX[name] for name in load_world().attributes]
+    return supported(np.isin(indices, [*_BODY, *worn])).sum((1, 2)) >= _LEAST_FIGURE
+
+
 def _detection(thing: str, mask: np.ndarray) -> Detection:
     rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
     box = (float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1))

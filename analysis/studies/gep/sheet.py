@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -54,15 +55,21 @@ def write(run: Run, out: Path, *, count: int, seed: int) -> str:
     if (out / FILE).exists():
         raise UserError(f"{out / FILE}: expected no sheet yet, found one: name another folder with --out")
     questions = asked(run, count=count, seed=seed)
-    names = sorted(set(questions["sample_id"]))
+    files = write_images(run, out, set(questions["sample_id"]), seed=seed)
+    table = questions.assign(image=questions["sample_id"].map(files), annotator="", label="")
+    write_bytes(out / FILE, table[list(COLUMNS)].to_csv(index=False, lineterminator="\n").encode())
+    return (
+        f"{len(table)} questions about {len(files)} images: fill in yes or no under label in {out / FILE}, then"
+        f" python -m analysis gep labels {run.path} {out / FILE}"
+    )
+
+
+def write_images(run: Run, out: Path, samples: Collection[str], *, seed: int) -> dict[str, str]:
+    """Write images into a folder under names that say nothing of their prompts; return these by sample."""
+    names = sorted(samples)
     numbers = np.random.default_rng(seed).permutation(len(names))
     files = {name: f"images/{number:05d}.png" for name, number in zip(names, numbers)}
     stored = run.samples(["sample_id", "image"])
     for row in stored[stored["sample_id"].isin(names)].itertuples():
         write_bytes(out / files[row.sample_id], row.image["bytes"])
-    table = questions.assign(image=questions["sample_id"].map(files), annotator="", label="")
-    write_bytes(out / FILE, table[list(COLUMNS)].to_csv(index=False, lineterminator="\n").encode())
-    return (
-        f"{len(table)} questions about {len(names)} images: fill in yes or no under label in {out / FILE}, then"
-        f" python -m analysis gep labels {run.path} {out / FILE}"
-    )
+    return files

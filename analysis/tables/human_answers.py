@@ -1,0 +1,135 @@
+"""People as readers of a run's images: their answers to its questions, in the form of those of the other readers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.tables.table import Table
+from probes import part_schemas
+from probes.attributes.questions import questions
+from probes.errors import UserError
+from probes.store import Run
+
+LABELS = "question_labels"  # the table of people's answers, written by `python -m analysis questions labels`
+COLUMNS = ("sample_id", "question", "annotator", "answer")
+UNDECIDED = "unclear"  # what people may write where they cannot say
+
+
+def read_answers(path: Path, run: Run) -> pd.DataFrame:
+    """Read answers of people from a CSV file.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Columns ``sample_id``, ``question`` (its key), ``answer`` and, where there are several, ``annotator``. An empty
+        answer is none; *unclear* is an answer that decides nothing.
+    run : Run
+
+    Returns
+    -------
+    DataFrame
+        These columns, the answers verbatim, without the rows that were left empty.
+
+    Raises
+    ------
+    UserError
+        The file cannot be read, a column is missing, or a row names an image or a question that the run does not have,
+        answers what cannot be read, or stands twice.
+    """
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: expected a CSV file of answers, got {error}: check it") from None
+    table = table.assign(annotator=table.get("annotator", ""))
+    missing = [name for name in COLUMNS if name not in table]
+    if missing:
+        raise UserError(
+            f"{path}: expected the columns {', '.join(COLUMNS)}, found none called {missing[0]}: add it"
+        )
+    samples = set(run.samples(["sample_id"])["sample_id"])
+    known = {asked.key: asked for asked in questions(run.config)}
+    for number, row in enumerate(table[list(COLUMNS)].itertuples(index=False), 2):
+        place = f"{path}: line {number}"
+        if row.sample_id not in samples:
+            raise UserError(
+                f"{place}: expected an image of {run.path}, got {row.sample_id!r:.60}: take the row out"
+            )
+        if row.question not in known:
+            raise UserError(
+                f"{place}: expected one of {', '.join(known)}, got {row.question!r:.60}: correct it or take it out"
+            )
+        said, asked = row.answer.strip(), known[row.question]
+        if said and said.casefold() != UNDECIDED and asked.read(said) is None:
+            raise UserError(
+                f"{place}: expected {', '.join(asked.readings)} or {UNDECIDED}, got {row.answer!r:.60}: correct it"
+            )
+    table = table[table["answer"].str.strip() != ""]
+    twice = table.duplicated(["sample_id", "question", "annotator"])
+    if twice.any():
+        number = int(table.index[twice][0]) + 2
+        raise UserError(
+            f"{path}: line {number}: expected one answer an annotator, got a second one: keep one"
+        )
+    return table[list(COLUMNS)].reset_index(drop=True)
+
+
+def human_answers(run: Run) -> pd.DataFrame:
+    """Return what people answered, a row an image and question that somebody was asked.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `probes.part_schemas.ANSWERS`. ``answer`` holds all answers, verbatim, joined by semicolons;
+        ``reading`` is what more than half of those who answered say, null where nobody agrees so far; ``score`` is the
+        share of them that say it. No row where nobody was asked.
+    """
+    if LABELS not in run.tables():
+        return pd.DataFrame(columns=part_schemas.ANSWERS.names)
+    labels, asked = run.table(LABELS), {one.key: one for one in questions(run.config)}
+    labels = labels[labels["question"].isin(list(asked))]
+    samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).set_index("sample_id")
+    rows = []
+    for (sample, key), group in labels.groupby(["sample_id", "question"], sort=False):
+        answers = [str(one) for one in group["answer"]]
+        reading, share = agreed([asked[key].read(one) for one in answers])
+        rows.append(
+            {
+                "sample_id": sample,
+                **samples.loc[sample].to_dict(),
+                "question": key,
+                "asked": asked[key].text,
+                "answer": "; ".join(answers),
+                "reading": reading,
+                "score": share,
+                "reason": "",
+            }
+        )
+    table = pd.DataFrame(rows, columns=part_schemas.ANSWERS.names)
+    return table.astype({"reading": object}).where(table.notna(), None)
+
+
+def agreed(readings: list[str | None]) -> tuple[str | None, float | None]:
+    """Return what more than half of the annotators say, and their share; None where there is no such reading.
+
+    Examples
+    --------
+    >>> agreed(["yes", "no", "yes"]), agreed(["yes", None])
+    (('yes', 0.6666666666666666), (None, None))
+    """
+    for reading in dict.fromkeys(readings):
+        share = readings.count(reading) / len(readings)
+        if reading is not None and share > 0.5:
+            return reading, share
+    return None, None
+
+
+HUMAN = Table(
+    LABELS,
+    "labels",
+    "an image, question and annotator: the answer, verbatim",
+    COLUMNS,
+    read_answers,
+    stage="",
+)
