@@ -26,17 +26,13 @@ from tests.analysis.dalleval_parts import (
 )
 from tests.analysis.synthetic_run import configure
 
-WHO = ("toyworld-checker", "toyworld-vqa")
 PAIR = {"first": "feminine", "second": "masculine"}
 MEASURE = Measure(bootstrap=100, permutations=200)
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    run = write_audit(tmp_path_factory.mktemp("audit") / "run", whole=False, readers=WHO)
-    configure(run, measure={"bootstrap": 100, "permutations": 200})
-    measure_professions(run)
-    return run
+def run(audit):
+    return audit
 
 
 def rows(run, name, **where):
