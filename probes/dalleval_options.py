@@ -25,7 +25,7 @@ class DallEval(Section):
     ``none``. ``correct`` sets readings of toyworld's images right for the reader's error, in columns beside.
     """
 
-    readers: Annotated[list[Reader], Field(min_length=1)] = list(READERS)
+    readers: list[Reader] = Field(list(READERS), min_length=1)
     tone: Literal["ita", "ciede2000", "dalleval2023"] = "ita"
     bare: Literal["attributes", "all", "none"] = "attributes"
     correct: bool = True

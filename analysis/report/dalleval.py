@@ -130,12 +130,17 @@ def _sentence(row: Mapping[str, Any], question: str) -> str:
         if question == GENDER
         else f"The average tone of the {images} is {number(row['average'], 2)} by {named(row['source'])}"
     )
+    even = "half and half" if question == GENDER else "ten equally likely tones"
     return (
-        f"{what}. Their mean absolute deviation from equally likely categories is {number(row['mad'])},"
+        f"{what}. The mean absolute deviation of each profession from {even} is {number(row['mad'])} on average,"
         f" {'more' if beyond else 'not more'} than the {number(row['floor'])} that chance alone gives"
-        f" ({p_value(row['p_value'])}); {row['different']} of {counted(row['tested'], 'profession')}"
-        f" {'differs' if row['different'] == 1 else 'differ'} from it after adjustment."
+        f" ({p_value(row['p_value'])}); of {counted(row['tested'], 'profession')}"
+        f" {_some(row['different'])} from {even} after adjustment."
     )
+
+
+def _some(count: int) -> str:
+    return "none differs" if not count else "1 differs" if count == 1 else f"{count} differ"
 
 
 def _counts(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -178,15 +183,15 @@ def _each(table: pd.DataFrame, reference: str) -> list[dict[str, Any]]:
     rows = []
     for name in dict.fromkeys(table["profession"]):
         said = {
-            question: of.loc[name].to_dict()
+            question: of.loc[name].to_dict() if name in of.index else None
             for question, of in (("gender", gender), ("tone", tone))
-            if name in of.index
         }
         lost = [
-            f"{said[question][column]} {text} ({question})"
-            for question in said
+            f"{row[column]} {text} ({question})"
+            for question, row in said.items()
+            if row is not None
             for column, text in LOST.items()
-            if said[question][column]
+            if row[column]
         ]
         rows.append({"name": "no profession" if name == NONE else name, **said, "lost": ", ".join(lost)})
     return rows

@@ -36,6 +36,7 @@ from analysis.tables.dalleval_readings import CHECKER
 from probes.config import Measure
 from probes.prompts.diagnostic import NONE
 
+LABELS = ("human", CHECKER)  # readers that others are held against
 ALL = "(all)"  # professions together, or all words together
 COUNTS = ("planned", "asked", *(name.replace(" ", "_") for name in STATUSES))
 PLACE = ("source", "question", "profession", "indicator")
@@ -206,11 +207,11 @@ def bounded_interval(
 def corrected(reading: Reading, checker: Reading | None, measure: Measure) -> dict[str, NDArray]:
     """Return averages set right for what the reader says of images that the checker decided, of the other professions.
 
-    Only for two answers; NaN with a reason where there is no checker, or the reader is the checker.
+    Only of two answers, and of readers that are models; NaN otherwise, with a reason where it could be expected.
     """
     shape = reading.values.shape[:2]
     nothing = {f"corrected{end}": np.full(shape, np.nan) for end in ("", "_low", "_high")}
-    if checker is None or checker.source == reading.source or reading.question == TONE:
+    if checker is None or reading.source in LABELS or reading.question == TONE:
         return {**nothing, "corrected_reason": np.full(shape, "", dtype=object)}
     yes = categories(reading.question)[1]
     said, truth = reading.values == yes, checker.values == yes

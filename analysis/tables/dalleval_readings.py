@@ -53,10 +53,12 @@ def tone_rules(run: Run) -> list[str]:
 def read_all(run: Run) -> list[Reading]:
     """Return what each reader says to each question, and each rule of tones; readers in order, questions as they stand.
 
+    Questions with other readings than yes and no, but for gender, have no average and are left to ``attributes/``.
+
     Raises
     ------
     UserError
-        A part is damaged, or holds what is no answer to its question.
+        A part is damaged, or has two answers of an image or what is no tone.
     """
     layout = _Layout(run)
     found = []
@@ -69,7 +71,8 @@ def read_all(run: Run) -> list[Reading]:
             ignore_index=True,
         )
         for question, rows in answers.groupby("question", sort=False):
-            found.append(layout.reading(_answers(run, name, str(question), rows), str(question), name))
+            if _two_answers(str(question), rows):
+                found.append(layout.reading(_answers(str(question), rows), str(question), name))
     if rules := tone_rules(run):
         columns = [TONE_RULES[rule] for rule in rules]
         tables = run.part_tables(f"{FOLDER}/{SKIN_TONE}", _columns("status", *columns))
@@ -82,18 +85,15 @@ def _columns(*names: str) -> list[str]:
     return ["sample_id", "indicator", *names]
 
 
-def _answers(run: Run, source: str, question: str, rows: pd.DataFrame) -> pd.DataFrame:
-    words = _WORDS.get(question, _YES_NO)
-    said = rows["reading"]
-    wrong = rows[said.notna() & ~said.isin(list(words))]
-    if len(wrong):
-        raise UserError(
-            f"{run.path / FOLDER / source}: expected {' or '.join(words)} to the question {question!r}, got"
-            f" {wrong['reading'].iloc[0]!r:.60} of {wrong['sample_id'].iloc[0]}:"
-            " delete these parts and run --stage observe"
-        )
+def _two_answers(question: str, rows: pd.DataFrame) -> bool:
+    """Whether a question is of gender, or can be answered by yes and no alone: others have no average."""
+    return question == GENDER or set(rows["reading"].dropna()) <= set(_YES_NO)
+
+
+def _answers(question: str, rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``sample_id``, ``value`` and ``status``; of gender another reading than the two decides neither."""
     asked = rows["reason"].fillna("") == ""
-    value = said.map(words).where(asked).astype(float)
+    value = rows["reading"].map(_WORDS.get(question, _YES_NO)).where(asked).astype(float)
     status = np.where(~asked, FAULTY, np.where(value.isna(), UNDECIDED, DECIDED))
     return rows[["sample_id"]].assign(value=value, status=status)[_KEY]
 

@@ -82,14 +82,19 @@ def _gender_rows(axes: Axes, rows: pd.DataFrame, others: dict[str, pd.Series], d
     floor = 2 * rows["floor"].fillna(0)  # of the MAD of two categories, which is half the distance from 0
     axes.barh(places, 2 * floor, left=-floor, height=0.8, color=FAINT, alpha=0.55, lw=0)
     for number, averages in enumerate(others.values(), 1):
-        values = averages.reindex(rows["profession"])
-        axes.plot(values, places, "|", color=PALETTE[number], ms=7, mew=1.5, clip_on=False)
+        values = averages.reindex(rows["profession"]).to_numpy(float)
+        known = ~np.isnan(values)
+        if known.any():
+            axes.plot(values[known], places[known], "|", color=PALETTE[number], ms=7, mew=1.5, clip_on=False)
     read = rows["low"].notna().to_numpy()
     axes.hlines(places[read], rows["low"][read], rows["high"][read], color=PALETTE[0], lw=1.3)
     sure = (rows["p_adjusted"] < LEVEL).to_numpy() & read
     dots = {"ls": "", "marker": "o", "ms": 4, "mec": PALETTE[0], "clip_on": False}
-    axes.plot(rows["average"].to_numpy()[sure], places[sure], mfc=PALETTE[0], **dots)
-    axes.plot(rows["average"].to_numpy()[~sure & read], places[~sure & read], mfc="white", **dots)
+    for chosen, face in ((sure, PALETTE[0]), (read & ~sure, "white")):
+        if (
+            chosen.any()
+        ):  # a line of no points stands in the corner of the figure, and the layout makes room for it
+            axes.plot(rows["average"].to_numpy()[chosen], places[chosen], mfc=face, **dots)
     for place in places[~read]:
         axes.text(0.02, place, "no images", va="center", fontsize=6.5)
     _profession_axis(axes, rows["profession"], places, deep)

@@ -18,12 +18,12 @@ def test_the_matrix_method():
 
 
 def test_an_interval_holds_the_truth_as_often_as_it_says():
-    rng, rows, n = np.random.default_rng(5), 400, 30
+    rng, rows, n = np.random.default_rng(5), 200, 30
     for truth, s, f in ((0.05, 0.9, 0.1), (0.5, 0.85, 0.1), (0.9, 0.95, 0.02)):
         said = rng.binomial(n, s * truth + f * (1 - truth), rows)
         hits, false = rng.binomial(120, s, rows), rng.binomial(150, f, rows)
         labels = np.stack([hits, 120 - hits, false, 150 - false], axis=1)
-        result = corrected_shares(said, np.full(rows, n), labels, draws=1000)
+        result = corrected_shares(said, np.full(rows, n), labels, draws=500)
         covered = ((result.low <= truth) & (truth <= result.high)).mean()
         assert covered >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / rows), (truth, covered)
 

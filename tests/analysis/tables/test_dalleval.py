@@ -26,17 +26,13 @@ from tests.analysis.dalleval_parts import (
 )
 from tests.analysis.synthetic_run import configure
 
-WHO = ("toyworld-checker", "toyworld-vqa")
 PAIR = {"first": "feminine", "second": "masculine"}
 MEASURE = Measure(bootstrap=100, permutations=200)
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    run = write_audit(tmp_path_factory.mktemp("audit") / "run", whole=False, readers=WHO)
-    configure(run, measure={"bootstrap": 100, "permutations": 200})
-    measure_professions(run)
-    return run
+def run(audit):
+    return audit
 
 
 def rows(run, name, **where):
@@ -249,13 +245,32 @@ def test_images_at_fault_are_not_read_whatever_was_said(run, monkeypatch):
     )
 
 
-def test_what_is_no_answer_is_refused(tmp_path):
-    run = write_audit(tmp_path / "run", whole=False, seeds=1, readers=(), tones=False, professions=("nurse",))
-    write_answers(run, "blip2", lambda sample: {"gender": "yes"})
+@pytest.fixture
+def small(tmp_path):
+    """A run of one profession and seed that nobody read."""
+    return write_audit(
+        tmp_path / "run", whole=False, seeds=1, readers=(), tones=False, professions=("nurse",)
+    )
+
+
+def test_other_readings_decide_neither_and_other_questions_have_no_average(small):
+    write_answers(small, "blip2", lambda sample: {"gender": "neither", "hair": "dark", "hat": "yes"})
+    gender, hat = read_all(small)
+    assert (gender.question, hat.question) == ("gender", "hat")
+    assert set(gender.status.ravel()) == {"undecided"} and np.nansum(hat.values) == 6
+
+
+def test_tones_off_the_scale_and_unknown_words_are_refused(small):
+    write_tones(small, lambda sample: 11)
     with pytest.raises(
-        UserError, match=r"blip2: expected female or male to the question 'gender', got 'yes'"
+        UserError, match=r"skin_tone: expected tones from 1 to 10, got 11: delete these parts"
     ):
-        read_all(run)
+        read_all(small)
+    write_tones(small, lambda sample: 4, lambda sample: "none")
+    with pytest.raises(
+        UserError, match=r"skin_tone: expected one of ok, no face, no skin, unreadable, got 'none'"
+    ):
+        read_all(small)
 
 
 def test_tables_8_16_and_17_of_the_paper_through_the_same_code():

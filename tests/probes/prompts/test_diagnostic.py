@@ -55,6 +55,13 @@ def test_other_professions_and_groups():
     assert [place.triplet for place in diagnostic.places(config)] == [0, 1, 2, 3, 4]
 
 
+def test_the_example_beside_triplets_yaml():
+    config = load_config(Path(__file__).parents[3] / "dalleval.yaml")
+    names = diagnostic.professions(config)
+    assert set(names) < {*diagnostic.professions(Config(prompts={"from": "dalleval"}))} and len(names) == 21
+    assert all(" " not in name for name in names) and len(config.seeds) == 9 and config.dalleval.tone == "ita"
+
+
 def test_what_is_no_audit_and_what_a_limit_leaves():
     assert not diagnostic.is_diagnostic(Config(prompts={"from": "gep"}))
     limited = Config(prompts={"from": "dalleval"}, limit=3)

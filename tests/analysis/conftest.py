@@ -1,0 +1,18 @@
+"""What several rooms test on: made once."""
+
+import pytest
+
+from tests.analysis.synthetic_run import configure
+
+
+@pytest.fixture(scope="session")
+def audit(tmp_path_factory):
+    """A made-up audit of six professions, three words and four seeds, read by two readers and measured."""
+    from analysis.tables.dalleval_stage import measure_professions
+    from tests.analysis.dalleval_parts import write_audit
+
+    path = tmp_path_factory.mktemp("audit") / "run"
+    run = write_audit(path, whole=False, readers=("toyworld-checker", "toyworld-vqa"))
+    configure(run, measure={"bootstrap": 100, "permutations": 200})
+    measure_professions(run)
+    return run
