@@ -235,9 +235,9 @@ planted distribution over skins shows in Monk tones only as far as this table te
 tones for them.
 """
 PICTURES = """How they are read from pictures: the region is the one of the three skins that the figure shows most of
-(inside the checker's figure, edges left out; fewer than 15 pixels are no skin). Renderings have the palette's colours and a known
-mask; the same through the autoencoder, with noise on the latents, look more like what a model draws. {run} Of these
-nobody knows what was meant: a figure counts for the skin whose colour is nearest.
+(inside the checker's figure, edges left out; fewer than 15 pixels are no skin). Renderings have the palette's colours
+and a known mask; the same through the autoencoder, with noise on the latents, look more like what a model draws. {run}
+Of these nobody knows what was meant: a figure counts for the skin whose colour is nearest.
 """
 FACES = """## Faces
 
