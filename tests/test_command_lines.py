@@ -26,6 +26,7 @@ COMMANDS = {
     *STUDIES,
     *(f"{DETECTORS}.{name}" for name in ("__main__", "measure", "page")),
     "analysis.validation.gep.__main__",
+    "analysis.validation.skin_tone.__main__",
     *(f"analysis.validation.tracing.{name}" for name in ("__main__", "coverage")),
     "analysis.validation.toyworld_features.__main__",
     *(f"analysis.validation.toyworld_questions.{name}" for name in ("__main__", "page")),

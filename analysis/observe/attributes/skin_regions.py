@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from skimage.color import rgb2lab
 from skimage.draw import polygon2mask
 
 from analysis.observe.objects.toyworld_checker import PERSON, ToyworldChecker
 from probes.errors import UserError
-from probes.toyworld.checker import read_colours, supported
+from probes.toyworld.checker import PLACES, read_colours, supported
 from probes.toyworld.draw import SIZE
-from probes.toyworld.palette import INDEX
+from probes.toyworld.palette import COLOURS, INDEX
 
 # Pixels of one of the three skins, with at least 5 of 8 neighbours alike, inside a figure, that count as skin. Of 300
 # renderings, masked and gloved ones among them, all show at least 35; without their figures none shows any.
 LEAST_SKIN = 15
 TOYWORLD_SKINS = ("skin_1", "skin_2", "skin_3")
+_ALWAYS = tuple(name for name in COLOURS if name.startswith(("hair_", "plain_", "white", "black")))
 LANDMARKS = 68
 # Of the 68 landmarks (iBUG 300-W) from 0: jaw 0-16, brows 17-26, nose 27-35, eyes 36-47, mouth 48-67
 _JAW, _BROWS = range(17), range(26, 16, -1)
@@ -123,7 +125,9 @@ class WholeImage:
 class ToyworldSkin:
     """The skin of toyworld's figures: the one of the three palette colours that the figure shows most of.
 
-    Edges, where two colours mix, are left out as the checker leaves them out.
+    Inside a figure a pixel is what is nearest to it in L*a*b* of the colours that the image can show: of bodies and
+    plain clothes, of its place, and of the things that the checker sees. Edges, where two colours mix, are left out as
+    the checker leaves them out.
     """
 
     parameters, seconds = 0, 4e-3
@@ -159,9 +163,12 @@ class ToyworldSkin:
     def masks(self, images: Sequence[np.ndarray]) -> list[np.ndarray | None]:
         """Masks ``(64, 64)`` bool of the skin of the figure of each image; None where there is no figure."""
         seen = ToyworldChecker().detect(images, [()] * len(images))
-        figures = [next((one.mask for one in each.detections if one.label == PERSON), None) for each in seen]
+        things = [{one.label: one.mask for one in each.detections} for each in seen]
         return [
-            None if figure is None else _main_skin(image) & figure for image, figure in zip(images, figures)
+            _main_skin(image, masks[PERSON], [name for name in masks if name != PERSON])
+            if PERSON in masks
+            else None
+            for image, masks in zip(images, things)
         ]
 
 
@@ -173,10 +180,16 @@ def _of_toyworld(image: np.ndarray, mask: np.ndarray | None) -> Region:
     return Region("ok", image[mask])
 
 
-def _main_skin(image: np.ndarray) -> np.ndarray:
-    """Mask of the one of the three skins that an image shows most of, edges left out."""
+def _main_skin(image: np.ndarray, figure: np.ndarray, things: Sequence[str]) -> np.ndarray:
+    """Mask of the one of the three skins that a figure shows most of, edges left out."""
     colours = read_colours(image[None])[0]
-    masks = supported(np.stack([colours == INDEX[name] for name in TOYWORLD_SKINS]))
+    place = max(
+        PLACES, key=lambda name: np.isin(colours, [INDEX[f"{name}_wall"], INDEX[f"{name}_floor"]]).sum()
+    )
+    names = [*TOYWORLD_SKINS, *_ALWAYS, f"{place}_wall", f"{place}_floor", *things]
+    known = rgb2lab(np.array([COLOURS[name] for name in names]) / 255.0)
+    nearest = ((rgb2lab(image)[:, :, None] - known) ** 2).sum(-1).argmin(-1)
+    masks = supported(np.stack([(nearest == number) & figure for number in range(len(TOYWORLD_SKINS))]))
     return masks[masks.sum((1, 2)).argmax()]
 
 

@@ -1,1 +1,1 @@
-"""Readings of skin tone held against known colours: the ten Monk tones on a card, and the skins of toyworld's figures."""
+"""Readings of skin tone held against known colours: the ten Monk tones on a card, and toyworld's three skins."""

@@ -1,4 +1,4 @@
-"""The figure of the card: the ten colours as they are, after JPEG and in several lights, with what is read from each."""
+"""The figure of the card: the ten colours as they are, after JPEG and in several lights, with what is read of each."""
 
 from __future__ import annotations
 
