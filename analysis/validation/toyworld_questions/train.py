@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import torch
+from sklearn.cluster import KMeans
 from torch.nn import functional as F
 from transformers import CLIPTokenizer
 
@@ -17,6 +18,28 @@ from probes.toyworld.checker import THINGS
 from probes.toyworld.training.loop import Budget, Log, train_loop
 
 QUESTIONS = 8  # about a picture of a batch
+PIXELS = 20_000  # from which a fresh network's colours are taken
+
+
+def set_colours(model: AnswerNetwork, pictures: QuestionedPictures, seed: int) -> None:
+    """Start a fresh network's colours from the commonest of the pictures: the centres of k-means over some pixels."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(len(pictures), size=PIXELS)
+    places = rng.integers(64, size=(2, PIXELS))
+    pixels = pictures.images[rows, places[0], places[1]] / 127.5 - 1
+    count = model.settings["colours"]
+    centres = KMeans(count, n_init=1, random_state=seed).fit(pixels).cluster_centers_
+    with torch.no_grad():
+        # in the precision of the weights that are written, so that what is trained is what is asked
+        model.colours.centres.copy_(torch.from_numpy(centres).half())
+
+
+@torch.inference_mode()
+def shares_of(model: AnswerNetwork, pictures: QuestionedPictures) -> torch.Tensor:
+    """The colours of all pictures, ``(n, colours, 16, 16)`` float16."""
+    starts = range(0, len(pictures), 64)
+    parts = [model.colours(pixels_of(pictures.images[start : start + 64])).half() for start in starts]
+    return torch.cat(parts).clone()
 
 
 def train(
@@ -39,7 +62,7 @@ def train(
     """
     things = torch.nn.Linear(model.settings["width"], len(THINGS))
     rng, phrasings = np.random.default_rng(seed), Phrasings()
-    limit = model.settings["context_length"]
+    limit, shares = model.settings["context_length"], shares_of(model, pictures)
 
     @cache
     def numbers(text: str) -> tuple[int, ...]:
@@ -56,8 +79,8 @@ def train(
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:
         rows, mirrored = rng.integers(len(pictures), size=batch_size), rng.random(batch_size) < 0.5
-        pixels = pixels_of(pictures.images[rows])
-        pixels[torch.from_numpy(mirrored)] = pixels[torch.from_numpy(mirrored)].flip(3)
+        colours = shares[torch.from_numpy(rows)].float()
+        colours[torch.from_numpy(mirrored)] = colours[torch.from_numpy(mirrored)].flip(3)
         said = pictures.verdicts[rows, mirrored.astype(int)]
         drawn = [
             phrasings.draw(pictures.labels[row], value, rng)
@@ -66,7 +89,7 @@ def train(
         ]
         tokens, lengths = batch([one.text for one in drawn])
         wanted = torch.from_numpy(np.stack([one.target for one in drawn]))
-        image = model.see(pixels)
+        image = model.see(colours)
         seen = things(image).amax(1)
         aside = F.binary_cross_entropy_with_logits(seen, torch.from_numpy(pictures.labels[rows]).float())
         logits = model.answer(image, tokens, lengths).flatten(0, 1)
