@@ -1,12 +1,14 @@
 """A small network that answers a question about a toyworld image in a word.
 
-A question's tokens look at the image: a transformer whose layers attend to the tokens and to what a few convolutions
-make of the image, read at the last token. It is trained by :mod:`analysis.validation.toyworld_questions`.
+It is built as BLIP-2 is: an image encoder that is there and stays as it is (toyworld's RAM: the states of its 47 tags,
+which have looked at the image, and the image's 65 tokens), and a transformer that reads a question beside what was
+seen. That transformer alone is trained, by :mod:`analysis.validation.toyworld_questions`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,52 +16,49 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from analysis.observe.objects.ram import RamTagger, pixels, ram_files
+from probes.toyworld import WEIGHTS
+
 ANSWERS = ("yes", "no", "male", "female", "unclear")
 SETTINGS: Mapping[str, Any] = {
     "vocabulary": 781,
     "context_length": 32,
-    "colours": 64,
-    "channels": 64,
+    "tags": 47,
+    "tag_width": 112,
+    "places": 65,
+    "place_width": 96,
     "width": 64,
     "heads": 4,
     "layers": 2,
     "answers": list(ANSWERS),
 }
 SIDE = 64  # pixels
-SHARPNESS = 30.0  # half of what is shared is lost at a distance of 0.15, where black and white are 3.5 apart
-_GRID = SIDE // 8
+ENCODER = WEIGHTS / "ram" / "model.safetensors"
+Seen = tuple[
+    torch.Tensor, torch.Tensor
+]  # states of tags ``(n, 47, 112)`` and tokens of places ``(n, 65, 96)``
 
 
-class Colours(nn.Module):
-    """How much of each cell of 4 × 4 pixels is near each of some colours: a soft histogram.
+class ImageEncoder:
+    """Toyworld's RAM, read before it gives probabilities.
 
-    Toyworld's things are told apart by their colours; to find these by convolutions takes far more steps. The colours
-    are taken from the pictures before the training and stay as they are, so that a picture's shares are computed once.
+    Parameters
+    ----------
+    device : torch.device
+    path : pathlib.Path, optional
+        Its weights.
     """
 
-    def __init__(self, count: int):
-        super().__init__()
-        self.register_buffer("centres", torch.rand(count, 3) * 2 - 1)
+    def __init__(self, device: torch.device, path: Path = ENCODER):
+        tagger = RamTagger(ram_files(path), device)
+        self.model, self.size, self.device = tagger.model, tagger.files.settings["image_size"], device
 
-    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Shares ``(n, count, 16, 16)`` of pixels ``(n, 3, 64, 64)`` in [-1, 1]."""
-        squares = (self.centres**2).sum(1)[:, None, None]
-        products = F.conv2d(pixels, self.centres[:, :, None, None])
-        distance = (pixels**2).sum(1, keepdim=True) - 2 * products + squares
-        return F.avg_pool2d((-SHARPNESS * distance).exp(), 4)
-
-
-class Residual(nn.Module):
-    """Two convolutions of 3 × 3 around which the input is added."""
-
-    def __init__(self, channels: int):
-        super().__init__()
-        self.first, self.second = (nn.Conv2d(channels, channels, 3, padding=1) for _ in range(2))
-        self.norm = nn.GroupNorm(4, channels)
-
-    def forward(self, image: torch.Tensor) -> torch.Tensor:
-        """Maps ``(n, channels, h, w)``, of the same shape."""
-        return image + self.second(F.gelu(self.first(self.norm(image))))
+    @torch.inference_mode()
+    def __call__(self, images: Sequence[np.ndarray]) -> Seen:
+        """What is seen in images, each ``(64, 64, 3)`` uint8 RGB."""
+        batch = torch.stack([pixels(image, self.size) for image in images]).to(self.device)
+        places = self.model.see(batch)
+        return self.model.states(places), places
 
 
 class Attention(nn.Module):
@@ -142,15 +141,11 @@ class AnswerNetwork(nn.Module):
     def __init__(self, settings: Mapping[str, Any] = SETTINGS):
         super().__init__()
         self.settings = dict(settings)
-        channels, width = settings["channels"], settings["width"]
-        self.colours = Colours(settings["colours"])
-        self.stem = nn.Sequential(
-            nn.Conv2d(settings["colours"], channels, 3, stride=2, padding=1),
-            Residual(channels),
-        )
-        self.to_width = nn.Linear(channels, width)
+        width = settings["width"]
+        self.of_tags = nn.Linear(settings["tag_width"], width)
+        self.of_places = nn.Linear(settings["place_width"], width)
         self.image_norm = nn.LayerNorm(width)
-        self.places = nn.Parameter(torch.randn(_GRID * _GRID, width) * 0.1)
+        self.names = nn.Parameter(torch.randn(settings["tags"] + settings["places"], width) * 0.3)
         self.words = nn.Embedding(settings["vocabulary"], width)
         self.positions = nn.Parameter(torch.randn(settings["context_length"], width) * 0.1)
         self.layers = nn.ModuleList(Layer(width, settings["heads"]) for _ in range(settings["layers"]))
@@ -158,24 +153,25 @@ class AnswerNetwork(nn.Module):
         self.out = nn.Linear(width, len(settings["answers"]))
         nn.init.normal_(self.words.weight, std=0.3)
 
-    def see(self, shares: torch.Tensor) -> torch.Tensor:
-        """What is read of the colours of images, ``(n, colours, 16, 16)``: ``(n, 64, width)``."""
-        image = self.to_width(self.stem(shares).flatten(2).transpose(1, 2))
-        return self.image_norm(image + self.places)
+    def see(self, seen: Seen) -> torch.Tensor:
+        """What is read of `ImageEncoder`'s output: ``(n, tags + places, width)``."""
+        tags, places = seen
+        image = torch.cat([self.of_tags(tags), self.of_places(places)], 1)
+        return self.image_norm(image) + self.names
 
-    def forward(self, pixels: torch.Tensor, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    def forward(self, seen: Seen, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Logits ``(images, questions, answers)``.
 
         Parameters
         ----------
-        pixels : torch.Tensor
-            ``(images, 3, 64, 64)`` in [-1, 1].
+        seen : tuple of torch.Tensor
+            Of `ImageEncoder`.
         tokens : torch.Tensor
             ``(images, questions, length)``: some questions about each image, as `tokens_of` makes them.
         lengths : torch.Tensor
             ``(images, questions)``.
         """
-        return self.answer(self.see(self.colours(pixels)), tokens, lengths)
+        return self.answer(self.see(seen), tokens, lengths)
 
     def answer(self, image: torch.Tensor, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """The same of what `see` gives."""
@@ -187,11 +183,6 @@ class AnswerNetwork(nn.Module):
             state = layer(state, image, mask)
         read = self.norm(state[torch.arange(len(state), device=state.device), last])
         return self.out(read).unflatten(0, tokens.shape[:2])
-
-
-def pixels_of(images: np.ndarray | Sequence[np.ndarray]) -> torch.Tensor:
-    """Images ``(n, 64, 64, 3)`` uint8 RGB as the network takes them."""
-    return torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).float().div_(127.5).sub_(1)
 
 
 def tokens_of(tokenizer: Any, questions: Sequence[str], limit: int) -> tuple[torch.Tensor, torch.Tensor]:

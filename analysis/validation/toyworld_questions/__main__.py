@@ -3,7 +3,7 @@
 Stages, each of which reads what the ones before left in ``--work``:
 
 1. ``pictures``: renderings with what the checker sees in them, half of them passed through the autoencoder;
-2. ``train``: the network, trained to answer questions about them;
+2. ``train``: the network, trained to answer questions about what toyworld's RAM sees in them;
 3. ``export``: what was trained as float16 safetensors;
 4. ``measure``: its answers on further renderings and on images that the specimens drew (``--runs``), against the
    checker, into ``quality.json``.
@@ -26,7 +26,7 @@ from analysis.observe.attributes.toyworld_vqa import toyworld_tokenizer
 from analysis.observe.checkpoints import fit, read_weights
 from analysis.validation.toyworld_detectors.weights import export, save_weights
 from analysis.validation.toyworld_questions.pictures import QuestionedPictures, make_questioned
-from analysis.validation.toyworld_questions.train import QUESTIONS, set_colours, train
+from analysis.validation.toyworld_questions.train import QUESTIONS, train
 from probes import command_line
 from probes.errors import UserError
 from probes.toyworld import WEIGHTS
@@ -47,11 +47,11 @@ def parser() -> argparse.ArgumentParser:
     add("--work", type=Path, default=Path("training-questions"), help="folder of intermediate results")
     add("--stage", nargs="+", choices=STAGES, default=list(STAGES), help="stages to run")
     add("--weights", type=Path, default=WEIGHTS / "vqa", help="where export and measure write")
-    add("--pictures", type=count, default=4_000)
-    add("--steps", type=count, default=2_500)
+    add("--pictures", type=count, default=2_000)
+    add("--steps", type=count, default=1_000)
     add("--minutes", type=number(0), default=0.0, help="of the training; 0: only the steps count")
     add("--batch", type=count, default=32, help=f"pictures of a step, with {QUESTIONS} questions each")
-    add("--learning-rate", type=number(0, ends=False), default=2e-3)
+    add("--learning-rate", type=number(0, ends=False), default=3e-3)
     add(
         "--runs",
         nargs=3,
@@ -130,8 +130,6 @@ def run_training(options: argparse.Namespace) -> None:
     torch.manual_seed(options.seed)
     model, checkpoint = model_of(options.work), options.work / "vqa.safetensors"
     pictures = QuestionedPictures.load(options.work / "pictures.npz")
-    if not checkpoint.exists():
-        set_colours(model, pictures, options.seed)
     log = Log(options.work / "train.log.jsonl", every=25)
     train(
         model,

@@ -70,7 +70,7 @@ def renderings(count: int, seed: int) -> dict[str, Shown]:
     half = count - round(count / 2)
 
     def part(pictures: QuestionedPictures, rows: slice) -> Shown:
-        return Shown(pictures.images[rows], pictures.labels[rows], pictures.verdicts[rows, 0])
+        return Shown(pictures.images[rows], pictures.labels[rows], pictures.verdicts[rows])
 
     return {
         "rendered": part(drawn, slice(0, half)),
@@ -87,7 +87,7 @@ def of_components(count: int, seed: int) -> Shown:
     images = np.stack([render(complete(replace(UNNAMED, group=group), world, rng)) for group in groups])
     seen = read_images(images)
     images[count // 2 :] = reconstruct(images[count // 2 :], seed)
-    said = verdicts(seen, np.ones(count, bool))[:, 0]
+    said = verdicts(seen, np.ones(count, bool))
     return Shown(images, seen[list(THINGS)].to_numpy(bool), said, component)
 
 
@@ -98,7 +98,7 @@ def of_run(run: Run) -> Shown:
     samples = samples[samples["indicator"].isin(words) & ~samples["sample_id"].isin(list(run.left_out()))]
     images = np.stack([np.asarray(read_image(image["bytes"])) for image in samples["image"]])
     seen = read_images(images)
-    said = verdicts(seen, np.ones(len(images), bool))[:, 0]
+    said = verdicts(seen, np.ones(len(images), bool))
     return Shown(images, seen[list(THINGS)].to_numpy(bool), said)
 
 
