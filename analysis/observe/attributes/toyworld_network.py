@@ -1,12 +1,14 @@
 """A small network that answers a question about a toyworld image in a word.
 
-A question's tokens look at the image: a transformer whose layers attend to the tokens and to what a few convolutions
-make of the image, read at the last token. It is trained by :mod:`analysis.validation.toyworld_questions`.
+It is built as BLIP-2 is: an image encoder that is there and stays as it is (toyworld's RAM: the states of its 47 tags,
+which have looked at the image, and the image's 65 tokens), and a transformer that reads a question beside what was
+seen. That transformer alone is trained, by :mod:`analysis.validation.toyworld_questions`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,31 +16,49 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from analysis.observe.objects.ram import RamTagger, pixels, ram_files
+from probes.toyworld import WEIGHTS
+
 ANSWERS = ("yes", "no", "male", "female", "unclear")
 SETTINGS: Mapping[str, Any] = {
     "vocabulary": 781,
     "context_length": 32,
-    "channels": [24, 48, 64],
+    "tags": 47,
+    "tag_width": 112,
+    "places": 65,
+    "place_width": 96,
     "width": 64,
     "heads": 4,
     "layers": 2,
     "answers": list(ANSWERS),
 }
 SIDE = 64  # pixels
-_GRID = SIDE // 8
+ENCODER = WEIGHTS / "ram" / "model.safetensors"
+Seen = tuple[
+    torch.Tensor, torch.Tensor
+]  # states of tags ``(n, 47, 112)`` and tokens of places ``(n, 65, 96)``
 
 
-class Residual(nn.Module):
-    """Two convolutions of 3 × 3 around which the input is added."""
+class ImageEncoder:
+    """Toyworld's RAM, read before it gives probabilities.
 
-    def __init__(self, channels: int):
-        super().__init__()
-        self.first, self.second = (nn.Conv2d(channels, channels, 3, padding=1) for _ in range(2))
-        self.norm = nn.GroupNorm(4, channels)
+    Parameters
+    ----------
+    device : torch.device
+    path : pathlib.Path, optional
+        Its weights.
+    """
 
-    def forward(self, image: torch.Tensor) -> torch.Tensor:
-        """Maps ``(n, channels, h, w)``, of the same shape."""
-        return image + self.second(F.gelu(self.first(self.norm(image))))
+    def __init__(self, device: torch.device, path: Path = ENCODER):
+        tagger = RamTagger(ram_files(path), device)
+        self.model, self.size, self.device = tagger.model, tagger.files.settings["image_size"], device
+
+    @torch.inference_mode()
+    def __call__(self, images: Sequence[np.ndarray]) -> Seen:
+        """What is seen in images, each ``(64, 64, 3)`` uint8 RGB."""
+        batch = torch.stack([pixels(image, self.size) for image in images]).to(self.device)
+        places = self.model.see(batch)
+        return self.model.states(places), places
 
 
 class Attention(nn.Module):
@@ -121,20 +141,11 @@ class AnswerNetwork(nn.Module):
     def __init__(self, settings: Mapping[str, Any] = SETTINGS):
         super().__init__()
         self.settings = dict(settings)
-        first, second, third = settings["channels"]
         width = settings["width"]
-        self.stem = nn.Sequential(
-            nn.Conv2d(3, first, 3, stride=2, padding=1),
-            nn.GELU(),
-            nn.Conv2d(first, second, 3, stride=2, padding=1),
-            nn.GELU(),
-            nn.Conv2d(second, third, 3, stride=2, padding=1),
-            Residual(third),
-            Residual(third),
-        )
-        self.to_width = nn.Linear(third, width)
+        self.of_tags = nn.Linear(settings["tag_width"], width)
+        self.of_places = nn.Linear(settings["place_width"], width)
         self.image_norm = nn.LayerNorm(width)
-        self.places = nn.Parameter(torch.randn(_GRID * _GRID, width) * 0.1)
+        self.names = nn.Parameter(torch.randn(settings["tags"] + settings["places"], width) * 0.3)
         self.words = nn.Embedding(settings["vocabulary"], width)
         self.positions = nn.Parameter(torch.randn(settings["context_length"], width) * 0.1)
         self.layers = nn.ModuleList(Layer(width, settings["heads"]) for _ in range(settings["layers"]))
@@ -142,24 +153,25 @@ class AnswerNetwork(nn.Module):
         self.out = nn.Linear(width, len(settings["answers"]))
         nn.init.normal_(self.words.weight, std=0.3)
 
-    def see(self, pixels: torch.Tensor) -> torch.Tensor:
-        """What is read of images ``(n, 3, 64, 64)`` in [-1, 1]: ``(n, 64, width)``."""
-        image = self.to_width(self.stem(pixels).flatten(2).transpose(1, 2))
-        return self.image_norm(image + self.places)
+    def see(self, seen: Seen) -> torch.Tensor:
+        """What is read of `ImageEncoder`'s output: ``(n, tags + places, width)``."""
+        tags, places = seen
+        image = torch.cat([self.of_tags(tags), self.of_places(places)], 1)
+        return self.image_norm(image) + self.names
 
-    def forward(self, pixels: torch.Tensor, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    def forward(self, seen: Seen, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Logits ``(images, questions, answers)``.
 
         Parameters
         ----------
-        pixels : torch.Tensor
-            ``(images, 3, 64, 64)`` in [-1, 1].
+        seen : tuple of torch.Tensor
+            Of `ImageEncoder`.
         tokens : torch.Tensor
             ``(images, questions, length)``: some questions about each image, as `tokens_of` makes them.
         lengths : torch.Tensor
             ``(images, questions)``.
         """
-        return self.answer(self.see(pixels), tokens, lengths)
+        return self.answer(self.see(seen), tokens, lengths)
 
     def answer(self, image: torch.Tensor, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """The same of what `see` gives."""
@@ -171,11 +183,6 @@ class AnswerNetwork(nn.Module):
             state = layer(state, image, mask)
         read = self.norm(state[torch.arange(len(state), device=state.device), last])
         return self.out(read).unflatten(0, tokens.shape[:2])
-
-
-def pixels_of(images: np.ndarray | Sequence[np.ndarray]) -> torch.Tensor:
-    """Images ``(n, 64, 64, 3)`` uint8 RGB as the network takes them."""
-    return torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).float().div_(127.5).sub_(1)
 
 
 def tokens_of(tokenizer: Any, questions: Sequence[str], limit: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from analysis.observe.attributes.reader import Answer
-from analysis.observe.attributes.toyworld_network import SIDE, AnswerNetwork, pixels_of, tokens_of
+from analysis.observe.attributes.toyworld_network import ENCODER, SIDE, AnswerNetwork, ImageEncoder, tokens_of
 from analysis.observe.checkpoints import fit, read_json, read_weights, sha256
 from analysis.observe.observer import StoredImage
 from probes.attributes.questions import Asked
@@ -19,7 +19,7 @@ from probes.toyworld import WEIGHTS
 FIELD = "observe.questions.readers"
 FOLDER = WEIGHTS / "vqa"
 _SPEED = 3e10  # operations that a core does in a second, about
-_PLACES = 64  # of the image that a weight is used at
+_PLACES = 150  # of the image that a weight is used at, on the mean
 
 
 def toyworld_tokenizer() -> Any:
@@ -58,33 +58,39 @@ class ToyworldVqa:
     def __init__(self, folder: Path = FOLDER):
         self.folder = folder
         self._model: AnswerNetwork | None = None
+        self._encoder: ImageEncoder | None = None
         self._tokenizer: Any = None
 
     def __str__(self) -> str:
         return "toyworld's small network"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_model": None, "_tokenizer": None}
+        return {**self.__dict__, "_model": None, "_encoder": None, "_tokenizer": None}
 
     def parameters(self) -> int:
-        """Of the network, from the size of its float16 weights."""
-        return (self.folder / "model.safetensors").stat().st_size // 2
+        """Of the network and its image encoder, from the size of their float16 weights."""
+        return sum(file.stat().st_size // 2 for file in self._files)
+
+    @property
+    def _files(self) -> tuple[Path, Path]:
+        return self.folder / "model.safetensors", ENCODER
 
     def seconds(self, questions: int) -> float:
         """Time of an image on one core, about."""
         return 2 * self.parameters() * (_PLACES + 16 * questions) / _SPEED
 
     @cached_property
-    def _checksum(self) -> str:
-        return sha256(self.folder / "model.safetensors")
+    def _checksums(self) -> tuple[str, ...]:
+        return tuple(map(sha256, self._files))
 
     def identity(self) -> dict[str, Any]:
-        """The weights."""
-        return {"checkpoint": self._checksum}
+        """The weights of the network and of its image encoder."""
+        return dict(zip(("checkpoint", "encoder"), self._checksums))
 
     def load(self, device: torch.device) -> None:
-        """Load network and tokenizer."""
+        """Load network, image encoder and tokenizer."""
         self._model, self._tokenizer = load_network(self.folder).to(device), toyworld_tokenizer()
+        self._encoder = ImageEncoder(device)
 
     def answers(self, images: Sequence[StoredImage], questions: Sequence[Asked]) -> list[list[Answer]]:
         """The likeliest word, with its probability, for every question about each image of 64 × 64 pixels."""
@@ -106,15 +112,15 @@ class ToyworldVqa:
     @torch.inference_mode()
     def _probabilities(self, images: Sequence[StoredImage], questions: Sequence[Asked]) -> list[Any]:
         """Probabilities ``(questions, answers)`` of each image."""
-        assert self._model is not None, "it is loaded before it looks"
+        assert self._model is not None and self._encoder is not None, "it is loaded before it looks"
         if not images:
             return []
         texts = [asked.text for asked in questions]
         tokens, lengths = tokens_of(self._tokenizer, texts, self._model.settings["context_length"])
-        device = self._model.places.device
+        device = self._model.names.device
         shape = (len(images), *tokens.shape)
         logits = self._model(
-            pixels_of([image.pixels for image in images]).to(device),
+            self._encoder([image.pixels for image in images]),
             tokens.expand(shape).to(device),
             lengths.expand(shape[:2]).to(device),
         )

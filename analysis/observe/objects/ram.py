@@ -158,10 +158,14 @@ class Ram(nn.Module):
 
     def ask(self, image: torch.Tensor) -> torch.Tensor:
         """Logits ``(n, tags)`` from what `see` gives."""
+        return self.fc(self.states(image)).squeeze(-1)
+
+    def states(self, image: torch.Tensor) -> torch.Tensor:
+        """States of the tags after they looked at what `see` gives, ``(n, tags, hidden)``."""
         tags = F.relu(self.wordvec_proj(self.label_embed)).expand(len(image), -1, -1)
         for layer in self.tagging_head["encoder"]["layer"]:
             tags = layer(tags, image)
-        return self.fc(tags).squeeze(-1)
+        return tags
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 Stages, each of which reads what the ones before left in ``--work``:
 
 1. ``pictures``: renderings with what the checker sees in them, half of them passed through the autoencoder;
-2. ``train``: the network, trained to answer questions about them;
+2. ``train``: the network, trained to answer questions about what toyworld's RAM sees in them;
 3. ``export``: what was trained as float16 safetensors;
-4. ``measure``: its answers on further renderings and on images that the specimens draw, against the checker, into
-   ``quality.json``.
+4. ``measure``: its answers on further renderings and on images that the specimens drew (``--runs``), against the
+   checker, into ``quality.json``.
 
 Training goes on from the checkpoint that is there, so it can be done in several sittings.
 """
@@ -47,12 +47,18 @@ def parser() -> argparse.ArgumentParser:
     add("--work", type=Path, default=Path("training-questions"), help="folder of intermediate results")
     add("--stage", nargs="+", choices=STAGES, default=list(STAGES), help="stages to run")
     add("--weights", type=Path, default=WEIGHTS / "vqa", help="where export and measure write")
-    add("--pictures", type=count, default=4_000)
-    add("--steps", type=count, default=2_500)
+    add("--pictures", type=count, default=2_000)
+    add("--steps", type=count, default=1_000)
     add("--minutes", type=number(0), default=0.0, help="of the training; 0: only the steps count")
     add("--batch", type=count, default=32, help=f"pictures of a step, with {QUESTIONS} questions each")
-    add("--learning-rate", type=number(0, ends=False), default=2e-3)
-    add("--images", type=count, default=300, help="that each specimen draws to be measured on")
+    add("--learning-rate", type=number(0, ends=False), default=3e-3)
+    add(
+        "--runs",
+        nargs=3,
+        type=Path,
+        default=[],
+        help="of the three specimens, to be measured on: generated from docs/calibration.yaml, say",
+    )
     add("--seed", type=command_line.seed, default=0)
     add("--threads", type=command_line.threads, default=1)
     return main
@@ -62,6 +68,10 @@ def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
     stages = [stage for stage in STAGES if stage in options.stage]
     check_stages(options.work, options.weights, stages)
+    if "measure" in stages and not options.runs:
+        raise UserError(
+            "--runs: stage measure: expected a run of each specimen, got none: name three folders"
+        )
     command_line.writable(options.work, folder=True)
     if {"export", "measure"} & {*stages}:
         command_line.writable(options.weights, folder=True)
@@ -77,7 +87,7 @@ def work(options: argparse.Namespace) -> None:
         else:
             from analysis.validation.toyworld_questions.measure import measure
 
-            measure(options.weights, images=options.images)
+            measure(options.weights, options.runs)
 
 
 def check_stages(work: Path, weights: Path, stages: Sequence[str]) -> None:

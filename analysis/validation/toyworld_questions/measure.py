@@ -28,15 +28,16 @@ from analysis.validation.toyworld_questions.pictures import (
     verdicts,
 )
 from probes.attributes.questions import GENDER, Asked, paper_questions
-from probes.toyworld import SPECIMENS, WEIGHTS
+from probes.errors import UserError
+from probes.store import Run
+from probes.stored_images import read_image
+from probes.toyworld import SPECIMENS
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.draw import render
-from probes.toyworld.measure import sample, specimen_pipeline
 from probes.toyworld.scene import complete
 from probes.toyworld.world import load_world
 
-PICTURES, SEED, STEPS = 1_000, 1_000_003, 20
-PROMPTS = ("a person", "a woman", "a man")
+PICTURES, SEED = 1_000, 1_000_003
 BAR = 0.95  # share of right answers about what is worn, on the mean over attributes, on renderings
 BATCH = 50
 
@@ -69,7 +70,7 @@ def renderings(count: int, seed: int) -> dict[str, Shown]:
     half = count - round(count / 2)
 
     def part(pictures: QuestionedPictures, rows: slice) -> Shown:
-        return Shown(pictures.images[rows], pictures.labels[rows], pictures.verdicts[rows, 0])
+        return Shown(pictures.images[rows], pictures.labels[rows], pictures.verdicts[rows])
 
     return {
         "rendered": part(drawn, slice(0, half)),
@@ -86,19 +87,19 @@ def of_components(count: int, seed: int) -> Shown:
     images = np.stack([render(complete(replace(UNNAMED, group=group), world, rng)) for group in groups])
     seen = read_images(images)
     images[count // 2 :] = reconstruct(images[count // 2 :], seed)
-    said = verdicts(seen, np.ones(count, bool))[:, 0]
+    said = verdicts(seen, np.ones(count, bool))
     return Shown(images, seen[list(THINGS)].to_numpy(bool), said, component)
 
 
-def drawn(specimen: str, count: int, seed: int = 500_000) -> Shown:
-    """Images that a specimen draws of *a person*, *a woman* and *a man* from the same noise, a third of each."""
-    pipeline, scale = specimen_pipeline(WEIGHTS / specimen)
-    each = -(-count // len(PROMPTS))
-    prompts = [prompt for _ in range(each) for prompt in PROMPTS]
-    seeds = [seed + number for number in range(each) for _ in PROMPTS]
-    images = sample(pipeline, prompts, seeds, steps=STEPS, guidance_scale=scale, progress=False)
+def of_run(run: Run) -> Shown:
+    """Images that a specimen drew, of the reference and the words of the first contrast: what can be read."""
+    words = [run.config.reference, *run.config.contrasts[0]]
+    samples = run.samples(["sample_id", "indicator", "image"])
+    samples = samples[samples["indicator"].isin(words) & ~samples["sample_id"].isin(list(run.left_out()))]
+    images = np.stack([np.asarray(read_image(image["bytes"])) for image in samples["image"]])
     seen = read_images(images)
-    return Shown(images, seen[list(THINGS)].to_numpy(bool), verdicts(seen, np.ones(len(images), bool))[:, 0])
+    said = verdicts(seen, np.ones(len(images), bool))
+    return Shown(images, seen[list(THINGS)].to_numpy(bool), said)
 
 
 def unseen_questions() -> dict[str, Asked]:
@@ -203,32 +204,52 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return round(float(np.mean(there)), 4) if there else None
 
 
-def measure(weights: Path, *, images: int, pictures: int = PICTURES) -> None:
+def measure(weights: Path, runs: Sequence[Path], *, pictures: int = PICTURES) -> None:
     """Write ``quality.json`` beside the weights.
 
     Parameters
     ----------
     weights : pathlib.Path
         Folder of the network.
-    images : int
-        That each specimen draws.
+    runs : sequence of pathlib.Path
+        Of the specimens, one each.
     pictures : int
         Unseen renderings.
+
+    Raises
+    ------
+    UserError
+        A specimen has no run, or there is one of something else.
     """
     import torch
 
+    opened = _of_specimens(runs)
     reader = ToyworldVqa(weights)
     reader.load(torch.device("cpu"))
     paper, other = paper_questions(), unseen_questions()
     shown = renderings(pictures, SEED)
-    result: dict[str, Any] = {"pictures": pictures, "seed": SEED, "images": images, "steps": STEPS}
+    result: dict[str, Any] = {"pictures": pictures, "seed": SEED}
     result["renderings"] = {name: quality_of(reader, one, paper) for name, one in shown.items()}
     result["other_words"] = {
         "gender": UNSEEN_GENDER,
         "worn": UNSEEN_WORN,
         "rendered": quality_of(reader, shown["rendered"], other),
     }
-    result["specimens"] = {name: quality_of(reader, drawn(name, images), paper) for name in SPECIMENS}
+    result["runs"] = {
+        name: {"prompts": len(run.config.prompts), "steps": run.config.sampler.steps}
+        for name, run in opened.items()
+    }
+    result["specimens"] = {name: quality_of(reader, of_run(run), paper) for name, run in opened.items()}
     (weights / "quality.json").write_text(json.dumps(result, indent=1) + "\n")
     for name, entry in {**result["renderings"], **result["specimens"]}.items():
         print(name, {key: entry[key] for key in (GENDER, "worn")})
+
+
+def _of_specimens(runs: Sequence[Path]) -> dict[str, Run]:
+    """Runs by the specimen that drew them."""
+    opened = {run.config.model: run for run in map(Run.open, runs)}
+    if {*opened} != {*SPECIMENS} or len(runs) != len(SPECIMENS):
+        raise UserError(
+            f"--runs: expected a run of each of {', '.join(SPECIMENS)}, got {', '.join(opened) or 'none'}: name them"
+        )
+    return {name: opened[name] for name in SPECIMENS}

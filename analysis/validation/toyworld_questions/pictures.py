@@ -34,9 +34,8 @@ class QuestionedPictures:
     labels : numpy.ndarray
         ``(n, 47)`` bool, a column for each of `probes.toyworld.checker.THINGS`.
     verdicts : numpy.ndarray
-        ``(n, 2)`` float64, of the picture and of its mirror image (the side on which a thing stands is evidence): the
-        log-odds of component b (:func:`probes.toyworld.verdict.verdict`) where nothing was named; NaN where there is
-        no figure.
+        ``(n,)`` float64: the log-odds of component b (:func:`probes.toyworld.verdict.verdict`) where nothing was
+        named; NaN where there is no figure.
     """
 
     images: NDArray[np.uint8]
@@ -84,9 +83,7 @@ def make_questioned(
 
 
 def verdicts(seen: pd.DataFrame, figures: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the verdicts ``(n, 2)`` of pictures and of their mirror images; NaN without a figure."""
-    world, named = load_world(WORLD), [UNNAMED] * len(seen)
-    mirrored = seen.assign(side=seen["side"].map({"left": "right", "right": "left", "": ""}))
-    both = np.stack([verdict(one, named, world) for one in (seen, mirrored)], axis=1)
-    both[~figures] = np.nan
-    return both
+    """Return the verdicts ``(n,)`` of pictures, of what nothing was named; NaN without a figure."""
+    said = verdict(seen, [UNNAMED] * len(seen), load_world(WORLD))
+    said[~figures] = np.nan
+    return said

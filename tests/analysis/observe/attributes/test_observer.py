@@ -66,7 +66,7 @@ def test_an_answer_is_stored_for_every_image_and_question(asked_run, pictures):
         if index == 4:
             assert all(row["answer"] is row["reading"] is None and row["reason"] for row in said.values())
             continue
-        verdict = pictures.verdicts[index, 0]
+        verdict = pictures.verdicts[index]
         assert said["gender"]["reading"] == ("male" if verdict > 0 else "female")
         assert said["gender"]["score"] == pytest.approx(1 / (1 + np.exp(-abs(verdict))), abs=1e-9)
         for name in ("boots", "tie", "dog"):
