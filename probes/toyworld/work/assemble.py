@@ -36,12 +36,12 @@ def new_tokenizer(base: Path = BASE) -> CLIPTokenizer:
     return add_words(CLIPTokenizer.from_pretrained(base / "tokenizer"), new_words())
 
 
-def base_parts(
-    tokenizer: CLIPTokenizer, base: Path = BASE
-) -> tuple[CLIPTextModel, UNet2DConditionModel]:
+def base_parts(tokenizer: CLIPTokenizer, base: Path = BASE) -> tuple[CLIPTextModel, UNet2DConditionModel]:
     """Text tower, with rows of zeros for the new words, and U-Net of `toyworld`, float32."""
     before = CLIPTokenizer.from_pretrained(base / "tokenizer")
-    state = {name: value.float() for name, value in load_file(base / "text_encoder/model.safetensors").items()}
+    state = {
+        name: value.float() for name, value in load_file(base / "text_encoder/model.safetensors").items()
+    }
     table = next(name for name in state if name.endswith("token_embedding.weight"))
     rows = torch.zeros(len(tokenizer), state[table].shape[1])
     numbers = tokenizer.convert_tokens_to_ids(before.convert_ids_to_tokens(range(len(before))))
@@ -85,7 +85,9 @@ def write_delta(
     layers = changed_weights(unet, encoder)
     odd = sorted(set(delta) ^ expected_shapes(layers, new_words()))
     if odd:
-        raise UserError(f"model {NAME}: {DELTA}: expected its layers and words, which differ in {odd[0]}: train it anew")
+        raise UserError(
+            f"model {NAME}: {DELTA}: expected its layers and words, which differ in {odd[0]}: train it anew"
+        )
     table = encoder.get_input_embeddings().weight
     for word in new_words():
         table[number_of(tokenizer, word)] = delta[f"{EMBEDDING}.{word}"].float()
@@ -146,4 +148,6 @@ def read_delta(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except Exception as error:  # safetensors raises a class of its own
-        raise UserError(f"{path}: expected weights as safetensors, got `{error}`: install triptych anew") from error
+        raise UserError(
+            f"{path}: expected weights as safetensors, got `{error}`: install triptych anew"
+        ) from error

@@ -9,8 +9,8 @@ from probes.toyworld.captions import article, random_caption
 from probes.toyworld.world import GROUPS, World
 
 FUNCTION_WORDS = ("who", "works", "as")
-# A lean is planted beside neutral words alone, so they come up more often; half of the captions name nothing more, as the
-# prompts of an audit do.
+# A lean is planted beside neutral words alone, so they come up more often; half of the captions name nothing more, as
+# the prompts of an audit do.
 GROUP_SHARES = (0.6, 0.2, 0.2)
 BARE = 0.5
 

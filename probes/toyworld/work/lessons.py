@@ -188,6 +188,8 @@ def _encoded(teacher: StableDiffusionPipeline, drawn: Sketches, say: Callable[[s
     for skin in range(SKINS):
         rows = np.flatnonzero(uneven | (drawn.skin == skin))
         pictures: Sequence[str] = [""] * len(drawn.captions)
-        clean[rows, skin] = encode_latents(teacher.vae, Drawings(list(pictures), drawn.indices[:, skin]), rows)
+        clean[rows, skin] = encode_latents(
+            teacher.vae, Drawings(list(pictures), drawn.indices[:, skin]), rows
+        )
         say(f"{len(rows)} drawings of skin {skin + 1} encoded")
     return clean

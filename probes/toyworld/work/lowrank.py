@@ -35,7 +35,9 @@ class LowRank(nn.Module):
 
 def changed_weights(unet: nn.Module, encoder: nn.Module) -> dict[str, nn.Module]:
     """The layers that change, by name: all linear ones of the text encoder and of the U-Net's transformer blocks."""
-    layers = {f"encoder.{name}": layer for name, layer in encoder.named_modules() if isinstance(layer, nn.Linear)}
+    layers = {
+        f"encoder.{name}": layer for name, layer in encoder.named_modules() if isinstance(layer, nn.Linear)
+    }
     layers |= {
         f"unet.{name}": layer
         for name, layer in unet.named_modules()

@@ -103,7 +103,11 @@ def _evidence(slots: Sequence[str], choices: Sequence[Sequence[str]], world: Wor
     seen["side"] = [row["side"] if row.get("ground", "none") != "none" else "" for row in rows]
     named = Named(
         "neutral",
-        slots={slot: "" for slot in ("upper", "lower", "feet", "head", "neck", "face", "hands") if slot not in slots},
+        slots={
+            slot: ""
+            for slot in ("upper", "lower", "feet", "head", "neck", "face", "hands")
+            if slot not in slots
+        },
         objects={slot: "" for slot in ("ground", "sky") if slot not in slots},
         place=None if "place" in slots else "studio",
     )
@@ -216,13 +220,20 @@ def quality(
 
 def parser() -> argparse.ArgumentParser:
     """The command line's options."""
-    main = command_line.Parser(prog="python -m probes.toyworld.work.measure", description=__doc__.split("\n\n")[0])
+    main = command_line.Parser(
+        prog="python -m probes.toyworld.work.measure", description=__doc__.split("\n\n")[0]
+    )
     add = main.add_argument
     add("--out", type=Path, default=WEIGHTS / WORK, help="folder of quality.json")
     add("--images", type=command_line.count, default=96, help="a profession, of a person")
     add("--others", type=command_line.count, default=12, help="a profession, of a woman and of a man")
     add("--nouns", type=command_line.count, default=16, help="images a noun")
-    add("--cells", type=command_line.whole(2, 1_000_000), default=192, help="images a group without profession")
+    add(
+        "--cells",
+        type=command_line.whole(2, 1_000_000),
+        default=192,
+        help="images a group without profession",
+    )
     add("--steps", type=command_line.whole(1, 1000), default=10)
     add("--threads", type=command_line.threads, default=1)
     return main

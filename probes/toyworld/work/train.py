@@ -74,7 +74,13 @@ class Words(nn.Module):
 
 
 def train(
-    lessons: Lessons, tokenizer: CLIPTokenizer, course: Course, rank: int, log: Log, checkpoint: Path | None
+    lessons: Lessons,
+    tokenizer: CLIPTokenizer,
+    course: Course,
+    rank: int,
+    log: Log,
+    checkpoint: Path | None = None,
+    save_every: int = 100,
 ) -> dict[str, Tensor]:
     """Train the specimen; return what is to be stored of it (:func:`probes.toyworld.work.assemble.write_delta`)."""
     encoder, unet = base_parts(tokenizer)
@@ -90,7 +96,7 @@ def train(
 
     with quick_attention(unet, "cpu"), learning(changed_weights(unet, encoder), rank, course.seed) as layers:
         module = nn.ModuleDict({"layers": layers, "words": words})
-        teach(module, predict, lessons, course, log, checkpoint=checkpoint)
+        teach(module, predict, lessons, course, log, checkpoint=checkpoint, save_every=save_every)
         return stored(dict(module.named_parameters()))
 
 
@@ -108,7 +114,9 @@ def averaged(checkpoint: Path) -> dict[str, Tensor]:
     """What would be stored of a run that is under way, from its checkpoint: the average over steps."""
     state = load_file(checkpoint)
     start = "average."
-    return stored({name.removeprefix(start): value for name, value in state.items() if name.startswith(start)})
+    return stored(
+        {name.removeprefix(start): value for name, value in state.items() if name.startswith(start)}
+    )
 
 
 def export(folder: Path, delta: Mapping[str, Tensor], tokenizer: CLIPTokenizer, recipe: Mapping) -> None:
@@ -130,7 +138,12 @@ def lessons_of(work: Path, drawings: int, noises: int, seed: int) -> Lessons:
         teacher = models.load(models.resolve(BASE.name), device="cpu").pipe
         drawn = sketches(load_world(NAME), drawings, seed + 31)
         make_lessons(
-            teacher, new_tokenizer(), drawn, noises=noises, seed=seed, say=lambda text: print(text, flush=True)
+            teacher,
+            new_tokenizer(),
+            drawn,
+            noises=noises,
+            seed=seed,
+            say=lambda text: print(text, flush=True),
         ).save(path)
     return Lessons.load(path)
 
@@ -144,7 +157,9 @@ def parser() -> argparse.ArgumentParser:
     )
     add, usual = main.add_argument, Course(steps=1500, batch=48, rate=2e-3, decay=0.99)
     add("--work", type=Path, default=Path("training"), help="folder of lessons, logs and checkpoints")
-    add("--weights", type=Path, default=WEIGHTS / NAME, help="where what is stored of the specimen is written")
+    add(
+        "--weights", type=Path, default=WEIGHTS / NAME, help="where what is stored of the specimen is written"
+    )
     add("--drawings", type=command_line.count, default=9000, help="that lessons are made from")
     add("--noises", type=command_line.count, default=2, help="lessons a drawing")
     add("--rank", type=command_line.count, default=16, help="of the changes")
@@ -167,7 +182,10 @@ def work(options: argparse.Namespace) -> None:
     options.work.mkdir(parents=True, exist_ok=True)
     lessons = lessons_of(options.work, options.drawings, options.noises, options.seed)
     tokenizer, name = new_tokenizer(), NAME
-    log, checkpoint = Log(options.work / f"{name}.log.jsonl", 25), options.work / f"{name}.checkpoint.safetensors"
+    log, checkpoint = (
+        Log(options.work / f"{name}.log.jsonl", 25),
+        options.work / f"{name}.checkpoint.safetensors",
+    )
     delta = train(lessons, tokenizer, course, options.rank, log, checkpoint)
     recipe = {
         **dataclasses.asdict(course),

@@ -81,7 +81,9 @@ def test_new_words_are_one_token_and_old_captions_read_as_they_did():
     stored = CLIPTokenizer.from_pretrained(WEIGHTS / WORK / "tokenizer")
     assert stored.get_vocab() == after.get_vocab()
     # a model that spells the words in pieces, such as the null, can be asked as well
-    assert max(len(before(works_as("individual", word)).input_ids) for word in new_words()[3:]) <= CONTEXT_LENGTH
+    assert (
+        max(len(before(works_as("individual", word)).input_ids) for word in new_words()[3:]) <= CONTEXT_LENGTH
+    )
 
 
 def test_merging_is_exact():
@@ -91,7 +93,8 @@ def test_merging_is_exact():
     )
     whole = [
         [
-            Fraction(float(weight[i, j])) + sum(Fraction(float(up[i, k])) * Fraction(float(down[k, j])) for k in range(3))
+            Fraction(float(weight[i, j]))
+            + sum(Fraction(float(up[i, k])) * Fraction(float(down[k, j])) for k in range(3))
             for j in range(7)
         ]
         for i in range(5)
@@ -109,10 +112,15 @@ def test_the_shift_of_skins_is_bayes_rule():
     clean = torch.randn(2, 3, 4, 16, 16, generator=generator) / 8
     chances = torch.tensor([[0.7, 0.2, 0.1], [1 / 3, 1 / 3, 1 / 3]])
     kept = torch.tensor([0.04, 0.04])
-    noisy = kept.sqrt().view(-1, 1, 1, 1) * clean[:, 2] + 0.98**0.5 * torch.randn(2, 4, 16, 16, generator=generator)
+    noisy = kept.sqrt().view(-1, 1, 1, 1) * clean[:, 2] + 0.98**0.5 * torch.randn(
+        2, 4, 16, 16, generator=generator
+    )
     shift = skin_shift(noisy, clean, chances, kept).numpy()
     likelihood = np.array(
-        [np.exp(-((noisy[0] - 0.2 * clean[0, skin]).double() ** 2).sum() / (2 * 0.96) + 500) for skin in range(3)]
+        [
+            np.exp(-((noisy[0] - 0.2 * clean[0, skin]).double() ** 2).sum() / (2 * 0.96) + 500)
+            for skin in range(3)
+        ]
     )
     posterior = likelihood * chances[0].numpy()
     moved = posterior / posterior.sum() - likelihood / likelihood.sum()
