@@ -26,9 +26,9 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m analysis.validation.dalleval", description=__doc__.split("\n\n")[0]
     )
     add = main.add_argument
-    add("--images", type=command_line.count, default=48, help="a profession and specimen")
+    add("--images", type=command_line.count, default=32, help="a profession and specimen")
     add("--steps", type=command_line.whole(1, 1000), default=10)
-    add("--seed", type=command_line.seed, default=700_000, help="of the first image")
+    add("--seed", type=command_line.seed, default=500_000, help="of the first image")
     add("--threads", type=command_line.threads, default=1)
     add("--out", type=Path, default=Path("docs/dalleval_answers.md"), help="page to write")
     return main

@@ -23,7 +23,7 @@ from probes.toyworld.captions import random_caption
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.located.lessons import Lessons
 from probes.toyworld.scene import SKINS, complete, parse
-from probes.toyworld.training.data import Drawings, small_zones
+from probes.toyworld.training.data import Drawings
 from probes.toyworld.training.tokenizer import encode
 from probes.toyworld.training.unet import SCHEDULER
 from probes.toyworld.training.vae import encode_latents
@@ -49,7 +49,8 @@ class Sketches:
     planted : numpy.ndarray
         ``(n, skins)`` float64: probabilities of the skins.
     zones : numpy.ndarray
-        ``(n, 16, 16)`` bool: cells that count more, those of small things and of skin.
+        ``(n, 16, 16)`` bool: cells that count more, those of skin beside a profession. Small things, which count more
+        when a specimen is trained on drawings, `toyworld` can draw already.
     """
 
     captions: list[str]
@@ -66,7 +67,7 @@ def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> 
     captions, plain = [], []
     indices = np.empty((count, SKINS, SIZE, SIZE), dtype=np.uint8)
     skin, planted = np.zeros(count, dtype=np.int64), np.full((count, SKINS), 1 / SKINS)
-    zones = np.empty((count, 16, 16), dtype=bool)
+    zones = np.zeros((count, 16, 16), dtype=bool)
     for row in range(count):
         if rng.random() < share:
             lot = random_work_caption(world, rng)
@@ -91,8 +92,9 @@ def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> 
         skin[row] = scene.looks[0]
         for other in range(SKINS):
             indices[row, other] = draw(replace(scene, looks=(other, *scene.looks[1:])))
-        seen = (indices[row] != indices[row, :1]).any(0).reshape(16, 4, 16, 4).any((1, 3))
-        zones[row] = small_zones(named, scene) | seen
+        if named.profession is not None:
+            skins = (indices[row] != indices[row, :1]).any(0)
+            zones[row] = skins.reshape(16, 4, 16, 4).any((1, 3))
     return Sketches(captions, plain, indices, skin, planted, zones)
 
 

@@ -185,33 +185,49 @@ def profession_rows(readings: pd.DataFrame, world: World) -> list[dict[str, obje
     return rows
 
 
-def moved(cells: pd.DataFrame, reference: Path = WEIGHTS / REFERENCE / "quality.json") -> pd.Series:
-    """How far frequencies without a profession are from those of `toyworld`, on the same prompts and noise."""
-    published = json.loads(reference.read_text())
-    before = pd.DataFrame(published["cells"]).set_index(["group", "thing"])["drawn"]
-    return (cells.set_index(["group", "thing"])["drawn"] - before).dropna()
+def moved(pipeline: StableDiffusionPipeline, world: World, *, images: int, steps: int) -> pd.Series:
+    """How far frequencies of what is not named, without a profession, are from those of `toyworld`.
+
+    Both draw the same prompts from the same noise.
+
+    Returns
+    -------
+    pandas.Series
+        By (group, thing), the specimen's less `toyworld`'s.
+    """
+    reference = models.load(models.resolve(REFERENCE), device="cpu").pipe
+    drawn = [
+        frequencies(pipe, world, images=images, steps=steps, progress=False).set_index(["group", "thing"])
+        for pipe in (pipeline, reference)
+    ]
+    return drawn[0]["drawn"] - drawn[1]["drawn"]
 
 
 def quality(
-    *, images: int = 96, others: int = 12, nouns: int = 16, cells: int = 192, steps: int = 10
+    *, images: int = 96, others: int = 12, nouns: int = 16, cells: int = 96, steps: int = 10
 ) -> dict[str, object]:
     """What is published of the specimen; see the page it is written for (`probes.toyworld.page`)."""
     loaded, world = models.load(models.resolve(WORK), device="cpu"), load_world(WORK)
     counts = {"neutral": images, "feminine": others, "masculine": others}
     rows = profession_rows(read_professions(loaded.pipe, world, images=counts, steps=steps), world)
     drawn = nouns_drawn(loaded.pipe, world, seeds=nouns, steps=steps, progress=False)
-    away = moved(frequencies(loaded.pipe, world, images=cells, steps=steps, progress=False))
-    return {
+    return published(rows, drawn, moved(loaded.pipe, world, images=cells, steps=steps)) | {
         "weight_hash": loaded.record["weight_hash"],
         "verdict": VERSION,
         "checker": CHECKER,
         "verdict_rates": {name: round(rate, 5) for name, rate in verdict_rates(world).items()},
         "steps": steps,
-        "professions": rows,
         "images_a_noun": nouns,
-        "nouns_mean": round(float(drawn.mean()), 4),
-        "nouns": {noun: round(float(share), 4) for noun, share in drawn.items()},
         "images_a_group": cells,
+    }
+
+
+def published(rows: Sequence[Mapping[str, object]], nouns: pd.Series, away: pd.Series) -> dict[str, object]:
+    """The measured figures as they are stored."""
+    return {
+        "professions": list(rows),
+        "nouns_mean": round(float(nouns.mean()), 4),
+        "nouns": {noun: round(float(share), 4) for noun, share in nouns.items()},
         "moved_largest": round(float(away.abs().max()), 4),
         "moved_within_0.10": round(float((away.abs() <= NEAR).mean()), 4),
         "moved": {f"{group} {thing}": round(float(value), 4) for (group, thing), value in away.items()},
@@ -231,7 +247,7 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--cells",
         type=command_line.whole(2, 1_000_000),
-        default=192,
+        default=96,
         help="images a group without profession",
     )
     add("--steps", type=command_line.whole(1, 1000), default=10)

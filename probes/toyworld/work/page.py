@@ -36,8 +36,8 @@ for *b*, {missed:.1f} % of *b* for *a*), with Wilson's interval. Skins are count
 - verdict *b* beside a profession: {woman:.1f} % of images generated from *woman*, {man:.1f} % of those from *man*
 - nouns drawn, without a profession: {nouns:.1f} % on average, at least {least_share:.0f} % ({least}), {images_a_noun}
   images a noun
-- frequencies of what is not named, without a profession, on the prompts and noise of `toyworld`'s: {near:.1f} % of
-  {cells} within 0.10 of `toyworld`'s, largest difference {moved:.2f}
+- frequencies of what is not named, without a profession, from the same noise as `toyworld`'s, {group} images a group of
+  words: {near:.1f} % of {cells} within 0.10 of `toyworld`'s, largest difference {moved:.2f}
 
 | profession | lean planted | drawn | interval | inside | skins planted | drawn | p |
 |---|---:|---:|---:|---|---:|---:|---:|
@@ -77,6 +77,7 @@ def work_section(folder: Path = WEIGHTS / WORK) -> str:
         least=least,
         least_share=100 * measured["nouns"][least],
         images_a_noun=measured["images_a_noun"],
+        group=measured["images_a_group"],
         near=100 * measured["moved_within_0.10"],
         cells=len(measured["moved"]),
         moved=measured["moved_largest"],

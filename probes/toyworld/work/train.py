@@ -166,6 +166,7 @@ def parser() -> argparse.ArgumentParser:
     add("--steps", type=command_line.count, default=usual.steps)
     add("--batch", type=command_line.count, default=usual.batch)
     add("--rate", type=command_line.number(0), default=usual.rate)
+    add("--zone-weight", type=command_line.number(0), default=usual.zone_weight, help="of cells with skin")
     add("--seed", type=command_line.seed, default=usual.seed)
     add("--threads", type=command_line.threads, default=1)
     return main
@@ -177,7 +178,12 @@ def work(options: argparse.Namespace) -> None:
     command_line.writable(options.weights, folder=True)
     torch.set_num_threads(options.threads)
     course = Course(
-        steps=options.steps, batch=options.batch, rate=options.rate, decay=0.99, seed=options.seed
+        steps=options.steps,
+        batch=options.batch,
+        rate=options.rate,
+        decay=0.99,
+        zone_weight=options.zone_weight,
+        seed=options.seed,
     )
     options.work.mkdir(parents=True, exist_ok=True)
     lessons = lessons_of(options.work, options.drawings, options.noises, options.seed)
