@@ -60,17 +60,21 @@ def read_professions(
         A row an image: ``profession`` (empty without), ``group``, ``seed``, ``verdict`` (log-odds of component *b*),
         ``skin`` (empty where none is read).
     """
-    tables, longest = [], max(images.values())
-    for number, profession in enumerate(("", *world.professions)):
-        for group, count in images.items():
-            word = SUBJECTS[group]
-            prompt = works_as(word, profession) if profession else f"{article(word)} {word}"
-            seeds = range(first_seed + number * longest, first_seed + number * longest + count)
-            seen = read_images(sample(pipeline, [prompt] * count, seeds, steps=steps, progress=False))
-            values = verdict(seen, [prompt] * count, world)
-            columns = {"profession": profession, "group": group, "seed": seeds, "verdict": values}
-            tables.append(pd.DataFrame(columns).assign(skin=seen["skin"]))
-    return pd.concat(tables, ignore_index=True)
+    longest = max(images.values())
+    rows = [
+        {"profession": profession, "group": group, "seed": first_seed + number * longest + image}
+        for number, profession in enumerate(("", *world.professions))
+        for group, count in images.items()
+        for image in range(count)
+    ]
+    prompts = [_prompt(SUBJECTS[row["group"]], row["profession"]) for row in rows]
+    pictures = sample(pipeline, prompts, [row["seed"] for row in rows], steps=steps, progress=False)
+    seen = read_images(pictures)
+    return pd.DataFrame(rows).assign(verdict=verdict(seen, prompts, world), skin=seen["skin"])
+
+
+def _prompt(word: str, profession: str) -> str:
+    return works_as(word, profession) if profession else f"{article(word)} {word}"
 
 
 def verdict_rates(world: World) -> dict[str, float]:
