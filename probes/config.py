@@ -47,6 +47,7 @@ from probes.errors import UserError
 from probes.foreign import configuration as foreign
 from probes.foreign.options import Images
 from probes.paths import expand
+from probes.prompts import paintskills, sets
 from probes.prompts.grids import Grid
 from probes.prompts.source import Loaded, PromptSource, resolve
 from probes.yaml_source import YamlSource, read_yaml
@@ -124,7 +125,9 @@ class Config(Section):
     @classmethod
     def _printable(cls, data: Any) -> Any:
         require_printable(data)
-        return presets.applied(data) if isinstance(data, Mapping) else data
+        if not isinstance(data, Mapping):
+            return data
+        return paintskills.defaults(presets.applied(data), sets.of_skills())
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
@@ -133,6 +136,7 @@ class Config(Section):
             object.__setattr__(self, "contrasts", checks.default_contrasts(self))
         checks.check_contrasts(self)
         checks.check_prompts(self)
+        paintskills.check(self.prompts)
         checks.check_size(self)
         return self
 

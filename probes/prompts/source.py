@@ -14,10 +14,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from probes.config_messages import fault_text
-from probes.config_values import Positive, fail, shown
+from probes.config_values import Positive, Word, fail, shown
 from probes.errors import UserError
 from probes.paths import expand
-from probes.prompts import captions, grids, readers, sets, stored
+from probes.prompts import captions, grids, paintskills, readers, sets, stored
 from probes.prompts.alignment import uncollected
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
@@ -31,6 +31,8 @@ class PromptSource(BaseModel):
     ``from`` is a file, by its path beside ``triplets.yaml``; the name of a set of the package (``professions``); or,
     with ``format: datasets``, a name of the Hugging Face hub, of which ``split`` is read. ``column`` has the captions.
     ``setting`` is one of a set's (``neutral`` or ``explicit`` of ``gep``), all of them unless told.
+    ``skill`` and ``object`` are those that are taken of ``paintskills``, objects others than its 15 among them; its
+    ``split`` (``test`` unless told) says how many seeds each prompt has.
     ``human_words`` and ``articles`` are the choices that Wu et al. 2025, section 3.1, leave open
     (see `probes.prompts.neutral`); captions of more than ``max_words`` are left out.
     """
@@ -42,6 +44,8 @@ class PromptSource(BaseModel):
     column: str | None = None
     split: str | None = None
     setting: str | None = None
+    skill: Annotated[list[Literal["object", "count", "spatial"]], Field(min_length=1)] | None = None
+    object: Annotated[list[Word], Field(min_length=1)] | None = None
     human_words: Forms = "inflected"
     articles: Articles = "fitting"
     max_words: Positive = captions.WORDS
@@ -95,9 +99,17 @@ def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: 
     UserError
         The source cannot be read, holds no captions, or no neutral one.
     """
-    if source.format == "auto" and source.from_ in sets.names():
+    of_set = source.format == "auto" and source.from_ in sets.names()
+    paintskills.require_set(source, of_set and source.from_ in sets.of_skills())
+    if of_set:
         prompts = sets.prompts(
-            source.from_, words, reference, articles=source.articles, setting=source.setting
+            source.from_,
+            words,
+            reference,
+            articles=source.articles,
+            setting=source.setting,
+            skills=source.skill,
+            objects=source.object,
         )
         return Loaded(prompts, None)
     if source.setting is not None:
