@@ -50,6 +50,7 @@ from probes.paths import expand
 from probes.prompts import paintskills, sets
 from probes.prompts.grids import Grid
 from probes.prompts.source import Loaded, PromptSource, resolve
+from probes.skills_options import Skills
 from probes.yaml_source import YamlSource, read_yaml
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "Observe",
     "Report",
     "Sampler",
+    "Skills",
     "Trace",
     "build_config",
     "load_config",
@@ -118,6 +120,7 @@ class Config(Section):
     trace: Annotated[Trace | None, Alters("trace")] = None
     measure: Annotated[Measure, Alters("measure")] = Measure()
     gep: Annotated[Gep, Alters("measure")] = Gep()
+    skills: Annotated[Skills, Alters("measure")] = Skills()
     report: Annotated[Report, Alters("report")] = Report()
     out: Annotated[str | None, Alters("nothing")] = None
 
@@ -136,7 +139,7 @@ class Config(Section):
             object.__setattr__(self, "contrasts", checks.default_contrasts(self))
         checks.check_contrasts(self)
         checks.check_prompts(self)
-        paintskills.check(self.prompts)
+        paintskills.check(self)
         checks.check_size(self)
         return self
 

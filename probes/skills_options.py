@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from probes.config_sections import Section
 from probes.config_values import Share, Word
 
@@ -11,8 +13,8 @@ from probes.config_values import Share, Word
 class Skills(Section):
     """Visual skills (PaintSkills, Cho et al. 2023), of prompts that have a ``skill`` among their levels.
 
-    A detection counts whose score is above ``threshold``; none (null): 0.7 of those of the engine ``detr``, all that are
-    stored of any other. The paper states no number.
+    A detection counts whose score is above ``threshold``; none (null): 0.7 of those of the engine ``detr``, as its
+    authors show them, and all that are stored of any other. The paper states no number.
 
     The paper leaves three choices open. ``object``: the class is ``any`` detection's, or that of the ``first``, the
     surest. ``count``: there are ``exact``-ly as many of the class, whatever else there is; ``at_least`` as many; or
@@ -25,4 +27,4 @@ class Skills(Section):
     object: Literal["any", "first"] = "any"
     count: Literal["exact", "at_least", "only"] = "exact"
     spatial: Literal["first", "any"] = "first"
-    labels: dict[Word, Word] = {}
+    labels: dict[Word, Word] = Field({})

@@ -25,6 +25,7 @@ from analysis.tables.object_statistics import (
     object_statistics,
     table_statistics,
 )
+from analysis.tables.skills import SKILLS
 from analysis.tables.stored_similarities import (
     FEATURE_METRICS,
     IMAGE_TABLE,
@@ -323,7 +324,9 @@ _CHECKED = (
         not_measured.not_measured,
     ),
 )
-TABLES: Mapping[str, Table] = {row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *TRACE, *GEP)}
+TABLES: Mapping[str, Table] = {
+    row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *TRACE, *GEP, *SKILLS)
+}
 
 
 def write(run: Run, name: str, frame: pd.DataFrame) -> None:

@@ -15,6 +15,7 @@ NEEDS = {
     "images": "a run of images that another program drew",
     "trace": "a run with a trace (`--stage trace`)",
     "audit": "a run whose prompts have contexts (`prompts: {from: gep}`)",
+    "skills": "a run whose prompts ask for skills (`prompts: {from: paintskills}`)",
 }
 
 

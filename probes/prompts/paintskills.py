@@ -19,6 +19,7 @@ from probes.errors import UserError
 from probes.prompts.grids import slug
 from probes.text.articles import mended
 from probes.text.plurals import plural
+from probes.toyworld import MODELS
 
 if TYPE_CHECKING:
     from probes.config import Config
@@ -73,12 +74,20 @@ def asked(config: Config) -> list[Asked]:
     return [_asked(levels(prompt)) for prompt in config.prompts[: config.limit]]
 
 
-def check(prompts: Sequence[Any]) -> None:
-    """Refuse levels that name a skill and not what it needs."""
-    for index, prompt in enumerate(prompts):
+def check(config: Config) -> None:
+    """Refuse levels that name a skill and not what it needs, words beside such prompts, and prompts of other kinds."""
+    if not any("skill" in levels(prompt) for prompt in config.prompts):
+        return
+    other = next((n for n, prompt in enumerate(config.prompts) if "skill" not in levels(prompt)), None)
+    if other is not None:
+        raise fail("expected a skill as of the other prompts, found none: take it out", at=("prompts", other))
+    if len(config.indicators) > 1:
+        raise fail(
+            f"expected one, since the prompts ask for skills and name nobody, got {list(config.indicators)}: keep one",
+            at=("indicators",),
+        )
+    for index, prompt in enumerate(config.prompts):
         there = levels(prompt)
-        if "skill" not in there:
-            continue
         at, skill = ("prompts", index, "levels"), there["skill"]
         if skill not in SKILLS:
             raise fail(f"expected a skill of {', '.join(SKILLS)}, got {skill!r}: choose one", at=at)
@@ -96,7 +105,8 @@ def check(prompts: Sequence[Any]) -> None:
 def defaults(data: Mapping[str, Any], sets: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return plain data of a configuration with what goes without saying where its prompts are a set of this kind.
 
-    That is one indicator, no contrast, no word maps, and the seeds of the split: a seed is a scene.
+    That is one indicator, no contrast, neither word maps nor features, toyworld's images read by its exact
+    reader, and the seeds of the split: a seed is a scene.
 
     Parameters
     ----------
@@ -112,7 +122,10 @@ def defaults(data: Mapping[str, Any], sets: Mapping[str, Mapping[str, Any]]) -> 
     found = dict(data)
     if "indicators" not in data:
         found |= {"indicators": {INDICATOR: {"word": INDICATOR}}, "reference": INDICATOR, "contrasts": []}
-        found = {"capture": {"words": False}, **found}
+        exact = {"engine": "toyworld-scenes"} if data.get("model", MODELS[0]) in MODELS else {}
+        for section, usual in (("capture", {"words": False}), ("observe", {"features": [], **exact})):
+            said = data.get(section, {})
+            found[section] = {**usual, **said} if isinstance(said, Mapping) else said
     if "seeds" not in data and (number := _seeds(source, sets[name])) is not None:
         found["seeds"] = {"count": number}
     return found

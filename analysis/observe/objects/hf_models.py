@@ -44,8 +44,8 @@ class TransformersGroundingDino:
 
         if path.is_dir():
             self.tokenizer, _ = _described(path, "grounding-dino", grounding_dino.FIELD)
-            model = _from_folder(GroundingDinoForObjectDetection, path, grounding_dino.FIELD)
-            self.sides = _sides(path)
+            model = from_folder(GroundingDinoForObjectDetection, path, grounding_dino.FIELD)
+            self.sides = sides(path)
         else:
             settings = grounding_dino.description(path)
             own = settings["text_encoder"]
@@ -91,7 +91,7 @@ class TransformersSegmentAnything(segment_anything.SegmentAnything):
 
         if path.is_dir():
             _, config = _described(path, "sam", segment_anything.FIELD, tokenizer=False)
-            model = _from_folder(SamModel, path, segment_anything.FIELD)
+            model = from_folder(SamModel, path, segment_anything.FIELD)
             self.settings = {"image_size": config.vision_config.image_size}
         else:
             self.settings = segment_anything.description(path)
@@ -206,13 +206,17 @@ def _described(path: Path, kind: str, field: str, *, tokenizer: bool = True) -> 
     return tokens, config
 
 
-def _from_folder(cls: Any, path: Path, field: str) -> Any:
+def from_folder(cls: Any, path: Path, field: str) -> Any:
     """A model with every weight from the folder's safetensors."""
     from safetensors import SafetensorError
 
     try:
         model, info = cls.from_pretrained(
-            path, local_files_only=True, use_safetensors=True, dtype=torch.float32, output_loading_info=True
+            path,
+            local_files_only=True,
+            use_safetensors=True,
+            dtype=torch.float32,
+            output_loading_info=True,
         )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
@@ -228,7 +232,7 @@ def _from_folder(cls: Any, path: Path, field: str) -> Any:
     return model
 
 
-def _sides(path: Path) -> tuple[int, int]:
+def sides(path: Path) -> tuple[int, int]:
     """The pixels to which a folder's images are resized."""
     file = path / "preprocessor_config.json"
     size = read_json(file, grounding_dino.FIELD).get("size", {}) if file.exists() else {}
