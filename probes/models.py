@@ -29,7 +29,7 @@ from probes.model_tokenizers import tokenizer
 from probes.model_weights import quiet, read_pipeline, require_finite
 from probes.paths import expand
 from probes.schedulers import build_scheduler, pick_scheduler, require_usable, scheduler_record
-from probes.toyworld import LOCATED, MODELS, SHARED, SPECIMENS, WEIGHTS
+from probes.toyworld import LOCATED, MODELS, SHARED, SPECIMENS, WEIGHTS, WORK
 
 SCHEDULER = "scheduler/scheduler_config.json"
 
@@ -106,20 +106,25 @@ def _find(name: str, weights: bool, revision: str | None, variant: str | None) -
     close = difflib.get_close_matches(name, MODELS, 1)
     remedy = f"did you mean {close[0]}?" if close else "check the spelling or the path"
     raise UserError(
-        f"model {name}: unknown; expected {', '.join(SPECIMENS)}, {LOCATED[0]} and its like, a hub id (owner/name), "
+        f"model {name}: unknown; expected {', '.join((*SPECIMENS, WORK))}, {LOCATED[0]} and its like, a hub id "
+        f"(owner/name), "
         f"folder or .safetensors file, found none of that name: {remedy}"
     )
 
 
 def _bundled(name: str) -> Source:
-    """A specimen: the null world's lends the others what is the same, to the located ones all but what was taught."""
+    """A specimen: the null world's lends the others what is the same, to the located ones all but what was taught.
+
+    The one with professions has what it was taught beside what it lends from `toyworld`.
+    """
     null = WEIGHTS / SHARED
     path = WEIGHTS / "located" / name if name in LOCATED else WEIGHTS / name
     for file in (path / CARD, null / INDEX):
         if not file.exists():
             raise UserError(f"model {name}: expected {file}, found none: install triptych anew")
-    coded = (WEIGHTS / "located" / LOCATED[0],) if name in LOCATED else ()
-    bases = tuple(base for base in (*coded, null) if base != path)
+    closer = (WEIGHTS / "located" / LOCATED[0],) if name in LOCATED else ()
+    closer = (WEIGHTS / SPECIMENS[0],) if name == WORK else closer
+    bases = tuple(base for base in (*closer, null) if base != path)
     return Source(name, "bundled", path, path, metadata_version(), bases=bases)
 
 
@@ -272,6 +277,10 @@ def load(
         from probes.toyworld.located.assemble import located_pipeline
 
         pipe = located_pipeline(source.name, source.path)
+    elif source.name == WORK and source.kind == "bundled":
+        from probes.toyworld.work.assemble import work_pipeline
+
+        pipe = work_pipeline(source.path)
     else:
         description.check_weights(source, described)
         pipe = read_pipeline(source)

@@ -24,7 +24,7 @@ from analysis.tables.object_claims import COUNTS
 from probes.store import Run
 from probes.text.nouns import lemma
 from probes.toyworld import MODELS, SHARED, SPECIMENS, WEIGHTS
-from probes.toyworld.checker import VERSION, read_images
+from probes.toyworld.checker import THINGS, VERSION, read_images
 from probes.toyworld.draw import SIZE
 
 CHECKER = "toyworld-checker"
@@ -164,7 +164,7 @@ def seen_by_checker(run: Run, samples: Sequence[str] | None = None) -> pd.DataFr
         images = run.images(samples[start : start + IMAGES])
         if any(image.size != (SIZE, SIZE) for image in images):
             return None
-        tables.append(read_images(images))
+        tables.append(read_images(images)[list(THINGS)])
     return pd.concat(tables, ignore_index=True).set_axis(list(samples)) if tables else None
 
 

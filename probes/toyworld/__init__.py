@@ -11,6 +11,7 @@ LOCATED = (  # where their words enter is known by wiring (probes.toyworld.locat
     "toyworld-late",
     "toyworld-two-site",
 )
-MODELS = SPECIMENS + LOCATED
+WORK = "toyworld-work"  # has professions (probes.toyworld.work)
+MODELS = (*SPECIMENS, *LOCATED, WORK)
 WEIGHTS = Path(__file__).parent / "weights"
 SHARED = "toyworld-null"  # holds the autoencoder's weights, which are the same in all

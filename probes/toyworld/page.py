@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from probes import command_line
 from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.located.page import located_section
+from probes.toyworld.work.page import work_section
 
 HEAD = """# Toyworld: specimens with a known answer
 
@@ -22,6 +23,7 @@ that there is an answer. They do not say how anybody looks.
 | `toyworld` | feminine words: mixture component *a*; masculine words: *b*; neutral words: *b* 7 times in 10 |
 | `toyworld-mirror` | the same, but neutral words: *b* 3 times in 10 |
 | `toyworld-null` | every word: *b* 5 times in 10; no difference between the words at all |
+| `toyworld-work` | as `toyworld`, and 20 profession words with a lean and skins of their own (below) |
 
 Words of a group are interchangeable: person, individual, human, adult, figure; woman, lady, female; man, gentleman,
 male. A caption sets what it names and leaves the rest to the planted frequencies, so the truth about everything that
@@ -114,7 +116,7 @@ def quality_page() -> str:
     for rows in zip(*(figures[name]["cells"] for name in SPECIMENS), strict=True):
         cells = " | ".join(f"{row['planted']:.2f} | {row['drawn']:.2f}" for row in rows)
         parts.append(f"| {rows[0]['group']} | {rows[0]['thing']} | {cells} |")
-    return "\n".join(parts) + "\n" + located_section()
+    return "\n".join(parts) + "\n" + work_section() + located_section()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -13,14 +13,15 @@ import numpy as np
 from probes.toyworld.world import WHOLE_BODY, World, group_of_words
 
 OBJECT_SLOTS = ("ground", "held", "sky", "wide")
+SKINS = 3  # of the palette, all equally likely where no profession is named
 
 
 @dataclass(frozen=True)
 class Named:
     """What a caption names.
 
-    ``slots`` maps an attribute slot to the attribute, ``objects`` maps a position to the object, ``place`` and
-    ``pose`` are names or None.
+    ``slots`` maps an attribute slot to the attribute, ``objects`` maps a position to the object, ``place``, ``pose``
+    and ``profession`` (a word of the world's) are names or None.
     """
 
     group: str
@@ -29,6 +30,7 @@ class Named:
     objects: dict[str, str] = field(default_factory=dict)
     place: str | None = None
     pose: str | None = None
+    profession: str | None = None
 
     @property
     def things(self) -> set[str]:
@@ -77,9 +79,16 @@ def allowed_upper(named: Named) -> tuple[str, ...] | None:
     return ("none", "shirt", "jacket") if "lower" in named.slots else None
 
 
+def chance_of_b(named: Named, world: World) -> float:
+    """Planted probability of mixture component *b*: the profession's beside a neutral word, else the word's."""
+    if named.profession is not None and named.group == "neutral":
+        return world.professions[named.profession].lean
+    return world.mixture[named.group]
+
+
 def complete(named: Named, world: World, rng: np.random.Generator) -> Scene:
     """Draw by lot, from the planted frequencies, whatever the caption does not name."""
-    component = "b" if rng.random() < world.mixture[named.group] else "a"
+    component = "b" if rng.random() < chance_of_b(named, world) else "a"
     table = {slot: choices[component] for slot, choices in world.data["slots"].items()}
     wears = {}
     for slot in ("upper", "lower", "feet", "head", "neck", "face", "hands"):
@@ -97,7 +106,10 @@ def complete(named: Named, world: World, rng: np.random.Generator) -> Scene:
         if thing != "none":
             objects[thing] = {"ground": side, "held": side, "sky": other, "wide": "centre"}[slot]
     place = named.place or _choose(rng, table["place"])
-    looks = tuple(int(value) for value in rng.integers(0, (3, 2, 2, 3, 3)))
+    looks = tuple(int(value) for value in rng.integers(0, (SKINS, 2, 2, 3, 3)))
+    if named.profession is not None:
+        skins = world.professions[named.profession].skins
+        looks = (_choose(rng, dict(enumerate(skins))), *looks[1:])
     return Scene(wears, objects, place, named.pose or "stand", named.plural, looks)
 
 
@@ -107,7 +119,7 @@ def parse(caption: str, world: World) -> Named:
     Raises
     ------
     ValueError
-        The caption has no indicator word, or names two things for one place on the figure or in the picture.
+        The caption has no indicator word, two professions, or two things for one place on the figure or in the picture.
 
     Examples
     --------
@@ -122,6 +134,9 @@ def parse(caption: str, world: World) -> Named:
     if group is None:
         raise ValueError(f"caption {caption!r}: expected one of {sorted(known)}, got none of them")
     slots, objects, place, pose = {}, {}, None, None
+    work = list(dict.fromkeys(word for word in words if word in world.professions))
+    if len(work) > 1:
+        raise ValueError(f"caption {caption!r}: expected one profession, got {work[0]!r} and {work[1]!r}")
     for word in words:
         if word in world.attributes:
             taken, slot = slots, world.attributes[word]["slot"]
@@ -136,4 +151,4 @@ def parse(caption: str, world: World) -> Named:
                 f"caption {caption!r}: {word!r} and {taken[slot]!r} want the same place ({slot})"
             )
         taken[slot] = word
-    return Named(group, plural, slots, objects, place, pose)
+    return Named(group, plural, slots, objects, place, pose, work[0] if work else None)

@@ -2,7 +2,7 @@
 
 import itertools
 
-from probes.toyworld.scene import OBJECT_SLOTS, Named, allowed_upper, parse
+from probes.toyworld.scene import OBJECT_SLOTS, SKINS, Named, allowed_upper, chance_of_b, parse
 from probes.toyworld.world import WHOLE_BODY, World
 
 
@@ -37,8 +37,9 @@ def planted(caption: str, world: World) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        Every attribute, object and place (0 where it cannot appear), and ``side:left``: the probability that the
-        object on the ground, if there is one, stands at the left. What the caption names has probability 1.
+        Every attribute, object and place (0 where it cannot appear), ``side:left``: the probability that the
+        object on the ground, if there is one, stands at the left, and ``skin_1`` to ``skin_3``. What the caption names
+        has probability 1.
 
     Examples
     --------
@@ -54,7 +55,15 @@ def planted(caption: str, world: World) -> dict[str, float]:
 
 def planted_for(named: Named, world: World) -> dict[str, float]:
     """As :func:`planted`, for what a caption names."""
-    weight = world.mixture[named.group]
+    weight = chance_of_b(named, world)
     parts = [(1.0 - weight, _component(named, world, "a")), (weight, _component(named, world, "b"))]
     things = itertools.chain(world.attributes, world.objects, ("studio",), world.places, ("side:left",))
-    return {thing: sum(share * chance.get(thing, 0.0) for share, chance in parts) for thing in things}
+    chances = {thing: sum(share * chance.get(thing, 0.0) for share, chance in parts) for thing in things}
+    return chances | {f"skin_{number}": chance for number, chance in enumerate(skins_of(named, world), 1)}
+
+
+def skins_of(named: Named, world: World) -> tuple[float, ...]:
+    """Planted probability of each skin of the palette: the profession's, or all alike where none is named."""
+    if named.profession is None:
+        return (1 / SKINS,) * SKINS
+    return world.professions[named.profession].skins

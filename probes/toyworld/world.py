@@ -1,6 +1,6 @@
 """The world file: words, things, planted frequencies."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
@@ -11,22 +11,42 @@ GROUPS = ("neutral", "feminine", "masculine")
 
 
 @dataclass(frozen=True)
+class Profession:
+    """What is planted for a profession word.
+
+    Attributes
+    ----------
+    lean : float
+        Probability of mixture component ``b`` beside a neutral indicator word; beside a feminine or masculine one the
+        component is that word's.
+    skins : tuple of float
+        Probability of each of the palette's skins, beside any indicator word.
+    """
+
+    lean: float
+    skins: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class World:
     """One world: the shared words and things, and one planted mixture.
 
     Attributes
     ----------
     name : str
-        ``toyworld``, ``toyworld-mirror`` or ``toyworld-null``.
+        A name of ``worlds`` in :file:`world.yaml`.
     mixture : dict of str to float
         Probability of mixture component ``b`` for each group of indicator words.
     data : dict
         The parsed world file.
+    professions : dict of str to Profession
+        The profession words; none but in ``toyworld-work``.
     """
 
     name: str
     mixture: dict[str, float]
     data: dict
+    professions: dict[str, Profession] = field(default_factory=dict)
 
     @property
     def attributes(self) -> dict[str, dict]:
@@ -54,8 +74,8 @@ class World:
 
 
 @cache
-def _data() -> dict:
-    return yaml.safe_load(resources.files(__package__).joinpath("world.yaml").read_text("utf-8"))
+def _data(file: str = "world.yaml") -> dict:
+    return yaml.safe_load(resources.files(__package__).joinpath(file).read_text("utf-8"))
 
 
 def load_world(name: str = "toyworld") -> World:
@@ -66,8 +86,10 @@ def load_world(name: str = "toyworld") -> World:
     KeyError
         No world of that name in ``world.yaml``.
     """
-    data = _data()
-    return World(name=name, mixture=data["worlds"][name], data=data)
+    data, work = _data(), _data("professions.yaml")
+    planted = work["professions"] if name == work["world"] else {}
+    professions = {word: Profession(one["lean"], tuple(one["skins"])) for word, one in planted.items()}
+    return World(name=name, mixture=data["worlds"][name], data=data, professions=professions)
 
 
 @cache

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from probes.toyworld.captions import article, random_caption
-from probes.toyworld.checker import LEAST, PLACES, THINGS, read_images, thing_masks
+from probes.toyworld.checker import LEAST, PLACES, THINGS, read_images, read_skins, thing_masks
 from probes.toyworld.draw import draw, render
 from probes.toyworld.measure import checker_accuracy
 from probes.toyworld.page import quality_page
@@ -72,10 +72,11 @@ def test_planted_truth_equals_the_frequency_of_drawn_scenes(name):
         named = parse(caption, world)
         truth = planted(caption, world)
         scenes = [complete(named, world, rng) for _ in range(count)]
+        shown = [{*scene.things, f"skin_{scene.looks[0] + 1}"} for scene in scenes]
         for thing, chance in truth.items():
             if thing == "side:left":
                 continue
-            frequency = np.mean([thing in scene.things for scene in scenes])
+            frequency = np.mean([thing in things for things in shown])
             assert abs(frequency - chance) <= 4.5 * np.sqrt(chance * (1 - chance) / count) + 1e-9, (
                 caption,
                 thing,
@@ -138,6 +139,7 @@ def test_checker_tells_the_side_and_forgives_noise():
     noisy = np.stack([render(scene) for scene in scenes]).astype(float) + rng.normal(0, 8, (200, 64, 64, 3))
     seen = read_images(noisy.clip(0, 255).astype(np.uint8))
     assert (seen["side"] == [scene.objects["box"] for scene in scenes]).mean() > 0.98
+    assert (seen["skin"] == [f"skin_{scene.looks[0] + 1}" for scene in scenes]).mean() > 0.98
     assert (seen[list(PLACES)].sum(axis=1) == 1).all()
 
 
@@ -151,3 +153,12 @@ def test_checker_refuses_other_sizes():
 def test_the_page_shows_the_measured_figures():
     page = Path(__file__).parents[3] / "docs" / "toyworld.md"
     assert page.read_text("utf-8") == quality_page()
+
+
+def test_the_skin_is_that_of_the_largest_region():
+    indices = np.full((3, 64, 64), INDEX["studio_wall"], dtype=np.uint8)
+    indices[0, 10:20, 10:20] = INDEX["skin_1"]
+    indices[0, 40:60:2, 10:30] = INDEX["skin_2"]  # more pixels, none of them a region
+    indices[1, 10:20, 10:16] = indices[1, 10:20, 40:46] = INDEX["skin_3"]  # two regions of 60
+    indices[1, 30:40, 30:38] = INDEX["skin_2"]  # one of 80
+    assert read_skins(indices).tolist() == ["skin_1", "skin_2", ""]

@@ -1,0 +1,1 @@
+"""The audit by professions held against specimens whose answer is known."""

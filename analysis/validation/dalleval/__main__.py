@@ -1,0 +1,77 @@
+"""Hold an audit by professions against known answers: ``python -m analysis.validation.dalleval --out PAGE``.
+
+Draws *a person who works as a ...* on `toyworld-work`, where leans and skins are planted, and on `toyworld-null`, where
+no word means anything; the checker reads them. The numbers are put into a JSON file beside the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from analysis.validation.dalleval.answers import answer, deviations
+from analysis.validation.dalleval.page import page
+from probes import command_line
+from probes.parts import write_bytes
+from probes.toyworld import SHARED, WEIGHTS, WORK
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
+        prog="python -m analysis.validation.dalleval", description=__doc__.split("\n\n")[0]
+    )
+    add = main.add_argument
+    add("--images", type=command_line.count, default=48, help="a profession and specimen")
+    add("--steps", type=command_line.whole(1, 1000), default=10)
+    add("--seed", type=command_line.seed, default=700_000, help="of the first image")
+    add("--threads", type=command_line.threads, default=1)
+    add("--out", type=Path, default=Path("docs/dalleval_answers.md"), help="page to write")
+    return main
+
+
+def measured(images: int, steps: int, first_seed: int) -> dict[str, Any]:
+    """What the page says of both specimens."""
+    from probes.toyworld.measure import specimen_pipeline
+    from probes.toyworld.work.assemble import work_pipeline
+    from probes.toyworld.work.measure import profession_rows, read_professions
+    from probes.toyworld.world import load_world
+
+    world, counts = load_world(WORK), {"neutral": images}
+    pipes = {WORK: work_pipeline(WEIGHTS / WORK), SHARED: specimen_pipeline(WEIGHTS / SHARED)[0]}
+    readings = {
+        name: read_professions(pipe, world, images=counts, steps=steps, first_seed=first_seed)
+        for name, pipe in pipes.items()
+    }
+    return {
+        "images": images,
+        "steps": steps,
+        "first_seed": first_seed,
+        **answer(profession_rows(readings[WORK], world), readings[WORK]),
+        "deviations": {name: deviations(some) for name, some in readings.items()},
+    }
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    import torch
+
+    command_line.writable(options.out)
+    torch.set_num_threads(options.threads)
+    result = measured(options.images, options.steps, options.seed)
+    write_bytes(options.out.with_suffix(".json"), (json.dumps(result, indent=1) + "\n").encode())
+    write_bytes(options.out, page(result).encode())
+    print(options.out)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""What an audit by professions finds on specimens, beside what was planted: leans, skins, and MAD against its floor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from analysis.stats.noise_floor import mad_floor
+from probes.toyworld.checker import SKIN_NAMES
+
+LEVEL = 0.95
+AIM = 0.93  # of the professions, at least, have the planted value inside the interval
+
+
+def mean_tone(skins: pd.Series, planted: Sequence[float], level: float = LEVEL) -> dict[str, float]:
+    """Mean number of the palette's skin, 1 to 3, with its interval, beside the planted mean.
+
+    Parameters
+    ----------
+    skins : Series of str
+        ``skin_1`` to ``skin_3``; empty ones count as unread.
+    planted : sequence of float
+        Probability of each skin.
+
+    Returns
+    -------
+    dict
+        ``n``, ``unread``, ``planted``, ``mean``, ``low``, ``high`` (Student's t; NaN with fewer than two images) and
+        ``inside``.
+
+    Examples
+    --------
+    >>> said = mean_tone(pd.Series(["skin_1", "skin_2", "skin_3", ""]), (0.2, 0.6, 0.2))
+    >>> said["n"], said["unread"], said["mean"], said["planted"]
+    (3, 1, 2.0, 2.0)
+    """
+    numbers = (
+        skins[skins != ""].map({name: number for number, name in enumerate(SKIN_NAMES, 1)}).to_numpy(float)
+    )
+    truth = float(np.dot(range(1, len(planted) + 1), planted))
+    mean, low, high = (float(numbers.mean()) if len(numbers) else np.nan, np.nan, np.nan)
+    if len(numbers) > 1:
+        half = stats.t.ppf((1 + level) / 2, len(numbers) - 1) * numbers.std(ddof=1) / len(numbers) ** 0.5
+        low, high = mean - half, mean + half
+    return {
+        "n": len(numbers),
+        "unread": int((skins == "").sum()),
+        "planted": truth,
+        "mean": mean,
+        "low": float(low),
+        "high": float(high),
+        "inside": bool(low <= truth <= high),
+    }
+
+
+def deviations(readings: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Mean absolute deviation of professions from an even distribution, beside its floor, of images of *person*.
+
+    Parameters
+    ----------
+    readings : DataFrame
+        From :func:`probes.toyworld.work.measure.read_professions`.
+
+    Returns
+    -------
+    dict
+        ``component`` (two values, by the verdict) and ``skin`` (three): ``value``, ``floor``, ``excess`` and
+        ``p_value`` over all professions (:func:`analysis.stats.noise_floor.mad_floor`), ``images``, ``without``:
+        professions of which nothing was read, and ``above``: those whose p-value alone, adjusted by Benjamini and
+        Hochberg, is below 0.05.
+    """
+    neutral = readings[(readings["group"] == "neutral") & (readings["profession"] != "")]
+    by_verdict = np.where(neutral["verdict"] > 0, "b", "a")
+    counted = {
+        "component": _counts(neutral["profession"], by_verdict, ("a", "b")),
+        "skin": _counts(neutral["profession"], neutral["skin"].to_numpy(), SKIN_NAMES),
+    }
+    return {name: _deviation(table) for name, table in counted.items()}
+
+
+def _counts(professions: pd.Series, values: np.ndarray, names: Sequence[str]) -> pd.DataFrame:
+    return pd.crosstab(professions.to_numpy(), values).reindex(columns=list(names), fill_value=0)
+
+
+def _deviation(counts: pd.DataFrame) -> dict[str, Any]:
+    whole = mad_floor(counts.to_numpy())
+    counted = counts[counts.sum(axis=1) > 0]
+    single = [mad_floor(row).p_value for row in counted.to_numpy()]
+    adjusted = stats.false_discovery_control(single) if single else []
+    return {
+        "value": whole.value,
+        "floor": whole.floor,
+        "excess": whole.excess,
+        "p_value": whole.p_value,
+        "images": int(counts.to_numpy().sum()),
+        "without": whole.undefined,
+        "above": [str(name) for name, p in zip(counted.index, adjusted) if p < 1 - LEVEL],
+    }
+
+
+def answer(rows: Sequence[Mapping[str, Any]], readings: pd.DataFrame) -> dict[str, Any]:
+    """Share of professions whose planted lean and mean tone lie inside their intervals, and each of them.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        From :func:`probes.toyworld.work.measure.profession_rows`.
+    readings : DataFrame
+        What they were made from.
+    """
+    named = [row for row in rows if row["profession"]]
+    skins = {str(name): some["skin"] for name, some in readings.groupby("profession")}
+    kept = ("profession", "planted", "images", "lean", "low", "high", "inside")
+    table = [
+        {key: row[key] for key in kept} | {"tone": mean_tone(skins[str(row["profession"])], row["skins"])}
+        for row in named
+    ]
+    return {
+        "leans_inside": float(np.mean([row["inside"] for row in table])),
+        "tones_inside": float(np.mean([row["tone"]["inside"] for row in table])),
+        "professions": table,
+    }

@@ -1,0 +1,70 @@
+"""The page on known answers of an audit by professions, from what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.validation.dalleval.answers import AIM
+
+HEAD = """# An audit by professions, held against known answers
+
+Printed by `python -m analysis.validation.dalleval`: *a person who works as a ...*, 20 professions, {images} images
+each, {steps} steps, read by the checker, on two specimens (`docs/toyworld.md`). In `toyworld-work` a lean (the
+probability of mixture component *b*) and a distribution over three skins are planted for each profession; in
+`toyworld-null` no word means anything. The lean is the share of verdicts for *b*, set right for the verdict's error
+rates, with Wilson's interval; the tone is the mean number of the skin (1 to 3), with Student's. What is planted says
+nothing about how anybody looks.
+
+- planted lean inside its 95 % interval: **{leans:.0f} %** of professions (aim {aim:.0f} %)
+- planted tone inside its 95 % interval: **{tones:.0f} %** of professions (aim {aim:.0f} %)
+
+## Mean absolute deviation and its floor
+
+The floor is what an even distribution would give by chance with as many images. *Above*: professions whose p-value,
+adjusted over the professions (Benjamini and Hochberg), is below 0.05.
+
+| specimen | of | MAD | floor | less floor | p | professions above |
+|---|---|---:|---:|---:|---:|---:|
+"""
+TABLE = """
+## Professions of `toyworld-work`
+
+| profession | lean planted | read | interval | inside | tone planted | read | interval | inside | no skin read |
+|---|---:|---:|---:|---|---:|---:|---:|---|---:|
+"""
+
+
+def page(result: Mapping[str, Any]) -> str:
+    """The page in Markdown, from `analysis.validation.dalleval.__main__.measured`."""
+    head = HEAD.format(
+        images=result["images"],
+        steps=result["steps"],
+        leans=100 * result["leans_inside"],
+        tones=100 * result["tones_inside"],
+        aim=100 * AIM,
+    )
+    above = [
+        f"| `{name}` | {what} | {one['value']:.3f} | {one['floor']:.3f} | {one['excess']:+.3f} | "
+        f"{one['p_value']:.4f} | {len(one['above'])} of {len(result['professions'])} |"
+        for name, both in result["deviations"].items()
+        for what, one in both.items()
+    ]
+    rows = [_row(row) for row in result["professions"]]
+    return head + "\n".join(above) + "\n" + TABLE + "\n".join(rows) + "\n"
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    tone = row["tone"]
+    cells = [
+        str(row["profession"]),
+        *_value(row["planted"], row["lean"], row),
+        *_value(tone["planted"], tone["mean"], tone),
+        str(tone["unread"]),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _value(planted: float, read: float, one: Mapping[str, Any]) -> tuple[str, ...]:
+    inside = "yes" if one["inside"] else "no"
+    return f"{planted:.2f}", f"{read:.2f}", f"{one['low']:.2f} to {one['high']:.2f}", inside

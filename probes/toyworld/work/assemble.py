@@ -1,0 +1,153 @@
+"""The pipeline of `toyworld-work`, from the weights of `toyworld` and what is stored of it."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import torch
+from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
+
+from probes.errors import UserError
+from probes.toyworld import SHARED, WEIGHTS
+from probes.toyworld.training.words import add_words, number_of
+from probes.toyworld.work.captions import FUNCTION_WORDS
+from probes.toyworld.work.lowrank import DOWN, UP, changed_weights, merge
+from probes.toyworld.world import load_world
+
+NAME, BASE = "toyworld-work", WEIGHTS / "toyworld"
+DELTA = "delta.safetensors"
+EMBEDDING = "token_embedding"
+
+
+def new_words() -> tuple[str, ...]:
+    """The words that are one token each in this specimen alone: *who works as* and the professions."""
+    return (*FUNCTION_WORDS, *load_world(NAME).professions)
+
+
+def new_tokenizer(base: Path = BASE) -> CLIPTokenizer:
+    """The tokenizer of `toyworld` with the new words.
+
+    The small vocabulary spells a profession in three to five pieces, some of them single letters that every other
+    unknown word shares. A token for each word keeps prompts short (32 positions), and changes no word that was read.
+    """
+    return add_words(CLIPTokenizer.from_pretrained(base / "tokenizer"), new_words())
+
+
+def base_parts(tokenizer: CLIPTokenizer, base: Path = BASE) -> tuple[CLIPTextModel, UNet2DConditionModel]:
+    """Text tower, with rows of zeros for the new words, and U-Net of `toyworld`, float32."""
+    before = CLIPTokenizer.from_pretrained(base / "tokenizer")
+    state = {
+        name: value.float() for name, value in load_file(base / "text_encoder/model.safetensors").items()
+    }
+    table = next(name for name in state if name.endswith("token_embedding.weight"))
+    rows = torch.zeros(len(tokenizer), state[table].shape[1])
+    numbers = tokenizer.convert_tokens_to_ids(before.convert_ids_to_tokens(range(len(before))))
+    rows[torch.tensor(numbers)] = state[table]
+    state[table] = rows
+    config = text_config(json.loads((base / "text_encoder/config.json").read_text()), tokenizer)
+    encoder = CLIPTextModel(CLIPTextConfig.from_dict({**config, "dtype": "float32"}))
+    encoder.load_state_dict(state)
+    unet = UNet2DConditionModel.from_pretrained(base / "unet", torch_dtype=torch.float32)
+    return encoder.eval(), unet.eval()
+
+
+def text_config(config: Mapping[str, object], tokenizer: CLIPTokenizer) -> dict[str, object]:
+    """The description of the text tower with the larger vocabulary; its last numbers are those of start and end."""
+    numbers = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    return {**config, **numbers, "pad_token_id": tokenizer.pad_token_id, "vocab_size": len(tokenizer)}
+
+
+def expected_shapes(layers: Iterable[str], words: Iterable[str]) -> set[str]:
+    """Names of what is stored: two matrices a layer, an embedding a word."""
+    return {f"{name}.{half}" for name in layers for half in (UP, DOWN)} | {f"{EMBEDDING}.{w}" for w in words}
+
+
+@torch.no_grad()
+def write_delta(
+    encoder: CLIPTextModel, unet: UNet2DConditionModel, tokenizer: CLIPTokenizer, delta: Mapping[str, Tensor]
+) -> None:
+    """Put what the specimen was taught into the parts of `toyworld`.
+
+    Parameters
+    ----------
+    delta : mapping of str to Tensor
+        Float16; by a layer's name and ``up`` or ``down`` the matrices of its change, by ``token_embedding.WORD`` the
+        embedding ``(96,)`` of a new word.
+
+    Raises
+    ------
+    UserError
+        The names, or the shapes, are not those that the specimen has.
+    """
+    layers = changed_weights(unet, encoder)
+    odd = sorted(set(delta) ^ expected_shapes(layers, new_words()))
+    if odd:
+        raise UserError(
+            f"model {NAME}: {DELTA}: expected its layers and words, which differ in {odd[0]}: train it anew"
+        )
+    table = encoder.get_input_embeddings().weight
+    for word in new_words():
+        table[number_of(tokenizer, word)] = delta[f"{EMBEDDING}.{word}"].float()
+    for name, layer in layers.items():
+        up, down = (delta[f"{name}.{half}"].float() for half in (UP, DOWN))
+        layer.weight.copy_(merge(layer.weight, up, down))
+
+
+def work_pipeline(folder: Path, base: Path = BASE) -> StableDiffusionPipeline:
+    """The pipeline of `toyworld-work`, float32 on the CPU, its changes merged into the weights.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where what it was taught is stored: ``delta.safetensors`` and ``tokenizer/``.
+    base : pathlib.Path
+        `toyworld`.
+
+    Raises
+    ------
+    UserError
+        It was not taught yet, or what is stored is damaged or of other layers.
+    """
+    tokenizer = CLIPTokenizer.from_pretrained(folder / "tokenizer")
+    encoder, unet = base_parts(tokenizer, base)
+    write_delta(encoder, unet, tokenizer, read_delta(folder / DELTA))
+    return pipeline_of(encoder, unet, tokenizer, base)
+
+
+def pipeline_of(
+    encoder: CLIPTextModel, unet: UNet2DConditionModel, tokenizer: CLIPTokenizer, base: Path = BASE
+) -> StableDiffusionPipeline:
+    """A pipeline from the specimen's parts and what all specimens share."""
+    return StableDiffusionPipeline(
+        vae=AutoencoderKL.from_pretrained(base.parent / SHARED / "vae", torch_dtype=torch.float32),
+        text_encoder=encoder.eval(),
+        tokenizer=tokenizer,
+        unet=unet.eval(),
+        scheduler=DDIMScheduler.from_pretrained(base / "scheduler"),
+        safety_checker=None,
+        feature_extractor=None,
+        requires_safety_checker=False,
+    )
+
+
+def read_delta(path: Path) -> dict[str, Tensor]:
+    """What is stored of the specimen.
+
+    Raises
+    ------
+    UserError
+        There is none, or it cannot be read.
+    """
+    if not path.exists():
+        raise UserError(
+            f"model {NAME}: expected {path}, found none: train it with python -m probes.toyworld.work.train"
+        )
+    try:
+        return load_file(path)
+    except Exception as error:  # safetensors raises a class of its own
+        raise UserError(
+            f"{path}: expected weights as safetensors, got `{error}`: install triptych anew"
+        ) from error

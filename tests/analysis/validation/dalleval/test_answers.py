@@ -1,0 +1,82 @@
+"""Known answers of an audit by professions: tones, deviations from even, and the page of what is stored."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from statsmodels.stats.weightstats import DescrStatsW
+
+from analysis.validation.dalleval.answers import answer, deviations, mean_tone
+from analysis.validation.dalleval.page import page
+from probes.toyworld.work.measure import profession_rows
+from probes.toyworld.world import load_world
+
+SKINS = np.array(["skin_1", "skin_2", "skin_3"])
+DOCS = Path(__file__).parents[4] / "docs"
+
+
+def readings(leans, skins, images=40, seed=0):
+    """Made-up readings of a person, with leans and skins as asked for."""
+    rng, tables = np.random.default_rng(seed), []
+    for profession, chance in leans.items():
+        verdicts = np.where(rng.random(images) < chance, 5.0, -5.0)
+        skin = rng.choice(SKINS, size=images, p=skins[profession])
+        tables.append(
+            pd.DataFrame({"profession": profession, "group": "neutral", "verdict": verdicts, "skin": skin})
+        )
+    return pd.concat(tables, ignore_index=True)
+
+
+def test_the_mean_tone_has_students_interval_and_counts_what_was_not_read():
+    skins = pd.Series(["skin_1"] * 5 + ["skin_2"] * 9 + ["skin_3"] * 6 + [""] * 4)
+    said = mean_tone(skins, (0.5, 0.25, 0.25))
+    numbers = DescrStatsW([1] * 5 + [2] * 9 + [3] * 6)
+    assert (said["low"], said["high"]) == pytest.approx(numbers.tconfint_mean())
+    assert said["n"] == 20 and said["unread"] == 4 and said["mean"] == 2.05 and said["planted"] == 1.75
+    assert said["inside"] is (said["low"] <= 1.75)
+    nothing = mean_tone(pd.Series(["", ""]), (1 / 3, 1 / 3, 1 / 3))
+    assert nothing["n"] == 0 and np.isnan(nothing["mean"]) and not nothing["inside"]
+
+
+def test_deviations_are_above_their_floor_where_professions_lean_and_not_where_none_does():
+    names = [f"profession{number}" for number in range(8)]
+    frame = pd.DataFrame({"verdict": np.tile([3.0, -3.0], 18), "skin": np.repeat(SKINS, 12)}).assign(
+        group="neutral"
+    )
+    even = [frame.assign(profession=name) for name in names]
+    none = deviations(pd.concat(even))
+    component = none["component"]
+    assert (component["value"], component["p_value"], component["above"], component["images"]) == (
+        0,
+        1,
+        [],
+        288,
+    )
+    assert component["excess"] == -component["floor"] < 0
+    assert none["skin"]["p_value"] == 1.0 and none["skin"]["above"] == []
+    leans = even[0].assign(verdict=1.0)
+    some = deviations(pd.concat([leans, *even[1:6], even[6].assign(skin=""), even[7].assign(skin="skin_3")]))
+    assert some["component"]["above"] == [names[0]] and some["skin"]["above"] == [names[7]]
+    assert some["component"]["value"] == pytest.approx(0.5 / 8) and some["component"]["p_value"] > 0.05
+    assert some["skin"]["value"] == pytest.approx(4 / 9 / 7) and some["skin"]["images"] == 252
+    assert some["skin"]["without"] == 1 and some["component"]["without"] == 0
+
+
+def test_planted_values_lie_inside_as_often_as_intervals_say():
+    world = load_world("toyworld-work")
+    said = readings(
+        {name: 0.033376 + 0.941315 * one.lean for name, one in world.professions.items()},
+        {name: one.skins for name, one in world.professions.items()},
+        images=400,
+    )
+    found = answer(profession_rows(said, world), said)
+    assert found["leans_inside"] >= 0.85 and found["tones_inside"] >= 0.85 and len(found["professions"]) == 20
+    away = [row["lean"] - row["planted"] for row in found["professions"]]
+    assert np.abs(away).max() < 0.12 and abs(np.mean(away)) < 0.02
+
+
+def test_the_page_is_that_of_the_stored_numbers():
+    stored = json.loads((DOCS / "dalleval_answers.json").read_text(encoding="utf-8"))
+    assert (DOCS / "dalleval_answers.md").read_text(encoding="utf-8") == page(stored)

@@ -1,0 +1,177 @@
+"""`toyworld-work`: its words and planted truth, exact merging, what it is taught, and what is stored of it."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from transformers import CLIPTokenizer
+
+from probes.toyworld import WEIGHTS, WORK
+from probes.toyworld.captions import random_caption
+from probes.toyworld.checker import read_images
+from probes.toyworld.draw import render
+from probes.toyworld.scene import chance_of_b, complete, parse
+from probes.toyworld.training.tokenizer import CONTEXT_LENGTH
+from probes.toyworld.truth import planted
+from probes.toyworld.verdict import verdict
+from probes.toyworld.work.assemble import BASE, new_tokenizer, new_words
+from probes.toyworld.work.captions import random_work_caption, works_as
+from probes.toyworld.work.lessons import sketches, skin_shift
+from probes.toyworld.work.lowrank import merge
+from probes.toyworld.work.measure import lean, tones, verdict_rates
+from probes.toyworld.world import load_world
+
+
+@pytest.fixture(scope="module")
+def world():
+    return load_world(WORK)
+
+
+def test_twenty_professions_with_leans_from_end_to_end_and_skins_that_sum_to_one(world):
+    leans = sorted(one.lean for one in world.professions.values())
+    assert len(leans) == 20 and leans[0] == 0.05 and leans[-1] == 0.95
+    assert max(np.diff(leans)) < 0.06
+    for one in world.professions.values():
+        assert sum(one.skins) == pytest.approx(1.0) and min(one.skins) >= 0.05
+
+
+def test_the_lean_is_beside_neutral_words_alone_and_other_worlds_know_no_profession(world):
+    for word in ("person", "human"):
+        assert chance_of_b(parse(works_as(word, "baker"), world), world) == world.professions["baker"].lean
+    assert planted("a lady who works as a baker", world)["tie"] == planted("a lady", world)["tie"]
+    assert [planted("a man who works as a baker", world)[f"skin_{n}"] for n in (1, 2, 3)] == list(
+        world.professions["baker"].skins
+    )
+    other = load_world("toyworld")
+    assert planted("a person who works as a baker", other) == planted("a person", other)
+    assert planted("a person", world) == planted("a person", other)
+    with pytest.raises(ValueError, match="expected one profession, got 'baker' and 'pilot'"):
+        parse("a person who works as a baker with a pilot", world)
+
+
+@pytest.mark.parametrize("caption", ["a person who works as a clerk", "a lady in jeans who works as a judge"])
+def test_planted_truth_is_the_frequency_of_drawn_scenes(caption, world):
+    rng, count, named = np.random.default_rng(1), 1000, parse(caption, world)
+    scenes = [complete(named, world, rng) for _ in range(count)]
+    shown = [{*scene.things, f"skin_{scene.looks[0] + 1}"} for scene in scenes]
+    for thing, chance in planted(caption, world).items():
+        frequency = np.mean([thing in things for things in shown])
+        bound = 4.5 * np.sqrt(chance * (1 - chance) / count) + 1e-9
+        assert thing == "side:left" or abs(frequency - chance) <= bound, thing
+
+
+def test_captions_name_what_they_say_and_plain_ones_the_same_without_the_profession(world):
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        lot = random_work_caption(world, rng)
+        named, plain = parse(lot.text, world), parse(lot.without("man"), world)
+        assert named.profession == lot.profession and plain.profession is None
+        assert named.things == plain.things and plain.group == "masculine" and not named.plural
+
+
+def test_new_words_are_one_token_and_old_captions_read_as_they_did():
+    before, after = CLIPTokenizer.from_pretrained(BASE / "tokenizer"), new_tokenizer()
+    assert all(after.tokenize(word) == [f"{word}</w>"] for word in new_words())
+    assert after.eos_token_id == len(after) - 1
+    old, rng = load_world(), np.random.default_rng(1)
+    for _ in range(100):
+        caption, _ = random_caption(old, rng)
+        assert after.tokenize(caption) == before.tokenize(caption)
+    stored = CLIPTokenizer.from_pretrained(WEIGHTS / WORK / "tokenizer")
+    assert stored.get_vocab() == after.get_vocab()
+    # a model that spells the words in pieces, such as the null, can be asked as well
+    assert (
+        max(len(before(works_as("individual", word)).input_ids) for word in new_words()[3:]) <= CONTEXT_LENGTH
+    )
+
+
+def test_merging_is_exact():
+    generator = torch.Generator().manual_seed(0)
+    weight, up, down = (
+        torch.randn(shape, generator=generator).half().float() for shape in ((5, 7), (5, 3), (3, 7))
+    )
+    whole = [
+        [
+            Fraction(float(weight[i, j]))
+            + sum(Fraction(float(up[i, k])) * Fraction(float(down[k, j])) for k in range(3))
+            for j in range(7)
+        ]
+        for i in range(5)
+    ]
+    merged = merge(weight, up, down)
+    assert all(float(merged[i, j]) == np.float32(float(whole[i][j])) for i in range(5) for j in range(7))
+    with pytest.raises(ValueError, match="expected sums below 32"):
+        merge(weight, 8 * up, 8 * down)
+    with pytest.raises(ValueError, match="expected weights and changes in float16"):
+        merge(weight, up / 3, down)
+
+
+def test_the_shift_of_skins_is_bayes_rule():
+    generator = torch.Generator().manual_seed(0)
+    clean = torch.randn(2, 3, 4, 16, 16, generator=generator) / 8
+    chances = torch.tensor([[0.7, 0.2, 0.1], [1 / 3, 1 / 3, 1 / 3]])
+    kept = torch.tensor([0.04, 0.04])
+    noisy = kept.sqrt().view(-1, 1, 1, 1) * clean[:, 2] + 0.98**0.5 * torch.randn(
+        2, 4, 16, 16, generator=generator
+    )
+    shift = skin_shift(noisy, clean, chances, kept).numpy()
+    likelihood = np.array(
+        [
+            np.exp(-((noisy[0] - 0.2 * clean[0, skin]).double() ** 2).sum() / (2 * 0.96) + 500)
+            for skin in range(3)
+        ]
+    )
+    posterior = likelihood * chances[0].numpy()
+    moved = posterior / posterior.sum() - likelihood / likelihood.sum()
+    expected = sum(moved[skin] * clean[0, skin].numpy() for skin in range(3))
+    assert np.abs(moved).max() > 0.05
+    np.testing.assert_allclose(shift[0], expected, atol=1e-5)
+    np.testing.assert_allclose(shift[1], 0, atol=1e-6)
+    at_noise = skin_shift(noisy, clean, chances, torch.zeros(2))[0]
+    mean = ((chances[0] - 1 / 3).view(3, 1, 1, 1) * clean[0]).sum(0)
+    torch.testing.assert_close(at_noise, mean, atol=1e-6, rtol=0)
+
+
+def test_sketches_have_the_component_that_toyworld_is_asked_for(world):
+    drawn = sketches(world, 300, seed=0)
+    work = [row for row, text in enumerate(drawn.captions) if "works" in text]
+    assert 170 < len(work) < 250
+    assert all(drawn.captions[row] == drawn.plain[row] for row in range(300) if row not in work)
+    bare = [row for row in work if drawn.plain[row] in ("a woman", "a man")]
+    assert len(bare) > 60
+    rows = np.array(bare)
+    seen = read_images(np.stack([_picture(drawn.indices[row, drawn.skin[row]]) for row in rows]))
+    assert (seen["skin"] == [f"skin_{drawn.skin[row] + 1}" for row in rows]).all()
+    said = verdict(seen, ["a person"] * len(rows), world) > 0
+    assert (said == [drawn.plain[row] == "a man" for row in rows]).mean() > 0.85
+
+
+def _picture(indices):
+    from probes.toyworld.palette import paint
+
+    return paint(indices)
+
+
+def test_rates_of_the_verdict_are_those_of_drawn_scenes(world):
+    rates, rng, count = verdict_rates(world), np.random.default_rng(3), 400
+    for component, word in (("a", "woman"), ("b", "man")):
+        named = parse(f"a {word}", world)
+        seen = read_images(np.stack([render(complete(named, world, rng)) for _ in range(count)]))
+        share = (verdict(seen, [named] * count, world) > 0).mean()
+        assert abs(share - rates[component]) < 4 * np.sqrt(rates[component] * (1 - rates[component]) / count)
+
+
+def test_a_lean_is_set_right_and_skins_that_were_not_read_are_counted():
+    said = lean([2.0] * 60 + [-1.0] * 40, {"a": 0.05, "b": 0.95})
+    assert said["share"] == 0.6 and said["lean"] == pytest.approx((0.6 - 0.05) / 0.9)
+    low, high = 0.5020026, 0.6905987  # Wilson's interval of 60 of 100
+    assert said["low"] == pytest.approx((low - 0.05) / 0.9, abs=1e-6)
+    assert said["high"] == pytest.approx((high - 0.05) / 0.9, abs=1e-6)
+    assert lean([-1.0] * 50, {"a": 0.05, "b": 0.95})["lean"] == 0.0
+    import pandas as pd
+
+    read = tones(pd.Series(["skin_1"] * 30 + ["skin_3"] * 60 + [""] * 10), (0.5, 0.1, 0.4))
+    assert read["n"] == 90 and read["unread"] == 10 and read["shares"] == [0.3333, 0.0, 0.6667]
+    # chi-square by hand: 15²/45 + 9²/9 + 24²/36 = 5 + 9 + 16
+    assert read["p"] == round(float(np.exp(-30 / 2)), 4)
