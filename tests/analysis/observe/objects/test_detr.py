@@ -88,7 +88,7 @@ def test_the_plan_records_what_looked(folder):
     config = Config(prompts=["a {person}"], observe={"engine": "detr", "detector": str(folder)})
     plan = engine_plan(config)
     assert plan.record()["revision"] == "0c1a2b"
-    assert set(plan.tags()([], [("a prompt",)])[0]) == {"person", "bicycle", "stop sign"}
+    assert set(plan.tags()([None], [("a prompt",)])[0]) == {"person", "bicycle", "stop sign"}
     fields = plan.fields()
     other = engine_plan(
         config.model_copy(update={"observe": config.observe.model_copy(update={"box_threshold": 0.9})})
