@@ -33,6 +33,7 @@ RUNS = (
     "probes.command_line",
     "probes.prompts.audit",
     "probes.trace.variants",
+    *("probes.config_checks", "probes.prompts.paintskills", "probes.prompts.sets", "probes.skills_options"),
 )  # what was stored, and what was asked
 LOOP = ("probes.execute", "probes.team", "probes.workers", "probes.devices")  # what runs the parts of a stage
 WORDS = (
@@ -76,6 +77,7 @@ TORCH = (
     "analysis/validation/toyworld_detectors/",
     "analysis/validation/toyworld_features/",
     "analysis/validation/tracing/",
+    "analysis/validation/toyworld_skills.py",
 )
 FILES = sorted(
     path.relative_to(ROOT)

@@ -39,6 +39,7 @@ CHANGES = {
     "trace": ({"trace": {"curve": 2}}, SAME),
     "measure": ({"measure": {"bootstrap": 7, "seed": 3, "text_readout": "eos"}}, SAME),
     "gep": ({"gep": {"reference": "a thing", "ensemble": 3}}, SAME),
+    "skills": ({"skills": {"count": "only", "labels": {"bike": "bicycle"}}}, SAME),
     "report": ({"report": {"gallery": 1}}, SAME),
     "out": ({"out": "elsewhere"}, SAME),
     "sampler.steps": ({"sampler": {"steps": 2}}, REFUSED),
