@@ -48,8 +48,10 @@ from probes.errors import UserError
 from probes.foreign import configuration as foreign
 from probes.foreign.options import Images
 from probes.paths import expand
+from probes.prompts import paintskills, sets
 from probes.prompts.grids import Grid
 from probes.prompts.source import Loaded, PromptSource, resolve
+from probes.skills_options import Skills
 from probes.yaml_source import YamlSource, read_yaml
 
 __all__ = [
@@ -65,6 +67,7 @@ __all__ = [
     "Observe",
     "Report",
     "Sampler",
+    "Skills",
     "Trace",
     "build_config",
     "load_config",
@@ -120,6 +123,7 @@ class Config(Section):
     measure: Annotated[Measure, Alters("measure")] = Measure()
     gep: Annotated[Gep, Alters("measure")] = Gep()
     dalleval: Annotated[DallEval, Alters("measure")] = DallEval()
+    skills: Annotated[Skills, Alters("measure")] = Skills()
     report: Annotated[Report, Alters("report")] = Report()
     out: Annotated[str | None, Alters("nothing")] = None
 
@@ -127,7 +131,9 @@ class Config(Section):
     @classmethod
     def _printable(cls, data: Any) -> Any:
         require_printable(data)
-        return presets.applied(data) if isinstance(data, Mapping) else data
+        if not isinstance(data, Mapping):
+            return data
+        return paintskills.defaults(presets.applied(data), sets.of_skills())
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
@@ -136,6 +142,7 @@ class Config(Section):
             object.__setattr__(self, "contrasts", checks.default_contrasts(self))
         checks.check_contrasts(self)
         checks.check_prompts(self)
+        paintskills.check(self)
         checks.check_size(self)
         return self
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from probes.config import Config
 
 INDICATORS = 40  # every pair of them is compared at every site and step
+SKILL = "skill"  # the level of a prompt that asks for one
 ABOUT = ("id", "levels")  # keys of a prompt that say nothing of what is drawn
 
 
@@ -20,7 +21,7 @@ def check_indicators(config: Config) -> None:
     """Refuse names and controls that do not fit, and words that do not differ."""
     names = list(config.indicators)
     at = ("indicators",)
-    if len(names) < 2:
+    if len(names) < 2 and not asks_for_skills(config):
         raise fail(f"expected at least two indicators, got {names}: add one", at=at)
     if len(names) > INDICATORS:
         raise fail(f"expected at most {INDICATORS} indicators, got {len(names)}: take some out", at=at)
@@ -112,6 +113,7 @@ def check_prompts(config: Config) -> None:
         identifier, key = prompt_id(prompt, index), repr(prompt)
         if isinstance(prompt, dict):
             key = repr(sorted((name, text) for name, text in prompt.items() if name not in ABOUT))
+            key += repr(levels(prompt)) if SKILL in levels(prompt) else ""
         if key in first:
             raise fail(f"the same as prompts[{first[key]}]: keep one", at=at)
         if identifier in ids:
@@ -171,6 +173,14 @@ def levels(prompt: str | Mapping[str, Any]) -> Mapping[str, str]:
     ({'attribute': 'hat'}, {})
     """
     return {} if isinstance(prompt, str) else prompt.get("levels", {})
+
+
+def asks_for_skills(config: Config) -> bool:
+    """Whether every prompt of a run asks for a skill (`probes.prompts.paintskills`) and names nobody.
+
+    Such a run may have one indicator, and compares no words.
+    """
+    return bool(config.prompts) and all(SKILL in levels(prompt) for prompt in config.prompts)
 
 
 def check_size(config: Config) -> None:

@@ -105,7 +105,9 @@ class Observe(Section):
     """What looks at the images: tags to search for, a detector for boxes, a segmenter for masks.
 
     Unless told otherwise toyworld's own detectors look at the bundled specimens' images, for everything they know; the
-    engine `toyworld-checker` reads them exactly, by their palette.
+    engine `toyworld-checker` reads them exactly, by their palette, and `toyworld-scenes` every single object in those
+    of `toyworld-skills`. The engine `detr` needs a `detector` alone, a folder or hub id of DETR such as
+    ``facebook/detr-resnet-101-dc5``; it looks for the classes it was trained on, and its masks are filled boxes.
     `detector` and `segmenter` are checkpoint files (``groundingdino_swint_ogc.pth``, ``sam_vit_h_4b8939.pth``) or,
     with the engine `transformers`, folders or hub ids; ``toyworld`` names the small ones that come with the package.
     `tags` says what is looked for: the nouns of a triplet's prompts, a `vocabulary` (a file with a tag a line;
@@ -122,7 +124,9 @@ class Observe(Section):
     """
 
     objects: Annotated[bool, Alters("measure")] = True
-    engine: Literal["auto", "toyworld-checker", "groundingdino", "transformers"] = "auto"
+    engine: Literal[
+        "auto", "toyworld-checker", "toyworld-scenes", "groundingdino", "transformers", "detr"
+    ] = "auto"
     detector: str | None = None
     segmenter: str | None = None
     text_encoder: str = "bert-base-uncased"

@@ -342,13 +342,12 @@ def _draw(
         return {}
 
     capture = config.capture
+    shared = [(list(members[i].shared_positions), list(members[j].shared_positions)) for i, j in compared]
     probe = Probe(
         pipe,
         **({} if capture.sites == "default" else {"sites": tuple(capture.sites)}),
         pairs=compared,
-        shared_positions=[
-            (list(members[i].shared_positions), list(members[j].shared_positions)) for i, j in compared
-        ],
+        shared_positions=shared or None,
         keep=tuple(capture.keep),
         pool=tuple(capture.pool),
         position_groups=[rows.position_groups(sample, pipe.tokenizer.model_max_length) for sample in members],

@@ -35,6 +35,7 @@ RUNS = (
     "probes.attributes",
     "probes.prompts.diagnostic",
     "probes.trace.variants",
+    *("probes.config_checks", "probes.prompts.paintskills", "probes.prompts.sets", "probes.skills_options"),
 )  # what was stored, and what was asked
 LOOP = ("probes.execute", "probes.team", "probes.workers", "probes.devices")  # what runs the parts of a stage
 WORDS = (
@@ -83,6 +84,7 @@ TORCH = (
     "analysis/validation/toyworld_features/",
     "analysis/validation/toyworld_questions/",
     "analysis/validation/tracing/",
+    "analysis/validation/toyworld_skills.py",
 )
 FILES = sorted(
     path.relative_to(ROOT)

@@ -80,6 +80,15 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def revision(path: Path) -> str | None:
+    """The commit of a model that came from the Hugging Face hub; None of a file or folder.
+
+    >>> revision(Path("hub/models--facebook--detr/snapshots/0c1a2b/")), revision(Path("detr"))
+    ('0c1a2b', None)
+    """
+    return path.name if path.parent.name == "snapshots" else None
+
+
 def weight_files(path: Path) -> list[Path]:
     """The weights that are a checkpoint: the file itself, or those in the folder."""
     return [path] if path.is_file() else sorted(path.glob("*.safetensors"))

@@ -22,6 +22,7 @@ from analysis.report import dalleval as report_professions
 from analysis.report import gallery, latex, latex_dalleval, latex_gep, latex_trace, record, wording_prompts
 from analysis.report import gep as report_gep
 from analysis.report import objects as report_objects
+from analysis.report import skills as report_skills
 from analysis.report import trace as report_trace
 from analysis.report.dalleval import Professions
 from analysis.report.environment import environment
@@ -38,6 +39,7 @@ from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import write
 from analysis.tables.stored_similarities import timesteps
 from probes.config import Config
+from probes.config_checks import asks_for_skills
 
 if TYPE_CHECKING:
     from probes.store import Run
@@ -95,7 +97,8 @@ class Content:
 def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
     """Write ``figures/`` and ``report.html`` of a measured run, its LaTeX, and ``tables/findings`` with its sentences.
 
-    Figures that only an earlier report had are removed.
+    Figures that only an earlier report had are removed. A run whose prompts ask for skills has a page of its own
+    (`analysis.report.skills`).
 
     Parameters
     ----------
@@ -116,6 +119,8 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
     UserError
         A table or a part is missing or damaged, or the disk takes no more.
     """
+    if asks_for_skills(run.config):
+        return report_skills.write_report(run, team, processes)
     content = read(run)
     figures = draw(content)
     written = saved(figures, team, processes)

@@ -115,6 +115,40 @@ def detection_rates(
     return pd.concat(tables, ignore_index=True)[list(COLUMNS)]
 
 
+def effective(
+    hits: NDArray, of: NDArray
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    r"""Return rates over prompts (axis 0), the sizes that Wilson's interval takes for them, and what each prompt adds.
+
+    The size is :math:`r (1 - r) / v`, v the linearised variance over prompts, at most the number of items; the number
+    of prompts where r is 0 or 1; and 0, which gives no interval, with fewer than two prompts. What the prompts add to
+    the deviation of a rate has the sum 0.
+
+    Parameters
+    ----------
+    hits, of : ndarray, shape (n_prompts, ...)
+        Of how many items of a prompt something holds.
+
+    Source
+    ------
+    Korn and Graubard 1998.
+
+    Examples
+    --------
+    >>> rate, size, _ = effective(np.array([[1.0], [0.0], [1.0]]), np.ones((3, 1)))
+    >>> round(float(rate[0]), 3), round(float(size[0]), 3)
+    (0.667, 2.0)
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        size, prompts = of.sum(axis=0), (of > 0).sum(axis=0)
+        rate = np.where(size > 0, hits.sum(axis=0) / size, np.nan)
+        pull = np.nan_to_num((hits - rate * of) / size)
+        spread = (pull**2).sum(axis=0) * prompts / np.where(prompts > 1, prompts - 1, np.nan)
+        edge = (rate == 0) | (rate == 1)
+        known = np.where(edge, prompts, np.minimum(rate * (1 - rate) / spread, size))
+        return rate, np.where(prompts > 1, known, 0), pull
+
+
 class _Rates:
     """One quantity: hits and denominators of shape (n_prompts, n_objects, n_indicators).
 
@@ -124,20 +158,9 @@ class _Rates:
     def __init__(self, hits: NDArray, of: NDArray, level: float, counts: NDArray | None, *, undefined: str):
         self.hits, self.of_, self.level, self.counts = hits, of, level, counts
         self.undefined = undefined
-        with np.errstate(invalid="ignore", divide="ignore"):
-            size, self.prompts = of.sum(axis=0), (of > 0).sum(axis=0)
-            self.rate = np.where(size > 0, hits.sum(axis=0) / size, np.nan)
-            # what a prompt adds to the deviation of the rate; their sum is 0
-            self.pull = np.nan_to_num((hits - self.rate * of) / size)
-            spread = (
-                (self.pull**2).sum(axis=0)
-                * self.prompts
-                / np.where(self.prompts > 1, self.prompts - 1, np.nan)
-            )
-            edge = (self.rate == 0) | (self.rate == 1)
-            known = np.where(edge, self.prompts, np.minimum(self.rate * (1 - self.rate) / spread, size))
-            self.size = np.where(self.prompts > 1, known, 0)
-            self.low, self.high = wilson_interval(self.rate, self.size, level)
+        self.prompts = (of > 0).sum(axis=0)
+        self.rate, self.size, self.pull = effective(hits, of)
+        self.low, self.high = wilson_interval(self.rate, self.size, level)
 
     def of(self, g: int) -> dict:
         low, high = self._ends(self._draws(g))

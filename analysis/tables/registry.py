@@ -27,6 +27,7 @@ from analysis.tables.object_statistics import (
     object_statistics,
     table_statistics,
 )
+from analysis.tables.skills import SKILLS
 from analysis.tables.stored_similarities import (
     FEATURE_METRICS,
     IMAGE_TABLE,
@@ -326,7 +327,7 @@ _CHECKED = (
     ),
 )
 TABLES: Mapping[str, Table] = {
-    row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *TRACE, *GEP, *DALLEVAL, HUMAN)
+    row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *TRACE, *GEP, *DALLEVAL, HUMAN, *SKILLS)
 }
 
 

@@ -29,6 +29,7 @@ from analysis.tables.object_shares import joined, object_shares
 from analysis.tables.objects import Objects, measure_objects
 from analysis.tables.registry import write
 from analysis.tables.sharing import Piece, Sharing, cut
+from analysis.tables.skills_stage import measure_skills
 from analysis.tables.specifications import specifications
 from analysis.tables.stored_similarities import (
     IMAGE_TABLE,
@@ -37,6 +38,7 @@ from analysis.tables.stored_similarities import (
     image_similarities,
 )
 from analysis.tables.trace import measure_trace
+from probes.config_checks import asks_for_skills
 from probes.errors import UserError
 from probes.prompts.audit import places
 from probes.store import Run
@@ -56,7 +58,8 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
     Where activations were exchanged, the tables of the trace (`analysis.tables.trace`). Where prompts name professions
     and images were read, those of `analysis.tables.dalleval`.
     Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of objects as well
-    (`analysis.tables.objects`), and where it is known what the detector misses, ``tables/detector_error``. Each is
+    (`analysis.tables.objects`). Of a run whose prompts ask for skills there are those of skills alone
+    (`analysis.tables.skills`). Where it is known what the detector misses, ``tables/detector_error``. Each is
     written as CSV and Parquet; the same parts and configuration give the same bytes. Tables that an earlier measuring
     wrote and this one does not, such as those of another contrast, are removed.
 
@@ -82,6 +85,9 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
 
 
 def _measure(run: Run, sharing: Sharing) -> None:
+    if asks_for_skills(run.config):
+        measure_skills(run)
+        return
     options = run.config.measure
     primary = require_primary(options.primary, "measure.primary", opened=run.config.images is None)
     if primary.needs == "features" and not run.parts(f"features/{primary.metric}"):

@@ -16,6 +16,7 @@ NEEDS = {
     "trace": "a run with a trace (`--stage trace`)",
     "professions": "a run whose prompts have professions (`prompts: {from: dalleval}`), where readers read the images",
     "audit": "a run whose prompts have contexts (`prompts: {from: gep}`)",
+    "skills": "a run whose prompts ask for skills (`prompts: {from: paintskills}`)",
 }
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from hooks.prompt.spans import Span, split_words
 from probes.config import Config, prompt_id
-from probes.config_checks import caption
+from probes.config_checks import SKILL, caption, levels
 from probes.config_checks import template as template_of
 from probes.prompts.alignment import fill, forms, occurrences, same_rest, uncollected
 from probes.prompts.tokens import Tokenized, require_readable, tokenize, tokenize_all
@@ -161,6 +161,8 @@ def plan(
         identifier = prompt_id(prompt, triplet)
         template = template_of(prompt)
         key = template or caption(prompt, config.reference)
+        if SKILL in levels(prompt):  # two skills, or two templates, may come to the same words
+            key = f"{identifier}\n{key}"
         places = _places(mine, not template, phrases)
         # what the seeds of a triplet have in common is put together once: fields before ``seed`` and after the noise
         common = [

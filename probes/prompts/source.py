@@ -14,10 +14,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from probes.config_messages import fault_text
-from probes.config_values import Positive, fail, shown
+from probes.config_values import Positive, Word, fail, shown
 from probes.errors import UserError
 from probes.paths import expand
-from probes.prompts import captions, diagnostic, grids, readers, sets, stored
+from probes.prompts import captions, diagnostic, grids, paintskills, readers, sets, stored
 from probes.prompts.alignment import uncollected
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
@@ -36,7 +36,8 @@ class PromptSource(BaseModel):
     ``from`` is a file, by its path beside ``triplets.yaml``; the name of a set of the package (``professions``); or,
     with ``format: datasets``, a name of the Hugging Face hub, of which ``split`` is read. ``column`` has the captions.
     ``setting`` is one of a set's (``neutral`` or ``explicit`` of ``gep``), all of them unless told; ``profession``
-    lists others than the 83 of ``dalleval``.
+    lists others than the 83 of ``dalleval``. ``skill`` and ``object`` are those that are taken of ``paintskills``,
+    objects others than its 15 among them; its ``split`` (``test`` unless told) says how many seeds each prompt has.
     ``human_words`` and ``articles`` are the choices that Wu et al. 2025, section 3.1, leave open
     (see `probes.prompts.neutral`); captions of more than ``max_words`` are left out.
     """
@@ -49,6 +50,8 @@ class PromptSource(BaseModel):
     split: str | None = None
     setting: str | None = None
     profession: Annotated[list[str], Field(min_length=1), AfterValidator(_professions)] | None = None
+    skill: Annotated[list[Literal["object", "count", "spatial"]], Field(min_length=1)] | None = None
+    object: Annotated[list[Word], Field(min_length=1)] | None = None
     human_words: Forms = "inflected"
     articles: Articles = "fitting"
     max_words: Positive = captions.WORDS
@@ -102,7 +105,9 @@ def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: 
     UserError
         The source cannot be read, holds no captions, or no neutral one.
     """
-    if source.format == "auto" and source.from_ in sets.names():
+    of_set = source.format == "auto" and source.from_ in sets.names()
+    paintskills.require_set(source, of_set and source.from_ in sets.of_skills())
+    if of_set:
         prompts = sets.prompts(
             source.from_,
             words,
@@ -110,6 +115,8 @@ def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: 
             articles=source.articles,
             setting=source.setting,
             professions=source.profession,
+            skills=source.skill,
+            objects=source.object,
         )
         return Loaded(prompts, None)
     for field, example in (("setting", "gep"), ("profession", "dalleval")):

@@ -4,6 +4,8 @@ Things are drawn as palette indices without anti-aliasing, from back to front; e
 the masks are the pixels themselves.
 """
 
+from functools import cache
+
 import numpy as np
 from PIL import Image, ImageDraw
 
@@ -11,6 +13,7 @@ from probes.toyworld.palette import INDEX, paint
 from probes.toyworld.scene import Scene
 
 SIZE = 64
+BLANK = 255  # no palette index
 
 
 class _Pen:
@@ -323,6 +326,35 @@ _GROUND = frozenset(("dog", "cat", "ball", "box", "chair", "bag", "flower", "gui
 _HELD = frozenset(("umbrella", "smartphone", "book", "cup"))
 _SKY = frozenset(("kite", "bird", "lamp", "clock"))
 _WIDE = frozenset(("bike", "horse", "skateboard", "table", "bed", "couch"))
+
+
+@cache
+def sprite(name: str) -> np.ndarray:
+    """Return an object of the ground, a hand or the sky, cut out.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``(height, width)`` uint8 palette indices, `BLANK` where nothing of it is; no row or column is blank.
+
+    Examples
+    --------
+    >>> sprite("guitar").shape
+    (25, 11)
+    """
+    image = Image.new("L", (SIZE, SIZE), BLANK)
+    draw_kind = _ground if name in _GROUND else _held if name in _HELD else _sky
+    draw_kind(_Pen(ImageDraw.Draw(image), SIZE // 2, SIZE // 2), name)
+    pixels = np.asarray(image)
+    rows, columns = (np.flatnonzero((pixels != BLANK).any(axis)) for axis in (1, 0))
+    return pixels[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].copy()
+
+
+def backdrop(place: str) -> np.ndarray:
+    """Return a place with nobody and nothing in it, ``(64, 64)`` uint8 palette indices."""
+    image = Image.new("L", (SIZE, SIZE))
+    _background(ImageDraw.Draw(image), place)
+    return np.asarray(image).copy()
 
 
 def render(scene: Scene) -> np.ndarray:

@@ -40,6 +40,7 @@ CHANGES = {
     "measure": ({"measure": {"bootstrap": 7, "seed": 3, "text_readout": "eos"}}, SAME),
     "gep": ({"gep": {"reference": "a thing", "ensemble": 3}}, SAME),
     "dalleval": ({"dalleval": {"tone": "ciede2000", "readers": ["clip"]}}, SAME),
+    "skills": ({"skills": {"count": "only", "labels": {"bike": "bicycle"}}}, SAME),
     "report": ({"report": {"gallery": 1}}, SAME),
     "out": ({"out": "elsewhere"}, SAME),
     "sampler.steps": ({"sampler": {"steps": 2}}, REFUSED),

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from analysis.observe.checkpoints import TOYWORLD, find, sha256, weight_files
 from analysis.observe.objects.detection import Engine
+from analysis.observe.objects.detr_plan import detr_plan
+from analysis.observe.objects.plans import (
+    CHECKER,
+    DETR,
+    SCENES,
+    CheckerPlan,
+    Plan,
+    ScenesPlan,
+    description,
+    parameters,
+)
 from analysis.observe.objects.sources import require_sources, sources
 from analysis.observe.objects.tag_captions import fewest_captions
 from analysis.observe.objects.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
-from probes.config import Config, Observe
+from probes.config import Config
 from probes.devices import pick_device
 from probes.errors import UserError
 from probes.parts import digest
 from probes.toyworld import MODELS
 from probes.toyworld.draw import SIZE
 
-CHECKER = "toyworld-checker"
 OWN_NMS = 0.8  # a garment's box can be nearly the figure's: with the usual 0.5 one of them would go
 USUAL_NMS = 0.5
 _MODELS = ("detector", "segmenter")
@@ -30,106 +37,6 @@ _NAME = (
     "`observe.detector` (such as groundingdino_swint_ogc.pth) and `observe.segmenter` (such as"
     " sam_vit_h_4b8939.pth)"
 )
-_LIBRARIES = {
-    CHECKER: ("triptych",),
-    "groundingdino": (
-        "triptych",
-        "torch",
-        "torchvision",
-        "transformers",
-        "groundingdino-py",
-        "segment-anything",
-    ),
-    "transformers": ("triptych", "torch", "torchvision", "transformers"),
-    "ram": ("timm",),
-}
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What the observe stage will do; `str` says it in a line.
-
-    Attributes
-    ----------
-    name : str
-        The engine; empty where nothing is looked at.
-    config : Config
-    skipped : str
-        Why nothing will be looked at; empty where something will.
-    """
-
-    name: str
-    config: Config
-    skipped: str = ""
-
-    def __str__(self) -> str:
-        return f"skipped: {self.skipped}"
-
-    @property
-    def settings(self) -> Observe:
-        """The section ``observe``."""
-        return self.config.observe
-
-    @property
-    def resolved(self) -> dict[str, Any]:
-        """The section ``observe`` with what was left open as it is used, for the configuration in ``run.json``.
-
-        The device stays open: another machine may go on with the run.
-        """
-        return {**self.settings.model_dump(mode="json"), "engine": self.name}
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """Versions of the libraries that the engine needs."""
-        libraries = _LIBRARIES[self.name] + (_LIBRARIES["ram"] if "ram" in (self.settings.tags or ()) else ())
-        return {name: metadata.version(name) for name in libraries}
-
-
-class CheckerPlan(Plan):
-    """The toyworld checker will look."""
-
-    batch = 64  # images read in one go
-    device_type = "cpu"
-    parameters = 0
-    seconds_an_image = 0.003
-
-    def __str__(self) -> str:
-        from analysis.observe.objects.toyworld_checker import TAGS
-
-        return f"{CHECKER}, {len(TAGS)} things by their palette colours, no vision model"
-
-    def fields(self) -> dict[str, Any]:
-        """Every field that alters what is seen, for the identity of the parts."""
-        from analysis.observe.objects.toyworld_checker import ToyworldChecker
-
-        return {"observe.engine": self.name, "observe.detector": ToyworldChecker.detector}
-
-    def engine(self) -> Engine:
-        """The engine, loaded."""
-        from analysis.observe.objects.toyworld_checker import ToyworldChecker
-
-        return ToyworldChecker()
-
-    def tags(self) -> Tags:
-        """What to look for in each image."""
-        from analysis.observe.objects.toyworld_checker import TAGS
-
-        return fixed(TAGS, "checker")
-
-    def record(self) -> dict[str, Any]:
-        """What ``run.json`` keeps about the observer."""
-        from analysis.observe.objects.toyworld_checker import ToyworldChecker
-
-        return {
-            "engine": self.name,
-            "detector": ToyworldChecker.detector,
-            "segmenter": ToyworldChecker.detector,
-            "tagger": None,
-            "tags": ["checker"],
-            "checkpoints": {},
-            "thresholds": {},
-            "versions": self.versions,
-        }
 
 
 class GroundedPlan(Plan):
@@ -200,12 +107,12 @@ class GroundedPlan(Plan):
         """
         counted = self.ram.parameters if "ram" in self.settings.tags else 0
         files = [Path(file) for kind, hashes in self.checkpoints.items() if kind != "ram" for file in hashes]
-        return _parameters(files) + counted
+        return parameters(files) + counted
 
     @property
     def seconds_an_image(self) -> float:
         """Seconds of one core, about: measured with toyworld's detectors, and taken to grow with size and passes."""
-        detector, segmenter = (_parameters(weight_files(path)) for path in self.paths.values())
+        detector, segmenter = (parameters(weight_files(path)) for path in self.paths.values())
         return 5e-8 * (self.passes * detector + segmenter)
 
     @cached_property
@@ -245,7 +152,7 @@ class GroundedPlan(Plan):
         }
         for kind, files in self.checkpoints.items():
             fields[f"observe.{kind}"] = sorted(files.values()) or getattr(settings, kind)
-        fields |= {f"observe.{kind}.description": _description(path) for kind, path in self.paths.items()}
+        fields |= {f"observe.{kind}.description": description(path) for kind, path in self.paths.items()}
         if {"vocabulary", "tagger"} & set(sources):
             fields["observe.vocabulary"] = digest("\n".join(self.vocabulary))
         if "ram" in sources:
@@ -343,8 +250,10 @@ def engine_plan(config: Config) -> Plan:
             reason = f"toyworld's detectors know images of {SIZE} × {SIZE} pixels only: name {_NAME}"
             return Plan("", config, reason)
         settings, named = settings.model_copy(update=dict.fromkeys(_MODELS, TOYWORLD)), list(_MODELS)
-    if name == CHECKER:
-        return CheckerPlan(CHECKER, config)
+    if name in (CHECKER, SCENES):
+        return (CheckerPlan if name == CHECKER else ScenesPlan)(name, config)
+    if name == DETR:
+        return detr_plan(config)
     if len(named) < 2:
         raise UserError(f"observe: expected {_NAME}, got {' and '.join(named) or 'neither'} alone: name both")
     settings = settings.model_copy(update=sources(settings))
@@ -360,14 +269,3 @@ def engine_plan(config: Config) -> Plan:
         find(getattr(settings, kind), f"observe.{kind}", fetch=False)
     _ = chosen.device
     return chosen
-
-
-def _parameters(files: Iterable[Path]) -> int:
-    """Parameters in files of weights, about."""
-    return sum(file.stat().st_size for file in files) // 4
-
-
-def _description(path: Path) -> str:
-    """A digest of what says how a checkpoint is to be read: the JSON beside it, or those in the folder."""
-    files = sorted(path.glob("*.json")) if path.is_dir() else [path.with_suffix(".json")]
-    return digest("".join(file.read_text(encoding="utf-8") for file in files if file.exists()))

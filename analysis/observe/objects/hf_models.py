@@ -45,7 +45,7 @@ class TransformersGroundingDino:
         if path.is_dir():
             self.tokenizer, _ = described(path, "grounding-dino", grounding_dino.FIELD)
             model = from_folder(GroundingDinoForObjectDetection, path, grounding_dino.FIELD)
-            self.sides = _sides(path)
+            self.sides = sides(path)
         else:
             settings = grounding_dino.description(path)
             own = settings["text_encoder"]
@@ -240,7 +240,7 @@ def from_folder(cls: Any, path: Path, field: str, dtype: torch.dtype = torch.flo
     return model
 
 
-def _sides(path: Path) -> tuple[int, int]:
+def sides(path: Path) -> tuple[int, int]:
     """The pixels to which a folder's images are resized."""
     file = path / "preprocessor_config.json"
     size = read_json(file, grounding_dino.FIELD).get("size", {}) if file.exists() else {}

@@ -1,10 +1,11 @@
 """Sets of prompts that come with the package, a YAML file each: chosen by ``prompts: {from: professions}``.
 
-A file has ``about`` and one of two things. ``topics``: for each topic names of professions, each with what is said of
+A file has ``about`` and one of three things. ``topics``: for each topic names of professions, each with what is said of
 it, or all in one ``sentence``. The neutral prompt is *a botanist presses a fern*, the others put a word before the
 profession, as Wu et al. 2025, section 3.1, do: *female* for the indicator *woman*, *male* for *man*, and any other word
 as it is. ``grids``: sentences with places (`probes.prompts.grids`) by setting, and the ``axes`` whose levels they take;
-with ``bare``, a sentence without a profession (`probes.prompts.diagnostic`), the professions may be others.
+with ``bare``, a sentence without a profession (`probes.prompts.diagnostic`), the professions may be others. ``skills``,
+or ``like`` a set that has them: templates without a person (`probes.prompts.paintskills`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
-from probes.prompts import diagnostic
+from probes.prompts import diagnostic, paintskills
 from probes.prompts.grids import cells, named, slug
 from probes.prompts.neutral import Articles
 from probes.text.articles import article
@@ -34,7 +35,14 @@ def names() -> tuple[str, ...]:
 @cache
 def read(name: str) -> Mapping[str, Any]:
     """Return what a set's file says."""
-    return read_yaml(FOLDER / f"{name}.yaml").data
+    data = read_yaml(FOLDER / f"{name}.yaml").data
+    return {**read(data["like"]), **data} if "like" in data else data
+
+
+@cache
+def of_skills() -> Mapping[str, Mapping[str, Any]]:
+    """Return the sets whose prompts ask for skills, by name."""
+    return {name: read(name) for name in names() if "skills" in read(name)}
 
 
 def prompts(
@@ -45,6 +53,8 @@ def prompts(
     articles: Articles = "fitting",
     setting: str | None = None,
     professions: Sequence[str] | None = None,
+    skills: Sequence[str] | None = None,
+    objects: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the prompts of a set: an id, and a text by each indicator, or one with ``{person}`` and levels.
 
@@ -61,6 +71,8 @@ def prompts(
         Of a set with grids, the one that is taken; all unless told.
     professions : sequence of str, optional
         In the place of those of a set of diagnostic prompts.
+    skills, objects : sequence of str, optional
+        Of a set with skills, those that are taken; all unless told.
 
     Raises
     ------
@@ -75,6 +87,8 @@ def prompts(
     True
     """
     content = read(name)
+    if "skills" in content:
+        return paintskills.prompts(content, skills, objects)
     settings = tuple(content.get("grids", ()))
     if setting is not None and setting not in settings:
         listed = ", ".join(settings) or "none"

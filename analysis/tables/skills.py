@@ -1,0 +1,205 @@
+"""Tables of visual skills (PaintSkills): what each image shows, and how often what was asked for.
+
+Rows of `analysis.tables.registry`; `analysis.metrics.skills` has the definitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.metrics.skills import (
+    ACCURACY,
+    CLASSES,
+    NUMBER,
+    NUMBER_AND_CLASS,
+    TASKS,
+    VERSION,
+    Seen,
+    chance,
+    judge,
+    shuffled,
+)
+from analysis.stats.effects import wilson_interval
+from analysis.stats.rates import effective
+from analysis.stats.resampling import ONE_PROMPT
+from analysis.tables.table import Latex, Table
+from probes.prompts.paintskills import AXES, Asked
+from probes.skills_options import Skills
+
+ALL = "all"
+LEVELS = ("skill", "template", "object", "count", "object_b", "relation")
+ANSWERS = (ACCURACY, NUMBER, NUMBER_AND_CLASS, CLASSES)
+IMAGE_COLUMNS = ("sample_id", "triplet", "seed", *LEVELS, "detected", *ANSWERS, "reason")
+ACCURACY_COLUMNS = (
+    *("skill", "split", "level", "task", "value", "low", "high", "n", "n_prompts", "left_out"),
+    *("shuffled", "chance", "rule", "threshold", "detector", "version", "reason"),
+)
+AVERAGE = "average"  # in the place of a skill: the mean of the three
+NOTHING = "no image could be judged"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Images and by what they are judged.
+
+    Attributes
+    ----------
+    samples : DataFrame
+        A row an image: ``sample_id``, ``triplet`` and ``seed``.
+    asked : sequence of Asked
+        Of each image, in the order of `samples`.
+    seen : Seen
+        What was detected in each, in the same order.
+    reasons : sequence of str
+        Why an image cannot be judged; empty where it can.
+    rules : Skills
+    threshold : float
+    detector : str
+    """
+
+    samples: pd.DataFrame
+    asked: Sequence[Asked]
+    seen: Seen
+    reasons: Sequence[str]
+    rules: Skills
+    threshold: float
+    detector: str
+
+
+def image_table(judged: Judged) -> pd.DataFrame:
+    """Return ``skills_images``: a row an image, with what was asked for and, as 1 or 0, whether it is there.
+
+    NaN where a task is of another skill, and where the image cannot be judged, for the ``reason``.
+    """
+    answers = judge(judged.asked, judged.seen, judged.rules).astype({"right": float})
+    wide = answers.pivot(index="image", columns="task", values="right").reindex(columns=list(ANSWERS))
+    wide = wide.reindex(range(len(judged.asked)))
+    reasons = np.array(judged.reasons, dtype=object)
+    wide[reasons != ""] = np.nan
+    levels = [one.levels for one in judged.asked]
+    told = pd.DataFrame({name: [one.get(name, "") for one in levels] for name in LEVELS}, dtype=object)
+    table = pd.concat([judged.samples.reset_index(drop=True), told, wide], axis=1)
+    return table.assign(detected=judged.seen.total, reason=reasons)[list(IMAGE_COLUMNS)]
+
+
+def accuracy_table(judged: Judged, level: float) -> pd.DataFrame:
+    """Return ``skills_accuracy``: how often images show what was asked for, by skill, task and split.
+
+    Intervals are Wilson's with the effective size over prompts (`analysis.stats.rates.effective`), at `level`. The
+    average of the skills (as in the paper's Table 2) has no interval.
+    """
+    images, rows = image_table(judged), []
+    can = images["reason"] == ""
+    asked = [one for one, fine in zip(judged.asked, can) if fine]
+    dealt = shuffled(asked, _kept(judged.seen, can.to_numpy()), judged.rules) if asked else {}
+    by_chance = chance(asked)
+    for skill, tasks in TASKS.items():
+        of_skill = images[images["skill"] == skill]
+        for split, value, some in _splits(of_skill, skill):
+            for task in tasks:
+                row = {
+                    "skill": skill,
+                    "split": split,
+                    "level": value,
+                    "task": task,
+                    **_rate(some, task, level),
+                }
+                if split == ALL:
+                    row["shuffled"] = dealt.get((skill, task), np.nan)
+                    row["chance"] = by_chance.get(skill, np.nan) if task == ACCURACY else np.nan
+                rows.append({**row, "rule": getattr(judged.rules, skill)})
+    rows += _average(rows)
+    table = pd.DataFrame(rows, columns=[name for name in ACCURACY_COLUMNS])
+    table = table.astype({"n": "int64", "n_prompts": "int64", "left_out": "int64"})
+    return table.assign(threshold=judged.threshold, detector=judged.detector, version=VERSION)
+
+
+def _splits(images: pd.DataFrame, skill: str) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """All images of a skill, then those of each level of each of its axes, in the order of the prompts."""
+    if not len(images):
+        return
+    yield ALL, ALL, images
+    for axis in dict.fromkeys((*AXES[skill][::-1], "template")):
+        for value in dict.fromkeys(sorted(images[axis]) if axis == "count" else images[axis]):
+            if value:
+                yield axis, value, images[images[axis] == value]
+
+
+def _rate(images: pd.DataFrame, task: str, level: float) -> dict[str, object]:
+    """The share of images for which a task holds, with its interval over prompts."""
+    can = images[images[task].notna()]
+    by_prompt = can.groupby("triplet")[task].agg(["sum", "size"]).to_numpy(float)
+    rate, size, _ = effective(by_prompt[:, :1], by_prompt[:, 1:])
+    (low,), (high,) = wilson_interval(rate, size, level)
+    reason = NOTHING if not len(can) else ONE_PROMPT if len(by_prompt) < 2 else ""
+    return {
+        "value": float(rate[0]),
+        "low": float(low),
+        "high": float(high),
+        "n": len(can),
+        "n_prompts": len(by_prompt),
+        "left_out": len(images) - len(can),
+        "shuffled": np.nan,
+        "chance": np.nan,
+        "reason": reason,
+    }
+
+
+def _average(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """The mean of the skills, where all three are there."""
+    whole = [row for row in rows if row["split"] == ALL and row["task"] == ACCURACY]
+    if len(whole) < len(TASKS):
+        return []
+    table = pd.DataFrame(whole)
+    means = {name: float(table[name].mean(skipna=False)) for name in ("value", "shuffled", "chance")}
+    sums = {name: int(table[name].sum()) for name in ("n", "n_prompts", "left_out")}
+    missing = "" if np.isfinite(means["value"]) else NOTHING
+    return [
+        {
+            "skill": AVERAGE,
+            "split": ALL,
+            "level": ALL,
+            "task": ACCURACY,
+            **means,
+            **sums,
+            "low": np.nan,
+            "high": np.nan,
+            "rule": "mean of the skills",
+            "reason": missing or "no interval of a mean of skills",
+        }
+    ]
+
+
+def _kept(seen: Seen, rows: np.ndarray) -> Seen:
+    return Seen(seen.classes, seen.counts[rows], seen.total[rows], seen.first[rows], seen.centres[rows])
+
+
+SKILLS = (
+    Table(
+        "skills_images",
+        "skills",
+        "an image: what its prompt asks for, and whether it is there by each task of the skill",
+        IMAGE_COLUMNS,
+        image_table,
+    ),
+    Table(
+        "skills_accuracy",
+        "skills",
+        "a skill, split, level and task: how often images show what was asked for, with interval, shuffled and chance",
+        ACCURACY_COLUMNS,
+        accuracy_table,
+        printed=(
+            Latex(
+                "skills_table02",
+                "skills",
+                "Accuracy of visual skills of {model}, by {detector}, in percent.",
+                "Shuffled: the mean over all ways to deal the images out to the prompts of their skill. Chance: the"
+                " same of images that all show what was asked for.",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,274 @@
+"""Prompts of PaintSkills (Cho et al. 2023, DALL-Eval, section 3): an object, a number of it, or a relation of two.
+
+A prompt carries the levels ``skill``, ``template`` (as Table 10 prints it), ``object`` (``<objA>``), and by its skill
+``count``, or ``object_b`` (``<objB>``, what stands there) and ``relation``. Nobody is named in it, so a run of such
+prompts has one indicator, ``prompt``, and compares no words: see `defaults`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, count, zip_longest
+from typing import TYPE_CHECKING, Any
+
+from probes.config_checks import levels
+from probes.config_values import fail
+from probes.errors import UserError
+from probes.prompts.grids import slug
+from probes.text.articles import mended
+from probes.text.plurals import plural
+from probes.toyworld import MODELS
+
+if TYPE_CHECKING:
+    from probes.config import Config
+    from probes.prompts.source import PromptSource
+
+INDICATOR = "prompt"
+SKILLS = ("object", "count", "spatial")
+SPLITS = ("train", "test")
+AXES = {"object": ("object",), "count": ("object", "count"), "spatial": ("object", "object_b", "relation")}
+_MARKS = {"object": "<objA>", "object_b": "<objB>", "relation": "<rel>"}
+_NUMBERS = ("<N>", "<N_EN>")
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_ASKS = "how many "  # of which number it asks it does not know
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a prompt asks for: `count` of an `object`, or an `object_b` that stands in a `relation` to it.
+
+    Attributes
+    ----------
+    skill : {"object", "count", "spatial"}
+    object : str
+    template : str
+        As it is printed; empty where nobody said it.
+    count : int
+        1 but for the skill ``count``.
+    object_b, relation : str
+        Empty but for the skill ``spatial``.
+    """
+
+    skill: str
+    object: str
+    template: str = ""
+    count: int = 1
+    object_b: str = ""
+    relation: str = ""
+
+    @property
+    def levels(self) -> dict[str, str]:
+        """Where the prompt stands, as it carries it.
+
+        >>> Asked("count", "dog", "<N> <objA>", 3).levels
+        {'skill': 'count', 'template': '<N> <objA>', 'object': 'dog', 'count': '3'}
+        """
+        said = {name: str(getattr(self, name)) for name in AXES[self.skill]}
+        return {"skill": self.skill, **({"template": self.template} if self.template else {}), **said}
+
+
+def asked(config: Config) -> list[Asked]:
+    """Return what each prompt of a run asks for, in their order; `check` refused what cannot be read."""
+    return [_asked(levels(prompt)) for prompt in config.prompts[: config.limit]]
+
+
+def check(config: Config) -> None:
+    """Refuse levels that name a skill and not what it needs, words beside such prompts, and prompts of other kinds."""
+    if not any("skill" in levels(prompt) for prompt in config.prompts):
+        return
+    other = next((n for n, prompt in enumerate(config.prompts) if "skill" not in levels(prompt)), None)
+    if other is not None:
+        raise fail("expected a skill as of the other prompts, found none: take it out", at=("prompts", other))
+    if len(config.indicators) > 1:
+        raise fail(
+            f"expected one, since the prompts ask for skills and name nobody, got {list(config.indicators)}: keep one",
+            at=("indicators",),
+        )
+    for index, prompt in enumerate(config.prompts):
+        there = levels(prompt)
+        at, skill = ("prompts", index, "levels"), there["skill"]
+        if skill not in SKILLS:
+            raise fail(f"expected a skill of {', '.join(SKILLS)}, got {skill!r}: choose one", at=at)
+        missing = next((name for name in AXES[skill] if name not in there), None)
+        if missing:
+            raise fail(f"expected the level `{missing}` of the skill {skill}, found none: add it", at=at)
+        number = there.get("count", "1")
+        if not (number.isdecimal() and 1 <= int(number) <= 100):
+            raise fail(f"expected a count from 1 to 100, got {number!r}: write a whole number", at=at)
+        relation = there.get("relation", "left")
+        if relation not in ("above", "below", "left", "right"):
+            raise fail(f"expected above, below, left or right, got {relation!r}: choose one", at=at)
+
+
+def defaults(data: Mapping[str, Any], sets: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return plain data of a configuration with what goes without saying where its prompts are a set of this kind.
+
+    That is one indicator, no contrast, neither word maps nor features, toyworld's images read by its exact
+    reader, and the seeds of the split: a seed is a scene.
+
+    Parameters
+    ----------
+    data : mapping
+        As ``triplets.yaml`` says it.
+    sets : mapping
+        Sets of this kind by name.
+    """
+    source = data.get("prompts")
+    name = source.get("from") if isinstance(source, Mapping) else None
+    if not isinstance(name, str) or name not in sets:
+        return dict(data)
+    found = dict(data)
+    if "indicators" not in data:
+        found |= {"indicators": {INDICATOR: {"word": INDICATOR}}, "reference": INDICATOR, "contrasts": []}
+        exact = {"engine": "toyworld-scenes"} if data.get("model", MODELS[0]) in MODELS else {}
+        for section, usual in (("capture", {"words": False}), ("observe", {"features": [], **exact})):
+            said = data.get(section, {})
+            found[section] = {**usual, **said} if isinstance(said, Mapping) else said
+    if "seeds" not in data and (number := _seeds(source, sets[name])) is not None:
+        found["seeds"] = {"count": number}
+    return found
+
+
+def require_set(source: PromptSource, fits: bool) -> None:
+    """Refuse ``skill`` and ``object`` of a source that is no set of this kind, and a split that such a set has not."""
+    for field, said in (("skill", source.skill), ("object", source.object)):
+        if said is not None and not fits:
+            raise UserError(
+                f"prompts.{field}: expected a set with skills, got {source.from_!r}: take it out, or name the set"
+                " paintskills"
+            )
+    if fits and source.split not in (None, *SPLITS):
+        raise UserError(f"prompts.split: expected {' or '.join(SPLITS)}, got {source.split!r}: choose one")
+
+
+def _seeds(source: Mapping[str, Any], content: Mapping[str, Any]) -> int | None:
+    """Scenes of a prompt in the split; None where it cannot be told, which is said elsewhere."""
+    skills, split = source.get("skill") or list(SKILLS), source.get("split") or "test"
+    if not isinstance(skills, list) or not all(skill in SKILLS for skill in skills) or split not in SPLITS:
+        return None
+    numbers = {skill: content["skills"][skill]["scenes"][split] for skill in skills}
+    if len(set(numbers.values())) > 1:
+        listed = ", ".join(f"{skill} {number}" for skill, number in numbers.items())
+        raise fail(
+            f"the skills have different numbers of scenes a prompt ({listed}): name `skill: [...]` of one number,"
+            " or write `seeds`",
+            at=("seeds",),
+        )
+    return next(iter(numbers.values()))
+
+
+def prompts(
+    content: Mapping[str, Any], skills: Sequence[str] | None = None, objects: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """Return the prompts of a set: ``id``, ``prompt`` and ``levels``.
+
+    They stand in an order of which any beginning (``limit``) holds skills, templates, objects, counts and relations
+    about equally often.
+
+    Parameters
+    ----------
+    content : mapping
+        ``skills``, ``objects``, ``counts`` and ``relations``.
+    skills, objects : sequence of str, optional
+        All unless told.
+
+    Examples
+    --------
+    >>> from probes.prompts import sets
+    >>> first, second, third, *_ = prompts(sets.read("paintskills"))
+    >>> first["prompt"], second["prompt"], third["prompt"]
+    ('airplane', '1 airplane', 'an airplane is above an airplane')
+    """
+    chosen = [skill for skill in SKILLS if skills is None or skill in skills]
+    rounds = zip_longest(*(_of_skill(skill, content, objects) for skill in chosen))
+    return [prompt for prompt in chain.from_iterable(rounds) if prompt is not None]
+
+
+def grid(
+    skill: str, content: Mapping[str, Any], objects: Sequence[str] | None = None
+) -> list[tuple[int, Asked]]:
+    """Return all that a set asks of a skill with the number of its template, in the order of `prompts`."""
+    templates = list(enumerate(content["skills"][skill]["templates"], start=1))
+    names = list(objects or content["objects"])
+    axes: dict[str, list[Any]] = {
+        "object": names,
+        "count": [int(number) for number in content["counts"]],
+        "object_b": names,
+        "relation": list(content["relations"]),
+    }
+    made = []
+    for (number, template), *place in spread([templates, *(axes[name] for name in AXES[skill])]):
+        made.append((number, Asked(skill, template=template, **dict(zip(AXES[skill], place)))))
+    return made
+
+
+def spread(axes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Yield every combination of levels once, in steps of the golden section of all of them.
+
+    So any beginning holds the levels of each axis about equally often, and those of two axes independently.
+
+    Examples
+    --------
+    >>> list(spread(["ab", "xyz"]))
+    [('a', 'x'), ('b', 'z'), ('b', 'y'), ('b', 'x'), ('a', 'z'), ('a', 'y')]
+    """
+    total = math.prod(map(len, axes))
+    step = next(number for number in count(round(total * _GOLDEN)) if math.gcd(number, total) == 1)
+    for index in range(total):
+        rest, place = index * step % total, []
+        for axis in reversed(axes):
+            rest, level = divmod(rest, len(axis))
+            place.append(axis[level])
+        yield tuple(reversed(place))
+
+
+def say(one: Asked, content: Mapping[str, Any]) -> str:
+    """Return the prompt of what is asked for.
+
+    A noun is plural where its number is not 1, and after *how many*; articles go by sound; all else, *there are* before
+    1 included, is as printed. The paper prints no sample with 1 and does not say.
+
+    Examples
+    --------
+    >>> from probes.prompts import sets
+    >>> content = sets.read("paintskills")
+    >>> say(Asked("count", "umbrella", "there are <N_EN> <objA> in the photo", 3), content)
+    'there are three umbrellas in the photo'
+    >>> say(Asked("count", "person", "Q: how many <objA> are there? A: <N>", 1), content)
+    'Q: how many people are there? A: 1'
+    """
+    text, number = one.template, str(one.count)
+    for mark, said in zip(_NUMBERS, (number, content["counts"].get(number, number))):
+        text = text.replace(mark, said)
+    nouns = {
+        "object": one.object,
+        "object_b": one.object_b,
+        "relation": content["relations"].get(one.relation),
+    }
+    for name, mark in _MARKS.items():
+        while mark in text:
+            before, after = text.split(mark, 1)
+            noun = str(nouns[name])
+            if one.skill == "count" and (one.count != 1 or before.endswith(_ASKS)):
+                noun = plural(noun)
+            text = mended(before, noun) + noun + after
+    return text
+
+
+def _of_skill(
+    skill: str, content: Mapping[str, Any], objects: Sequence[str] | None
+) -> Iterator[dict[str, Any]]:
+    for number, one in grid(skill, content, objects):
+        place = [str(getattr(one, name)) for name in AXES[skill]]
+        yield {
+            "id": slug(f"{skill} {number:02d} {' '.join(place)}"),
+            INDICATOR: say(one, content),
+            "levels": one.levels,
+        }
+
+
+def _asked(there: Mapping[str, str]) -> Asked:
+    named = {name: there[name] for name in ("template", *AXES[there["skill"]]) if name in there}
+    return Asked(there["skill"], **{**named, "count": int(named.get("count", 1))})  # type: ignore[arg-type]

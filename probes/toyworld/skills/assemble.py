@@ -1,0 +1,119 @@
+"""The pipeline of `toyworld-skills`, from the weights of `toyworld-null` and what is stored of it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from diffusers import StableDiffusionPipeline, UNet2DConditionModel
+from torch import Tensor, nn
+from transformers import CLIPTextModel, CLIPTokenizer
+
+from probes.errors import UserError
+from probes.prompts import sets
+from probes.prompts.paintskills import SKILLS
+from probes.text.plurals import plural
+from probes.toyworld import SHARED, WEIGHTS
+from probes.toyworld.skills.scenes import SET, objects
+from probes.toyworld.training.words import add_words, number_of
+from probes.toyworld.work.assemble import EMBEDDING, base_parts, expected_shapes, pipeline_of, read_delta
+from probes.toyworld.work.lowrank import DOWN, UP, merge
+
+NAME, BASE = "toyworld-skills", WEIGHTS / SHARED
+DELTA = "delta.safetensors"
+
+
+def words() -> tuple[str, ...]:
+    """Return every word of the prompts of its set, each once."""
+    content = sets.read(SET)
+    said = [text for skill in SKILLS for text in content["skills"][skill]["templates"]]
+    said += [*content["counts"], *content["counts"].values(), *content["relations"].values(), "an"]
+    said += [noun for name in objects() for noun in (name, plural(name))]
+    split = (word for text in said for word in text.replace("?", " ").replace(":", " ").split())
+    plain = (word.strip(",.").lower() for word in split if not word.startswith("<"))
+    return tuple(dict.fromkeys(word for word in plain if word))
+
+
+def new_words(tokenizer: CLIPTokenizer) -> tuple[str, ...]:
+    """Return the words of the prompts that a tokenizer spells in pieces.
+
+    The longest prompt would otherwise take 47 tokens, of which 32 are read.
+    """
+    return tuple(word for word in words() if len(tokenizer.tokenize(word)) > 1)
+
+
+def new_tokenizer(base: Path = BASE) -> CLIPTokenizer:
+    """Return the tokenizer of `toyworld-null` with the new words."""
+    tokenizer = CLIPTokenizer.from_pretrained(base / "tokenizer")
+    return add_words(tokenizer, new_words(tokenizer))
+
+
+def changed_layers(unet: nn.Module, encoder: nn.Module) -> dict[str, nn.Module]:
+    """Return the layers that change, by name.
+
+    All linear ones of the text encoder, and of the U-Net those of its transformer blocks and the convolutions of its
+    residual blocks: scenes without a figure have another layout, not other words alone.
+    """
+    layers = {f"encoder.{name}": one for name, one in encoder.named_modules() if isinstance(one, nn.Linear)}
+    for name, one in unet.named_modules():
+        attends = isinstance(one, nn.Linear) and ".transformer_blocks." in name
+        convolves = isinstance(one, nn.Conv2d) and ".resnets." in name
+        if attends or convolves:
+            layers[f"unet.{name}"] = one
+    return layers
+
+
+@torch.no_grad()
+def write_delta(
+    encoder: CLIPTextModel, unet: UNet2DConditionModel, tokenizer: CLIPTokenizer, delta: Mapping[str, Tensor]
+) -> None:
+    """Put what the specimen was taught into the parts of `toyworld-null`.
+
+    Parameters
+    ----------
+    delta : mapping of str to Tensor
+        Float16; by a layer's name and ``up`` or ``down`` the matrices of its change, by ``token_embedding.WORD`` the
+        embedding of a new word.
+
+    Raises
+    ------
+    UserError
+        The names are not those that the specimen has.
+    """
+    layers, new = changed_layers(unet, encoder), taught_words()
+    odd = sorted(set(delta) ^ expected_shapes(layers, new))
+    if odd:
+        raise UserError(
+            f"model {NAME}: {DELTA}: expected its layers and words, which differ in {odd[0]}: train it anew"
+        )
+    table = encoder.get_input_embeddings().weight
+    for word in new:
+        table[number_of(tokenizer, word)] = delta[f"{EMBEDDING}.{word}"].float()
+    for name, layer in layers.items():
+        up, down = (delta[f"{name}.{half}"].float() for half in (UP, DOWN))
+        layer.weight.copy_(merge(layer.weight, up, down))
+
+
+def taught_words(base: Path = BASE) -> tuple[str, ...]:
+    """Return the words that are one token each in this specimen alone."""
+    return new_words(CLIPTokenizer.from_pretrained(base / "tokenizer"))
+
+
+def skills_pipeline(folder: Path, base: Path = BASE) -> StableDiffusionPipeline:
+    """Return the pipeline of `toyworld-skills`, float32 on the CPU, its changes merged into the weights.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where what it was taught is stored: ``delta.safetensors`` and ``tokenizer/``.
+    base : pathlib.Path
+        `toyworld-null`.
+
+    Raises
+    ------
+    UserError
+        It was not taught yet, or what is stored is damaged or of other layers.
+    """
+    tokenizer = CLIPTokenizer.from_pretrained(folder / "tokenizer")
+    encoder, unet = base_parts(tokenizer, base)
+    write_delta(encoder, unet, tokenizer, read_delta(folder / DELTA))
+    return pipeline_of(encoder, unet, tokenizer, base)

@@ -1,0 +1,73 @@
+"""What reads pictures of skills exactly: every object by its colour, and each that stands apart as one.
+
+A picture is read by nearest palette colour (`probes.toyworld.checker`). Pixels of an object's colour belong together
+that lie within one pixel of each other, since lines of black and white are drawn across some objects; they are an
+object where there are at least `SHARE` of the pixels of that colour in its sprite. Scenes keep objects four pixels
+apart (`probes.toyworld.skills.scenes`), so that in a rendering two never are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy import ndimage
+
+from probes.toyworld.checker import read_colours
+from probes.toyworld.draw import sprite
+from probes.toyworld.palette import INDEX
+from probes.toyworld.skills.scenes import objects
+
+VERSION = "toyworld-skills-checker/1"
+SHARE = 0.4
+_EIGHT = np.ones((3, 3), dtype=bool)
+
+
+@dataclass(frozen=True)
+class Read:
+    """An object in a picture: its name and its mask ``(64, 64)`` bool, the pixels of its colour."""
+
+    name: str
+    mask: np.ndarray
+
+    @property
+    def box(self) -> tuple[int, int, int, int]:
+        """``x0, y0, x1, y1`` in pixels, half open."""
+        rows, columns = np.flatnonzero(self.mask.any(1)), np.flatnonzero(self.mask.any(0))
+        return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
+
+
+@cache
+def least(name: str) -> float:
+    """Return how many pixels of its colour are an object."""
+    return SHARE * float((sprite(name) == INDEX[name]).sum())
+
+
+def read_objects(images: np.ndarray | Sequence) -> list[list[Read]]:
+    """Return the objects in each picture, class by class and from top to bottom.
+
+    Parameters
+    ----------
+    images : numpy.ndarray or sequence of PIL.Image.Image
+        ``(n, 64, 64, 3)`` uint8 RGB, or pictures of that size.
+
+    Raises
+    ------
+    ValueError
+        The pictures are not 64 × 64 RGB.
+    """
+    return [_objects(picture) for picture in read_colours(images)] if len(images) else []
+
+
+def _objects(picture: np.ndarray) -> list[Read]:
+    found = []
+    for name in objects():
+        colour = picture == INDEX[name]
+        if colour.sum() < least(name):
+            continue
+        together, number = ndimage.label(ndimage.binary_dilation(colour, _EIGHT), _EIGHT)
+        masks = (colour & (together == which) for which in range(1, number + 1))
+        found += [Read(name, mask) for mask in masks if mask.sum() >= least(name)]
+    return found

@@ -1,0 +1,140 @@
+"""Scenes of PaintSkills in two dimensions: one to four objects of a kind, or two in a relation, in some place.
+
+The picture is four cells of 32 × 32 pixels. An object stands in a cell of its own, at least `MARGIN` pixels from its
+edges and within `JITTER` pixels across and down, so that no two ever touch or lie nearer than twice the margin, and the
+direction between two centres is never in doubt. Nobody stands in it, and captions name no place.
+
+What stands where is drawn evenly and independently: the place, the cells (one, or any so many of the four; for a
+relation either of the two rows or columns), and where in its cell an object stands. Which cells are taken tells which
+axis a relation runs along, and no more: both of its directions take the same cells equally often.
+
+Source: Cho et al. 2023 (DALL-Eval), section 3.2, whose scenes are of three dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+
+from probes.prompts import sets
+from probes.prompts.paintskills import SKILLS, Asked, grid, say
+from probes.toyworld.checker import PLACES
+from probes.toyworld.draw import BLANK, SIZE, backdrop, sprite
+
+SET = "toyworld-skills"
+CELL, MARGIN, JITTER = SIZE // 2, 2, 6
+# row and column of what stands in the relation, relative to the other: as steps from the first of two cells
+_FIRST = {"left": 0, "above": 0, "right": 1, "below": 1}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """An object and the first row and column of its sprite, in pixels."""
+
+    name: str
+    row: int
+    column: int
+
+    @property
+    def box(self) -> tuple[int, int, int, int]:
+        """``x0, y0, x1, y1`` in pixels, half open."""
+        height, width = sprite(self.name).shape
+        return self.column, self.row, self.column + width, self.row + height
+
+
+@dataclass(frozen=True)
+class SkillScene:
+    """What is drawn for a prompt.
+
+    Attributes
+    ----------
+    asked : Asked
+    caption : str
+    objects : tuple of Standing
+        For a relation first what the prompt's ``object`` is, then its ``object_b``.
+    place : str
+    """
+
+    asked: Asked
+    caption: str
+    objects: tuple[Standing, ...]
+    place: str
+
+
+def objects() -> tuple[str, ...]:
+    """Return the objects of the scenes, those of the set of prompts."""
+    return tuple(sets.read(SET)["objects"])
+
+
+def scene(asked: Asked, seed: str) -> SkillScene:
+    """Return a scene in which a prompt comes true; the same for the same seed.
+
+    Examples
+    --------
+    >>> drawn = scene(Asked("spatial", "dog", "a <objB> is <rel> a <objA>", 1, "cup", "left"), "0")
+    >>> drawn.caption, [one.name for one in drawn.objects]
+    ('a cup is left to a dog', ['dog', 'cup'])
+    >>> dog, cup = drawn.objects
+    >>> cup.box[2] + 2 * MARGIN <= dog.box[0]
+    True
+    """
+    rng = np.random.default_rng(int.from_bytes(sha256(f"{seed}\n{asked}".encode()).digest()[:8], "big"))
+    place = PLACES[int(rng.integers(len(PLACES)))]
+    if asked.skill == "spatial":
+        names, cells = [asked.object, asked.object_b], _pair(asked.relation, int(rng.integers(2)))
+    else:
+        names = [asked.object] * asked.count
+        cells = [divmod(int(cell), 2) for cell in rng.permutation(4)[: asked.count]]
+    standing = tuple(_within(name, cell, rng) for name, cell in zip(names, cells, strict=True))
+    return SkillScene(asked, say(asked, sets.read(SET)), standing, place)
+
+
+def scenes(skill: str, split: str) -> Iterator[SkillScene]:
+    """Yield the scenes of a skill's split in the order of the prompts, of each as many as the paper has.
+
+    Parameters
+    ----------
+    skill : {"object", "count", "spatial"}
+    split : {"train", "test"}
+    """
+    content = sets.read(SET)
+    prompts = [one for _, one in grid(skill, content)]
+    for number in range(content["skills"][skill]["scenes"][split]):
+        for one in prompts:
+            yield scene(one, f"{split} {number}")
+
+
+def all_scenes(split: str) -> list[SkillScene]:
+    """Return the scenes of all skills of a split."""
+    return [drawn for skill in SKILLS for drawn in scenes(skill, split)]
+
+
+def draw_scene(drawn: SkillScene) -> np.ndarray:
+    """Return the palette indices ``(64, 64)`` uint8 of a scene; `probes.toyworld.palette.paint` gives its colours."""
+    picture = backdrop(drawn.place)
+    for one in drawn.objects:
+        pixels = sprite(one.name)
+        height, width = pixels.shape
+        view = picture[one.row : one.row + height, one.column : one.column + width]
+        np.copyto(view, pixels, where=pixels != BLANK)
+    return picture
+
+
+def _pair(relation: str, lane: int) -> list[tuple[int, int]]:
+    """The cells of an object and of what stands in the relation to it, in one of two rows or columns."""
+    step = _FIRST[relation]
+    along = [1 - step, step]
+    return [(lane, place) if relation in ("left", "right") else (place, lane) for place in along]
+
+
+def _within(name: str, cell: tuple[int, int], rng: np.random.Generator) -> Standing:
+    """Put an object somewhere into a cell."""
+    corner = []
+    for place, length in zip(cell, sprite(name).shape):
+        room = CELL - 2 * MARGIN - length
+        free = min(room, JITTER)
+        corner.append(CELL * place + MARGIN + (room - free) // 2 + int(rng.integers(free + 1)))
+    return Standing(name, *corner)
