@@ -24,6 +24,10 @@ COMMANDS = {
         "analysis.studies.gep.command",
         "audits of attributes: a folder of images, labels of people, several runs side by side",
     ),
+    "alignment": (
+        "analysis.studies.alignment.command",
+        "image-text alignment and image quality: R-precision, captions, FID and KID",
+    ),
     "decode": (
         "analysis.studies.decoding.command",
         "linear probes: what can be read at which site, and from which step on",

@@ -36,7 +36,10 @@ _FOLDERS = (*_PARTS, "tables", "figures")
 # tables that commands beside the stages write
 _BESIDE = tuple(
     f"tables/{name}.{end}"
-    for name in ("human_check", "human_nouns", "human_counts", "sensitivity", "gep_labels")
+    for name in (
+        *("human_check", "human_nouns", "human_counts", "sensitivity", "gep_labels"),
+        *(f"alignment_{one}" for one in ("retrieval", "quality", "fid_curve", "captions")),
+    )
     for end in ("csv", "parquet")
 )
 _RECORD = ("run.json", "triplets.yaml", _LOCK)

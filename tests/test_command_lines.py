@@ -40,7 +40,7 @@ COMMANDS = {
 FORMER = {
     f"analysis.{name.replace('human-check', 'objects')}": name
     for name in analysis_commands.COMMANDS
-    if name not in ("gep", "decode", "mitigate")  # which have no former place
+    if name not in ("gep", "decode", "mitigate", "alignment")  # which have no former place
 }
 
 

@@ -14,6 +14,7 @@ NEEDS = {
     "choices": "`python -m analysis sensitivity`",
     "images": "a run of images that another program drew",
     "trace": "a run with a trace (`--stage trace`)",
+    "alignment": "`python -m analysis alignment`",
     "audit": "a run whose prompts have contexts (`prompts: {from: gep}`)",
 }
 
