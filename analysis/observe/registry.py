@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from analysis.observe.attributes.captions import caption_observer
 from analysis.observe.features.observer import feature_observer
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.objects.observer import object_observer
@@ -15,6 +16,7 @@ from probes.config import Config
 # simply not asked for).
 OBSERVERS: Mapping[str, Callable[[Config], tuple[Observer | None, str]]] = {
     "objects": object_observer,
+    "attributes/captions": caption_observer,
     **{name: partial(feature_observer, name) for name in FEATURES},
 }
 
