@@ -118,7 +118,8 @@ def jackknifed(distance: Distance, samples: Samples, *, level: float = 0.95, see
     Groups of prompts, at most `GROUPS`, are left out one at a time (Busing et al. 1999, for groups of unequal sizes).
     A bootstrap would draw images twice, which are alike to themselves: FID and KID of resamples lie above those of
     samples, so that their quantiles are no interval. Where the reference has no prompts in common, its images are left
-    out in turn as well, and the two variances and the two biases add up.
+    out in turn as well, and the two variances and the two biases add up. Where prompts are shared, images of one prompt
+    on both sides are more alike than others, which lowers FID and KID by an amount of order 1/n: it is taken off, too.
 
     Parameters
     ----------

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from PIL import Image
 
 from analysis.metrics.registry import Metric, headline_metrics
+from analysis.report import alignment as report_alignment
 from analysis.report import gallery, latex, latex_gep, latex_trace, record, wording_prompts
 from analysis.report import gep as report_gep
 from analysis.report import objects as report_objects
@@ -67,6 +68,7 @@ class Content:
     not_measured: pd.DataFrame | None = None
     attributes: Attributes | None = None
     traced: TraceSection | None = None
+    alignment: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
     def people(self) -> list[Member]:
@@ -121,7 +123,9 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
             for name, data in figure.files.items():
                 run.write_file(f"figures/{name}", data)
         write(run, "findings", findings_table(content.summaries))
-        for name, text in (text for room in (latex, latex_gep, latex_trace) for text in room.documents(run)):
+        for name, text in (
+            text for room in (latex, latex_gep, latex_trace, report_alignment) for text in room.documents(run)
+        ):
             run.write_file(f"tables/{name}.tex", text.encode())
         run.write_file("report.html", in_units(render(content, figures, written), content.config).encode())
     return run.path / "report.html"
@@ -157,6 +161,7 @@ def read(run: Run) -> Content:
         not_measured=run.table("not_measured") if run.config.images is not None else None,
         attributes=report_gep.read_attributes(run),
         traced=report_trace.read_trace(run),
+        alignment=report_alignment.read_alignment(run),
     )
 
 
@@ -174,6 +179,7 @@ def draw(content: Content) -> dict[str, Drawn]:
     drawn |= report_objects.draw(content.objects, content.config) if content.objects else {}
     drawn |= report_gep.draw(content.attributes, content.config) if content.attributes else {}
     drawn |= report_trace.draw(content.traced, content.config) if content.traced else {}
+    drawn |= report_alignment.draw(content.alignment)
     sheet = _sheet(content)
     return drawn | ({sheet.name: sheet} if sheet else {})
 
@@ -227,6 +233,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         o=report_objects.section(objects, config, people) if objects else None,
         g=report_gep.section(content.attributes) if content.attributes else None,
         t=report_trace.section(content.traced, config) if content.traced else None,
+        a=report_alignment.section(content.alignment) if content.alignment else None,
         overlays=bool(overlays),
         group_names=report_objects.TITLES,
         ungrouped=any(entry["group"] == NOT_GROUPED for own in overlays.values() for entry in own),

@@ -138,12 +138,13 @@ def retrieval_table(
         )
     rows = [
         {"indicator": name, "features": feature, "pool": pool, **_retrieved(own, run)}
-        for name, own in _by_indicator(table, run)
+        for name, own in by_indicator(table, run)
     ]
     return pd.DataFrame(rows, columns=list(RETRIEVAL_COLUMNS))
 
 
-def _by_indicator(table: pd.DataFrame, run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
+def by_indicator(table: pd.DataFrame, run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield a table of images whole, and its rows of each indicator."""
     yield ALL, table
     for member in indicators(run.config):
         yield member.name, table[table["indicator"] == member.name]
@@ -206,7 +207,7 @@ def quality_tables(
     rows, curves = [], []
     for feature, reference in references.items():
         table = embedded(run, feature)
-        for name, own in _by_indicator(table, run):
+        for name, own in by_indicator(table, run):
             seen = own[own["vector"].notna()]
             samples = _samples(seen, table, reference)
             fixed = {"indicator": name, "features": feature, "reference": reference.name}
@@ -276,8 +277,8 @@ def _measured(
         },
         {"measure": "kid", "value": values["kid"], "package": package, "reason": ""},
         {
-            "measure": "kid_all_pairs",
-            "value": quality.kernel_distance(samples.first, samples.second),
+            "measure": "kid_jackknife",
+            "value": kid.value,
             "low": kid.low,
             "high": kid.high,
             "reason": kid.reason,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.tables import alignment
+from analysis.tables import alignment, alignment_captions
 from analysis.tables.table import Latex, Table
 
 ALIGNMENT = (
@@ -19,7 +19,8 @@ ALIGNMENT = (
                 "alignment-quality",
                 "Image-text alignment and image quality of {data} on {model}, with the columns of Table 19 that were"
                 " measured.",
-                "{note}",
+                "Captions and R-precision times 100. FID is biased upward by the sample size and compares with FID"
+                " of as many images and the same features alone.",
             ),
         ),
     ),
@@ -29,6 +30,14 @@ ALIGNMENT = (
         "an indicator, feature and measure: FID, FID of unlimited images, KID",
         alignment.QUALITY_COLUMNS,
         alignment.quality_tables,
+        stage="",
+    ),
+    Table(
+        "alignment_captions",
+        "alignment",
+        "an indicator and measure: captions against the prompts, times 100; of a run whose images were captioned",
+        alignment_captions.COLUMNS,
+        alignment_captions.captions_table,
         stage="",
     ),
     Table(

@@ -16,6 +16,7 @@ import pandas as pd
 
 from analysis.report.format import interval, number
 from analysis.tables.alignment import ALL, POOLS, VECTORS, quality_tables, retrieval_table
+from analysis.tables.alignment_captions import KIND, captions_table
 from analysis.tables.registry import write
 from probes import command_line
 from probes.errors import UserError
@@ -88,9 +89,12 @@ def measure(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
             partial(fidelity, seed=options.seed),
             seed=options.seed,
         )
+    if run.parts(KIND):
+        made["alignment_captions"] = captions_table(run)
     if not made:
         raise UserError(
-            f"{options.run}: expected features {options.clip!r}, found none, and no --reference: run --stage observe"
+            f"{options.run}: expected features {options.clip!r}, found none, no captions and no"
+            " --reference: run --stage observe"
         )
     for name, table in made.items():
         write(run, name, table)
@@ -115,6 +119,9 @@ def lines(made: dict[str, pd.DataFrame]) -> list[str]:
             f" {number(row['expected'])}, by chance {number(row['chance'])}; {row['n_images']} images of"
             f" {row['n_prompts']} prompts, {row['negatives']:.0f} negatives"
         )
+    for row in _all(made, "alignment_captions"):
+        value = f"{number(row['value'], 1)} {interval(row['low'], row['high'], 1)}"
+        said.append(f"{row['metric']}, captions by {row['captioner']}: {row['reason'] or value}")
     for row in _all(made, "alignment_quality"):
         why = f": {row['reason']}" if row["reason"] else ""
         said.append(

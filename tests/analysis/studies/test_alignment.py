@@ -4,9 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from nltk.translate.bleu_score import corpus_bleu
 from PIL import Image
 
+from analysis.metrics import captions
 from analysis.observe.stage import observe
+from analysis.report import alignment as report_alignment
+from analysis.report.environment import environment
 from analysis.studies.alignment import command, look
 from analysis.tables.alignment import retrieval_table
 from analysis.tables.registry import TABLES
@@ -52,9 +56,18 @@ def run(tmp_path_factory):
         part=33,
         objects=False,
         features=["clip", "dino"],
+        captions={"model": "toyworld-checker"},
     )
     observe(made, progress=False)
     return Run.open(made.path)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_java():
+    """It takes longer than all the rest."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(captions.shutil, "which", lambda name: None)
+        yield
 
 
 def measured(run, *more):
@@ -65,6 +78,41 @@ def measured(run, *more):
 def tables(run):
     pytest.importorskip("torch_fidelity")
     return measured(run, "--reference", "renderings")
+
+
+def test_captions_against_prompts(run, tables):
+    rows = tables["alignment_captions"].set_index(["indicator", "metric"])
+    assert rows.loc[("all", "meteor"), "reason"] and np.isnan(rows.loc[("all", "meteor"), "value"])
+    assert (rows.xs("all")["n_images"] == 32).all() and (rows.xs("all")["n_missing"] == 1).all()
+    assert rows.loc["all", "captioner"].str.contains("no captioning network").all()
+    for name in ("all", *WORDS):
+        values = [rows.loc[(name, f"bleu_{n}"), "value"] for n in range(1, 5)]
+        assert values == sorted(values, reverse=True) and 0 <= values[-1] < values[0] < 100
+        low, high = (rows.loc[(name, "bleu_1"), end] for end in ("low", "high"))
+        assert low < values[0] < high
+    # the checker says *a person* of all, as the neutral prompts alone do
+    assert rows.loc[("neutral", "bleu_1"), "value"] > rows.loc[("feminine", "bleu_1"), "value"]
+    said = [row["caption"] for row in read_part(run.part_path("attributes/captions", 0)).to_pylist()]
+    both = [(prompt, text) for prompt, text in zip(PROMPTS, said) if text is not None]
+    expected = corpus_bleu([[prompt.split()] for prompt, _ in both], [text.split() for _, text in both])
+    assert rows.loc[("all", "bleu_4"), "value"] == pytest.approx(100 * expected, rel=1e-9)
+
+
+def test_the_section_and_the_latex_hold_what_was_measured(run, tables):
+    shown = report_alignment.section(report_alignment.read_alignment(run))
+    assert {name: len(shown[name]) for name in ("retrieval", "captions", "quality")} == {
+        "retrieval": 4,
+        "captions": 4 * 7,
+        "quality": 2 * 4 * 5,
+    }
+    [(name, text)] = report_alignment.documents(run)
+    row = tables["alignment_retrieval"].set_index("indicator").loc["all"]
+    assert name == "dalleval_table19_alignment" and "R-precision (clip)" in text and "FID (clip)" in text
+    assert f"{100 * row['r_precision']:.1f}" in text and "BLEU-4" in text and "METEOR" not in text
+    [figure] = report_alignment.draw(tables).values()
+    assert [axes.get_title(loc="left") for axes in figure.figure.axes] == ["clip", "dino"]
+    page = environment().get_template("alignment.html.j2").render(a=shown, figures={}, level=0.95)
+    assert page.count('<tr><th scope="row">') >= 4 + 7 + 40 and f'value="{row["r_precision"]}"' in page
 
 
 def test_tables_are_those_of_the_registry(run, tables):
@@ -126,8 +174,8 @@ def test_quality_against_renderings_of_the_same_prompts(run, tables):
     assert rows.loc[("dino", "all", "fid"), "dimension"] == 64
     assert rows.xs("fid", level="measure")["reason"].str.contains("biased upward").all()
     assert rows.xs("fid_infinity", level="measure")["reason"].str.contains("fewer than five for each").all()
-    low, high = (rows.loc[("clip", "all", "kid_all_pairs"), end] for end in ("low", "high"))
-    assert low < rows.loc[("clip", "all", "kid_all_pairs"), "value"] < high
+    low, high = (rows.loc[("clip", "all", "kid_jackknife"), end] for end in ("low", "high"))
+    assert low < rows.loc[("clip", "all", "kid_jackknife"), "value"] < high
     curve = tables["alignment_fid_curve"]
     own = curve[(curve["features"] == "dino") & (curve["indicator"] == "all")]
     assert own["n_images"].iloc[-1] == 32 and own["subsets"].iloc[-1] == 1
@@ -170,7 +218,10 @@ def test_what_cannot_be_measured_is_said_in_a_line(run, tmp_path):
             ["--reference", "renderings", "--features", "brightness"],
             r"^--features: expected .*clip, .*'brightness'",
         ),
-        (["--clip", "clip_vit_l_14"], r"expected features 'clip_vit_l_14', found none, and no --reference"),
+        (
+            ["--clip", "clip_vit_l_14"],
+            r"expected features 'clip_vit_l_14', found none, no captions and no --reference",
+        ),
     ):
         with pytest.raises(UserError, match=said):
             measured(run, *more)
@@ -187,7 +238,7 @@ def test_without_the_package_it_is_said_what_installs_it(run, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch_fidelity", None)
     with pytest.raises(UserError, match=r"expected the package torch-fidelity, found none: pip install"):
         measured(run, "--reference", "renderings")
-    assert set(measured(run)) == {"alignment_retrieval"}  # which needs none
+    assert set(measured(run)) == {"alignment_retrieval", "alignment_captions"}  # which need none
 
 
 @pytest.mark.slow
