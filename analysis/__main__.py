@@ -28,6 +28,10 @@ COMMANDS = {
         "analysis.studies.questions.command",
         "questions to images answered by people: a sheet to fill in, and their answers",
     ),
+    "alignment": (
+        "analysis.studies.alignment.command",
+        "image-text alignment and image quality: R-precision, captions, FID and KID",
+    ),
     "decode": (
         "analysis.studies.decoding.command",
         "linear probes: what can be read at which site, and from which step on",

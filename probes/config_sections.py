@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from hooks.attention import definitions
 from hooks.prompt.positions import GROUPS
+from probes.attributes.caption_options import Captions
 from probes.attributes.options import Questions
 from probes.attributes.skin_options import SkinTone
 from probes.config_section import Section
@@ -82,8 +83,8 @@ class Capture(Section):
     sites: Globs = "default"
     words: bool = True
     definition: Definition = definitions.DAAM.name
-    keep: list[str] = []
-    pool: list[str] = []
+    keep: list[str] = Field([])
+    pool: list[str] = Field([])
 
 
 class Generate(Section):
@@ -121,6 +122,7 @@ class Observe(Section):
     the paper's Table 5 whose weights are there. `feature_weights` says where: a file, a folder, a hub id, a name of
     timm's or open_clip's, or ``toyworld``, which the bundled specimens' images have unless told otherwise.
     `questions` says what is asked of an image, and whom (`probes.attributes.options`).
+    `captions` says what captions the images (`probes.attributes.caption_options`).
     """
 
     objects: Annotated[bool, Alters("measure")] = True
@@ -143,12 +145,14 @@ class Observe(Section):
     batch: Positive = 4
     features: Annotated[Literal["auto"] | list[str], Alters("measure")] = "auto"
     # parts of features carry checksum and batch themselves, each feature apart, so that one more can be added
-    feature_weights: Annotated[dict[str, str], Alters("nothing")] = {}
+    feature_weights: Annotated[dict[str, str], Alters("nothing")] = Field({})
     feature_batch: Annotated[Positive, Alters("nothing")] = 32
     # parts of tones carry how they were read themselves
     skin_tone: Annotated[SkinTone, Alters("measure")] = SkinTone()
     # parts of answers carry question, reading and weights themselves, each reader apart
     questions: Annotated[Questions, Alters("measure")] = Questions()
+    # parts of captions carry who wrote them themselves
+    captions: Annotated[Captions, Alters("measure")] = Captions()
     device: Device = "auto"  # auto: the one the images were drawn on, where there is one
 
 
@@ -168,7 +172,7 @@ class Trace(Section):
     `cuts` are drawn to check the instrument: their shares are known. `batch` is the number of images drawn at once.
     """
 
-    sites: Annotated[list[str], Field(min_length=1)] = ["unet.*.cross"]
+    sites: Annotated[list[str], Field(min_length=1)] = Field(["unet.*.cross"])
     part: Literal["key+value", "key", "value", "query", "heads", "probabilities", "output"] = "key+value"
     source: Literal["own", "local"] = "own"
     prompts: Positive = 24
@@ -178,8 +182,8 @@ class Trace(Section):
     cuts: bool = True
     curve: Annotated[Points | list[Step], Field(union_mode="left_to_right")] = 5
     windows: Windows = 0
-    heads: list[str] = []
-    positions: list[Literal[*GROUPS]] = []
+    heads: list[str] = Field([])
+    positions: list[Literal[*GROUPS]] = Field([])
     shapley: Permutations = False
     batch: AutoOrCount = "auto"
 
@@ -234,10 +238,10 @@ class Measure(Section):
     compounds: bool = False
     human_words: Literal["paper", "long"] = "paper"
     min_count: Positive = 5
-    equivalence: dict[str, Annotated[float, Field(gt=0)]] = {}
+    equivalence: dict[str, Annotated[float, Field(gt=0)]] = Field({})
     smallest_effect: Annotated[float, Field(gt=0, le=1)] = 0.1
     primary: Annotated[str, Field(min_length=1)] = "z0"
-    pictures: list[Literal["ssim_full", "diff_pix_scaled"]] = []
+    pictures: list[Literal["ssim_full", "diff_pix_scaled"]] = Field([])
     outcomes: Annotated[list[str], Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
@@ -280,11 +284,11 @@ class Gep(Section):
     clip: str = "clip"
     reference: str = "an object"
     template: SentenceTemplate = "{subject} {attribute} {context}"
-    subjects: Annotated[list[Word], Field(min_length=1)] = ["A man", "A woman", "A person"]
+    subjects: Annotated[list[Word], Field(min_length=1)] = Field(["A man", "A woman", "A person"])
     contexts: Annotated[list[Word], Field(min_length=1)] | None = None
     negative: Annotated[list[Word], Field(min_length=6)] | None = None
     ensemble: Annotated[int, Field(ge=1, le=100)] = 10
-    variants: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$")], GepVariant] = {}
+    variants: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$")], GepVariant] = Field({})
     prediction: Literal["CLS", "CC", "C"] = "CLS"
     labelled: Annotated[int, Field(ge=5, le=100_000)] = 20
     half_width: Annotated[float, Field(gt=0, lt=1)] = 0.1

@@ -162,6 +162,18 @@ FEATURE_PAIRS = pa.schema(
     [("triplet", pa.int32()), ("seed", pa.int64()), ("pair", pa.string()), ("value", pa.float32())]
 )
 
+# of `attributes/captions`: a sentence about each image, null with a reason where it cannot be read
+CAPTIONS = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("triplet", pa.int32()),
+        ("seed", pa.int64()),
+        ("indicator", pa.string()),
+        ("caption", pa.string()),  # verbatim but for outer spaces
+        ("reason", pa.string()),
+    ]
+)
+
 # of `attributes/<reader>`: what a reader answered to each question about each image (`analysis.observe.attributes`)
 ANSWERS = pa.schema(
     [

@@ -37,12 +37,8 @@ _FOLDERS = (*_PARTS, "tables", "figures")
 _BESIDE = tuple(
     f"tables/{name}.{end}"
     for name in (
-        "human_check",
-        "human_nouns",
-        "human_counts",
-        "sensitivity",
-        "gep_labels",
-        "question_labels",
+        *("human_check", "human_nouns", "human_counts", "sensitivity", "gep_labels", "question_labels"),
+        *(f"alignment_{one}" for one in ("retrieval", "quality", "fid_curve", "captions")),
     )
     for end in ("csv", "parquet")
 )

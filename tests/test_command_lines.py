@@ -42,7 +42,7 @@ COMMANDS = {
 FORMER = {
     f"analysis.{name.replace('human-check', 'objects')}": name
     for name in analysis_commands.COMMANDS
-    if name not in ("gep", "questions", "decode", "mitigate")  # which have no former place
+    if name not in ("gep", "questions", "decode", "mitigate", "alignment")  # which have no former place
 }
 
 

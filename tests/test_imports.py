@@ -74,12 +74,14 @@ ALLOWED["analysis/observe/attributes/skin_tone.py"] = (
     *ALLOWED["analysis/observe"],
 )  # stores the colours and tones that these make of pixels
 ALLOWED["analysis/studies/gep/images.py"] = ANYTHING  # a command that runs all stages
+ALLOWED["analysis/studies/alignment"] = ANYTHING  # embeds prompts and reference images
 ALLOWED["analysis/studies/decoding/draw.py"] = ANYTHING  # likewise
 ALLOWED["analysis/studies/decoding/localise.py"] = ANYTHING  # draws with a pipeline in hand
 ALLOWED["analysis/tables"] += ("probes.team", "probes.workers")  # processes that share the measuring
 ALLOWED["analysis/report"] += ("probes.team",)  # and the writing of figures
 TORCH = (
     "analysis/observe/",
+    "analysis/studies/alignment/look.py",
     "analysis/validation/toyworld_detectors/",
     "analysis/validation/toyworld_features/",
     "analysis/validation/toyworld_questions/",

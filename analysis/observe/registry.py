@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from analysis.observe.attributes.captions import caption_observer
 from analysis.observe.attributes.observer import question_observer
 from analysis.observe.attributes.skin_tone import skin_observer
 from analysis.observe.features.observer import feature_observer
@@ -19,6 +20,7 @@ from probes.config import Config
 OBSERVERS: Mapping[str, Callable[[Config], tuple[Observer | None, str]]] = {
     "objects": object_observer,
     "skin_tone": skin_observer,
+    "attributes/captions": caption_observer,
     **{name: partial(feature_observer, name) for name in FEATURES},
     **{f"attributes/{name}": partial(question_observer, name) for name in READERS},
 }

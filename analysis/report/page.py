@@ -18,6 +18,7 @@ from markupsafe import Markup
 from PIL import Image
 
 from analysis.metrics.registry import Metric, headline_metrics
+from analysis.report import alignment as report_alignment
 from analysis.report import dalleval as report_professions
 from analysis.report import gallery, latex, latex_dalleval, latex_gep, latex_trace, record, wording_prompts
 from analysis.report import gep as report_gep
@@ -72,6 +73,7 @@ class Content:
     attributes: Attributes | None = None
     traced: TraceSection | None = None
     professions: Professions | None = None
+    alignment: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
     def people(self) -> list[Member]:
@@ -130,7 +132,9 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
                 run.write_file(f"figures/{name}", data)
         write(run, "findings", findings_table(content.summaries))
         for name, text in (
-            text for room in (latex, latex_gep, latex_dalleval, latex_trace) for text in room.documents(run)
+            text
+            for room in (latex, latex_gep, latex_dalleval, latex_trace, report_alignment)
+            for text in room.documents(run)
         ):
             run.write_file(f"tables/{name}.tex", text.encode())
         run.write_file("report.html", in_units(render(content, figures, written), content.config).encode())
@@ -168,6 +172,7 @@ def read(run: Run) -> Content:
         attributes=report_gep.read_attributes(run),
         traced=report_trace.read_trace(run),
         professions=report_professions.read_professions(run),
+        alignment=report_alignment.read_alignment(run),
     )
 
 
@@ -186,6 +191,7 @@ def draw(content: Content) -> dict[str, Drawn]:
     drawn |= report_gep.draw(content.attributes, content.config) if content.attributes else {}
     drawn |= report_professions.draw(content.professions, content.config) if content.professions else {}
     drawn |= report_trace.draw(content.traced, content.config) if content.traced else {}
+    drawn |= report_alignment.draw(content.alignment)
     sheet = _sheet(content)
     return drawn | ({sheet.name: sheet} if sheet else {})
 
@@ -240,6 +246,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         g=report_gep.section(content.attributes) if content.attributes else None,
         d=report_professions.section(content.professions, config) if content.professions else None,
         t=report_trace.section(content.traced, config) if content.traced else None,
+        a=report_alignment.section(content.alignment) if content.alignment else None,
         overlays=bool(overlays),
         group_names=report_objects.TITLES,
         ungrouped=any(entry["group"] == NOT_GROUPED for own in overlays.values() for entry in own),

@@ -12,6 +12,7 @@ import pandas as pd
 from analysis.metrics import dependency
 from analysis.metrics.cooccurrence import amounts, cooccurrence, presence
 from analysis.tables import agreement, not_measured, specifications
+from analysis.tables.alignment_tables import ALIGNMENT
 from analysis.tables.dalleval_tables import DALLEVAL
 from analysis.tables.detector_error import CHECK_COLUMNS, ERROR_COLUMNS, detector_counts, detector_error
 from analysis.tables.disparity import DISPARITY_COLUMNS, disparity
@@ -327,7 +328,11 @@ _CHECKED = (
     ),
 )
 TABLES: Mapping[str, Table] = {
-    row.name: row for row in (*_SIMILARITIES, *_OBJECTS, *_CHECKED, *TRACE, *GEP, *DALLEVAL, HUMAN, *SKILLS)
+    row.name: row
+    for row in (
+        *(*_SIMILARITIES, *_OBJECTS, *_CHECKED, *TRACE, *GEP),
+        *(*DALLEVAL, HUMAN, *SKILLS, *ALIGNMENT),
+    )
 }
 
 

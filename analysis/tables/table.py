@@ -15,6 +15,7 @@ NEEDS = {
     "images": "a run of images that another program drew",
     "trace": "a run with a trace (`--stage trace`)",
     "professions": "a run whose prompts have professions (`prompts: {from: dalleval}`), where readers read the images",
+    "alignment": "`python -m analysis alignment`",
     "audit": "a run whose prompts have contexts (`prompts: {from: gep}`)",
     "skills": "a run whose prompts ask for skills (`prompts: {from: paintskills}`)",
 }

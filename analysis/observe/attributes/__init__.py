@@ -1,1 +1,1 @@
-"""What is read from an image beyond objects and features: answers to questions, and skin tone (DALL-Eval)."""
+"""What is read from an image beyond objects and features: answers to questions, skin tone, captions (DALL-Eval)."""

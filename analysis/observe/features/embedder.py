@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ _READ: Mapping[str, Read] = {
     "class_token": lambda model, pixels: model.forward_features(pixels)[:, 0],
     "patch_tokens": lambda model, pixels: model.forward_features(pixels)[:, model.num_prefix_tokens :],
     "embedding": lambda model, pixels: model.encode_image(pixels),
+    "pool3": lambda model, pixels: model(pixels)[0],
 }
 
 
@@ -49,7 +51,7 @@ class Embedder:
 
     def __init__(self, feature: Feature, path: Path, device: torch.device):
         self.feature, self.device = feature, device
-        model, self.transform = (_timm if feature.library == "timm" else _open_clip)(feature, path)
+        model, self.transform = _LOAD[feature.library](feature, path)
         self.model = model.to(device).eval()
 
     @torch.inference_mode()
@@ -102,6 +104,30 @@ def _open_clip(feature: Feature, path: Path) -> tuple[Any, Any]:
         return open_clip.create_model_from_pretrained(name, weights_only=True, **options)
     except Exception as error:  # on damaged files torch raises errors of every kind
         raise _other(feature, path, "an open_clip model", error) from error
+
+
+def _inception(feature: Feature, path: Path) -> tuple[Any, Any]:
+    """The network by torch-fidelity, which resizes images itself; its file read as plain tensors."""
+    from torchvision.transforms.functional import pil_to_tensor
+
+    from analysis.observe.quality import require
+
+    require()
+    from torch_fidelity.feature_extractor_inceptionv3 import FeatureExtractorInceptionV3
+
+    tensors = io.BytesIO()  # the package itself would run what a pickle says
+    torch.save(read_weights(path, place(feature)), tensors)
+    tensors.seek(0)
+    try:
+        model = FeatureExtractorInceptionV3(
+            feature.architecture, ["2048"], feature_extractor_weights_path=tensors
+        )
+    except RuntimeError as error:
+        raise _other(feature, path, "the Inception weights of torch-fidelity", error) from error
+    return model, pil_to_tensor
+
+
+_LOAD = {"timm": _timm, "open_clip": _open_clip, "torch_fidelity": _inception}
 
 
 def _other(feature: Feature, path: Path, expected: str, error: Exception) -> UserError:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from analysis.observe.features.embedder import Embedder
 
 SPEED = 3e10  # operations that a core does in a second, about
-_LIBRARIES = {"timm": "timm", "open_clip": "open_clip_torch"}
+_LIBRARIES = {"timm": "timm", "open_clip": "open_clip_torch", "torch_fidelity": "torch-fidelity"}
 
 
 @dataclass

@@ -19,15 +19,15 @@ class Feature:
     ----------
     name : str
         As in ``observe.features``; its parts lie in ``features/<name>``.
-    library : {"timm", "open_clip"}
+    library : {"timm", "open_clip", "torch_fidelity"}
         Whose network and transform it is.
     architecture : str
         The library's name for it, by which a bare file of weights is read.
     weights : str
         On the Hugging Face hub.
-    readout : {"pooled", "logits", "class_token", "patch_tokens", "embedding"}
+    readout : {"pooled", "logits", "class_token", "patch_tokens", "embedding", "pool3"}
         What is read: the mean over the last feature map; the last layer; the class token, or the others, after the
-        last norm; CLIP's image embedding.
+        last norm; CLIP's image embedding; the 2048 features of FID.
     positions : int
         How often a weight is used for an image, about; from this and the number of weights time is reckoned.
     toyworld : str
@@ -37,10 +37,10 @@ class Feature:
     """
 
     name: str
-    library: Literal["timm", "open_clip"]
+    library: Literal["timm", "open_clip", "torch_fidelity"]
     architecture: str
     weights: str
-    readout: Literal["pooled", "logits", "class_token", "patch_tokens", "embedding"]
+    readout: Literal["pooled", "logits", "class_token", "patch_tokens", "embedding", "pool3"]
     positions: int
     toyworld: str = ""
     usual: bool = True
@@ -95,6 +95,16 @@ _ROWS = (
         readout="patch_tokens",
         positions=785,
         toyworld="features/dino",
+    ),
+    # what FID and KID are published with: TensorFlow's network of 2015-12-05, converted
+    Feature(
+        name="inception",
+        library="torch_fidelity",
+        architecture="inception-v3-2015-12-05",
+        weights="weights-inception-2015-12-05-6726825d.pth",
+        readout="pool3",
+        positions=240,
+        usual=False,
     ),
 )
 FEATURES: Mapping[str, Feature] = {row.name: row for row in _ROWS}

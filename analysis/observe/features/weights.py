@@ -36,6 +36,8 @@ def hub_id(feature: Feature, name: str) -> str:
     >>> hub_id(FEATURES["dino"], "vit_small_patch16_224.dino"), hub_id(FEATURES["clip"], "ViT-L-14/openai")
     ('timm/vit_small_patch16_224.dino', 'timm/vit_large_patch14_clip_224.openai')
     """
+    if feature.library == "torch_fidelity":
+        return name
     if feature.library == "timm":
         from timm.models import get_pretrained_cfg, is_model_pretrained
 
@@ -97,6 +99,10 @@ def weight_file(feature: Feature, path: Path) -> Path:
     """
     if path.is_file():
         return path
+    if feature.library not in FILES:
+        raise UserError(
+            f"{place(feature)}: {path}: expected a file of weights, got a folder: name {feature.weights}"
+        )
     names = FILES[feature.library]
     wanted = next((path / name for name in names if (path / name).is_file()), None)
     if wanted is None or not (path / CONFIGS[feature.library]).is_file():
@@ -116,6 +122,8 @@ def description(feature: Feature, path: Path) -> dict[str, Any]:
 
 def transform_settings(feature: Feature, path: Path) -> dict[str, Any]:
     """How an image is prepared: size, cut, interpolation, mean and standard deviation, as the library takes them."""
+    if feature.library == "torch_fidelity":
+        return {"size": 299, "interpolation": "bilinear as in TensorFlow 1", "mean": 128, "std": 128}
     described = description(feature, path)
     if feature.library == "timm":
         from timm.data import resolve_data_config

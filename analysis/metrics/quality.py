@@ -1,0 +1,273 @@
+"""Distances between two sets of features (FID, KID) with what their sample sizes do to them; arrays in, numbers out.
+
+The values themselves are those of torch-fidelity (`analysis.observe.quality`); what stands here is the same arithmetic
+in a form that can be repeated often, for curves over the sample size and for intervals, and needs no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg, stats
+
+QUALITY_VERSION = "1"
+GROUPS = 20  # of prompts that a jackknife leaves out one at a time, at the most
+FEWEST = 5  # prompts, below which nothing is said of a sample size or an interval
+POINTS, REPEATS = 10, 5  # sample sizes of a curve, and random subsets of each but the largest
+
+Distance = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
+
+
+def frechet_distance(first: ArrayLike, second: ArrayLike) -> float:
+    r"""Return the Fréchet distance between normal distributions fitted to two sets of features (Heusel et al. 2017).
+
+    :math:`|\mu_1 - \mu_2|^2 + \mathrm{tr}\,\Sigma_1 + \mathrm{tr}\,\Sigma_2
+    - 2\,\mathrm{tr}\,(\Sigma_1 \Sigma_2)^{1/2}`, covariances over n - 1. The last trace is the sum of the singular
+    values of :math:`A_1 A_2^\top` where :math:`\Sigma_i = A_i^\top A_i`, which is exact also where a covariance is
+    singular, and quick where images are fewer than features.
+
+    Parameters
+    ----------
+    first, second : array_like of float, shapes (n_1, d) and (n_2, d)
+        At least two rows each.
+
+    Examples
+    --------
+    Two points each, 2 apart on the second axis, with the same spread:
+
+    >>> round(frechet_distance([[0.0, 0], [1, 0]], [[0.0, 2], [1, 2]]), 9)
+    4.0
+    """
+    (mean_1, root_1), (mean_2, root_2) = _moments(first), _moments(second)
+    shared = linalg.svdvals(root_1 @ root_2.T).sum()
+    spread = (root_1**2).sum() + (root_2**2).sum()
+    return float(((mean_1 - mean_2) ** 2).sum() + spread - 2 * shared)
+
+
+def _moments(features: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The mean, and a matrix A of at most d rows with A.T A the covariance."""
+    features = np.asarray(features, np.float64)
+    mean = features.mean(axis=0)
+    root = (features - mean) / np.sqrt(len(features) - 1)
+    return mean, root if len(root) <= root.shape[1] else linalg.qr(root, mode="r")[0][: root.shape[1]]
+
+
+def kernel_distance(first: ArrayLike, second: ArrayLike) -> float:
+    r"""Return the unbiased squared maximum mean discrepancy over all pairs, kernel :math:`(x \cdot y / d + 1)^3`.
+
+    What KID (Bińkowski et al. 2018) averages over subsets; it may be below 0. The two sets need not be of one size.
+
+    Examples
+    --------
+    >>> round(kernel_distance([[0.0], [0.0]], [[1.0], [1.0]]), 9)
+    7.0
+    """
+    first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    within = [_kernel(one, one) for one in (first, second)]
+    own = [(k.sum() - np.trace(k)) / (len(k) * (len(k) - 1)) for k in within]
+    return float(sum(own) - 2 * _kernel(first, second).mean())
+
+
+def _kernel(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    return (first @ second.T / first.shape[1] + 1) ** 3
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Two sets of features, and to which prompt an image belongs.
+
+    Attributes
+    ----------
+    first, second : ndarray of float64, shapes (n_1, d) and (n_2, d)
+        Of the generated and of the reference images.
+    prompts, reference_prompts : ndarray, shapes (n_1,) and (n_2,)
+        What is left out and drawn together; an image of a reference without prompts has one of its own.
+    paired : bool
+        Whether prompts of the two are the same, so that they are left out of both at once.
+    """
+
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    prompts: NDArray
+    reference_prompts: NDArray
+    paired: bool
+
+    @property
+    def n_prompts(self) -> int:
+        """Of the side that has fewer."""
+        return min(len(np.unique(self.prompts)), len(np.unique(self.reference_prompts)))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value freed of the bias of order 1/n, with its standard error and an interval; NaN with a reason."""
+
+    value: float
+    error: float
+    low: float
+    high: float
+    reason: str = ""
+
+
+def jackknifed(distance: Distance, samples: Samples, *, level: float = 0.95, seed: int = 0) -> Estimate:
+    r"""Return a distance by the jackknife: its bias of order 1/n taken off, and a Student interval.
+
+    Groups of prompts, at most `GROUPS`, are left out one at a time (Busing et al. 1999, for groups of unequal sizes).
+    A bootstrap would draw images twice, which are alike to themselves: FID and KID of resamples lie above those of
+    samples, so that their quantiles are no interval. Where the reference has no prompts in common, its images are left
+    out in turn as well, and the two variances and the two biases add up. Where prompts are shared, images of one prompt
+    on both sides are more alike than others, which lowers FID and KID by an amount of order 1/n: it is taken off, too.
+
+    Parameters
+    ----------
+    distance : callable
+        `frechet_distance` or `kernel_distance`.
+    samples : Samples
+    level : float
+        Of the interval.
+    seed : int
+        Which prompts stand in a group together.
+    """
+    nan = float("nan")
+    if samples.n_prompts < FEWEST:
+        return Estimate(nan, nan, nan, nan, f"fewer than {FEWEST} prompts")
+    whole = distance(samples.first, samples.second)
+    generator = np.random.default_rng(seed)
+    members = _groups(samples.prompts, generator)
+    sides = [(members, samples.first, None)]
+    if not samples.paired:
+        sides.append((_groups(samples.reference_prompts, generator), None, samples.second))
+    bias, variance, freedom = 0.0, 0.0, np.inf
+    for group, first, _ in sides:
+        if samples.paired:
+            other = _same_groups(samples, group)
+            left = [
+                distance(samples.first[group != one], samples.second[other != one])
+                for one in np.unique(group)
+            ]
+        elif first is not None:
+            left = [distance(samples.first[group != one], samples.second) for one in np.unique(group)]
+        else:
+            left = [distance(samples.first, samples.second[group != one]) for one in np.unique(group)]
+        off, spread = _jackknife(whole, np.array(left), np.unique(group, return_counts=True)[1])
+        bias, variance = bias + off, variance + spread
+        freedom = min(freedom, len(left) - 1)
+    error, half = float(np.sqrt(variance)), float(stats.t.ppf((1 + level) / 2, freedom))
+    value = whole - bias
+    return Estimate(value, error, value - half * error, value + half * error)
+
+
+def _groups(prompts: NDArray, generator: np.random.Generator) -> NDArray[np.int64]:
+    """The number of the group of each image; all images of a prompt in one group."""
+    names, place = np.unique(prompts, return_inverse=True)
+    return (generator.permutation(len(names)) % min(GROUPS, len(names)))[place]
+
+
+def _same_groups(samples: Samples, group: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The group of each reference image: that of its prompt."""
+    known = dict(zip(samples.prompts.tolist(), group.tolist()))
+    return np.array([known[prompt] for prompt in samples.reference_prompts.tolist()])
+
+
+def _jackknife(whole: float, left: NDArray[np.float64], sizes: NDArray[np.int64]) -> tuple[float, float]:
+    """The bias of order 1/n and the variance, from values without one group each."""
+    n, count = sizes.sum(), len(left)
+    free = count * whole - ((1 - sizes / n) * left).sum()
+    shares = n / sizes
+    pseudo = shares * whole - (shares - 1) * left
+    return float(whole - free), float((((pseudo - free) ** 2) / (shares - 1)).mean())
+
+
+@dataclass(frozen=True)
+class SizeCurve:
+    """A distance over the sample size, and the line through it; arrays have shape (n_sizes,).
+
+    Attributes
+    ----------
+    size, reference_size : ndarray of float64
+        Images of each side, mean over subsets.
+    mean, sd : ndarray of float64
+        Of the distance over subsets; the largest size has one.
+    subsets : ndarray of int64
+    line : ndarray of float64
+        The fitted value at each size.
+    infinite : float
+        Where the line meets 1/n = 0: the distance of unlimited images; NaN where no line is drawn.
+    reason : str
+        Why there is none, or why it is doubtful.
+    """
+
+    size: NDArray[np.float64]
+    reference_size: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    sd: NDArray[np.float64]
+    subsets: NDArray[np.int64]
+    line: NDArray[np.float64]
+    infinite: float
+    reason: str = ""
+
+
+def size_curve(
+    distance: Distance, samples: Samples, *, points: int = POINTS, repeats: int = REPEATS, seed: int = 0
+) -> SizeCurve:
+    """Return a distance at smaller sample sizes and what it tends to: FID∞ (Chong and Forsyth 2020).
+
+    FID of n images exceeds that of the distributions by about a constant over n, so a straight line in 1/n gives the
+    distance of unlimited images where it meets 0. Both sides are thinned alike, by whole prompts: then n of either
+    side is in proportion to the other, and the line takes off the biases of both. (Chong and Forsyth thin the
+    generated images alone, against statistics of a reference of 50,000.) The line is straight only where images are
+    several times the dimension of the features; with fewer images it is drawn and said to be doubtful.
+
+    Parameters
+    ----------
+    distance : callable
+    samples : Samples
+    points : int
+        Sample sizes, evenly spaced from a quarter of all prompts (or, where that is larger and below a half, as many
+        images as twice the dimension) to all of them.
+    repeats : int
+        Random subsets of each size; of the largest there is one.
+    seed : int
+        Of the subsets.
+    """
+    names = [np.unique(one) for one in (samples.prompts, samples.reference_prompts)]
+    images, dimension = min(len(samples.first), len(samples.second)), samples.first.shape[1]
+    if samples.n_prompts < 2 * FEWEST:
+        empty = np.empty(0)
+        few = f"fewer than {2 * FEWEST} prompts"
+        return SizeCurve(*[empty] * 4, np.empty(0, np.int64), empty, float("nan"), few)
+    least = max(0.25, min(0.5, 2 * dimension / images))
+    generator, rows = np.random.default_rng(seed), []
+    for share in np.linspace(least, 1, points):
+        drawn = [
+            _subset(samples, names, share, generator) if share < 1 else (samples.first, samples.second)
+            for _ in range(repeats if share < 1 else 1)
+        ]
+        values = np.array([distance(*one) for one in drawn])
+        sizes = [float(np.mean([len(one[side]) for one in drawn])) for side in (0, 1)]
+        rows.append((*sizes, values.mean(), values.std(ddof=1) if len(values) > 1 else np.nan, len(values)))
+    size, other, mean, sd, subsets = (np.array(column) for column in zip(*rows))
+    fit = stats.linregress(1 / size, mean)
+    doubt = (
+        f"{images} images a side are fewer than five for each of {dimension} dimensions: not yet a straight line"
+        if images < 5 * dimension
+        else ""
+    )
+    line = fit.intercept + fit.slope / size
+    return SizeCurve(size, other, mean, sd, subsets.astype(np.int64), line, float(fit.intercept), doubt)
+
+
+def _subset(
+    samples: Samples, names: Sequence[NDArray], share: float, generator: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Images of some prompts of each side."""
+    chosen = [generator.permutation(one)[: max(2, round(share * len(one)))] for one in names]
+    if samples.paired:
+        chosen[1] = chosen[0]
+    return (
+        samples.first[np.isin(samples.prompts, chosen[0])],
+        samples.second[np.isin(samples.reference_prompts, chosen[1])],
+    )

@@ -1,0 +1,75 @@
+"""FID and KID of two sets of features by torch-fidelity (Obukhov et al. 2020, Apache 2.0), on whatever features."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.errors import UserError
+
+SUBSETS, SUBSET_SIZE = 100, 1000  # of KID, as torch-fidelity has them
+PACKAGE = "torch-fidelity"
+
+
+def fidelity(
+    first: NDArray[np.float64], second: NDArray[np.float64], *, seed: int = 0
+) -> tuple[dict[str, float], str]:
+    """Return the package's own numbers, and its name and version.
+
+    Parameters
+    ----------
+    first, second : ndarray of float64, shapes (n_1, d) and (n_2, d)
+        At least two rows each.
+    seed : int
+        Of the subsets of KID.
+
+    Returns
+    -------
+    values : dict of str to float
+        ``fid``; ``kid``, the mean over subsets with a cubic kernel, and ``kid_sd``, its standard deviation over them
+        (which is no standard error). Subsets are of the package's 1,000 images, or of as many as the smaller set has.
+    package : str
+
+    Raises
+    ------
+    UserError
+        The package is not installed.
+    """
+    require()
+    import torch
+    from torch_fidelity.metric_fid import fid_features_to_statistics, fid_statistics_to_metric
+    from torch_fidelity.metric_kid import kid_features_to_metric
+
+    tensors = [torch.from_numpy(np.ascontiguousarray(one, np.float64)) for one in (first, second)]
+    fid = fid_statistics_to_metric(*map(fid_features_to_statistics, tensors), verbose=False)
+    kid = kid_features_to_metric(
+        *tensors,
+        kid_subsets=SUBSETS,
+        kid_subset_size=min(SUBSET_SIZE, len(first), len(second)),
+        rng_seed=seed,
+        verbose=False,
+    )
+    values = {
+        "fid": fid["frechet_inception_distance"],
+        "kid": kid["kernel_inception_distance_mean"],
+        "kid_sd": kid["kernel_inception_distance_std"],
+    }
+    return values, f"{PACKAGE} {metadata.version(PACKAGE)}"
+
+
+def require() -> None:
+    """Refuse to go on without the package.
+
+    Raises
+    ------
+    UserError
+        Says what installs it.
+    """
+    try:
+        import torch_fidelity  # noqa: F401
+    except ImportError:
+        raise UserError(
+            f"FID, KID and Inception: expected the package {PACKAGE}, found none: pip install {PACKAGE}"
+        ) from None
