@@ -13,7 +13,7 @@ INK, FAINT = "#1b1b1b", "#5f5f5f"
 def figure(rows: Sequence[Seen]) -> bytes:
     """A row of ten patches for each way of seeing the card, as PNG.
 
-    The number in a patch is the tone that is read by angle, underlined where it is another than the one that it is;
+    The number in a patch is the tone that is read by angle, framed where it is another than the one that it is;
     the small one below what the paper's code reads.
     """
     from matplotlib.figure import Figure
