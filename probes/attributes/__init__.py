@@ -1,1 +1,1 @@
-"""What is read from images beyond objects: options of questions, skin tone and captions (DALL-Eval). Imports no torch."""
+"""What is read from images beyond objects: options of questions, skin tone, captions (DALL-Eval). No torch."""
