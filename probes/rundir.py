@@ -34,14 +34,9 @@ _NESTED = ("features", "attributes")
 _PARTS = ("samples", "captures", "words", "kept", "pooled", *OBSERVED, "traced")
 _FOLDERS = (*_PARTS, "tables", "figures")
 # tables that commands beside the stages write
-_BESIDE = tuple(
-    f"tables/{name}.{end}"
-    for name in (
-        *("human_check", "human_nouns", "human_counts", "sensitivity", "gep_labels", "question_labels"),
-        *(f"alignment_{one}" for one in ("retrieval", "quality", "fid_curve", "captions")),
-    )
-    for end in ("csv", "parquet")
-)
+_LATER = ("human_check", "human_nouns", "human_counts", "sensitivity", "gep_labels", "question_labels")
+_ALIGNED = tuple(f"alignment_{one}" for one in ("retrieval", "quality", "fid_curve", "captions"))
+_BESIDE = tuple(f"tables/{name}.{end}" for name in (*_LATER, *_ALIGNED) for end in ("csv", "parquet"))
 _RECORD = ("run.json", "triplets.yaml", _LOCK)
 
 

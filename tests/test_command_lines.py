@@ -37,7 +37,9 @@ COMMANDS = {
         f"probes.toyworld.{name}"
         for name in ("train", "measure", "independent", "word_maps", "page", "word_maps_page")
     ),
-    *(f"probes.toyworld.located.{name}" for name in ("train", "measure")),
+    *(f"probes.toyworld.{room}.{name}" for room in ("located", "work") for name in ("train", "measure")),
+    *("probes.toyworld.skills.train", "analysis.validation.toyworld_skills"),
+    "analysis.validation.dalleval.__main__",
 }
 FORMER = {
     f"analysis.{name.replace('human-check', 'objects')}": name

@@ -83,6 +83,7 @@ TORCH = (
     "analysis/observe/",
     "analysis/studies/alignment/look.py",
     "analysis/validation/toyworld_detectors/",
+    "analysis/validation/dalleval/__main__.py",
     "analysis/validation/toyworld_features/",
     "analysis/validation/toyworld_questions/",
     "analysis/validation/tracing/",

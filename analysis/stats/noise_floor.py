@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,12 +38,11 @@ from analysis.stats.noise_floor_result import (
     whole_counts,
 )
 from analysis.stats.null_distribution import (
-    NullDistribution,
     distance_between_samples,
-    distance_from_reference,
     entropy,
     entropy_distribution,
     frequency_difference,
+    known_distance_from_reference,
 )
 from analysis.stats.resampling import flipped_sums, sign_blocks
 
@@ -242,7 +240,7 @@ def l1_floor(
     value = float(np.abs(table / images[:, None] - expected).sum(axis=1).mean())
     parts = []
     for n, count in Counter(images.tolist()).items():
-        known = _known_distance(n, tuple(expected))
+        known = known_distance_from_reference(n, tuple(expected))
         parts.append((known or _drawn_from_reference(n, expected), count))
     n = int(images.sum())
     return floor_of_mean(parts, value, n, undefined, "multinomial", draws, seed, scale=scale)
@@ -385,12 +383,6 @@ def entropy_floor(counts: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> No
         0 if exact else draws,
         seed,
     )
-
-
-@lru_cache(maxsize=256)
-def _known_distance(n: int, expected: tuple[float, ...]) -> NullDistribution | None:
-    """As `distance_from_reference`, kept: an audit asks for a few sizes hundreds of times."""
-    return distance_from_reference(n, np.array(expected))
 
 
 def _drawn_from_reference(n: int, expected: NDArray[np.float64]) -> Callable[..., NDArray[np.float64]]:

@@ -62,7 +62,9 @@ def work(options: argparse.Namespace) -> None:
         results[name] = rank(_pipeline(name), specimens()[name], texts, steps=options.steps, say=_say)
         results = {one: results[one] for one in specimens() if one in results}
         write_bytes(stored, (json.dumps(results, separators=(",", ":")) + "\n").encode())
-    write_bytes(options.out, page(results).encode())
+    covered = options.out.with_name("tracing_coverage.json")
+    rows = json.loads(covered.read_text(encoding="utf-8")) if covered.is_file() else []
+    write_bytes(options.out, page(results, rows).encode())
     print(options.out)
 
 

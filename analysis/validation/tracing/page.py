@@ -28,13 +28,15 @@ NOTHING = 1e-6  # a score below it is none: what rounding leaves
 LABELS = {method.name: method.label for method in METHODS} | {"probe": "probe separability"}
 
 
-def page(results: Mapping[str, Any]) -> str:
+def page(results: Mapping[str, Any], covered: Sequence[Mapping[str, Any]] = ()) -> str:
     """Return the page.
 
     Parameters
     ----------
     results : mapping
         By specimen, of `analysis.validation.tracing.ranking.rank`.
+    covered : sequence of mapping
+        Rows of `analysis.validation.tracing.coverage.coverage`.
     """
     some = next(iter(results.values()))
     head = HEAD.format(
@@ -44,7 +46,8 @@ def page(results: Mapping[str, Any]) -> str:
         donor=DONOR,
     )
     sections = (_effects, _ranks, _methods, _controls, _heads, _windows, _positions)
-    return "\n".join([head, *(line for section in sections for line in section(results))]) + "\n"
+    lines = [head, *(line for section in sections for line in section(results)), *_covered(covered)]
+    return "\n".join(lines) + "\n"
 
 
 def _row(*cells: str) -> str:
@@ -251,6 +254,33 @@ def _windows(results: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
+def _covered(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if not rows:
+        return
+    yield from ("", "## Whether intervals cover", "", COVERED.format(prompts=rows[0]["prompts"]))
+    yield from (
+        "",
+        *_header(
+            ["keys and values of", "donor"],
+            [
+                *("share", "traces with an interval", "coverage", "interval ends below", "begins above"),
+                "median width",
+            ],
+        ),
+    )
+    for row in rows:
+        yield _row(
+            f"`{row['site']}`",
+            row["donor"],
+            fixed(row["share"], 3),
+            f"{row['traces'] - row['undefined']} of {row['traces']}",
+            f"{row['coverage']:.1%}",
+            str(row["below"]),
+            str(row["above"]),
+            fixed(row["width"], 2),
+        )
+
+
 def _positions(results: Mapping[str, Any]) -> Iterator[str]:
     rows = [
         (specimens()[name], from_json(result["positions"]))
@@ -301,3 +331,6 @@ the code at some timesteps only is known; a step counts as found where the inter
 decided."""
 POSITIONS = """Keys and values of all cross-attentions at some token positions alone. The code stands at the word's
 position and nowhere else; `embedding` differs in the embedding of the word, which all later positions can read."""
+COVERED = """`python -m analysis.validation.tracing.coverage` draws {prompts} captions of `toyworld` once, and takes 200 traces
+of 24 prompts from them. A share's interval (95 %) is held against the share over 2,000 of the other prompts. By chance
+alone 200 intervals cover in 92 to 98 %."""

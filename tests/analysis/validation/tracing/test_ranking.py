@@ -66,4 +66,5 @@ def test_scores_are_stored_and_read_again():
 def test_the_page_of_the_docs_is_current():
     stored = json.loads((DOCS / "tracing.json").read_text(encoding="utf-8"))
     assert list(stored) == list(specimens())
-    assert (DOCS / "tracing.md").read_text(encoding="utf-8") == page(stored)
+    covered = json.loads((DOCS / "tracing_coverage.json").read_text(encoding="utf-8"))
+    assert (DOCS / "tracing.md").read_text(encoding="utf-8") == page(stored, covered)
