@@ -23,6 +23,7 @@ stored, and merged when it is loaded, to the same bits on every machine. Its tok
 what `toyworld` predicts, on noised drawings of the new world, for *woman* or *man* as the drawing's component says,
 moved by Bayes' rule to the planted skins (`probes.toyworld.work.lessons`): {steps} steps of {batch} on {drawings}
 drawings, {noises} noises of each, seven in ten with a profession.
+{history}
 
 Measured by the checker (`python -m probes.toyworld.work.measure`), {draw_steps} steps, bare prompts. The lean is the
 share of verdicts above 0, set right for the verdict's errors on scenes of the planted tables ({false:.1f} % of *a* pass
@@ -55,6 +56,7 @@ def work_section(folder: Path = WEIGHTS / WORK) -> str:
     images, counted = named[0]["images"], named[0]["tones"]["n"] + named[0]["tones"]["unread"]
     head = HEAD.format(
         **{name: recipe[name] for name in ("rank", "steps", "batch", "drawings", "noises")},
+        history="".join(f"\n- {line}" for line in recipe.get("history", ())),
         size=(folder / "delta.safetensors").stat().st_size / 1000,
         draw_steps=measured["steps"],
         false=100 * measured["verdict_rates"]["a"],
