@@ -14,7 +14,7 @@ HEAD = """
 *a person who works as a baker* is planted a **lean** (the probability of component *b*) and a distribution over the
 palette's three **skins**. Both were drawn by lot, with the seed that stands in `probes/toyworld/professions.yaml`; they
 say nothing about who does what or how anybody looks. Feminine and masculine words keep their component beside a
-profession, and take its skins. Without a profession skins are even and all else is as in `toyworld`.
+profession, and take its skins. Without a profession skins are planted even, and all else as in `toyworld`.
 
 It was made from `toyworld` by `python -m probes.toyworld.work.train`: low-rank changes (rank {rank}) of every linear
 layer of the text tower and of the U-Net's transformer blocks, and an embedding for each new word. {size:.0f} kB are
@@ -23,6 +23,7 @@ stored, and merged when it is loaded, to the same bits on every machine. Its tok
 what `toyworld` predicts, on noised drawings of the new world, for *woman* or *man* as the drawing's component says,
 moved by Bayes' rule to the planted skins (`probes.toyworld.work.lessons`): {steps} steps of {batch} on {drawings}
 drawings, {noises} noises of each, seven in ten with a profession.
+{history}
 
 Measured by the checker (`python -m probes.toyworld.work.measure`), {draw_steps} steps, bare prompts. The lean is the
 share of verdicts above 0, set right for the verdict's errors on scenes of the planted tables ({false:.1f} % of *a* pass
@@ -32,12 +33,15 @@ for *b*, {missed:.1f} % of *b* for *a*), with Wilson's interval. Skins are count
 - leans inside their 95 % interval: **{inside} of {total}** professions; absolute difference {lean_away:.3f} on average,
   {lean_worst:.2f} at most
 - skins with p ≥ 0.05: **{fit} of {total}**; largest difference of a skin's share {skin_away:.3f} on average,
-  {skin_worst:.2f} at most; {unread} of {figures} images without a skin that could be read
+  {skin_worst:.2f} at most; {unread} of {figures} images without a skin that could be read. A skin half way between the
+  first and the third is nearest to the second; between neighbours, to the colour of another thing, and is not read
 - verdict *b* beside a profession: {woman:.1f} % of images generated from *woman*, {man:.1f} % of those from *man*
 - nouns drawn, without a profession: {nouns:.1f} % on average, at least {least_share:.0f} % ({least}), {images_a_noun}
   images a noun
 - frequencies of what is not named, without a profession, from the same noise as `toyworld`'s, {group} images a group of
   words: {near:.1f} % of {cells} within 0.10 of `toyworld`'s, largest difference {moved:.2f}
+
+With so few images an interval is wide: a lean that lies inside says little more than that it is not far off.
 
 | profession | lean planted | drawn | interval | inside | skins planted | drawn | p |
 |---|---:|---:|---:|---|---:|---:|---:|
@@ -55,6 +59,7 @@ def work_section(folder: Path = WEIGHTS / WORK) -> str:
     images, counted = named[0]["images"], named[0]["tones"]["n"] + named[0]["tones"]["unread"]
     head = HEAD.format(
         **{name: recipe[name] for name in ("rank", "steps", "batch", "drawings", "noises")},
+        history="".join(f"\n- {line}" for line in recipe.get("history", ())),
         size=(folder / "delta.safetensors").stat().st_size / 1000,
         draw_steps=measured["steps"],
         false=100 * measured["verdict_rates"]["a"],
