@@ -36,9 +36,7 @@ def parser() -> argparse.ArgumentParser:
     main.add_argument(
         "--features", help="for FID and KID, with commas (default: all vectors that the run holds)"
     )
-    main.add_argument(
-        "--clip", default="clip", help="for R-precision, one of observe.features (default: clip)"
-    )
+    main.add_argument("--clip", help="for R-precision, one of observe.features (default: clip)")
     main.add_argument(
         "--negatives",
         type=command_line.whole(1, 100_000),
@@ -73,11 +71,12 @@ def measure(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
                 f"{options.run}: expected features of its images, found none: run --stage observe"
             )
         require()
-    if run.parts(f"features/{options.clip}"):
+    clip = options.clip or "clip"
+    if options.clip or run.parts(f"features/{clip}"):  # one that is asked for by name must be there
         made["alignment_retrieval"] = retrieval_table(
             run,
-            options.clip,
-            look.prompt_vectors(run, options.clip),
+            clip,
+            look.prompt_vectors(run, clip),
             negatives=options.negatives,
             pool=options.pool,
             seed=options.seed,
@@ -93,7 +92,7 @@ def measure(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
         made["alignment_captions"] = captions_table(run)
     if not made:
         raise UserError(
-            f"{options.run}: expected features {options.clip!r}, found none, no captions and no"
+            f"{options.run}: expected features {clip!r}, found none, no captions and no"
             " --reference: run --stage observe"
         )
     for name, table in made.items():
