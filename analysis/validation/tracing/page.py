@@ -331,6 +331,6 @@ the code at some timesteps only is known; a step counts as found where the inter
 decided."""
 POSITIONS = """Keys and values of all cross-attentions at some token positions alone. The code stands at the word's
 position and nowhere else; `embedding` differs in the embedding of the word, which all later positions can read."""
-COVERED = """`python -m analysis.validation.tracing.coverage` draws {prompts} captions of `toyworld` once, and takes 200 traces
-of 24 prompts from them. A share's interval (95 %) is held against the share over 2,000 of the other prompts. By chance
-alone 200 intervals cover in 92 to 98 %."""
+COVERED = """`python -m analysis.validation.tracing.coverage` draws {prompts} captions of `toyworld` once, and takes 200
+traces of 24 prompts from them. A share's interval (95 %) is held against the share over 2,000 of the other prompts. By
+chance alone 200 such intervals cover in 92 to 98 %."""
