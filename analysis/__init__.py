@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from analysis.metrics.dependency import GROUPS, regroup
     from analysis.metrics.registry import headline_metrics
+    from analysis.metrics.skin_tone import monk_colours, read_skin
+    from analysis.report.dalleval import draw_professions
     from analysis.report.figures import draw_bias_scores
     from analysis.report.figures.gep import draw_vectors as draw_gep_vectors
     from analysis.report.notebook import LoadedRun, load_run
@@ -33,13 +35,16 @@ _PLACES = {  # where a name stands, and what it is called there if otherwise
     "chi_square_sentence": ("analysis.report.wording_objects",),
     "compare_runs": ("analysis.studies.compare.command", "write"),
     "draw_bias_scores": ("analysis.report.figures",),
-    "draw_trace": ("analysis.report.trace",),
     "draw_gep_vectors": ("analysis.report.figures.gep", "draw_vectors"),
+    "draw_professions": ("analysis.report.dalleval",),
+    "draw_trace": ("analysis.report.trace",),
     "finding": ("analysis.report.wording",),
     "headline_metrics": ("analysis.metrics.registry",),
     "load_run": ("analysis.report.notebook",),
+    "monk_colours": ("analysis.metrics.skin_tone",),
     "objects_opening": ("analysis.report.wording_objects",),
     "prompts_for_gap": ("analysis.stats.power",),
+    "read_skin": ("analysis.metrics.skin_tone",),
     "regroup": ("analysis.metrics.dependency",),
     "sensitivity_summary": ("analysis.studies.sensitivity.command", "summary"),
     "sensitivity_table": ("analysis.studies.sensitivity.findings", "sensitivity"),
@@ -53,12 +58,15 @@ __all__ = [
     "compare_runs",
     "draw_bias_scores",
     "draw_gep_vectors",
+    "draw_professions",
     "draw_trace",
     "finding",
     "headline_metrics",
     "load_run",
+    "monk_colours",
     "objects_opening",
     "prompts_for_gap",
+    "read_skin",
     "regroup",
     "sensitivity_summary",
     "sensitivity_table",

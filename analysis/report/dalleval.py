@@ -67,6 +67,18 @@ def draw(professions: Professions, config: Config) -> dict[str, Drawn]:
     return {figure.name: figure for figure in drawn if figure is not None}
 
 
+def draw_professions(run: Run) -> dict[str, Drawn]:
+    """Draw the figures of an audit of professions, by name; none of another run.
+
+    Parameters
+    ----------
+    run : probes.store.Run
+        A measured run.
+    """
+    professions = read_professions(run)
+    return draw(professions, run.config) if professions else {}
+
+
 def section(professions: Professions, config: Config) -> dict[str, Any]:
     """Lay the section out.
 

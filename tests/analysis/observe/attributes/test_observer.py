@@ -140,9 +140,8 @@ def test_what_a_prompt_names_is_no_evidence(pictures):
 
 
 def configured(prompts, model="toyworld", **settings):
-    return Config(
-        prompts=prompts, model=model, observe={"objects": False, "features": [], "questions": settings}
-    )
+    others = {"objects": False, "features": [], "skin_tone": {"look": False}}
+    return Config(prompts=prompts, model=model, observe={**others, "questions": settings})
 
 
 @pytest.mark.parametrize(
