@@ -72,7 +72,7 @@ def test_the_latex_of_a_run(audit):
     assert "neutral prompts, by the toyworld checker" in made["dalleval_table23_attributes"]
 
 
-@pytest.mark.parametrize("read", ["gender", "tone", "attributes", "nothing decided"])
+@pytest.mark.parametrize("read", ["tone", "attributes", "nothing decided"])
 def test_a_run_of_which_little_was_read_has_its_section(tmp_path, read):
     run = write_audit(
         tmp_path / "run", whole=False, seeds=2, readers=(), tones=False, professions=("nurse", "cook")
@@ -83,7 +83,6 @@ def test_a_run_of_which_little_was_read_has_its_section(tmp_path, read):
         write_tones(run, lambda sample: seen[sample][2])
     else:
         answers = {
-            "gender": lambda sample: {"gender": "female" if seen[sample][0] else "male"},
             "attributes": lambda sample: {
                 name: "yes" if worn else "no" for name, worn in seen[sample][1].items()
             },
@@ -92,9 +91,11 @@ def test_a_run_of_which_little_was_read_has_its_section(tmp_path, read):
         write_answers(run, "blip2", answers[read])
     measure_professions(run)
     figures, said, text = page(run)
-    expected = {"gender": {"dalleval-gender", "dalleval-mad"}, "tone": {"dalleval-tones", "dalleval-mad"}}
-    expected["attributes"] = {"dalleval-mad", "dalleval-attributes"}
-    expected["nothing decided"] = {"dalleval-gender"}
+    expected = {
+        "tone": {"dalleval-tones", "dalleval-mad"},
+        "attributes": {"dalleval-mad", "dalleval-attributes"},
+        "nothing decided": {"dalleval-gender"},
+    }
     assert set(figures) == expected[read]
     assert len(said["each"]) == 3
     if read == "nothing decided":
