@@ -59,7 +59,11 @@ def test_the_example_beside_triplets_yaml():
     config = load_config(Path(__file__).parents[3] / "dalleval.yaml")
     names = diagnostic.professions(config)
     assert set(names) < {*diagnostic.professions(Config(prompts={"from": "dalleval"}))} and len(names) == 21
-    assert all(" " not in name for name in names) and len(config.seeds) == 9 and config.dalleval.tone == "ciede2000"
+    assert (
+        all(" " not in name for name in names)
+        and len(config.seeds) == 9
+        and config.dalleval.tone == "ciede2000"
+    )
 
 
 def test_what_is_no_audit_and_what_a_limit_leaves():
