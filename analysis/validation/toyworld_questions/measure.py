@@ -79,14 +79,16 @@ def renderings(count: int, seed: int) -> dict[str, Shown]:
     }
 
 
-def of_components(count: int, seed: int) -> Shown:
-    """Pictures for which nothing is named, half from each component, half of each through the autoencoder."""
+def of_components(count: int, seed: int, *, through_vae: float = 0.5) -> Shown:
+    """Pictures for which nothing is named, half from each component; the last share through the autoencoder."""
     world, rng = load_world("toyworld"), np.random.default_rng(seed)
     component = np.arange(count) % 2 == 1
     groups = [("feminine", "masculine")[int(one)] for one in component]
     images = np.stack([render(complete(replace(UNNAMED, group=group), world, rng)) for group in groups])
     seen = read_images(images)
-    images[count // 2 :] = reconstruct(images[count // 2 :], seed)
+    changed = round(count * through_vae)
+    if changed:
+        images[count - changed :] = reconstruct(images[count - changed :], seed)
     said = verdicts(seen, np.ones(count, bool))
     return Shown(images, seen[list(THINGS)].to_numpy(bool), said, component)
 

@@ -97,7 +97,9 @@ autoencoder), on as many of known component, and on images of the three specimen
 [calibration.yaml](calibration.yaml) with each of *person*, *woman* and *man* ({steps} steps), held against the checker.
 In the share of *right* answers an undecided one is wrong; its bar for what is worn, on the mean over the 15 attributes
 on renderings, is {bar:.2f}. Specimens half draw a thing now and then, or in a colour between two: which of network and
-checker errs there is not told here.
+checker errs there is not told here. Images of these prompts were also among those that RAM, not the network itself,
+was trained on: no image of the specimens here is quite unseen. The verdict is that of all that is seen, as though the
+prompt had named nothing; so is what is expected of the best reader.
 """
 
 

@@ -92,7 +92,7 @@ def gender_target(verdict: float) -> NDArray[np.float32]:
 
     Examples
     --------
-    >>> dict(zip(ANSWERS, gender_target(2.0).round(2).tolist()))["male"]
+    >>> round(float(gender_target(2.0)[ANSWERS.index("male")]), 2)
     0.88
     >>> [ANSWERS[gender_target(value).argmax()] for value in (0.1, float("nan"), -3.0)]
     ['unclear', 'unclear', 'female']

@@ -169,7 +169,7 @@ def test_shares_are_scikit_learns():
 
 def test_the_bayes_bound_is_what_the_verdict_reaches():
     """On renderings whose component is known the verdict's side is right as often as its posterior says."""
-    shown = of_components(400, 5)
+    shown = of_components(400, 5, through_vae=0)
     both = gender_quality(["male" if one > 0 else "female" for one in shown.verdict], shown)
     error = np.sqrt(both["bayes"] * (1 - both["bayes"]) / 400)
     assert both["right"] == both["verdict_right"] == pytest.approx(both["bayes"], abs=4 * error)
