@@ -25,6 +25,7 @@ COMMANDS = {
     "probes.run",
     *STUDIES,
     *(f"{DETECTORS}.{name}" for name in ("__main__", "measure", "page")),
+    "analysis.validation.dalleval.__main__",
     "analysis.validation.gep.__main__",
     *(f"analysis.validation.tracing.{name}" for name in ("__main__", "coverage")),
     "analysis.validation.toyworld_features.__main__",
@@ -35,7 +36,7 @@ COMMANDS = {
         f"probes.toyworld.{name}"
         for name in ("train", "measure", "independent", "word_maps", "page", "word_maps_page")
     ),
-    *(f"probes.toyworld.located.{name}" for name in ("train", "measure")),
+    *(f"probes.toyworld.{room}.{name}" for room in ("located", "work") for name in ("train", "measure")),
 }
 FORMER = {
     f"analysis.{name.replace('human-check', 'objects')}": name
@@ -248,6 +249,9 @@ BAD = [
     ("probes.toyworld.located.train", "toyworld-cross-1 --work {empty} --steps 0", "--steps: "),
     ("probes.toyworld.located.measure", "toyworld-null", "specimen: invalid choice"),
     ("probes.toyworld.located.measure", "toyworld-decoy --out {file}", "{file}: cannot be written"),
+    ("probes.toyworld.work.train", "--work {file}", "{file}: cannot be written"),
+    ("probes.toyworld.work.measure", "--out {file}", "{file}: cannot be written"),
+    ("analysis.validation.dalleval.__main__", "--out {empty}/page.md --images 0", "--images: "),
     (f"{DETECTORS}.__main__", "--work {empty} --stage sam", "expected {empty}/pictures.npz, found none"),
     (f"{DETECTORS}.__main__", "--work {empty} --stage export", "stage export: expected"),
     (f"{DETECTORS}.__main__", "--work {empty} --pictures 0", "--pictures: "),
