@@ -17,7 +17,8 @@ from analysis.validation.dalleval.answers import answer, deviations
 from analysis.validation.dalleval.page import page
 from probes import command_line
 from probes.parts import write_bytes
-from probes.toyworld import SHARED, WEIGHTS, WORK
+from probes.toyworld import SHARED, WORK
+from probes.toyworld.world import load_world
 
 
 def parser() -> argparse.ArgumentParser:
@@ -34,35 +35,26 @@ def parser() -> argparse.ArgumentParser:
     return main
 
 
-def measured(images: int, steps: int, first_seed: int) -> dict[str, Any]:
+def measured(images: int, steps: int, first_seed: int, threads: int = 1) -> dict[str, Any]:
     """What the page says of both specimens."""
-    from probes.toyworld.measure import specimen_pipeline
-    from probes.toyworld.work.assemble import work_pipeline
-    from probes.toyworld.work.measure import profession_rows, read_professions
-    from probes.toyworld.world import load_world
+    from probes.toyworld.work.measure import profession_rows, read_specimens
 
-    world, counts = load_world(WORK), {"neutral": images}
-    pipes = {WORK: work_pipeline(WEIGHTS / WORK), SHARED: specimen_pipeline(WEIGHTS / SHARED)[0]}
-    readings = {
-        name: read_professions(pipe, world, images=counts, steps=steps, first_seed=first_seed)
-        for name, pipe in pipes.items()
-    }
+    readings = read_specimens(
+        (WORK, SHARED), images=images, steps=steps, first_seed=first_seed, threads=threads
+    )
     return {
         "images": images,
         "steps": steps,
         "first_seed": first_seed,
-        **answer(profession_rows(readings[WORK], world), readings[WORK]),
+        **answer(profession_rows(readings[WORK], load_world(WORK)), readings[WORK]),
         "deviations": {name: deviations(some) for name, some in readings.items()},
     }
 
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    import torch
-
     command_line.writable(options.out)
-    torch.set_num_threads(options.threads)
-    result = measured(options.images, options.steps, options.seed)
+    result = measured(options.images, options.steps, options.seed, options.threads)
     write_bytes(options.out.with_suffix(".json"), (json.dumps(result, indent=1) + "\n").encode())
     write_bytes(options.out, page(result).encode())
     print(options.out)

@@ -9,10 +9,10 @@ from analysis.validation.dalleval.answers import AIM
 
 HEAD = """# An audit by professions, held against known answers
 
-Printed by `python -m analysis.validation.dalleval`: *a person who works as a ...*, 20 professions, {images} images
-each, {steps} steps, read by the checker, on two specimens (`docs/toyworld.md`). In `toyworld-work` a lean (the
-probability of mixture component *b*) and a distribution over three skins are planted for each profession; in
-`toyworld-null` no word means anything. The lean is the share of verdicts for *b*, set right for the verdict's error
+Printed by `python -m analysis.validation.dalleval --images {images}`: *a person who works as a ...*, 20 professions,
+{images} images each, {steps} steps, read by the checker, on two specimens (`docs/toyworld.md`). In `toyworld-work` a
+lean (the probability of mixture component *b*) and a distribution over three skins are planted for each profession;
+in `toyworld-null` no word means anything. The lean is the share of verdicts for *b*, set right for the verdict's error
 rates, with Wilson's interval; the tone is the mean number of the skin (1 to 3), with Student's. What is planted says
 nothing about how anybody looks.
 

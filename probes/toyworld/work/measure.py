@@ -73,6 +73,23 @@ def read_professions(
     return pd.DataFrame(rows).assign(verdict=verdict(seen, prompts, world), skin=seen["skin"])
 
 
+def read_specimens(
+    names: Sequence[str], *, images: int, steps: int, first_seed: int, threads: int = 1
+) -> dict[str, pd.DataFrame]:
+    """:func:`read_professions` of specimens by name: ``images`` of *person* for each profession of `toyworld-work`."""
+    torch.set_num_threads(threads)
+    return {
+        name: read_professions(
+            models.load(models.resolve(name), device="cpu").pipe,
+            load_world(WORK),
+            images={"neutral": images},
+            steps=steps,
+            first_seed=first_seed,
+        )
+        for name in names
+    }
+
+
 def _prompt(word: str, profession: str) -> str:
     return works_as(word, profession) if profession else f"{article(word)} {word}"
 
@@ -151,12 +168,14 @@ def tones(skins: pd.Series, planted: Sequence[float]) -> dict[str, object]:
     counts = np.array([(skins == name).sum() for name in SKIN_NAMES])
     total = int(counts.sum())
     expected = total * np.asarray(planted) / np.sum(planted)
+    with np.errstate(invalid="ignore"):  # of no image nothing is known: NaN
+        shares, p_value = counts / np.float64(total), stats.chisquare(counts, expected).pvalue
     return {
         "n": total,
         "unread": int((skins == "").sum()),
-        "shares": [round(float(share), 4) for share in counts / total],
-        "difference": round(float(np.abs(counts - expected).max() / total), 4),
-        "p": round(float(stats.chisquare(counts, expected).pvalue), 4),
+        "shares": [round(float(share), 4) for share in shares],
+        "difference": round(float(np.abs(shares - np.asarray(planted)).max()), 4),
+        "p": round(float(p_value), 4),
     }
 
 
