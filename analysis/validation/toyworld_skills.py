@@ -41,7 +41,7 @@ def engine(name: str) -> Engine:
     """Return what looks: the exact reader, or toyworld's own Grounding DINO."""
     if name == "exact":
         return ToyworldScenes()
-    return engine_plan(Config(prompts=["a {person}"], observe={"engine": "auto"})).engine()
+    return engine_plan(Config.model_validate({"prompts": ["a {person}"]})).engine()
 
 
 def judged(
