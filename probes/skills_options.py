@@ -27,4 +27,4 @@ class Skills(Section):
     object: Literal["any", "first"] = "any"
     count: Literal["exact", "at_least", "only"] = "exact"
     spatial: Literal["first", "any"] = "first"
-    labels: dict[Word, Word] = Field({})
+    labels: dict[Word, Word] = Field(default_factory=dict)

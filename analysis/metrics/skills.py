@@ -158,7 +158,7 @@ def _related(asked: Asked, images: Seen, place: int, other: int, pick: str) -> N
     wanted = [RELATIONS.index(asked.relation)]
     if place == other:  # nobody says which of the two is meant
         wanted.append(RELATIONS.index(INVERSE[asked.relation]))
-    return np.isin(found, wanted).any(axis=(1, 2))
+    return np.asarray(np.isin(found, wanted).any(axis=(1, 2)), bool)
 
 
 def judge(asked: Sequence[Asked], images: Seen, rules: Skills | None = None) -> pd.DataFrame:

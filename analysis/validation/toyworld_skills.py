@@ -26,11 +26,12 @@ from probes import command_line
 from probes.config import Config
 from probes.parts import write_bytes
 from probes.prompts import sets
+from probes.prompts.paintskills import SKILLS
 from probes.skills_options import Skills
 from probes.toyworld import SHARED, WEIGHTS
 from probes.toyworld.palette import paint
 from probes.toyworld.skills.checker import VERSION
-from probes.toyworld.skills.scenes import SET, SkillScene, all_scenes, draw_scene, objects
+from probes.toyworld.skills.scenes import SET, SkillScene, draw_scene, objects, scenes
 
 DETECTORS = {"exact": VERSION, "groundingdino": "toyworld's Grounding DINO"}
 BATCH = 32
@@ -40,7 +41,7 @@ def engine(name: str) -> Engine:
     """Return what looks: the exact reader, or toyworld's own Grounding DINO."""
     if name == "exact":
         return ToyworldScenes()
-    return engine_plan(Config(prompts=["a {person}"], observe={"engine": "auto"})).engine()
+    return engine_plan(Config.model_validate({"prompts": ["a {person}"]})).engine()
 
 
 def judged(
@@ -72,6 +73,13 @@ def judged(
     )
     detections = seen(pd.DataFrame(rows, columns=list(COLUMNS)), len(asked), list(sets.read(SET)["objects"]))
     return Judged(samples, asked, detections, [""] * len(asked), rules or Skills(), 0.0, DETECTORS[detector])
+
+
+def some_scenes(number: int) -> list[SkillScene]:
+    """Return so many scenes of the test split, the first of each skill: any beginning of them is even."""
+    whole = {skill: list(scenes(skill, "test")) for skill in SKILLS}
+    total = sum(map(len, whole.values()))
+    return [one for drawn in whole.values() for one in drawn[: round(min(number / total, 1) * len(drawn))]]
 
 
 def rendered(drawn: Sequence[SkillScene]) -> np.ndarray:
@@ -136,7 +144,7 @@ def parser() -> argparse.ArgumentParser:
     add = main.add_argument
     add("--detector", choices=list(DETECTORS), default="exact")
     add("--pictures", choices=("rendered", "decoded"), default="rendered", help="of the test scenes")
-    add("--every", type=command_line.count, default=1, help="take every n-th of the 7,185 test scenes")
+    add("--scenes", type=command_line.count, default=7185, help="of the test split, evenly over the skills")
     add(
         "--weights", type=Path, help="folder of toyworld-skills, which then draws the prompts of these scenes"
     )
@@ -152,7 +160,7 @@ def work(options: argparse.Namespace) -> None:
     torch.set_num_threads(options.threads)
     if options.out:
         command_line.writable(options.out)
-    drawn = all_scenes("test")[:: options.every]
+    drawn = some_scenes(options.scenes)
     if options.weights:
         pictures = images_of(drawn, options.weights, options.steps, options.seed)
     else:

@@ -117,7 +117,7 @@ def defaults(data: Mapping[str, Any], sets: Mapping[str, Mapping[str, Any]]) -> 
     """
     source = data.get("prompts")
     name = source.get("from") if isinstance(source, Mapping) else None
-    if not isinstance(name, str) or name not in sets:
+    if not isinstance(source, Mapping) or not isinstance(name, str) or name not in sets:
         return dict(data)
     found = dict(data)
     if "indicators" not in data:

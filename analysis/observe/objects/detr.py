@@ -93,9 +93,9 @@ class Detr:
     def _found(self, size: tuple[int, int], scores: Any, labels: Any, boxes: Any) -> Found:
         """The detections in an image, best first."""
         order = np.argsort(-scores, kind="stable")
-        order = [row for row in order if scores[row] > self.threshold and self.names.get(int(labels[row]))]
+        kept = [row for row in order if scores[row] > self.threshold and int(labels[row]) in self.names]
         return Found(
-            [_detection(self.names[int(labels[row])], scores[row], boxes[row], size) for row in order]
+            [_detection(self.names[int(labels[row])], scores[row], boxes[row], size) for row in kept]
         )
 
 

@@ -24,9 +24,8 @@ def draw_skills(accuracy: pd.DataFrame) -> Drawn | None:
         return None
     with style():
         figure = new_figure(DOUBLE, 2.3)
-        widths = [
-            1 + accuracy[_rows(accuracy, skill, split)]["level"].nunique() for skill, split, *_ in panels
-        ]
+        numbers = [accuracy[_rows(accuracy, *panel[:2])]["level"].nunique() for panel in panels]
+        widths = [max(1 + number, 8) for number in numbers]  # room for a legend
         axes = figure.subplots(1, len(panels), squeeze=False, sharey=True, width_ratios=widths)[0]
         for place, (panel, (skill, split, title, tasks)) in enumerate(zip(axes, panels)):
             of_skill = accuracy[accuracy["skill"] == skill]
@@ -44,7 +43,7 @@ def draw_skills(accuracy: pd.DataFrame) -> Drawn | None:
                 )
             panel.axvline(0.5, color=FAINT, lw=0.6)
             panel.set_title(title, loc="left")
-            turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if len(levels) > 6 else {}
+            turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if split != "count" else {}
             panel.set_xticks(range(len(levels)), levels, **turned)
             panel.tick_params(axis="x", length=0)
             if len(tasks) > 1:
