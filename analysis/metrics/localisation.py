@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 Span = tuple[int, int]  # of steps, half open
-HALF = 0.5  # of the largest share of a window: at least so much makes a window one that decides
 
 
 @dataclass(frozen=True)
@@ -186,27 +185,28 @@ def overlap(first: Collection[int], second: Collection[int]) -> float:
     return len(one & other) / len(union) if union else np.nan
 
 
-def deciding_steps(shares: ArrayLike, spans: Sequence[Span], *, least: float = HALF) -> set[int]:
-    """Return the steps of all windows whose share is at least a part of the largest one's.
+def entering_steps(low: ArrayLike, high: ArrayLike, spans: Sequence[Span]) -> set[int]:
+    """Return the steps of all windows whose share is told from none: its interval does not hold 0.
+
+    Where a word enters by some steps alone a swap in any other changes no bit, and its share is exactly 0. How large
+    the share of a step is says something else: most is decided by the first steps, whichever are open.
 
     Parameters
     ----------
-    shares : array_like of float, shape (n_windows,)
+    low, high : array_like of float, shape (n_windows,)
+        Ends of the intervals; a window with NaN is not counted.
     spans : sequence of (int, int)
         First step of each window and the one after its last.
-    least : float
-        Of the largest share. A choice of this project: windows that decide alike are found together.
 
     Examples
     --------
-    >>> sorted(deciding_steps([0.1, 0.5, 0.4], [(0, 2), (2, 4), (4, 6)]))
-    [2, 3, 4, 5]
+    >>> sorted(entering_steps([0.1, 0.2, 0.0], [0.3, 0.6, 0.0], [(0, 2), (2, 4), (4, 6)]))
+    [0, 1, 2, 3]
     """
-    shares = np.asarray(shares, np.float64)
-    if len(shares) != len(spans):
-        raise ValueError(f"spans: expected {len(shares)}, one for each share, got {len(spans)}")
-    largest = np.nanmax(shares, initial=0.0)
-    if not largest > 0:
-        return set()
-    chosen = [span for share, span in zip(shares, spans, strict=True) if share >= least * largest]
+    low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
+    if not len(low) == len(high) == len(spans):
+        raise ValueError(
+            f"spans: expected {len(low)}, one for each interval, got {len(spans)} and {len(high)} ends"
+        )
+    chosen = [span for span, told in zip(spans, (low > 0) | (high < 0), strict=True) if told]
     return {step for first, stop in chosen for step in range(first, stop)}

@@ -129,8 +129,7 @@ def benchmarks_page(results: Path = RESULTS) -> str:
     if growth:
         parts.append(SCALE)
         parts += [_scale_row(case, data["date"]) for data in growth for case in data["cases"]]
-        notes = (f"{data['machine']}, {data['cores']} cores, {data['threads']} thread." for data in growth)
-        parts.append("\n" + "\n".join(dict.fromkeys(notes)) + "\n")
+        parts.append("\n" + "\n".join(_growth(data) for data in growth))
     groups = [data for _, data in found if data.get("benchmark") == "object_groups"]
     if groups:
         parts += [GROUPS, *map(_groups_row, groups)]
@@ -150,6 +149,21 @@ def benchmarks_page(results: Path = RESULTS) -> str:
 def _order(data: dict[str, Any]) -> tuple[str, int, int]:
     case = data["case"]
     return case["build"]["architecture"], case["size"], case["batch"]
+
+
+def _growth(data: dict[str, Any]) -> str:
+    """With which exponent the figures grow from the smallest run to the largest; 1 is linear."""
+    cases = data["cases"]
+    slopes = ", ".join(
+        f"{name.replace('_seconds', '').replace('_mib', '').replace('_', ' ')} {slope:.2f}"
+        for name, slope in data["slopes"].items()
+        if name.endswith(("processor_seconds", "memory_mib")) or name.startswith("tables")
+    )
+    return (
+        f"{data['machine']}, {data['cores']} cores, {data['threads']} thread. From {cases[0]['triplets']:,} to"
+        f" {cases[-1]['triplets']:,} triplets with {cases[0].get('processes', 1)} worker(s) the figures grow with the"
+        f" exponents (1 is linear): {slopes}.\n"
+    )
 
 
 def _rows(data: dict[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from analysis.metrics.localisation import (
     Localisation,
-    deciding_steps,
+    entering_steps,
     localisation,
     overlap,
     true_ranks,
@@ -239,7 +239,8 @@ def _windows(results: Mapping[str, Any]) -> Iterator[str]:
     for specimen, _, scores in rows:
         steps = max(stop for _, stop in scores.places)
         true = set(specimen.wires[0].steps(results[specimen.name]["timesteps"][:steps]))
-        found = deciding_steps(scores.by_place(), scores.places)
+        by_window = shares(scores.values, scores.totals, level=LEVEL)
+        found = entering_steps(by_window.low, by_window.high, scores.places)
         share = fixed(overlap(found, true), 2) if specimen.kind == "window" else "–"
         open_at = f"{min(true)} to {max(true)}" if true else "none"
         yield _row(
@@ -295,7 +296,8 @@ here; of the decoy's keys and values they read the code ([decoding.md](decoding.
 HEADS = """Keys and values of one head alone at the cross-attention that reads the code. In `head` the code reaches
 one of four and decides through it; in `decoy` one of four, and nothing reads it."""
 STEPS = """Keys and values at the true cross-attention in one window of steps alone. The window of a specimen that reads
-the code at some timesteps only is known; steps count as found where a window's share is at least half of the largest.
-Elsewhere all steps are open, and the shares say when the verdict is decided."""
+the code at some timesteps only is known; a step counts as found where the interval of its window's share does not hold
+0: a swap in any other step changes no bit. Elsewhere all steps are open, and the shares say when the verdict is
+decided."""
 POSITIONS = """Keys and values of all cross-attentions at some token positions alone. The code stands at the word's
 position and nowhere else; `embedding` differs in the embedding of the word, which all later positions can read."""

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import jaccard_score, label_ranking_average_precision_score, roc_auc_score
 
 from analysis.metrics.localisation import (
-    deciding_steps,
+    entering_steps,
     false_locations,
     localisation,
     mean_reciprocal_rank,
@@ -72,8 +72,8 @@ def test_overlap_of_windows_is_the_jaccard_index():
             assert overlap(np.flatnonzero(first), np.flatnonzero(second)) == pytest.approx(expected)
     assert np.isnan(overlap([], []))
     spans = [(0, 3), (3, 6), (6, 10)]
-    assert overlap(deciding_steps([0.9, 0.2, 0.0], spans), range(3)) == 1
-    assert deciding_steps([0.0, np.nan, -1.0], spans) == set()
+    assert overlap(entering_steps([0.4, 0.0, -0.3], [0.9, 0.0, 0.2], spans), range(3)) == 1
+    assert entering_steps([0.0, np.nan, -1.0], [0.0, np.nan, -0.5], spans) == {6, 7, 8, 9}
 
 
 def test_shapes_that_do_not_go_together_are_refused():
@@ -84,4 +84,4 @@ def test_shapes_that_do_not_go_together_are_refused():
     with pytest.raises(ValueError, match="p_adjusted: expected shape"):
         false_locations([0.1])
     with pytest.raises(ValueError, match="spans: expected 2"):
-        deciding_steps([0.1, 0.2], [(0, 1)])
+        entering_steps([0.1, 0.2], [0.2, 0.3], [(0, 1)])
