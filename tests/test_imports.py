@@ -31,6 +31,7 @@ RUNS = (
     "probes.errors",
     "probes.paths",
     "probes.command_line",
+    "probes.attributes",
     "probes.prompts.audit",
     "probes.attributes",
     "probes.prompts.diagnostic",

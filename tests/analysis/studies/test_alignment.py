@@ -220,7 +220,7 @@ def test_what_cannot_be_measured_is_said_in_a_line(run, tmp_path):
         ),
         (
             ["--clip", "clip_vit_l_14"],
-            r"expected features 'clip_vit_l_14', found none, no captions and no --reference",
+            r"expected features 'clip_vit_l_14' of its images, found none",
         ),
     ):
         with pytest.raises(UserError, match=said):
