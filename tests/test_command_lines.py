@@ -40,7 +40,6 @@ COMMANDS = {
     ),
     *(f"probes.toyworld.{room}.{name}" for room in ("located", "work") for name in ("train", "measure")),
     *("probes.toyworld.skills.train", "analysis.validation.toyworld_skills"),
-    "analysis.validation.dalleval.__main__",
 }
 FORMER = {
     f"analysis.{name.replace('human-check', 'objects')}": name
