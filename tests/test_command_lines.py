@@ -28,10 +28,9 @@ COMMANDS = {
     "analysis.validation.dalleval.__main__",
     "analysis.validation.gep.__main__",
     "analysis.validation.skin_tone.__main__",
-    *(f"analysis.validation.tracing.{name}" for name in ("__main__", "coverage")),
+    *(f"analysis.validation.tracing.{name}" for name in ("__main__", "coverage", "edited")),
     "analysis.validation.toyworld_features.__main__",
     *(f"analysis.validation.toyworld_questions.{name}" for name in ("__main__", "page")),
-    "analysis.validation.tracing.coverage",
     "probes.prompts.__main__",
     *(f"analysis.validation.{name}" for name in ("object_findings", "simulation_page")),
     *(
