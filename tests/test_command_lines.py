@@ -26,9 +26,8 @@ COMMANDS = {
     *STUDIES,
     *(f"{DETECTORS}.{name}" for name in ("__main__", "measure", "page")),
     "analysis.validation.gep.__main__",
-    *(f"analysis.validation.tracing.{name}" for name in ("__main__", "coverage")),
+    *(f"analysis.validation.tracing.{name}" for name in ("__main__", "coverage", "edited")),
     "analysis.validation.toyworld_features.__main__",
-    "analysis.validation.tracing.coverage",
     "probes.prompts.__main__",
     *(f"analysis.validation.{name}" for name in ("object_findings", "simulation_page")),
     *(

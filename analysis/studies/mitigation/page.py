@@ -11,7 +11,9 @@ from analysis.studies.mitigation.command import SAID
 from analysis.studies.mitigation.measures import LEAN, NAMED, PIXELS, SCENES, THING, VERDICT
 
 DOCS = Path(__file__).parents[3] / "docs"
-RESULT, AMOUNTS = DOCS / "mitigation.json", DOCS / "mitigation_amounts.json"
+RESULT, AMOUNTS, PLACES = (
+    DOCS / name for name in ("mitigation.json", "mitigation_amounts.json", "mitigation_places.json")
+)
 _OPENING = """\
 # Mitigation, before and after
 
@@ -34,7 +36,7 @@ prompts, whatever was done to the model between them.
 """
 
 
-def page(result: dict[str, Any], amounts: dict[str, Any]) -> str:
+def page(result: dict[str, Any], amounts: dict[str, Any], places: dict[str, Any]) -> str:
     """The page as Markdown.
 
     Parameters
@@ -42,7 +44,10 @@ def page(result: dict[str, Any], amounts: dict[str, Any]) -> str:
     result : dict
         ``mitigation.json``, as the command writes it.
     amounts : dict
-        What the amount of the edit was found from: ``tried`` (pairs of amount and lean), ``images``, ``prompts``.
+        What the amount of the edit was found from: ``tried`` (amount, lean, share of named things drawn, the largest
+        change of a matrix and images, by ridge), ``prompts``, ``lean_seeds``.
+    places : dict
+        ``mitigation_places.json``, as `python -m analysis.validation.tracing.edited` writes it.
     """
     return "\n".join(
         [
@@ -51,7 +56,8 @@ def page(result: dict[str, Any], amounts: dict[str, Any]) -> str:
             *_table(result),
             *_things(result),
             *_reading(result),
-            *_limits(result),
+            *_places(places),
+            *_limits(amounts),
         ]
     )
 
@@ -61,7 +67,8 @@ def _edit(result: dict[str, Any], amounts: dict[str, Any]) -> list[str]:
     options = edit["edit"]
     (word, shares), *_ = options["words"].items()
     (other, share), *_ = shares.items()
-    tried = " and ".join(f"{amount:g} ({lean:.3f})" for amount, lean in amounts["tried"])
+    tried = [one for one in amounts["tried"] if one["ridge"] == options["ridge"]]
+    leans = ", ".join(f"{one['amount']:g} ({one['lean']:.3f}, {one['images']} images)" for one in tried)
     before, after = result["images"]
     return [
         "## The neutral word of toyworld, edited",
@@ -73,8 +80,8 @@ def _edit(result: dict[str, Any], amounts: dict[str, Any]) -> list[str]:
         f" left, kept states change by {edit['left_over']['kept']:.1e}, and a matrix by"
         f" {max(edit['relative_change'].values()):.3f} at most (Frobenius norm of the change over that of the matrix).",
         "",
-        f"The amount was found on other prompts and other noise ({amounts['prompts']}; {amounts['images']} images an"
-        f" amount): the shares of verdicts for b at {tried}, and a straight line between them.",
+        f"The amount was found on {amounts['prompts']}: the shares of verdicts for b at {leans}, and a straight line"
+        " through them.",
         "",
         f"{before} images before and {after} after ({result['steps']} steps; {', '.join(words.values())}). Values are"
         " over all images of a side, changes over those with the same prompt and noise; intervals are over prompts"
@@ -174,24 +181,64 @@ def _reading(result: dict[str, Any]) -> list[str]:
     return [*said, ""]
 
 
-def _limits(result: dict[str, Any]) -> list[str]:
+def _places(places: dict[str, Any]) -> list[str]:
+    (word, shares), *_ = places["words"].items()
+    (other, share), *_ = shares.items()
+    lines = [
+        "## At one place and at another",
+        "",
+        f"`python -m analysis.validation.tracing.edited`: the same edit (*{word}* {share:g} towards *{other}*, ridge"
+        f" {places['ridge']:g}) at each cross-attention alone, and at all of them; the same captions and noise,"
+        f" {places['steps']} steps, changes from the unedited model with 95% intervals over prompts. *Pixels*: mean"
+        " difference of the images of the two words that were to be kept, of 0 to 1. Of located specimens the place"
+        " where the word enters is known by wiring, and printed in bold.",
+        "",
+        f"| model | edited at | verdicts for b, *{word}* | change | change, other words | named things drawn |"
+        " pixels, other words |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    by_place: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for row in places["rows"]:
+        by_place.setdefault((row["model"], row["site"]), {})[row["word"]] = row
+    return [*lines, *(_place(words, word) for words in by_place.values()), ""]
+
+
+def _place(words: dict[str, dict[str, Any]], word: str) -> str:
+    row, others = words[word], [one for name, one in words.items() if name != word]
+    site = f"`{row['site']}`" if row["site"].startswith("unet") else row["site"]
+    changes = [number(one["change"], 3, signed=True) for one in others]
+    pixels = sum(one["pixels"] for one in others) / len(others)
+    named = sum(one["named"] for one in words.values()) / len(words)
+    ends = interval(row["change_low"], row["change_high"]) if row["change_low"] is not None else ""
+    return (
+        f"| {row['model']} | {f'**{site}**' if row['true'] else site} | {row['share_b']:.3f} |"
+        f" {number(row['change'], 3, signed=True)} {ends} | {', '.join(changes)} | {named:.3f} | {pixels:.4f} |"
+    )
+
+
+def _limits(amounts: dict[str, Any]) -> list[str]:
+    first = max(amounts["tried"], key=lambda one: one["change"])
+    last = min(
+        amounts["tried"], key=lambda one: abs(one["lean"] - 0.5) if one["ridge"] != first["ridge"] else 1
+    )
     return [
         "## How to make it again",
         "",
         "`docs/mitigation.yaml` without its `edit:` is *before*; with it and seed 0 *after*; with it, the neutral words"
-        " alone and seed 1, what `--also` takes. Then",
+        f" alone and seeds {amounts['lean_seeds']}, what `--also` takes. Then",
         "",
         "```",
         "python -m analysis mitigate runs/before runs/after --also runs/lean",
+        "python -m analysis.validation.tracing.edited toyworld toyworld-cross-2 --out docs/mitigation_places.json",
         "python -m analysis.studies.mitigation.page > docs/mitigation.md",
         "```",
         "",
-        "The matrices change by much more than the states that were asked for: with so small a ridge, states that no",
-        "context holds (the attributes of these prompts) are free to move. That may be why named"
-        " things are drawn less often for",
-        "every word. Not measured: a larger `ridge`, another edit on the same prompts, and"
-        " an edit at one site",
-        "of a located specimen against another site (`edit.sites` takes the address of any cross-attention).",
+        "The ridge decides what the edit costs. States that no context holds (the attributes of these prompts) are free"
+        f" to move where it is small: with {first['ridge']:g} and an amount of {first['amount']:g} the lean was"
+        f" {first['lean']:.3f} ({first['images']} images), a matrix changed by {first['change']:.2f} of its norm, and"
+        f" {first['named']:.3f} of the named things were drawn; with {last['ridge']:g} and {last['amount']:g} the lean"
+        f" was {last['lean']:.3f} ({last['images']} images), the largest change {last['change']:.2f}, and"
+        f" {last['named']:.3f} were drawn.",
         "",
         "A verdict rests on what is seen; a whole-body garment, a horse or a bed hides slots, so that some verdicts are"
         " wrong: explicit words do not reach 0 and 1 before the edit either.",
@@ -200,8 +247,8 @@ def _limits(result: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     """Print the page."""
-    result, amounts = (json.loads(file.read_text(encoding="utf-8")) for file in (RESULT, AMOUNTS))
-    print(page(result, amounts))
+    files = (RESULT, AMOUNTS, PLACES)
+    print(page(*(json.loads(file.read_text(encoding="utf-8")) for file in files)))
 
 
 if __name__ == "__main__":
