@@ -35,6 +35,7 @@ COMMANDS = {
         for name in ("train", "measure", "independent", "word_maps", "page", "word_maps_page")
     ),
     *(f"probes.toyworld.located.{name}" for name in ("train", "measure")),
+    *("probes.toyworld.skills.train", "analysis.validation.toyworld_skills"),
 }
 FORMER = {
     f"analysis.{name.replace('human-check', 'objects')}": name
