@@ -81,8 +81,8 @@ class Capture(Section):
     sites: Globs = "default"
     words: bool = True
     definition: Definition = definitions.DAAM.name
-    keep: list[str] = Field([])
-    pool: list[str] = Field([])
+    keep: list[str] = Field(default=[])
+    pool: list[str] = Field(default=[])
 
 
 class Generate(Section):
@@ -138,7 +138,7 @@ class Observe(Section):
     batch: Positive = 4
     features: Annotated[Literal["auto"] | list[str], Alters("measure")] = "auto"
     # parts of features carry checksum and batch themselves, each feature apart, so that one more can be added
-    feature_weights: Annotated[dict[str, str], Alters("nothing")] = Field({})
+    feature_weights: Annotated[dict[str, str], Alters("nothing")] = Field(default={})
     feature_batch: Annotated[Positive, Alters("nothing")] = 32
     # parts of answers carry question, reading and weights themselves, each reader apart
     questions: Annotated[Questions, Alters("measure")] = Questions()
@@ -161,7 +161,7 @@ class Trace(Section):
     `cuts` are drawn to check the instrument: their shares are known. `batch` is the number of images drawn at once.
     """
 
-    sites: Annotated[list[str], Field(min_length=1)] = Field(["unet.*.cross"])
+    sites: Annotated[list[str], Field(min_length=1)] = Field(default=["unet.*.cross"])
     part: Literal["key+value", "key", "value", "query", "heads", "probabilities", "output"] = "key+value"
     source: Literal["own", "local"] = "own"
     prompts: Positive = 24
@@ -171,8 +171,8 @@ class Trace(Section):
     cuts: bool = True
     curve: Annotated[Points | list[Step], Field(union_mode="left_to_right")] = 5
     windows: Windows = 0
-    heads: list[str] = Field([])
-    positions: list[Literal[*GROUPS]] = Field([])
+    heads: list[str] = Field(default=[])
+    positions: list[Literal[*GROUPS]] = Field(default=[])
     shapley: Permutations = False
     batch: AutoOrCount = "auto"
 
@@ -227,10 +227,10 @@ class Measure(Section):
     compounds: bool = False
     human_words: Literal["paper", "long"] = "paper"
     min_count: Positive = 5
-    equivalence: dict[str, Annotated[float, Field(gt=0)]] = Field({})
+    equivalence: dict[str, Annotated[float, Field(gt=0)]] = Field(default={})
     smallest_effect: Annotated[float, Field(gt=0, le=1)] = 0.1
     primary: Annotated[str, Field(min_length=1)] = "z0"
-    pictures: list[Literal["ssim_full", "diff_pix_scaled"]] = Field([])
+    pictures: list[Literal["ssim_full", "diff_pix_scaled"]] = Field(default=[])
     outcomes: Annotated[list[str], Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
@@ -273,11 +273,13 @@ class Gep(Section):
     clip: str = "clip"
     reference: str = "an object"
     template: SentenceTemplate = "{subject} {attribute} {context}"
-    subjects: Annotated[list[Word], Field(min_length=1)] = Field(["A man", "A woman", "A person"])
+    subjects: Annotated[list[Word], Field(min_length=1)] = Field(default=["A man", "A woman", "A person"])
     contexts: Annotated[list[Word], Field(min_length=1)] | None = None
     negative: Annotated[list[Word], Field(min_length=6)] | None = None
     ensemble: Annotated[int, Field(ge=1, le=100)] = 10
-    variants: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$")], GepVariant] = Field({})
+    variants: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$")], GepVariant] = Field(
+        default={}
+    )
     prediction: Literal["CLS", "CC", "C"] = "CLS"
     labelled: Annotated[int, Field(ge=5, le=100_000)] = 20
     half_width: Annotated[float, Field(gt=0, lt=1)] = 0.1

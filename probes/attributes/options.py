@@ -38,8 +38,8 @@ class Question(Section):
     """
 
     text: Sentence | None = None
-    readings: dict[Word, Annotated[list[Word], Field(min_length=1)]] = Field({})
-    sentences: dict[Word, Sentence] = Field({})
+    readings: dict[Word, Annotated[list[Word], Field(min_length=1)]] = Field(default={})
+    sentences: dict[Word, Sentence] = Field(default={})
 
     @model_validator(mode="after")
     def _fits(self) -> Question:
@@ -83,7 +83,7 @@ class Questions(Section):
         Field(union_mode="left_to_right"),
     ] = "auto"
     paper: bool = True
-    ask: dict[Key, Question] = Field({})
+    ask: dict[Key, Question] = Field(default={})
     blip2: Annotated[str, Field(min_length=1)] | None = None
     revision: Annotated[str, Field(min_length=1)] | None = None
     prompt: Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_form)] = BLIP2_PROMPT
