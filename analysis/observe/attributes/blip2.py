@@ -177,7 +177,8 @@ class Blip2:
 @contextmanager
 def _once(network: Any) -> Iterator[None]:
     """While it lasts, a module gives what it gave at its first call: all questions are about the same images."""
-    forward, kept = network.forward, []
+    forward = network.forward
+    kept: list[Any] = []
 
     def first(*args: Any, **kwargs: Any) -> Any:
         if not kept:

@@ -49,8 +49,11 @@ class Reader(Protocol):
         Packages whose versions are recorded.
     """
 
-    name: str
-    libraries: tuple[str, ...]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def libraries(self) -> tuple[str, ...]: ...
 
     def __str__(self) -> str: ...
 
