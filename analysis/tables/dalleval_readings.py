@@ -18,12 +18,15 @@ from analysis.metrics.dalleval import (
     UNDECIDED,
     Reading,
 )
+from analysis.tables.human_answers import LABELS, human_answers
 from probes.errors import UserError
 from probes.prompts.diagnostic import places, professions
 from probes.store import Run
 
 FOLDER = "attributes"
 SKIN_TONE = "skin_tone"
+NO_READERS = (SKIN_TONE, "captions")  # of what stands in that folder
+PEOPLE = "human"
 CHECKER = "toyworld-checker"  # reads toyworld's images exactly: what the others are set right by
 # rules of tones, each a reader of its own, and their columns
 TONE_RULES = {"ita": "tone", "ciede2000": "tone_ciede2000", "dalleval2023": "tone_dalleval2023"}
@@ -37,7 +40,9 @@ def readers(run: Run) -> list[str]:
     """Return who answered questions of a run's images: first those that ``dalleval.readers`` names, in its order."""
     folder = run.path / FOLDER
     there = sorted(one.name for one in folder.iterdir()) if folder.is_dir() else []
-    there = [name for name in there if name != SKIN_TONE and run.parts(f"{FOLDER}/{name}")]
+    there = [name for name in there if name not in NO_READERS and run.parts(f"{FOLDER}/{name}")]
+    if PEOPLE not in there and LABELS in run.tables():
+        there.append(PEOPLE)
     order = {name: place for place, name in enumerate(run.config.dalleval.readers)}
     return sorted(there, key=lambda name: order.get(name, len(order)))
 
@@ -63,14 +68,7 @@ def read_all(run: Run) -> list[Reading]:
     layout = _Layout(run)
     found = []
     for name in readers(run):
-        answers = pd.concat(
-            (
-                table.to_pandas()
-                for table in run.part_tables(f"{FOLDER}/{name}", _columns("question", "reading", "reason"))
-            ),
-            ignore_index=True,
-        )
-        for question, rows in answers.groupby("question", sort=False):
+        for question, rows in _answers_of(run, name).groupby("question", sort=False):
             if _two_answers(str(question), rows):
                 found.append(layout.reading(_answers(str(question), rows), str(question), name))
     if rules := tone_rules(run):
@@ -79,6 +77,14 @@ def read_all(run: Run) -> list[Reading]:
         tones = pd.concat((table.to_pandas() for table in tables), ignore_index=True)
         found += [layout.reading(_tones(run, tones, rule), TONE, rule) for rule in rules]
     return found
+
+
+def _answers_of(run: Run, reader: str) -> pd.DataFrame:
+    """What a reader answered, a row an image and question."""
+    if not run.parts(f"{FOLDER}/{reader}"):
+        return human_answers(run)  # a table, not parts: people answer after the observe stage
+    tables = run.part_tables(f"{FOLDER}/{reader}", _columns("question", "reading", "reason"))
+    return pd.concat((table.to_pandas() for table in tables), ignore_index=True)
 
 
 def _columns(*names: str) -> list[str]:

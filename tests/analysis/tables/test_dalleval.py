@@ -9,6 +9,7 @@ from statsmodels.stats.proportion import proportion_confint
 from analysis.metrics.dalleval import DECIDED, Reading
 from analysis.papers.tables import FOLDER
 from analysis.stats.noise_floor import mad_floor
+from analysis.studies.questions.command import main as label
 from analysis.tables import dalleval, dalleval_mad, dalleval_words
 from analysis.tables.dalleval_readings import read_all
 from analysis.tables.dalleval_stage import measure_professions
@@ -300,3 +301,17 @@ def test_another_programs_unpaired_images_have_no_tests_within_a_profession(run)
 
 def test_the_plan_of_the_made_up_run():
     assert set(PROFESSIONS) > {"nurse", "pilot"} and set(ATTRIBUTES) == {"tie", "skirt", "hat"}
+
+
+def test_people_are_a_reader_and_captions_are_none(tmp_path):
+    run = write_audit(tmp_path / "run", seeds=1, professions=("nurse",), readers=(), tones=False)
+    first, second = run.samples(["sample_id"])["sample_id"][:2]
+    labels = tmp_path / "labels.csv"
+    labels.write_text(f"sample_id,question,answer\n{first},gender,female\n{second},gender,unclear\n")
+    assert label(["labels", str(run.path), str(labels)]) == 0
+    (run.path / "attributes/captions").mkdir(parents=True)
+    (run.path / "attributes/captions/part-00000.parquet").write_bytes(b"no answers")
+    (said,) = read_all(Run.open(run.path))
+    counts = pd.Series(said.status.ravel()).value_counts()
+    assert (said.source, said.question) == ("human", "gender") and np.nansum(said.values) == 1
+    assert counts[DECIDED] == 1 and counts["undecided"] == 1 and counts["missing"] == len(run.samples()) - 2
