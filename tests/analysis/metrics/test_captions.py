@@ -100,9 +100,8 @@ def test_words_and_meteor_are_those_of_cocos_programs():
     found = other_scores(SAID, PROMPTS)["meteor"]
     assert not found.reason and 0 < found.value < 1 and found.each.shape == (5,)
     same = other_scores(PROMPTS, PROMPTS)["meteor"]
-    assert (
-        same.value > found.value and same.each.argmin() == 1 and same.each.min() > 0.9
-    )  # short ones lose a little
+    assert same.value > found.value
+    np.testing.assert_allclose(same.each, 1)  # a sentence against itself
 
 
 def test_what_is_not_there_is_said_and_the_rest_goes_on(monkeypatch):
