@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from probes import estimate, model_description, models
 from probes.config import Config
+from probes.config_section import Section
 from probes.run import main
 
 TEXT = (Path(__file__).parents[2] / "triplets.yaml").read_text(encoding="utf-8")
@@ -140,7 +141,10 @@ def sections():
     fields = {}
     for name in ("sampler", "capture", "generate", "observe", "measure", "report"):
         for field, entry in type(Config.model_fields[name].default).model_fields.items():
-            fields[name, field] = values(st.just(entry.get_default(call_default_factory=True)))
+            default = entry.get_default(call_default_factory=True)
+            fields[name, field] = values(
+                st.just(default.model_dump() if isinstance(default, Section) else default)
+            )
         fields[(name,)] = values(st.just({}))
     return fields
 

@@ -28,7 +28,7 @@ def bare(tmp_path, monkeypatch):
 def test_each_known_checkpoint_has_a_size_and_a_command(name):
     command = known_checkpoints.command(name)
     assert known_checkpoints.size(name).split()[1] in ("MB", "GB")
-    if name.endswith(".pth"):  # curl keeps the name that the address ends with
+    if name.endswith((".pth", ".pth.tar")):  # curl keeps the name that the address ends with
         assert command.startswith("curl -L ") and command.endswith(f"/{name}")
     else:
         assert command.startswith(f"hf download {name} ")
