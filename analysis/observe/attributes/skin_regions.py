@@ -10,10 +10,8 @@ import numpy as np
 from skimage.color import rgb2lab
 from skimage.draw import polygon2mask
 
-from analysis.observe.objects.toyworld_checker import PERSON, ToyworldChecker
-from probes.errors import UserError
+from analysis.observe.objects.toyworld_checker import PERSON, ToyworldChecker, require_size
 from probes.toyworld.checker import PLACES, read_colours, supported
-from probes.toyworld.draw import SIZE
 from probes.toyworld.palette import COLOURS, INDEX
 
 # Pixels of one of the three skins, with at least 5 of 8 neighbours alike, inside a figure, that count as skin. Of 300
@@ -151,13 +149,7 @@ class ToyworldSkin:
         UserError
             An image is not of 64 × 64 pixels.
         """
-        for image in images:
-            if image.shape != (SIZE, SIZE, 3):
-                height, width = image.shape[:2]
-                raise UserError(
-                    f"observe.skin_tone.region: toyworld expected images of {SIZE} × {SIZE} pixels, got {height} ×"
-                    f" {width}: choose face-alignment"
-                )
+        require_size(images, "observe.skin_tone.region: toyworld", "choose face-alignment")
         return [_of_toyworld(image, mask) for image, mask in zip(images, self.masks(images))]
 
     def masks(self, images: Sequence[np.ndarray]) -> list[np.ndarray | None]:

@@ -32,6 +32,22 @@ _LEAST_FIGURE = 180
 _SPECK = 12  # pixels; what hangs together in fewer is no part of a figure
 
 
+def require_size(images: Sequence[np.ndarray], field: str, remedy: str) -> None:
+    """Refuse images that are not of toyworld's size, in the name of what would read them.
+
+    Raises
+    ------
+    UserError
+        An image is not of 64 × 64 pixels.
+    """
+    for image in images:
+        if image.shape != (SIZE, SIZE, 3):
+            height, width = image.shape[:2]
+            raise UserError(
+                f"{field} expected images of {SIZE} × {SIZE} pixels, got {height} × {width}: {remedy}"
+            )
+
+
 class ToyworldChecker:
     """Read 64 × 64 toyworld images by their colours; see :class:`analysis.observe.objects.detection.Engine`."""
 
@@ -45,13 +61,7 @@ class ToyworldChecker:
         UserError
             An image is not of 64 × 64 pixels.
         """
-        for image in images:
-            if image.shape != (SIZE, SIZE, 3):
-                height, width = image.shape[:2]
-                raise UserError(
-                    f"observe.engine: toyworld-checker expected images of {SIZE} × {SIZE} pixels, got {height} ×"
-                    f" {width}: choose groundingdino"
-                )
+        require_size(images, "observe.engine: toyworld-checker", "choose groundingdino")
         if not len(images):
             return []
         indices = read_colours(np.stack(images))

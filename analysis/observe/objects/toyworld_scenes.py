@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from analysis.observe.objects.detection import Detection, Found
-from probes.errors import UserError
-from probes.toyworld.draw import SIZE
+from analysis.observe.objects.toyworld_checker import require_size
 from probes.toyworld.skills.checker import read_objects
 
 
@@ -27,13 +26,7 @@ class ToyworldScenes:
         UserError
             An image is not of 64 × 64 pixels.
         """
-        for image in images:
-            if image.shape != (SIZE, SIZE, 3):
-                height, width = image.shape[:2]
-                raise UserError(
-                    f"observe.engine: toyworld-scenes expected images of {SIZE} × {SIZE} pixels, got {height} ×"
-                    f" {width}: choose another engine"
-                )
+        require_size(images, "observe.engine: toyworld-scenes", "choose another engine")
         if not len(images):
             return []
         found = []

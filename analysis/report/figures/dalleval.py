@@ -12,17 +12,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from analysis.metrics.dalleval import GENDER, LEVEL, TONE, TONES
+from analysis.metrics.skin_tone import MONK
 from analysis.report.dalleval_names import attributes, first_source, named
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, new_figure, style
 from analysis.report.format import label
 from analysis.tables.dalleval import ALL
 from probes.prompts.diagnostic import NONE
 
-# Monk Skin Tone scale, tones 1 to 10 (Monk 2019; skintone.google, CC BY 4.0)
-MONK = (
-    *("#f6ede4", "#f3e7db", "#f7ead0", "#eadaba", "#d7bd96"),
-    *("#a07e56", "#825c43", "#604134", "#3a312a", "#292420"),
-)
 COLUMN = 44  # professions above each other; more stand in two columns
 ROW = 0.17  # inches
 MARGIN = 0.14  # inches beside names, which constrained layout measures a little short
