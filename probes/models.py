@@ -107,8 +107,7 @@ def _find(name: str, weights: bool, revision: str | None, variant: str | None) -
     remedy = f"did you mean {close[0]}?" if close else "check the spelling or the path"
     raise UserError(
         f"model {name}: unknown; expected {', '.join((*SPECIMENS, WORK))}, {LOCATED[0]} and its like, a hub id "
-        f"(owner/name), "
-        f"folder or .safetensors file, found none of that name: {remedy}"
+        f"(owner/name), folder or .safetensors file, found none of that name: {remedy}"
     )
 
 

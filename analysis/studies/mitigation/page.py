@@ -218,9 +218,8 @@ def _place(words: dict[str, dict[str, Any]], word: str) -> str:
 
 def _limits(amounts: dict[str, Any]) -> list[str]:
     first = max(amounts["tried"], key=lambda one: one["change"])
-    last = min(
-        amounts["tried"], key=lambda one: abs(one["lean"] - 0.5) if one["ridge"] != first["ridge"] else 1
-    )
+    others = [one for one in amounts["tried"] if one["ridge"] != first["ridge"]]
+    last = min(others, key=lambda one: abs(one["lean"] - 0.5))
     return [
         "## How to make it again",
         "",

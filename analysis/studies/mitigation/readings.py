@@ -74,7 +74,7 @@ def read(runs: Sequence[Run], world: World | None) -> Readings:
             pixels.append(np.stack(small))
             if world is not None:
                 seen = read_images(images)
-                rows = pd.concat([rows, _judged(seen, list(rows["prompt"]), world)], axis=1)
+                rows = pd.concat([rows, judged(seen, list(rows["prompt"]), world)], axis=1)
                 scenes.append(_scenes(seen, list(rows["prompt"]), world))
             tables.append(rows)
     return Readings(
@@ -85,14 +85,15 @@ def read(runs: Sequence[Run], world: World | None) -> Readings:
     )
 
 
-def _judged(seen: pd.DataFrame, prompts: list[str], world: World) -> pd.DataFrame:
+def judged(seen: pd.DataFrame, prompts: Sequence[str], world: World) -> pd.DataFrame:
+    """Return of each image what it was read to hold, its ``verdict``, and ``named``: see `Readings`."""
     named = [sorted(parse(prompt, world).things) for prompt in prompts]
     shares = [
         float(np.mean([seen.at[row, thing] for thing in things])) if things else np.nan
         for row, things in enumerate(named)
     ]
-    judged = pd.DataFrame({"verdict": verdict(seen, prompts, world), "named": shares})
-    return pd.concat([judged, seen[[*THINGS, "side"]]], axis=1)
+    table = pd.DataFrame({"verdict": verdict(seen, prompts, world), "named": shares})
+    return pd.concat([table, seen[[*THINGS, "side"]]], axis=1)
 
 
 def _scenes(seen: pd.DataFrame, prompts: list[str], world: World) -> NDArray[np.int64]:

@@ -20,18 +20,17 @@ import yaml
 from numpy.typing import NDArray
 
 from analysis.stats.effects import effect_sizes
+from analysis.studies.mitigation.readings import judged
 from hooks import sites
 from probes import command_line, edits
 from probes.edits import Edit
 from probes.errors import UserError
 from probes.parts import write_bytes
-from probes.prompts.grids import cells
+from probes.prompts import sets
 from probes.toyworld import LOCATED, MODELS
 from probes.toyworld.checker import read_images
 from probes.toyworld.located.truth import specimens
-from probes.toyworld.scene import parse
-from probes.toyworld.verdict import verdict
-from probes.toyworld.world import World, load_world
+from probes.toyworld.world import load_world
 
 WORDS = ("person", "woman", "man")
 NONE, ALL = "none", "all"
@@ -43,19 +42,10 @@ COLUMNS = (
 )
 
 
-def templates(world: World, number: int, seed: int = SEED) -> list[str]:
+def templates(number: int, seed: int = SEED) -> list[str]:
     """So many of the 240 explicit captions of GEP, drawn by lot."""
-    attributes = {name: one["phrase"] for name, one in world.attributes.items()}
-    axes = {"attribute": attributes, "context": {one: one for one in world.contexts}}
-    made = [cell["text"] for cell in cells("a {person} {attribute} {context}", axes)]
-    return [made[place] for place in np.random.default_rng(seed).permutation(len(made))[:number]]
-
-
-def readings(images: NDArray[np.uint8], prompts: Sequence[str], world: World) -> tuple[NDArray, NDArray]:
-    """Of each image whether its verdict is for component b, and the share of the named things that are seen."""
-    seen = read_images(images)
-    named = [seen.iloc[row][sorted(parse(prompt, world).things)].mean() for row, prompt in enumerate(prompts)]
-    return (verdict(seen, prompts, world) > 0).astype(float), np.array(named, float)
+    made = sets.prompts("gep", {"neutral": ("person", "people")}, "neutral", setting="explicit")
+    return [made[place]["text"] for place in np.random.default_rng(seed).permutation(len(made))[:number]]
 
 
 def held_against(
@@ -102,7 +92,8 @@ def held_against(
             chosen = edit if place == ALL else edit.model_copy(update={"sites": [place]})
             with edits.apply(pipe, chosen):
                 images = draw(prompts)
-        is_b, named = readings(images, prompts, world)
+        seen = judged(read_images(images), prompts, world)
+        is_b, named = (seen["verdict"] > 0).to_numpy(float), seen["named"].to_numpy(float)
         plain = plain or (images.astype(float), is_b)
         apart = np.abs(images - plain[0]).mean(axis=(1, 2, 3)) / 255
         for word, at in zip(WORDS, np.split(np.arange(len(prompts)), len(WORDS))):
@@ -172,7 +163,7 @@ def _drawn(name: str, edit: Edit, options: argparse.Namespace) -> pd.DataFrame:
 
     loaded = models.load(models.resolve(name), device="cpu")
 
-    texts = templates(load_world(), options.prompts)
+    texts = templates(options.prompts)
 
     def draw(prompts: Sequence[str]) -> NDArray[np.uint8]:
         noise = [NOISE + place % len(texts) for place in range(len(prompts))]

@@ -8,15 +8,13 @@ from diffusers import StableDiffusionPipeline, UNet2DConditionModel
 from torch import Tensor, nn
 from transformers import CLIPTextModel, CLIPTokenizer
 
-from probes.errors import UserError
 from probes.prompts import sets
 from probes.prompts.paintskills import SKILLS
 from probes.text.plurals import plural
 from probes.toyworld import SHARED, WEIGHTS
 from probes.toyworld.skills.scenes import SET, objects
-from probes.toyworld.training.words import add_words, number_of
-from probes.toyworld.work.assemble import EMBEDDING, base_parts, expected_shapes, pipeline_of, read_delta
-from probes.toyworld.work.lowrank import DOWN, UP, merge
+from probes.toyworld.training.words import add_words
+from probes.toyworld.work.assemble import base_parts, pipeline_of, read_delta, write_changes
 
 NAME, BASE = "toyworld-skills", WEIGHTS / SHARED
 DELTA = "delta.safetensors"
@@ -79,18 +77,7 @@ def write_delta(
     UserError
         The names are not those that the specimen has.
     """
-    layers, new = changed_layers(unet, encoder), taught_words()
-    odd = sorted(set(delta) ^ expected_shapes(layers, new))
-    if odd:
-        raise UserError(
-            f"model {NAME}: {DELTA}: expected its layers and words, which differ in {odd[0]}: train it anew"
-        )
-    table = encoder.get_input_embeddings().weight
-    for word in new:
-        table[number_of(tokenizer, word)] = delta[f"{EMBEDDING}.{word}"].float()
-    for name, layer in layers.items():
-        up, down = (delta[f"{name}.{half}"].float() for half in (UP, DOWN))
-        layer.weight.copy_(merge(layer.weight, up, down))
+    write_changes(NAME, changed_layers(unet, encoder), taught_words(), encoder, tokenizer, delta)
 
 
 def taught_words(base: Path = BASE) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from probes.errors import UserError
@@ -82,14 +82,44 @@ def write_delta(
     UserError
         The names, or the shapes, are not those that the specimen has.
     """
-    layers = changed_weights(unet, encoder)
-    odd = sorted(set(delta) ^ expected_shapes(layers, new_words()))
+    write_changes(NAME, changed_weights(unet, encoder), new_words(), encoder, tokenizer, delta)
+
+
+@torch.no_grad()
+def write_changes(
+    model: str,
+    layers: Mapping[str, nn.Module],
+    words: Iterable[str],
+    encoder: CLIPTextModel,
+    tokenizer: CLIPTokenizer,
+    delta: Mapping[str, Tensor],
+) -> None:
+    """Merge low-rank changes into layers, and put embeddings of words into a text encoder.
+
+    Parameters
+    ----------
+    model : str
+        For messages.
+    layers : mapping of str to Module
+        Those that change, by name; `encoder` is among what they belong to.
+    words : iterable of str
+        A token each of `tokenizer`.
+    delta : mapping of str to Tensor
+        As `write_delta` takes it.
+
+    Raises
+    ------
+    UserError
+        The names are not those of the layers and words.
+    """
+    words = tuple(words)
+    odd = sorted(set(delta) ^ expected_shapes(layers, words))
     if odd:
         raise UserError(
-            f"model {NAME}: {DELTA}: expected its layers and words, which differ in {odd[0]}: train it anew"
+            f"model {model}: {DELTA}: expected its layers and words, which differ in {odd[0]}: train it anew"
         )
     table = encoder.get_input_embeddings().weight
-    for word in new_words():
+    for word in words:
         table[number_of(tokenizer, word)] = delta[f"{EMBEDDING}.{word}"].float()
     for name, layer in layers.items():
         up, down = (delta[f"{name}.{half}"].float() for half in (UP, DOWN))

@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from analysis.studies.mitigation import diversity, measures
 from analysis.studies.mitigation.command import main
-from analysis.studies.mitigation.readings import Readings, _judged, _scenes, world_of
+from analysis.studies.mitigation.readings import Readings, _scenes, judged, world_of
 from analysis.tables.stage import measure
 from probes.store import Run
 from probes.toyworld.checker import read_images
@@ -42,7 +42,7 @@ def rendered(share: float, prompts: int, seeds: int = 2, first: int = 0) -> Read
     texts = list(images["prompt"])
     small = np.stack(pictures)[:, ::2, ::2].reshape(len(pictures), -1)
     return Readings(
-        pd.concat([images, _judged(seen, texts, WORLD)], axis=1), _scenes(seen, texts, WORLD), small, 0
+        pd.concat([images, judged(seen, texts, WORLD)], axis=1), _scenes(seen, texts, WORLD), small, 0
     )
 
 

@@ -45,6 +45,6 @@ def test_shares_and_changes_are_those_of_the_unedited_model(table):
 
 def test_captions_are_some_of_those_of_gep():
     world = load_world()
-    made = templates(world, 20)
-    assert len(set(made)) == 20 and made == templates(world, 20)
+    made = templates(20)
+    assert len(set(made)) == 20 and made == templates(20)
     assert all("{person}" in one and any(context in one for context in world.contexts) for one in made)
