@@ -91,7 +91,7 @@ def generate(
     Parameters
     ----------
     run
-        The run directory, held by :func:`probes.rundir.claim`.
+        The run directory, held by :func:`probes.claim.claim`.
     config, samples, source
         The configuration, its plan (:func:`probes.prompts.plan.plan`) and its model
         (:func:`probes.models.resolve`).

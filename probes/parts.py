@@ -13,9 +13,13 @@ import contextlib
 import errno
 import hashlib
 import json
+import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+import secrets
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +37,7 @@ from probes.part_schemas import FIXED, IMAGE
 FORMAT = 3
 OBSERVED_FORMAT = 1  # of what the observe stage stores
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK}
 # that stores a kind of parts; the observe stage stores others
 _STAGES = {
     **dict.fromkeys(("samples", "captures", "words", "kept", "pooled"), "generate"),
@@ -40,7 +45,8 @@ _STAGES = {
     "tables": "measure",
 }
 TEMPORARY = ".tmp-"
-_LEFTOVER = re.compile(rf"{re.escape(TEMPORARY)}\d+-.+", re.DOTALL)  # as `write_bytes` names them
+# as `temporary` names them; earlier versions named the process alone
+_LEFTOVER = re.compile(rf"{re.escape(TEMPORARY)}(?:\w{{1,16}}-\d+-[0-9a-f]{{8}}|\d+)-.+", re.DOTALL)
 _PART = re.compile(r"part-\d+\.parquet")
 
 
@@ -66,10 +72,61 @@ def write_bytes(path: Path, data: bytes | memoryview) -> None:
     UserError
         The disk is full or the folder cannot be written; what stood at `path` is untouched.
     """
-    temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
+    _write(path, data, os.replace)
+
+
+def create_bytes(path: Path, data: bytes | memoryview) -> bool:
+    """Write a file whole as `write_bytes` does, unless one is there, whoever writes it at the same moment.
+
+    Returns
+    -------
+    bool
+        Whether it was written; what stood at `path` is untouched.
+    """
+    try:
+        _write(path, data, _linked)
+    except _ThereError:
+        return False
+    return True
+
+
+class _ThereError(Exception):
+    """A file of this name is there."""
+
+
+def _linked(beside: Path, path: Path) -> None:
+    """Give a file its name, which none may have: two hosts that share a folder cannot both succeed.
+
+    On a file system without hard links two can, within the time between two calls.
+    """
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        raise _ThereError from None
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if path.exists():
+            raise _ThereError from None
+        os.replace(beside, path)
+    else:
+        os.unlink(beside)
+
+
+def temporary(path: Path) -> Path:
+    """Return where a file is written before it has its name: no other process, on whatever host, writes there.
+
+    Two hosts can share the number of a process, so the name carries the host and a random part.
+    """
+    host = re.sub(r"\W", "_", socket.gethostname())[:16] or "_"
+    return path.with_name(f"{TEMPORARY}{host}-{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
+
+
+def _write(path: Path, data: bytes | memoryview, named: Callable[[Path, Path], None]) -> None:
+    beside = temporary(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             view = memoryview(data)
             while len(view):
@@ -77,20 +134,20 @@ def write_bytes(path: Path, data: bytes | memoryview) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        os.replace(temporary, path)
+        named(beside, path)
         _sync_folder(path.parent)
     except OSError as error:
-        _discard(temporary)
+        _discard(beside)
         raise disk_error(path, error) from error
     except BaseException:
-        _discard(temporary)
+        _discard(beside)
         raise
 
 
-def _discard(temporary: Path) -> None:
+def _discard(beside: Path) -> None:
     """Remove a temporary file if it is there; where that fails too, the first error is the one to tell."""
     with contextlib.suppress(OSError):
-        temporary.unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
 
 
 def disk_error(path: Path, error: OSError) -> UserError:
@@ -137,11 +194,26 @@ def is_leftover(name: str) -> bool:
     return _LEFTOVER.fullmatch(name) is not None
 
 
-def clean(folder: Path) -> None:
-    """Remove what an interrupted writer left behind in a folder."""
+def clean(folder: Path, *, older_than: float | None = None) -> None:
+    """Remove what an interrupted writer left behind in a folder.
+
+    Parameters
+    ----------
+    older_than
+        Seconds since a file was last written to; younger ones may be those of a writer that is at work. None where
+        nobody else can be.
+    """
     for leftover in sorted(folder.glob(f"{TEMPORARY}*")):
-        if is_leftover(leftover.name):
+        if is_leftover(leftover.name) and (older_than is None or _age(leftover) > older_than):
             leftover.unlink(missing_ok=True)
+
+
+def _age(file: Path) -> float:
+    """Seconds since a file was last written to, by the clock of this host; minus infinity where it is gone."""
+    try:
+        return time.time() - file.stat().st_mtime
+    except FileNotFoundError:
+        return -math.inf
 
 
 def parquet_bytes(table: pa.Table) -> memoryview:

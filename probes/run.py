@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from analysis.metrics.registry import require_primary
 from probes import command_line, execute, image_faults, interrupt, plan_text, rundir, workers
+from probes.claim import claim
 from probes.config import Config, Trace, build_config, load_config, schema_text
 from probes.errors import UserError, printable
 from probes.paths import expand
@@ -275,7 +276,7 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         _say(f"observe: {line}", arguments)
     page = None
     interrupt.begun()
-    with rundir.claim(config.out_path) as directory:
+    with claim(config.out_path) as directory:
         anew = arguments.overwrite and "observe" in stages
         traced_anew = arguments.overwrite and "trace" in stages
         if not (arguments.overwrite and drawing):

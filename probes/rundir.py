@@ -1,13 +1,13 @@
-"""Taking hold of a run directory: whose it is, whether it can be gone on with, what a new run clears away.
+"""What is done with a run directory that is held (`probes.claim`): whether it can be gone on with, what is recorded.
 
-Only one process writes to a run directory at a time; it holds a lock that ends with it, however it ends.
+And what a new run clears away.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,106 +22,28 @@ from probes.identity import (
     observed_fields,
     traced_fields,
 )
-from probes.parts import FORMAT, clean, disk_error, is_leftover, write_bytes
+from probes.parts import FORMAT, write_bytes
 from probes.run_record import STATUSES
 from probes.store import Run
 from probes.versions import versions
 
-_LOCK = ".lock"
+LOCKS = (".lock", ".lock-results")  # see `probes.claim`
 # kinds of parts that observers store; those of features and attributes have a folder for each model
 OBSERVED = ("observed", "objects", "features", "attributes")
 _NESTED = ("features", "attributes")
 _PARTS = ("samples", "captures", "words", "kept", "pooled", *OBSERVED, "traced")
-_FOLDERS = (*_PARTS, "tables", "figures")
+SHARDS = "shards"  # records of processes that share a run, see `probes.shards`
+FOLDERS = (*_PARTS, SHARDS, "tables", "figures")
 # tables that commands beside the stages write
 _LATER = ("human_check", "human_nouns", "human_counts", "sensitivity", "gep_labels", "question_labels")
 _ALIGNED = tuple(f"alignment_{one}" for one in ("retrieval", "quality", "fid_curve", "captions"))
 _BESIDE = tuple(f"tables/{name}.{end}" for name in (*_LATER, *_ALIGNED) for end in ("csv", "parquet"))
-_RECORD = ("run.json", "triplets.yaml", _LOCK)
+_RECORD = ("run.json", "triplets.yaml", *LOCKS)
 
 
 def now() -> str:
     """The time as ISO 8601, UTC, whole seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-@contextlib.contextmanager
-def claim(path: Path) -> Iterator[Run]:
-    """Hold a run directory for writing, making it if there is none; nothing in it is changed yet.
-
-    Yields
-    ------
-    Run
-        The run that is there, or one with an empty ``meta``.
-
-    Raises
-    ------
-    UserError
-        The folder cannot be written, holds something else than a run or one whose record cannot be read, or another
-        process is writing to it.
-    """
-    path = Path(path)
-    _require_ours(path)
-    made = [folder for folder in (path, *path.parents) if not folder.exists()]
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock = open(path / _LOCK, "ab")  # noqa: SIM115  (closed below, after the whole run)
-    except OSError as error:
-        _unmake(path, made)
-        raise disk_error(path, error) from None
-    with lock:
-        _lock(lock, path)
-        try:
-            for folder in (path, *(path / name for name in _folders(path, _FOLDERS))):
-                if folder.is_dir():
-                    clean(folder)
-            yield Run.open(path) if (path / "run.json").exists() else Run(path, {})
-        finally:
-            _unmake(path, made)
-
-
-def _require_ours(path: Path) -> None:
-    """Refuse a folder that holds something else than a run, before anything in it is touched."""
-    try:
-        names = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
-    except OSError as error:
-        raise disk_error(path, error) from None
-    others = sorted(name for name in names if name != _LOCK and not is_leftover(name))
-    if others and "run.json" not in others:
-        raise UserError(
-            f"{path}: expected an empty folder or a run, got other files ({others[0]}): choose another --out"
-        )
-    if others:
-        Run.open(path)  # what it says when the record cannot be read is right with --overwrite too
-    for name in sorted({*_FOLDERS} & {*others}):
-        if not (path / name).is_dir():
-            raise UserError(
-                f"{path / name}: expected a folder, got a file: move it away or choose another --out"
-            )
-
-
-def _lock(file: Any, path: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # no such lock on Windows
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise UserError(
-            f"{path}: expected to be the only one writing here, found another process: let it end first"
-        ) from None
-    except OSError:  # some network file systems have no locks
-        return
-
-
-def _unmake(path: Path, made: list[Path]) -> None:
-    """Take away folders made for a run that came to nothing."""
-    with contextlib.suppress(OSError):
-        if made and path.is_dir() and [entry.name for entry in path.iterdir()] == [_LOCK]:
-            (path / _LOCK).unlink()
-        for folder in made:
-            folder.rmdir()
 
 
 def clear(run: Run) -> None:
@@ -132,7 +54,7 @@ def clear(run: Run) -> None:
     remove(run, _PARTS)
     for name in (*run.written(), *_BESIDE):
         run.remove_file(name)
-    _remove_empty(run, _FOLDERS)
+    _remove_empty(run, FOLDERS)
     left = _strangers(run.path)
     if left:
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""
@@ -144,13 +66,13 @@ def clear(run: Run) -> None:
 
 def remove(run: Run, kinds: Sequence[str]) -> None:
     """Remove the parts of these kinds, so that they are made anew."""
-    for kind in _folders(run.path, kinds):
+    for kind in folders(run.path, kinds):
         for file in run.parts(kind):
             run.remove_file(f"{kind}/{file.name}")
     _remove_empty(run, kinds)
 
 
-def _folders(path: Path, names: Sequence[str]) -> list[str]:
+def folders(path: Path, names: Sequence[str]) -> list[str]:
     """Folders of a run and those in them, the inner ones first."""
     inner = [
         f"{name}/{entry.name}"
@@ -162,16 +84,16 @@ def _folders(path: Path, names: Sequence[str]) -> list[str]:
     return [*inner, *names]
 
 
-def _remove_empty(run: Run, folders: Sequence[str]) -> None:
-    for name in _folders(run.path, folders):
+def _remove_empty(run: Run, names: Sequence[str]) -> None:
+    for name in folders(run.path, names):
         with contextlib.suppress(OSError):  # it is not there, or holds files that no run wrote
             (run.path / name).rmdir()
 
 
 def _strangers(path: Path) -> list[str]:
     """Files and folders that no run writes, by their paths in the folder."""
-    names = [entry.name for entry in path.iterdir() if entry.name not in {*_RECORD, *_FOLDERS}]
-    for folder in _FOLDERS:
+    names = [entry.name for entry in path.iterdir() if entry.name not in {*_RECORD, *FOLDERS}]
+    for folder in FOLDERS:
         if (path / folder).is_dir():
             names += [f"{folder}/{entry.name}" for entry in (path / folder).iterdir()]
     return sorted(names)

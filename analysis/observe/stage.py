@@ -52,7 +52,7 @@ def observe(run: Run, *, progress: bool = True, team: Team | None = None) -> str
     Parameters
     ----------
     run
-        The run directory, held by :func:`probes.rundir.claim`; what to look for and with what is in its
+        The run directory, held by :func:`probes.claim.claim`; what to look for and with what is in its
         configuration, section ``observe``.
     progress
         Show a progress bar.

@@ -217,7 +217,7 @@ def take_in(run: Run, config: Config, taken: Taken, command: execute.Command) ->
     Parameters
     ----------
     run : Run
-        The run directory, held by :func:`probes.rundir.claim`.
+        The run directory, held by :func:`probes.claim.claim`.
     config, taken
         The configuration and its plan (`plan`).
     command

@@ -83,7 +83,7 @@ def trace(
     Parameters
     ----------
     run
-        A generated run, held by :func:`probes.rundir.claim`; its configuration has a section `trace`.
+        A generated run, held by :func:`probes.claim.claim`; its configuration has a section `trace`.
     source, samples
         Its model and its plan.
     command

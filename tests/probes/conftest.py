@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from probes import model_files, models, rundir
+from probes.claim import claim
 from probes.config import Config
 from probes.execute import Command
 from probes.generate import generate
@@ -52,7 +53,7 @@ def generated(path, config, **options):
     if not options.get("overwrite"):
         rundir.require_model(path, model_files.files(source))
     samples = prompts.plan(config, *models.tokenizers(source))
-    with rundir.claim(path) as run:
+    with claim(path) as run:
         if not options.get("overwrite"):
             rundir.require_same(run, config.resolved())
         generate(run, config, samples, source, Command(progress=False, **options))

@@ -7,6 +7,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from probes import identity, rundir
+from probes.claim import claim
 from probes.config import Capture, Config, Generate, Indicator, Sampler
 from probes.errors import UserError
 from probes.identity import drawn_fields
@@ -199,7 +200,7 @@ def test_a_file_that_is_added_is_told(saved, started, tmp_path):
 
 
 def taken_up(path, config, stages):
-    with rundir.claim(path) as run:
+    with claim(path) as run:
         rundir.require_same(run, config.resolved())
         rundir.take_up(run, config, stages)
     return Run.open(path)

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from probes import parts, rundir
+from probes.claim import claim
 from probes.errors import UserError
 from probes.store import Run
 from tests.probes.conftest import generated, settings, stored
@@ -69,7 +70,7 @@ def test_what_was_never_a_run_is_refused_and_untouched(case, tmp_path):
     (tmp_path / ".tmp-of-another-program").write_text("mine")
     before = files(tmp_path)
     expected = r"expected (an empty folder or a run|the record of a run)"
-    with pytest.raises(UserError, match=expected) as caught, rundir.claim(tmp_path) as run:
+    with pytest.raises(UserError, match=expected) as caught, claim(tmp_path) as run:
         rundir.clear(run)
     assert "choose another --out" in str(caught.value)
     assert files(tmp_path) == before
@@ -87,7 +88,7 @@ def test_only_what_the_run_wrote_is_removed_and_the_rest_is_named(run, capsys):
     for name, text in mine.items():
         (run.path / name).parent.mkdir(exist_ok=True)
         (run.path / name).write_text(text)
-    with rundir.claim(run.path) as held:
+    with claim(run.path) as held:
         rundir.clear(held)
     left = {name: data for name, data in files(run.path).items() if data is not None}
     record = left.pop("run.json")
@@ -102,7 +103,7 @@ def test_a_record_cannot_name_files_outside_the_run(run):
     (run.path.parent / "precious.txt").write_text("mine")
     (run.path / "notes.txt").write_text("mine")
     run.write_meta(written={"measure": ["../precious.txt", "notes.txt", "tables/../../precious.txt"], "x": 3})
-    with rundir.claim(run.path) as held:
+    with claim(run.path) as held:
         rundir.clear(held)
     assert (run.path.parent / "precious.txt").exists()
     assert (run.path / "notes.txt").exists()
@@ -155,7 +156,7 @@ def test_the_record_is_there_before_the_copy_of_the_configuration(saved, tmp_pat
     assert Run.open(tmp_path).status == "planned"
     generated(tmp_path, config, text="prompts: []\n")
     assert (tmp_path / "triplets.yaml").read_text() == "prompts: []\n"
-    with rundir.claim(tmp_path) as run:  # a plan makes the copy good, too
+    with claim(tmp_path) as run:  # a plan makes the copy good, too
         (tmp_path / "triplets.yaml").unlink()
         rundir.write_plan(run, config, {}, "prompts: []\n", 3, overwrite=False)
     assert (tmp_path / "triplets.yaml").exists()
@@ -168,7 +169,7 @@ def test_a_file_in_the_place_of_a_folder(run, tmp_path, name):
         (run.path / name).rename(tmp_path / "aside")
     (run.path / name).write_text("mine")
     expected = rf"{name}: expected a folder, got a file: move it away"
-    with pytest.raises(UserError, match=expected), rundir.claim(run.path):
+    with pytest.raises(UserError, match=expected), claim(run.path):
         pass
     with pytest.raises(UserError, match="cannot be written"):
         parts.write_bytes(run.path / name / "gap.csv", b"x")

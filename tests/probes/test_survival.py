@@ -10,7 +10,8 @@ import torch
 
 from analysis.observe.stage import observe
 from analysis.tables.stage import measure
-from probes import batches, models, parts, rundir
+from probes import batches, models, parts
+from probes.claim import claim
 from probes.errors import UserError
 from probes.store import Run
 from tests.probes.conftest import flipped, generated, settings, stored
@@ -283,7 +284,7 @@ def test_the_second_process_on_a_run_stops(whole, saved):
     read, write = os.pipe()
     child = os.fork()
     if not child:  # pragma: no cover
-        with rundir.claim(whole.path):
+        with claim(whole.path):
             os.write(write, b"!")
             time.sleep(600)
     os.read(read, 1)

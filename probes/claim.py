@@ -1,0 +1,195 @@
+"""Taking hold of a run directory: alone, as one of several shards, or to write results beside them.
+
+Whoever writes to a run directory holds a lock of the system on a file in it, which ends with the process, however it
+ends. There are three ways of holding it (`Hold`):
+
+===========  ===================================  ==========================================================
+hold         lock                                 what it may write
+===========  ===================================  ==========================================================
+``ALONE``    ``.lock`` exclusive                  everything
+``SHARD``    ``.lock`` shared                     parts, a record of its own, ``run.json`` where there is none
+``RESULTS``  ``.lock`` shared, and                tables, figures, the page, ``run.json``
+             ``.lock-results`` exclusive
+===========  ===================================  ==========================================================
+
+So who is alone keeps out all others, any number of shards go on together, and one process at a time measures and
+reports, also while shards draw. Where a file system has no such locks (some network ones; Windows) nothing keeps a
+second process out: this is said on stderr, and temporary files are left alone until they are a day old.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from probes.errors import UserError
+from probes.parts import clean, disk_error, is_leftover
+from probes.rundir import FOLDERS, LOCKS, folders
+from probes.store import Run
+
+LOCK, RESULTS_LOCK = LOCKS
+DAY = 86_400.0  # seconds: no file takes so long to write, and no two clocks of a cluster differ by so much
+
+
+class Hold(Enum):
+    """How a run directory is held, see the module."""
+
+    ALONE = "alone"
+    SHARD = "shard"
+    RESULTS = "results"
+
+
+class HeldError(UserError):
+    """Another process holds the run directory."""
+
+
+_ONE = "the only one writing here, found another process"
+_SHARING = (
+    "the only one writing here, found processes that share this folder (--shard, or measuring beside it)"
+)
+_MEASURING = "the only one measuring here, found another process that measures or reports"
+_SHARD = (
+    "one of several shards writing here, found another process that has this folder alone (without --shard)"
+)
+
+
+@contextlib.contextmanager
+def claim(path: Path, hold: Hold = Hold.ALONE) -> Iterator[Run]:
+    """Hold a run directory for writing, making it if there is none; nothing in it is changed yet.
+
+    Yields
+    ------
+    Run
+        The run that is there, or one with an empty ``meta``.
+
+    Raises
+    ------
+    HeldError
+        Another process holds it, and not so that both can.
+    UserError
+        The folder cannot be written, holds something else than a run or one whose record cannot be read.
+    """
+    path = Path(path)
+    _require_ours(path)
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    with contextlib.ExitStack() as stack:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            results = stack.enter_context(_Lock(path / RESULTS_LOCK)) if hold is Hold.RESULTS else None
+            lock = stack.enter_context(_Lock(path / LOCK))
+        except OSError as error:
+            _unmake(path, made)
+            raise disk_error(path, error) from None
+        if results and not results.taken():
+            raise _held(path, _MEASURING)
+        _take(lock, path, hold)
+        if hold is not Hold.SHARD:  # what several hold is not one's to take away
+            stack.callback(_unmake, path, made)
+        yield Run.open(path) if (path / "run.json").exists() else Run(path, {})
+
+
+def _take(lock: _Lock, path: Path, hold: Hold) -> None:
+    """Take the lock of a hold, and clear away what interrupted writers left."""
+    alone = hold is not Hold.SHARD and lock.taken()
+    if alone:
+        _clean(path, None if lock.works else DAY)
+    if hold is Hold.ALONE:
+        if not alone:
+            raise _held(path, _SHARING if lock.taken(shared=True) else _ONE)
+    elif not lock.taken(shared=True):
+        raise _held(path, _SHARD if hold is Hold.SHARD else _ONE)
+    elif not alone:
+        _clean(path, DAY)
+    if not lock.works:
+        print(
+            f"{path}: this file system has no locks, nothing keeps a second process out: see to it that only one"
+            " writes here, or shards alone",
+            file=sys.stderr,
+        )
+
+
+def _held(path: Path, found: str) -> HeldError:
+    return HeldError(f"{path}: expected to be {found}: let it end first")
+
+
+def _clean(path: Path, older_than: float | None) -> None:
+    for folder in (path, *(path / name for name in folders(path, FOLDERS))):
+        if folder.is_dir():
+            clean(folder, older_than=older_than)
+
+
+class _Lock:
+    """A lock of the system on a file, which is made if there is none; a context manager, at whose end it is let go.
+
+    Attributes
+    ----------
+    works : bool
+        Whether the file system has locks, as far as it was tried; where it has none, each is taken.
+    """
+
+    def __init__(self, path: Path):
+        self._path, self.works = path, True
+
+    def __enter__(self) -> _Lock:
+        self._file = open(self._path, "a+b")  # a shared lock asks some systems for one that is read
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._file.close()
+
+    def taken(self, *, shared: bool = False) -> bool:
+        """Take the lock, or change how it is held; False where another process holds it, and this one none then."""
+        try:
+            import fcntl
+        except ImportError:  # no such lock on Windows
+            self.works = False
+            return True
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        try:
+            fcntl.flock(self._file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            return False
+        except OSError:  # some network file systems have no locks
+            self.works = False
+            return True
+        if os.fstat(self._file.fileno()).st_nlink:
+            return True
+        self._file.close()  # it was removed meanwhile, by a process whose run came to nothing
+        self.__enter__()
+        return self.taken(shared=shared)
+
+
+def _require_ours(path: Path) -> None:
+    """Refuse a folder that holds something else than a run, before anything in it is touched."""
+    try:
+        names = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+    except OSError as error:
+        raise disk_error(path, error) from None
+    others = sorted(name for name in names if name not in LOCKS and not is_leftover(name))
+    if others and not (path / "run.json").exists():  # another shard may have made it since
+        raise UserError(
+            f"{path}: expected an empty folder or a run, got other files ({others[0]}): choose another --out"
+        )
+    if others:
+        Run.open(path)  # what it says when the record cannot be read is right with --overwrite too
+    for name in sorted({*FOLDERS} & {*others}):
+        if not (path / name).is_dir():
+            raise UserError(
+                f"{path / name}: expected a folder, got a file: move it away or choose another --out"
+            )
+
+
+def _unmake(path: Path, made: list[Path]) -> None:
+    """Take away folders made for a run that came to nothing."""
+    with contextlib.suppress(OSError):
+        if made and path.is_dir() and {entry.name for entry in path.iterdir()} <= {*LOCKS}:
+            for name in LOCKS:
+                (path / name).unlink(missing_ok=True)
+        for folder in made:
+            folder.rmdir()
