@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from hooks.architectures.unet_size import latent_size
-from probes import models
+from probes import models, storage
 from probes.config import Config
 from probes.errors import UserError
 from probes.execute import Part
@@ -161,8 +161,9 @@ def halve(
             f"{_remedy(config)} finished parts are kept"
         )
     after = [*sizes, max(counted.minimum, size // 2)]
+    there = storage.present(path for part in left for path in part.paths.values())
     for part in left:
-        if not all(path.exists() for path in part.paths.values()):
+        if not there.issuperset(part.paths.values()):
             _remove(part.paths.values())
     run.write_meta(**{counted.used: after})
     print(
@@ -187,7 +188,7 @@ def _remedy(config: Config) -> str:
 def _remove(paths: Iterable[Path]) -> None:
     for path in paths:
         try:
-            path.unlink(missing_ok=True)
+            storage.remove([path])
         except OSError as error:
             raise disk_error(path, error) from None
 

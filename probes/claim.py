@@ -14,7 +14,8 @@ hold         lock                                 what it may write
 
 So who is alone keeps out all others, any number of shards go on together, and one process at a time measures and
 reports, also while shards draw. Where a file system has no such locks (some network ones; Windows) nothing keeps a
-second process out: this is said on stderr, and temporary files are left alone until they are a day old.
+second process out: this is said on stderr, and temporary files are left alone until they are a day old. On object
+storage a hold is an object that is renewed, see `probes.lease`.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from probes import lease
 from probes.errors import UserError
 from probes.parts import clean, disk_error, is_leftover
 from probes.rundir import FOLDERS, LOCKS, folders
+from probes.storage import is_object, run_path
 from probes.store import Run
 
 LOCK, RESULTS_LOCK = LOCKS
@@ -74,8 +77,12 @@ def claim(path: Path, hold: Hold = Hold.ALONE) -> Iterator[Run]:
     UserError
         The folder cannot be written, holds something else than a run or one whose record cannot be read.
     """
-    path = Path(path)
+    path = run_path(path)
     _require_ours(path)
+    if is_object(path):
+        with _leased(path, hold):
+            yield _there(path)
+        return
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     with contextlib.ExitStack() as stack:
         try:
@@ -90,7 +97,25 @@ def claim(path: Path, hold: Hold = Hold.ALONE) -> Iterator[Run]:
         _take(lock, path, hold)
         if hold is not Hold.SHARD:  # what several hold is not one's to take away
             stack.callback(_unmake, path, made)
-        yield Run.open(path) if (path / "run.json").exists() else Run(path, {})
+        yield _there(path)
+
+
+def _there(path: Path) -> Run:
+    return Run.open(path) if (path / "run.json").exists() else Run(path, {})
+
+
+@contextlib.contextmanager
+def _leased(path: Path, hold: Hold) -> Iterator[None]:
+    """Hold a run on object storage."""
+    try:
+        held = lease.Lease(path, hold.value).take()
+    except lease.OtherHoldsError as other:
+        by_shard = _SHARD if hold is Hold.SHARD else _ONE
+        measuring = _MEASURING if hold is Hold.RESULTS else _SHARING
+        found = {lease.ALONE: by_shard, lease.RESULTS: measuring, lease.SHARD: _SHARING}[other.hold]
+        raise _held(path, f"{found} ({other.who})") from None
+    with contextlib.closing(held):
+        yield
 
 
 def _take(lock: _Lock, path: Path, hold: Hold) -> None:
@@ -168,10 +193,10 @@ class _Lock:
 def _require_ours(path: Path) -> None:
     """Refuse a folder that holds something else than a run, before anything in it is touched."""
     try:
-        names = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+        names = {entry.name for entry in path.iterdir()} if is_object(path) or path.is_dir() else set()
     except OSError as error:
         raise disk_error(path, error) from None
-    others = sorted(name for name in names if name not in LOCKS and not is_leftover(name))
+    others = sorted(name for name in names if name not in (*LOCKS, lease.FOLDER) and not is_leftover(name))
     if others and not (path / "run.json").exists():  # another shard may have made it since
         raise UserError(
             f"{path}: expected an empty folder or a run, got other files ({others[0]}): choose another --out"
@@ -179,7 +204,7 @@ def _require_ours(path: Path) -> None:
     if others:
         Run.open(path)  # what it says when the record cannot be read is right with --overwrite too
     for name in sorted({*FOLDERS} & {*others}):
-        if not (path / name).is_dir():
+        if not is_object(path) and not (path / name).is_dir():
             raise UserError(
                 f"{path / name}: expected a folder, got a file: move it away or choose another --out"
             )

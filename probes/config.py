@@ -47,7 +47,7 @@ from probes.edits.options import Edit
 from probes.errors import UserError
 from probes.foreign import configuration as foreign
 from probes.foreign.options import Images
-from probes.paths import expand
+from probes.paths import expand_run
 from probes.prompts import paintskills, sets
 from probes.prompts.grids import Grid
 from probes.prompts.source import Loaded, PromptSource, resolve
@@ -196,7 +196,7 @@ class Config(Section):
     @property
     def out_path(self) -> Path:
         """The run directory: `out`, where ``~`` is the user's home, or ``runs/<name>``."""
-        return expand(self.out, "out") if self.out else Path("runs") / self.name
+        return expand_run(self.out, "out") if self.out else Path("runs") / self.name
 
     def resolved(self) -> dict[str, Any]:
         """The configuration as plain data that :meth:`Config.model_validate` takes again."""

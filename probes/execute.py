@@ -9,7 +9,7 @@ no byte.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 from tqdm import tqdm
 
-from probes import image_faults, rundir
+from probes import image_faults, rundir, storage
 from probes import parts as files
 from probes.config import Config
 from probes.errors import UserError
@@ -130,17 +130,19 @@ def due(parts: Sequence[Part], refused: Refused, damaged: Damaged) -> list[Part]
     UserError
         A file was made from something else.
     """
-    return [part for part in parts if not _finished(part, refused, damaged)]
+    there = storage.present(path for part in parts for path in part.paths.values())
+    return [part for part in parts if not _finished(part, there, refused, damaged)]
 
 
-def _finished(part: Part, refused: Refused, damaged: Damaged) -> bool:
-    return all([_whole(part, path, refused, damaged) for path in part.paths.values()])  # each is looked at
+def _finished(part: Part, there: Collection[Path], refused: Refused, damaged: Damaged) -> bool:
+    whole = [path in there and _whole(part, path, refused, damaged) for path in part.paths.values()]
+    return all(whole)  # each is looked at
 
 
 def _whole(part: Part, path: Path, refused: Refused, damaged: Damaged) -> bool:
-    """Whether a file of a part is there, as it was written and made from what it should be."""
+    """Whether a file of a part that is there is as it was written and made from what it should be."""
     try:
-        if path.exists():
+        with storage.at_once(path):
             there = files.read_identity(path)
             if there.get("format") != part.identity["format"]:
                 raise refused(path, "format", there.get("format"), part.identity["format"])
@@ -151,7 +153,7 @@ def _whole(part: Part, path: Path, refused: Refused, damaged: Damaged) -> bool:
                     raise refused(path, "hash", there.get("hash"), part.identity["hash"])
                 raise refused(path, name, old.get(name), new.get(name))
             files.read_part(path)
-        return path.exists()
+        return True
     except files.DamagedPartError as error:
         damaged(error)
         return False

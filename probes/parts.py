@@ -1,6 +1,7 @@
 """Parts on disk: Parquet files written whole or not at all, each with a hash of what it was made from.
 
-A part is written to a temporary file, fsynced and renamed, so a reader never sees half of one. Pages carry
+A part is written to a temporary file, fsynced and renamed, on object storage by a single PUT (`probes.storage`): so a
+reader never sees half of one. Pages carry
 checksums and columns digests, so a flipped bit is found when the part is read. The Parquet metadata holds two
 keys: ``huggingface``, by which ``datasets.load_dataset("parquet", ...)`` shows the PNG bytes as images, and
 ``triptych``, the identity of the part: every field that alters its content, the hash of them all, and the
@@ -28,9 +29,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from probes import storage
 from probes.errors import UserError
 from probes.part_columns import conform, require_columns
 from probes.part_schemas import FIXED, IMAGE
+from probes.storage import ObjectPath
 
 # of a run: its record, and what the generate stage stores; 2 stores the characters of words, 3 what is at fault with
 # an image
@@ -65,14 +68,17 @@ def digest(text: str | bytes) -> str:
 
 
 def write_bytes(path: Path, data: bytes | memoryview) -> None:
-    """Write a file whole or not at all: temporary file, fsync, rename.
+    """Write a file whole or not at all: temporary file, fsync, rename; an object by a single PUT.
 
     Raises
     ------
     UserError
         The disk is full or the folder cannot be written; what stood at `path` is untouched.
     """
-    _write(path, data, os.replace)
+    if isinstance(path, ObjectPath):
+        storage.put(path, data)
+    else:
+        _write(path, data, os.replace)
 
 
 def create_bytes(path: Path, data: bytes | memoryview) -> bool:
@@ -83,6 +89,8 @@ def create_bytes(path: Path, data: bytes | memoryview) -> bool:
     bool
         Whether it was written; what stood at `path` is untouched.
     """
+    if isinstance(path, ObjectPath):
+        return storage.create(path, data)
     try:
         _write(path, data, _linked)
     except _ThereError:
@@ -251,7 +259,7 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """
     try:
         # not pq.read_table: that would take a folder name such as `model=a` for a partition
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        with storage.parquet(path, whole=columns is None, page_checksum_verification=True) as file:
             table = file.read(columns=None if columns is None else list(columns))
             metadata = json.loads((file.schema_arrow.metadata or {}).get(b"triptych", b"{}"))
             if "content" in metadata:
@@ -279,7 +287,8 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 def column_names(path: Path) -> list[str]:
     """The columns of a part."""
     try:
-        return list(dict.fromkeys(pq.read_schema(path).names))
+        with storage.parquet(path) as file:
+            return list(dict.fromkeys(file.schema_arrow.names))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise damaged(path, error) from None
 
@@ -287,7 +296,8 @@ def column_names(path: Path) -> list[str]:
 def read_identity(path: Path) -> dict[str, Any]:
     """The identity that was written with a part."""
     try:
-        metadata = pq.read_schema(path).metadata or {}
+        with storage.parquet(path) as file:
+            metadata = file.schema_arrow.metadata or {}
         if b"triptych" not in metadata:
             raise UserError(
                 f"{path}: expected a part of this run, got a file of another program: move it away and run again"

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from probes.errors import UserError
+from probes.storage import is_object, run_path
 
 
 def expand(text: str | Path, place: str) -> Path:
@@ -46,3 +47,26 @@ def expand(text: str | Path, place: str) -> Path:
                 f"{place}: expected a path, got {str(text)!r} ({error.strerror}): choose another"
             ) from None
     return path
+
+
+def expand_run(text: str | Path, place: str) -> Path:
+    """Return the path of a run directory: as `expand` does, or the address of one on object storage.
+
+    Parameters
+    ----------
+    text
+        The path as it was written, or ``s3://bucket/run``.
+    place
+        Where it was written, for the error.
+
+    Raises
+    ------
+    UserError
+        No file system takes such a name, or it is no address of a run.
+
+    Examples
+    --------
+    >>> str(expand_run("s3://bucket/runs/first/", "out"))
+    's3://bucket/runs/first'
+    """
+    return run_path(str(text), place) if is_object(text) else expand(text, place)

@@ -14,9 +14,10 @@ from probes import command_line, execute, image_faults, interrupt, plan_text, ru
 from probes.claim import claim
 from probes.config import Config, Trace, build_config, load_config, schema_text
 from probes.errors import UserError, printable
-from probes.paths import expand
+from probes.paths import expand_run
 from probes.prompts import of_captions
 from probes.prompts.source import Loaded, NoFileError, said
+from probes.storage import is_object
 from probes.store import Run
 from probes.team import Team
 from probes.yaml_source import YamlSource, read_yaml
@@ -141,9 +142,9 @@ def configuration(arguments: argparse.Namespace) -> tuple[Config, YamlSource, di
 
     And what its prompts were read from, where they do not stand in it.
     """
-    path, chosen = expand(arguments.config, "command line"), options(arguments)
+    path, chosen = expand_run(arguments.config, "command line"), options(arguments)
     line = {flag: value for flag, value in chosen.values()}
-    if not path.is_dir():
+    if not is_object(path) and not path.is_dir():
         source = read_yaml(path)
         read: list[Loaded] = []
         try:
@@ -176,14 +177,16 @@ def _out(path: Path, source: YamlSource, chosen: dict) -> Path:
     """The run directory of a configuration that cannot be read to its end."""
     _, out = chosen.get(("out",), ("", source.data.get("out")))
     return (
-        expand(out, "out") if isinstance(out, str) else Path("runs") / str(source.data.get("name", path.stem))
+        expand_run(out, "out")
+        if isinstance(out, str)
+        else Path("runs") / str(source.data.get("name", path.stem))
     )
 
 
 def _require_out(config: Config, chosen: dict, place: str) -> None:
     """Refuse a run directory that no file system takes, before anything is planned."""
     if config.out:
-        expand(config.out, chosen[("out",)][0] if ("out",) in chosen else place)
+        expand_run(config.out, chosen[("out",)][0] if ("out",) in chosen else place)
 
 
 def run(arguments: argparse.Namespace) -> None:

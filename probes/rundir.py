@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from probes import lease
 from probes.config import Config
 from probes.errors import UserError
 from probes.identity import (
@@ -38,7 +39,7 @@ FOLDERS = (*_PARTS, SHARDS, "tables", "figures")
 _LATER = ("human_check", "human_nouns", "human_counts", "sensitivity", "gep_labels", "question_labels")
 _ALIGNED = tuple(f"alignment_{one}" for one in ("retrieval", "quality", "fid_curve", "captions"))
 _BESIDE = tuple(f"tables/{name}.{end}" for name in (*_LATER, *_ALIGNED) for end in ("csv", "parquet"))
-_RECORD = ("run.json", "triplets.yaml", *LOCKS)
+_RECORD = ("run.json", "triplets.yaml", *LOCKS, lease.FOLDER)
 
 
 def now() -> str:
@@ -52,8 +53,7 @@ def clear(run: Run) -> None:
     The record stays until the next run's takes its place: whenever this is cut short, the folder is still a run's.
     """
     remove(run, _PARTS)
-    for name in (*run.written(), *_BESIDE):
-        run.remove_file(name)
+    run.remove_files((*run.written(), *_BESIDE))
     _remove_empty(run, FOLDERS)
     left = _strangers(run.path)
     if left:
@@ -67,8 +67,7 @@ def clear(run: Run) -> None:
 def remove(run: Run, kinds: Sequence[str]) -> None:
     """Remove the parts of these kinds, so that they are made anew."""
     for kind in folders(run.path, kinds):
-        for file in run.parts(kind):
-            run.remove_file(f"{kind}/{file.name}")
+        run.remove_files(f"{kind}/{file.name}" for file in run.parts(kind))
     _remove_empty(run, kinds)
 
 

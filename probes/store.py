@@ -49,6 +49,7 @@ from probes.parts import (
     write_bytes,
 )
 from probes.run_record import checksum, no_record, read_record
+from probes.storage import remove, run_path
 from probes.stored_images import StoredImages
 
 KINDS = ("samples", "captures", "words", "kept", "pooled", "observed", "objects", "traced")
@@ -76,7 +77,7 @@ class Run:
     """
 
     def __init__(self, path: Path, meta: dict[str, Any]):
-        self.path = Path(path)
+        self.path = run_path(path)
         self.meta = meta
         self._images = StoredImages(self.path)
         self._stage: str | None = None
@@ -92,7 +93,7 @@ class Run:
         UserError
             There is no run at `path`, its ``run.json`` is damaged, or was written in a later format.
         """
-        path = Path(path)
+        path = run_path(path)
         return cls(path, read_record(path / "run.json"))
 
     def __repr__(self) -> str:
@@ -355,8 +356,7 @@ class Run:
             yield
         finally:
             self._stage = None
-        for name in sorted(set(self.written(stage)) - self._names):
-            self.remove_file(name)
+        self.remove_files(sorted(set(self.written(stage)) - self._names))
         if sorted(self._names) != self.written(stage):
             self._note_as(stage, self._names)
 
@@ -371,12 +371,14 @@ class Run:
 
     def remove_file(self, name: str) -> None:
         """Remove a file by its path in the run, if it is there."""
-        path = self.path / name
+        self.remove_files([name])
+
+    def remove_files(self, names: Iterable[str]) -> None:
+        """Remove files by their paths in the run, those that are there."""
         try:
-            if path.is_symlink() or path.is_file():
-                path.unlink()
+            remove(self.path / name for name in names)
         except OSError as error:
-            raise disk_error(path, error) from None
+            raise disk_error(Path(error.filename or self.path), error) from None
 
     def _note(self, names: Iterable[str]) -> None:
         """Note what the stage under way is about to write; other commands hold no lock and note nothing."""

@@ -51,21 +51,21 @@ class StoredImages:
 
     def __init__(self, path: Path):
         self.path = path
-        self._file_of: dict[str, int] = {}  # of each sample, the place of its part file
-        self._last: tuple[int, dict[str, bytes | None]] = (
-            -1,
+        self._file_of: dict[str, Path] = {}  # of each sample, its part file
+        self._last: tuple[Path | None, dict[str, bytes | None]] = (
+            None,
             {},
-        )  # place and encoded images of the file read last
+        )  # the file read last, and what it holds
 
     def images(self, sample_ids: Iterable[str]) -> list[Image.Image]:
         """Images in the order asked for; :meth:`probes.store.Run.images` says what it raises."""
         wanted = list(sample_ids)
         self._look_up(wanted)
         data: dict[str, bytes | None] = {}
-        for place in sorted({self._file_of[sample] for sample in wanted}):
-            if self._last[0] != place:
-                self._last = (place, dict(self._encoded(self._files()[place])))
-            data |= {sample: self._last[1][sample] for sample in wanted if self._file_of[sample] == place}
+        for file in sorted({self._file_of[sample] for sample in wanted}):
+            if self._last[0] != file:
+                self._last = (file, dict(self._encoded(file)))
+            data |= {sample: self._last[1][sample] for sample in wanted if self._file_of[sample] == file}
         try:
             return [read_image(data[sample]) for sample in wanted]
         except ValueError as error:
@@ -85,8 +85,8 @@ class StoredImages:
         """Know the part file of each sample asked for, or say which is not there."""
         if any(sample not in self._file_of for sample in wanted):
             self._file_of = {
-                sample: place
-                for place, file in enumerate(self._files())
+                sample: file
+                for file in self._files()
                 for sample in read_part(file, ["sample_id"])["sample_id"].to_pylist()
             }
         for sample in wanted:

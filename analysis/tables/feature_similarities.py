@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -115,4 +114,4 @@ def with_features(images: pd.DataFrame, features: Sequence[pd.DataFrame]) -> pd.
 
 def part_names(run: Run) -> list[str]:
     """Names of the part files of a run's samples, in order."""
-    return [Path(file).name for file in run.parts("samples")]
+    return [file.name for file in run.parts("samples")]

@@ -1,0 +1,186 @@
+"""How object storage is reached: endpoint and credentials as AWS' own tools find them, and refusals in one line.
+
+The client is `obstore`, which has conditional writes; credentials, region and endpoint come from `boto3`: the
+environment (``AWS_ENDPOINT_URL``, ``AWS_PROFILE``, ``AWS_ACCESS_KEY_ID`` ...), the files ``~/.aws``, or the machine's
+role. Both come with the extra ``[storage]`` and are loaded at first use. What a store answers is never repeated, since
+it may hold a key: its code is, and what it means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import cache
+from typing import Any
+
+from probes.errors import UserError
+
+SCHEMES = ("s3",)
+EXTRA = "pip install 'triptych[storage]'"
+KEPT = "run the same command again to go on, finished parts are kept"
+LARGE = 2**23  # bytes; a larger object has PATIENT seconds to be sent, where others have BRIEF
+BRIEF, PATIENT = 30.0, 900.0
+CONNECT = 10.0  # seconds
+RETRIES, RETRIED = (
+    8,
+    90.0,
+)  # of a request that failed on the way or was answered 5xx, and the seconds within which
+
+_CODE = re.compile(r"<Code>(\w{1,60})</Code>")
+_STATUS = re.compile(r"status code: (\d{3})")
+_REMEDIES = {  # by the code of a refusal, https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
+    "NoSuchBucket": "create the bucket, or choose another --out",
+    "PermanentRedirect": "set AWS_DEFAULT_REGION to the region of the bucket",
+    "AuthorizationHeaderMalformed": "set AWS_DEFAULT_REGION to the region of the bucket",
+    "RequestTimeTooSkewed": "set the clock of this machine",
+}
+_RIGHTS = (
+    "check the credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID) and their rights to list, read, write and delete"
+)
+
+
+class StorageError(UserError):
+    """Object storage refused a request, or did not answer."""
+
+
+@cache
+def _obstore() -> Any:
+    try:
+        import obstore.exceptions
+        import obstore.store
+    except ImportError:
+        raise UserError(
+            f"s3://: expected the libraries that reach object storage, found none of `obstore`: {EXTRA}"
+        ) from None
+    return obstore
+
+
+def base_error() -> type[Exception]:
+    """The class of the errors that the client raises."""
+    return _obstore().exceptions.BaseError
+
+
+def opened(scheme: str, bucket: str, size: int = 0) -> Any:
+    """Return the client of a bucket; the same one for each request of a process.
+
+    Parameters
+    ----------
+    size
+        Of what is to be written, bytes: a large object may take longer.
+
+    Raises
+    ------
+    UserError
+        The extra is not installed, or there are no credentials.
+    """
+    return _opened(scheme, bucket, PATIENT if size > LARGE else BRIEF)
+
+
+@cache
+def _opened(scheme: str, bucket: str, seconds: float) -> Any:
+    provider, settings = _aws(f"{scheme}://{bucket}")
+    return _obstore().store.S3Store(
+        bucket,
+        credential_provider=provider,
+        client_options={
+            "allow_http": settings.get("endpoint", "").startswith("http:"),
+            "connect_timeout": timedelta(seconds=CONNECT),
+            "timeout": timedelta(seconds=seconds),
+        },
+        retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=max(RETRIED, seconds))},
+        **settings,
+    )
+
+
+def _aws(place: str) -> tuple[Any, dict[str, str]]:
+    """Credentials, region and endpoint as AWS' own tools find them."""
+    _obstore()
+    try:
+        import boto3
+        from botocore.exceptions import BotoCoreError
+        from obstore.auth.boto3 import Boto3CredentialProvider
+    except ImportError:
+        raise UserError(
+            f"{place}: expected the libraries that reach object storage, found no `boto3`: {EXTRA}"
+        ) from None
+    try:
+        session = boto3.Session()
+        client = session.client("s3", region_name=session.region_name or "us-east-1")
+        if session.get_credentials() is None:
+            raise UserError(
+                f"{place}: expected credentials of the object storage, found none: set AWS_PROFILE, or"
+                " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            )
+        settings = {"endpoint": client.meta.endpoint_url, "region": client.meta.region_name}
+        return Boto3CredentialProvider(session), settings
+    except (BotoCoreError, ValueError) as error:  # what it says names a profile, a file or an endpoint
+        raise UserError(
+            f"{place}: expected a profile and an endpoint by which it is reached, got `{type(error).__name__}`:"
+            " check AWS_PROFILE, AWS_ENDPOINT_URL and ~/.aws"
+        ) from None
+
+
+@contextmanager
+def requested(place: str, changed: type[Exception] | None = None) -> Iterator[None]:
+    """Turn what the client raises into what it means.
+
+    Parameters
+    ----------
+    place
+        What was asked for, for the error.
+    changed
+        Raised where a conditional write finds another object than expected, or none.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such object.
+    StorageError
+        The storage refused, or did not answer.
+    """
+    errors = _obstore().exceptions
+    try:
+        yield
+    except (errors.AlreadyExistsError, errors.PreconditionError) as error:
+        if changed is None:
+            raise _refused(place, error) from None
+        raise changed(place) from None
+    except FileNotFoundError as error:
+        if _code(error) == "NoSuchBucket":
+            raise _refused(place, error) from None
+        if changed is not None:
+            raise changed(place) from None
+        raise FileNotFoundError(place) from None
+    except (errors.BaseError, OSError) as error:
+        if (
+            changed is not None and _code(error) == "ConditionalRequestConflict"
+        ):  # another write at the same moment
+            raise changed(place) from None
+        raise _refused(place, error) from None
+
+
+def _code(error: Exception) -> str:
+    text = str(error)
+    found = _CODE.search(text) or _STATUS.search(text)
+    return found[1] if found else ""
+
+
+def _refused(place: str, error: Exception) -> StorageError:
+    code, errors = _code(error), _obstore().exceptions
+    if code in _REMEDIES:
+        remedy = _REMEDIES[code]
+    elif isinstance(error, (errors.PermissionDeniedError, errors.UnauthenticatedError)) or code in (
+        "401",
+        "403",
+    ):
+        remedy = _RIGHTS
+    elif not code:
+        why = "no answer in time" if "timed out" in str(error).lower() else "no connection"
+        return StorageError(
+            f"{place}: object storage cannot be reached ({why}): check the network and AWS_ENDPOINT_URL, then {KEPT}"
+        )
+    else:
+        remedy = KEPT
+    return StorageError(f"{place}: refused by the object storage ({code or type(error).__name__}): {remedy}")

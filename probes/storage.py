@@ -1,0 +1,397 @@
+"""Where a run directory is: a folder of this machine, or a prefix of a bucket on object storage, ``s3://bucket/run``.
+
+`run_path` gives a `pathlib.Path` for the one and an `ObjectPath` for the other, which answers to the same names as far
+as a run directory needs them. What differs beyond names stands here as well: how a file is opened for random reads
+(`parquet`), written whole (`put`) and removed (`remove`).
+
+An object is written by a single PUT: it is there whole or not at all, and no request is divided. On object storage
+there are no folders: what has a common prefix is listed as one.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from probes import object_stores
+from probes.errors import UserError
+from probes.object_stores import SCHEMES, requested
+
+LARGEST = 5 * 2**30  # bytes that a single PUT of S3 takes
+TAIL = 2**18  # bytes that are read with the footer of a Parquet file; a smaller file is read at once
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,220}[A-Za-z0-9]")
+
+
+class ChangedError(Exception):
+    """An object is not, or no longer, as a conditional write expected it."""
+
+
+@dataclass(frozen=True, order=True)
+class ObjectPath:
+    """An object, or the prefix of several, by its address; has the names of `pathlib.Path` that a run directory needs.
+
+    Attributes
+    ----------
+    scheme, bucket : str
+    key : str
+        Without a slash at either end; empty for the bucket itself.
+
+    Examples
+    --------
+    >>> path = ObjectPath("s3", "bucket", "runs/first") / "tables" / "gap.csv"
+    >>> str(path), path.name, path.stem, str(path.parent)
+    ('s3://bucket/runs/first/tables/gap.csv', 'gap.csv', 'gap', 's3://bucket/runs/first/tables')
+    """
+
+    scheme: str
+    bucket: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.bucket}{'/' * bool(self.key)}{self.key}"
+
+    def __truediv__(self, name: str) -> ObjectPath:
+        return ObjectPath(self.scheme, self.bucket, f"{self.key}{'/' * bool(self.key)}{name}")
+
+    @property
+    def name(self) -> str:
+        """The last component, or the bucket's name."""
+        return self._pure.name or self.bucket
+
+    @property
+    def stem(self) -> str:
+        """The last component without its suffix."""
+        return self._pure.stem
+
+    @property
+    def parent(self) -> ObjectPath:
+        """The prefix that this stands under; of a bucket itself."""
+        return ObjectPath(self.scheme, self.bucket, str(self._pure.parent) if "/" in self.key else "")
+
+    @property
+    def _pure(self) -> PurePosixPath:
+        return PurePosixPath(self.key)
+
+    def resolve(self) -> ObjectPath:
+        """This address: there are no links."""
+        return self
+
+    absolute = expanduser = resolve
+
+    # What is there
+
+    def exists(self) -> bool:
+        """Whether there is an object of this name; a prefix is none, see `is_dir`. One request (HEAD)."""
+        try:
+            self._do(lambda store: store.head(self.key))
+        except FileNotFoundError:
+            return False
+        return True
+
+    is_file = exists
+
+    def is_dir(self) -> bool:
+        """Whether an object stands under this prefix. One request (LIST)."""
+        return (
+            next(iter(self._do(lambda store: next(iter(store.list(self.key, chunk_size=1)), ()))), None)
+            is not None
+        )
+
+    def entries(self) -> dict[str, Mapping[str, Any] | None]:
+        """What stands directly under this prefix, by name: of an object what the listing says of it, of a prefix None.
+
+        One request (LIST) for each thousand.
+        """
+        found = self._do(lambda store: store.list_with_delimiter(self.key or None))
+        names = {PurePosixPath(one).name: None for one in found["common_prefixes"]}
+        return dict(
+            sorted((names | {PurePosixPath(one["path"]).name: one for one in found["objects"]}).items())
+        )
+
+    def iterdir(self) -> Iterator[ObjectPath]:
+        """Yield what stands directly under this prefix, in order of names."""
+        return (self / name for name in self.entries())
+
+    def glob(self, pattern: str) -> Iterator[ObjectPath]:
+        """Yield what stands directly under this prefix and has a name that fits."""
+        return (path for path in self.iterdir() if fnmatchcase(path.name, pattern))
+
+    # Read, write, remove
+
+    def read(self) -> tuple[bytes, dict[str, str]]:
+        """Return the content of an object and its version, by which `write` is conditional. One request (GET)."""
+
+        def get(store: Any) -> tuple[bytes, dict[str, str]]:
+            found = store.get(self.key)
+            return bytes(found.bytes()), _version(found.meta)
+
+        return self._do(get)
+
+    def read_bytes(self) -> bytes:
+        """Return the content of an object; raises FileNotFoundError where there is none."""
+        return self.read()[0]
+
+    def read_text(self, encoding: str = "utf-8") -> str:
+        """Return the content of an object as text."""
+        return self.read_bytes().decode(encoding)
+
+    def write(
+        self, data: bytes | memoryview, expected: Mapping[str, str] | str | None = "any"
+    ) -> dict[str, str]:
+        """Write an object by a single PUT; return its version.
+
+        Parameters
+        ----------
+        expected : mapping or None
+            Write only where the object has this version still, or where there is none (None); else whatever is there.
+
+        Raises
+        ------
+        ChangedError
+            The object is not as expected.
+        """
+        if len(data) > LARGEST:
+            raise UserError(
+                f"{self}: expected at most {LARGEST / 2**30:.0f} GiB in a file, which is what one PUT takes, got"
+                f" {len(data) / 2**30:.1f}: set generate.part_triplets to less"
+            )
+        mode = {"any": "overwrite"}.get(expected) if isinstance(expected, str) else expected or "create"
+        view = memoryview(data).cast("B")
+
+        def put(store: Any) -> dict[str, str]:
+            return _version(store.put(self.key, view, mode=mode, use_multipart=False))
+
+        return self._do(put, size=len(data), changed=mode != "overwrite")
+
+    def unlink(self, missing_ok: bool = True) -> None:
+        """Remove an object, if it is there. One request (DELETE)."""
+        self._do(lambda store: store.delete(self.key))
+
+    def mkdir(self, parents: bool = False, exist_ok: bool = False) -> None:
+        """Do nothing: a prefix is there once an object stands under it."""
+
+    def rmdir(self) -> None:
+        """Do nothing: a prefix is gone with the last object under it."""
+
+    def _do(self, request: Callable[[Any], Any], *, size: int = 0, changed: bool = False) -> Any:
+        store = object_stores.opened(self.scheme, self.bucket, size)
+        with requested(str(self), ChangedError if changed else None):
+            return request(store)
+
+
+def _version(meta: Mapping[str, Any]) -> dict[str, str]:
+    return {name: meta[name] for name in ("e_tag", "version") if meta.get(name) is not None}
+
+
+def is_object(text: object) -> bool:
+    """Whether a path, as text or as such, is an address on object storage.
+
+    >>> is_object("s3://bucket/run"), is_object("runs/first")
+    (True, False)
+    """
+    return isinstance(text, ObjectPath) or (isinstance(text, str) and _ADDRESS.match(text) is not None)
+
+
+def run_path(text: str | Path | ObjectPath, place: str = "") -> Path:
+    """Return where a run is; what is no address is a path of this machine, as it stands.
+
+    An `ObjectPath` is returned under the type of the other, whose names it has.
+
+    Parameters
+    ----------
+    text
+        A path or an address.
+    place
+        Where it was written, for the error.
+
+    Raises
+    ------
+    UserError
+        An address of a kind that is not known, without a bucket, or with a component that no path has.
+
+    Examples
+    --------
+    >>> run_path("runs/first").as_posix(), str(run_path("s3://bucket/runs//first/"))
+    ('runs/first', 's3://bucket/runs/first')
+    """
+    if not isinstance(text, str):
+        return cast(Path, text)
+    address = _ADDRESS.match(text)
+    if address is None:
+        return Path(text)
+    scheme, rest = address.groups()
+    at = f"{place}: " if place else ""
+    if scheme not in SCHEMES:
+        known = " or ".join(f"{one}://bucket/run" for one in SCHEMES)
+        raise UserError(
+            f"{at}{scheme}://: expected a folder or {known}, got another kind of address: choose one of them"
+        )
+    bucket, _, key = rest.partition("/")
+    if not _BUCKET.fullmatch(bucket):  # which may hold a key and a secret: it is not repeated
+        raise UserError(
+            f"{at}{scheme}://: expected the name of a bucket (letters, digits, dots, dashes), got something else: write"
+            f" {scheme}://bucket/run; keys go into the environment or a profile"
+        )
+    parts = [part for part in key.split("/") if part]
+    wrong = next((part for part in parts if part in (".", "..") or not part.isprintable()), None)
+    if wrong is not None or not parts:
+        found = repr(wrong) if parts else "the bucket itself"
+        raise UserError(
+            f"{at}{scheme}://{bucket}: expected the prefix of a run in it, such as {scheme}://{bucket}/runs/first, got"
+            f" {found}: write one"
+        )
+    return cast(Path, ObjectPath(scheme, bucket, "/".join(parts)))
+
+
+# One function for both kinds of path
+
+
+_AT_ONCE: dict[ObjectPath, bytes] = {}
+
+
+@contextmanager
+def at_once(path: Path) -> Iterator[None]:
+    """Read an object by one request, whatever of it is opened in the block; FileNotFoundError where it is not there."""
+    if not isinstance(path, ObjectPath):
+        yield
+        return
+    _AT_ONCE[path] = path.read_bytes()
+    try:
+        yield
+    finally:
+        del _AT_ONCE[path]
+
+
+def parquet(path: Path, *, whole: bool = False, **options: Any) -> pq.ParquetFile:
+    """Open a Parquet file: of an object its end is read, and then what is asked for.
+
+    Parameters
+    ----------
+    whole : bool
+        All of it is wanted, so an object is read by one request.
+    """
+    if not isinstance(path, ObjectPath):
+        return pq.ParquetFile(path, **options)
+    if whole or path in _AT_ONCE:
+        data = _AT_ONCE[path] if path in _AT_ONCE else path.read_bytes()
+        return pq.ParquetFile(pa.BufferReader(data), **options)
+    return pq.ParquetFile(pa.PythonFile(_Object(path), mode="r"), pre_buffer=True, **options)
+
+
+def present(paths: Iterable[Path]) -> set[Path]:
+    """Those of some files that are there; on object storage each prefix is listed once."""
+    asked = list(paths)
+    objects = [path for path in asked if isinstance(path, ObjectPath)]
+    listed = {parent: parent.entries() for parent in {path.parent for path in objects}}
+    return {
+        path
+        for path in asked
+        if (path.name in listed[path.parent] if isinstance(path, ObjectPath) else path.exists())
+    }
+
+
+class _Object(io.RawIOBase):
+    """An object for random reads: its end at once, the rest by ranges as they are asked for."""
+
+    def __init__(self, path: ObjectPath) -> None:
+        self._path, self._at = path, 0
+        self._tail, self.size = path._do(self._end)
+
+    def _end(self, store: Any) -> tuple[bytes, int]:
+        try:
+            found = store.get(self._path.key, options={"range": {"suffix": TAIL}})
+            return bytes(found.bytes()), found.meta["size"]
+        except object_stores.base_error() as error:
+            if "partial" not in str(error) and "416" not in str(
+                error
+            ):  # as a store answers of an empty object
+                raise
+            return b"", 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        start, stop = self._at, self.size if size < 0 else min(self.size, self._at + size)
+        self._at = max(start, stop)
+        if stop <= start:
+            return b""
+        known = self.size - len(self._tail)
+        if start >= known:
+            return self._tail[start - known : stop - known]
+        return bytes(self._path._do(lambda store: store.get_range(self._path.key, start=start, end=stop)))
+
+
+_GUARDS: dict[ObjectPath, Any] = {}  # of run directories that this process holds, see `probes.lease`
+
+
+def guarded(root: ObjectPath, guard: Any | None) -> None:
+    """Ask a guard before anything is written or removed under a prefix; None takes it away."""
+    _GUARDS.pop(root, None)
+    if guard is not None:
+        _GUARDS[root] = guard
+
+
+def _guard(path: ObjectPath) -> Any | None:
+    return next((guard for root, guard in _GUARDS.items() if f"{path}/".startswith(f"{root}/")), None)
+
+
+def put(path: ObjectPath, data: bytes | memoryview) -> None:
+    """Write an object of a run, once its guard has said that this process holds the run still.
+
+    Raises
+    ------
+    UserError
+        It does not, or the storage refuses.
+    """
+    guard = _guard(path)
+    if guard is None:
+        path.write(data)
+    else:
+        guard.write(path, data)
+
+
+def create(path: ObjectPath, data: bytes | memoryview) -> bool:
+    """Write an object unless there is one, whoever writes it at the same moment; say whether it was written."""
+    if (guard := _guard(path)) is not None:
+        guard.require()
+    try:
+        path.write(data, None)
+    except ChangedError:
+        return path.read_bytes() == bytes(data)  # a request that was sent twice finds its own
+    return True
+
+
+def remove(paths: Iterable[Path]) -> None:
+    """Remove files that are there, those of object storage a thousand a request; raises OSError as the disk does."""
+    objects: dict[tuple[str, str], list[ObjectPath]] = {}
+    for path in paths:
+        if isinstance(path, ObjectPath):
+            objects.setdefault((path.scheme, path.bucket), []).append(path)
+        elif path.is_symlink() or path.is_file():
+            path.unlink()
+    for some in objects.values():
+        for guard in {id(guard): guard for guard in map(_guard, some) if guard is not None}.values():
+            guard.require()
+        keys = [path.key for path in some]
+        some[0]._do(lambda store, keys=keys: store.delete(keys))
