@@ -142,7 +142,7 @@ def _finished(part: Part, there: Collection[Path], refused: Refused, damaged: Da
 def _whole(part: Part, path: Path, refused: Refused, damaged: Damaged) -> bool:
     """Whether a file of a part that is there is as it was written and made from what it should be."""
     try:
-        with storage.at_once(path):
+        with storage.once(path, whole=True):
             there = files.read_identity(path)
             if there.get("format") != part.identity["format"]:
                 raise refused(path, "format", there.get("format"), part.identity["format"])
@@ -154,6 +154,8 @@ def _whole(part: Part, path: Path, refused: Refused, damaged: Damaged) -> bool:
                 raise refused(path, name, old.get(name), new.get(name))
             files.read_part(path)
         return True
+    except FileNotFoundError:  # since it was listed
+        return False
     except files.DamagedPartError as error:
         damaged(error)
         return False

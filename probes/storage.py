@@ -256,20 +256,30 @@ def run_path(text: str | Path | ObjectPath, place: str = "") -> Path:
 # One function for both kinds of path
 
 
-_AT_ONCE: dict[ObjectPath, bytes] = {}
+_OPENED: dict[ObjectPath, Any] = {}
 
 
 @contextmanager
-def at_once(path: Path) -> Iterator[None]:
-    """Read an object by one request, whatever of it is opened in the block; FileNotFoundError where it is not there."""
+def once(path: Path, *, whole: bool = False) -> Iterator[None]:
+    """Open an object once for all that reads of it in the block; raises FileNotFoundError where it is not there.
+
+    Parameters
+    ----------
+    whole : bool
+        All of it is wanted, so it is read by one request.
+    """
     if not isinstance(path, ObjectPath):
         yield
         return
-    _AT_ONCE[path] = path.read_bytes()
+    _OPENED[path] = _opened(path, whole)
     try:
         yield
     finally:
-        del _AT_ONCE[path]
+        del _OPENED[path]
+
+
+def _opened(path: ObjectPath, whole: bool) -> Any:
+    return path.read_bytes() if whole else _Object(path)
 
 
 def parquet(path: Path, *, whole: bool = False, **options: Any) -> pq.ParquetFile:
@@ -282,10 +292,10 @@ def parquet(path: Path, *, whole: bool = False, **options: Any) -> pq.ParquetFil
     """
     if not isinstance(path, ObjectPath):
         return pq.ParquetFile(path, **options)
-    if whole or path in _AT_ONCE:
-        data = _AT_ONCE[path] if path in _AT_ONCE else path.read_bytes()
-        return pq.ParquetFile(pa.BufferReader(data), **options)
-    return pq.ParquetFile(pa.PythonFile(_Object(path), mode="r"), pre_buffer=True, **options)
+    file = _OPENED[path] if path in _OPENED else _opened(path, whole)
+    if isinstance(file, _Object):
+        return pq.ParquetFile(pa.PythonFile(file, mode="r"), pre_buffer=True, **options)
+    return pq.ParquetFile(pa.BufferReader(file), **options)
 
 
 def present(paths: Iterable[Path]) -> set[Path]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from PIL import Image
 
+from probes import storage
 from probes.errors import UserError
 from probes.parts import part_files, read_part
 
@@ -97,6 +98,7 @@ class StoredImages:
 
     def _encoded(self, file: Path) -> Iterator[tuple[str, bytes | None]]:
         """Yield id and encoded image of each sample of a part file."""
-        table = read_part(file, ["sample_id", "image"])
+        with storage.once(file, whole=True):
+            table = read_part(file, ["sample_id", "image"])
         for sample, image in zip(table["sample_id"].to_pylist(), table["image"].to_pylist()):
             yield sample, (image or {}).get("bytes")

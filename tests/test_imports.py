@@ -27,6 +27,7 @@ RUNS = (
     "probes.image_faults",
     "probes.config",
     "probes.parts",
+    "probes.storage",
     "probes.part_schemas",
     "probes.errors",
     "probes.paths",

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from analysis.observe.observer import KEY, Observer, StoredImage
 from analysis.observe.registry import observers, why_not
-from probes import execute, image_faults, parts, workers
+from probes import execute, image_faults, parts, storage, workers
 from probes.errors import UserError
 from probes.prompts.audit import places
 from probes.store import Run
@@ -114,9 +114,10 @@ def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
 
 def _part(run: Run, observer: Observer, file: Path, fields: Mapping[str, Any]) -> execute.Part:
     number = int(re.fullmatch(r"part-(\d+)", file.stem)[1])
-    draws = parts.read_part(file, ["triplet", "seed"])
+    with storage.once(file):
+        draws = parts.read_part(file, ["triplet", "seed"])
+        made_from = parts.read_identity(file)
     images = len(draws)
-    made_from = parts.read_identity(file)
     # tables made elsewhere carry no digest of their columns
     samples = parts.digest(repr(made_from["content"]) if "content" in made_from else file.read_bytes())
     starts = _whole(draws, observer.batch) if observer.whole_triplets else range(0, images, observer.batch)
@@ -166,8 +167,9 @@ class _Stored:
 
     @classmethod
     def of(cls, file: Path) -> _Stored:
-        fault = ["fault"] if "fault" in parts.column_names(file) else []  # not in earlier formats
-        table = parts.read_part(file, [*KEY, "prompt", "image", *fault])
+        with storage.once(file, whole=True):
+            fault = ["fault"] if "fault" in parts.column_names(file) else []  # not in earlier formats
+            table = parts.read_part(file, [*KEY, "prompt", "image", *fault])
         prompts: dict[tuple[int, int], dict[str, None]] = {}
         for triplet, seed, prompt in zip(
             *(table[name].to_pylist() for name in ("triplet", "seed", "prompt"))

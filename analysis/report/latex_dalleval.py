@@ -72,7 +72,8 @@ class Audits:
 
 def documents(run: Run) -> Iterator[tuple[str, str]]:
     """Return the LaTeX of every table of the paper that a run holds, each with its name."""
-    there = [row.name for row in DALLEVAL if row.name in run.tables()]
+    stored = run.tables()
+    there = [row.name for row in DALLEVAL if row.name in stored]
     if "dalleval_professions" in there:
         models = {run.config.model: {name: run.table(name) for name in there}}
         chosen = comparison(run.config)

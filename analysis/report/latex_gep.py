@@ -75,7 +75,8 @@ class Audits:
 
 def documents(run: Run) -> Iterator[tuple[str, str]]:
     """Return the LaTeX of every table of the paper that a run holds, each with its name."""
-    there = [row.name for row in GEP if row.stage and row.name in run.tables()]
+    stored = run.tables()
+    there = [row.name for row in GEP if row.stage and row.name in stored]
     if "gep_score" in there:
         audits = Audits({run.config.model: {name: run.table(name) for name in there}})
         yield from of_audits(audits, run.config.reference)
