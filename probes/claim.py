@@ -30,6 +30,7 @@ from typing import Any
 from probes.errors import UserError
 from probes.parts import clean, disk_error, is_leftover
 from probes.rundir import FOLDERS, LOCKS, folders
+from probes.shards import gather
 from probes.store import Run
 
 LOCK, RESULTS_LOCK = LOCKS
@@ -60,7 +61,7 @@ _SHARD = (
 
 @contextlib.contextmanager
 def claim(path: Path, hold: Hold = Hold.ALONE) -> Iterator[Run]:
-    """Hold a run directory for writing, making it if there is none; nothing in it is changed yet.
+    """Hold a run directory for writing, making it if there is none; what shards noted is gathered in its record.
 
     Yields
     ------
@@ -80,8 +81,8 @@ def claim(path: Path, hold: Hold = Hold.ALONE) -> Iterator[Run]:
     with contextlib.ExitStack() as stack:
         try:
             path.mkdir(parents=True, exist_ok=True)
-            results = stack.enter_context(_Lock(path / RESULTS_LOCK)) if hold is Hold.RESULTS else None
-            lock = stack.enter_context(_Lock(path / LOCK))
+            results = stack.enter_context(Lock(path / RESULTS_LOCK)) if hold is Hold.RESULTS else None
+            lock = stack.enter_context(Lock(path / LOCK))
         except OSError as error:
             _unmake(path, made)
             raise disk_error(path, error) from None
@@ -90,10 +91,13 @@ def claim(path: Path, hold: Hold = Hold.ALONE) -> Iterator[Run]:
         _take(lock, path, hold)
         if hold is not Hold.SHARD:  # what several hold is not one's to take away
             stack.callback(_unmake, path, made)
-        yield Run.open(path) if (path / "run.json").exists() else Run(path, {})
+        run = Run.open(path) if (path / "run.json").exists() else Run(path, {})
+        if hold is not Hold.SHARD:
+            gather(run, alone=hold is Hold.ALONE)
+        yield run
 
 
-def _take(lock: _Lock, path: Path, hold: Hold) -> None:
+def _take(lock: Lock, path: Path, hold: Hold) -> None:
     """Take the lock of a hold, and clear away what interrupted writers left."""
     alone = hold is not Hold.SHARD and lock.taken()
     if alone:
@@ -123,7 +127,7 @@ def _clean(path: Path, older_than: float | None) -> None:
             clean(folder, older_than=older_than)
 
 
-class _Lock:
+class Lock:
     """A lock of the system on a file, which is made if there is none; a context manager, at whose end it is let go.
 
     Attributes
@@ -135,7 +139,7 @@ class _Lock:
     def __init__(self, path: Path):
         self._path, self.works = path, True
 
-    def __enter__(self) -> _Lock:
+    def __enter__(self) -> Lock:
         self._file = open(self._path, "a+b")  # a shared lock asks some systems for one that is read
         return self
 

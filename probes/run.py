@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,13 +11,24 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from analysis.metrics.registry import require_primary
-from probes import command_line, execute, image_faults, interrupt, plan_text, rundir, workers
-from probes.claim import claim
+from probes import (
+    command_line,
+    execute,
+    image_faults,
+    interrupt,
+    plan_text,
+    rundir,
+    shards,
+    unfinished,
+    workers,
+)
+from probes.claim import HeldError, Hold, claim
 from probes.config import Config, Trace, build_config, load_config, schema_text
 from probes.errors import UserError, printable
 from probes.paths import expand
 from probes.prompts import of_captions
 from probes.prompts.source import Loaded, NoFileError, said
+from probes.shards import Shard, SharedRun
 from probes.store import Run
 from probes.team import Team
 from probes.yaml_source import YamlSource, read_yaml
@@ -77,6 +89,11 @@ def parser() -> argparse.ArgumentParser:
     which = main.add_argument_group("which work")
     which.add_argument(
         "--stage", choices=STAGES, help="only this stage (default: all, in this order; trace where asked for)"
+    )
+    which.add_argument(
+        "--shard",
+        metavar="I/N",
+        help="only share I, from 0 to N - 1, of N: for jobs of an array on one run directory",
     )
     which.add_argument("--dry-run", action="store_true", help="print the plan and an estimate, write nothing")
     which.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
@@ -188,15 +205,27 @@ def _require_out(config: Config, chosen: dict, place: str) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Do what the command line asks."""
+    shard = shards.asked(arguments.shard, arguments.stage, overwrite=arguments.overwrite)
     with Team() as team:
-        _run(arguments, team)
+        config = _run(arguments, team, shard)
+        if arguments.dry_run:
+            return
+        if shard and arguments.stage is None and shards.all_there(config.out_path):
+            with contextlib.suppress(HeldError):  # another one finishes it
+                _run(arguments, team, finishing=True)
+        while arguments.stage == "measure" and shards.finished_meanwhile(config.out_path):
+            _run(arguments, team)
 
 
-def _run(arguments: argparse.Namespace, team: Team) -> None:
+def _run(
+    arguments: argparse.Namespace, team: Team, shard: Shard | None = None, *, finishing: bool = False
+) -> Config:
     config, yaml_source, passed, loaded = configuration(arguments)
     place = f"{yaml_source.name}: measure.primary"
     primary = require_primary(config.measure.primary, place, opened=config.images is None)
     config, stages = _stages(config, arguments.stage)
+    stages = shards.stages(stages, shard, finishing=finishing)
+    hold = Hold.SHARD if shard else Hold.RESULTS if {*stages} <= {"measure", "report"} else Hold.ALONE
     if config.preset and "observe" in stages:
         from analysis.observe.missing import require_preset
 
@@ -213,6 +242,8 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         from probes.trace import feasible as tracing
 
         tracing.require_drawn_here(config)
+    if shard and config.images is not None:
+        raise UserError("--shard: expected images to draw, got those of another program: leave --shard out")
     if (arguments.dry_run or drawing) and config.images is not None:
         from probes.foreign import stage as foreign
 
@@ -269,14 +300,15 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
     if arguments.dry_run:
         lines = [str(taken), *plan_text.comparison(config)] if taken else _estimated(config, samples, source)
         print("\n".join([*lines, *(printable(f"observe: {line}") for line in (*chosen, *lacking))]))
-        return
+        return config
     if lacking and not chosen and arguments.stage:
         raise UserError(f"observe: {'; '.join(lacking)}")
     for line in lacking if chosen else ():
         _say(f"observe: {line}", arguments)
     page = None
     interrupt.begun()
-    with claim(config.out_path) as directory:
+    with claim(config.out_path, Hold.RESULTS if finishing else hold) as directory:
+        directory = SharedRun(directory, shard) if shard else directory
         anew = arguments.overwrite and "observe" in stages
         traced_anew = arguments.overwrite and "trace" in stages
         if not (arguments.overwrite and drawing):
@@ -286,7 +318,7 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
                 directory, config, passed, text, images, captions=captions, overwrite=arguments.overwrite
             )
             print(printable(f"planned {images} images in {directory.path}"))
-            return
+            return config
         if "generate" in stages:
             command = execute.Command(passed, text, arguments.overwrite, not arguments.quiet, captions, team)
             if taken:
@@ -298,7 +330,7 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
             if faulty := directory.meta.get("faults"):
                 _say(image_faults.sentence(faulty, directory.meta["images"]), arguments)
         else:
-            rundir.take_up(directory, config, stages, passed=passed, text=text)
+            rundir.take_up(directory, config, stages, passed=passed, text=text, share=shard is not None)
             if anew:
                 rundir.remove(directory, rundir.OBSERVED)
         if "observe" in stages:
@@ -309,7 +341,8 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
             if skipped:
                 _say(f"observe: {skipped}", arguments)
             else:
-                rundir.reached(directory, "observed", monotonic() - began)
+                before = shards.spent(directory, "observed") if finishing else 0.0
+                rundir.reached(directory, "observed", before + monotonic() - began)
         if "trace" in stages:
             from probes.trace.stage import forget, trace
 
@@ -334,7 +367,11 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
             _say("report: drawing figures", arguments)
             page = report(directory, team=team, processes=workers.reporting(config))
             rundir.reached(directory, "complete", monotonic() - began)
-    print(printable(f"report: {page}" if page else f"{arguments.stage}: done in {config.out_path}"))
+    what = f"shard {shard}" if shard else arguments.stage
+    print(printable(f"report: {page}" if page else f"{what}: done in {config.out_path}"))
+    if over := unfinished.said(directory.meta):
+        print(printable(f"the run is not finished: {stages[-1]} over {over}"))
+    return config
 
 
 def _stages(config: Config, asked: str | None) -> tuple[Config, tuple[str, ...]]:
