@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -23,15 +22,12 @@ from probes import (
     workers,
 )
 from probes.claim import HeldError, Hold, claim
-from probes.config import Config, Trace, build_config, load_config, schema_text
+from probes.config import Config, Trace, schema_text
 from probes.errors import UserError, printable
-from probes.paths import expand
 from probes.prompts import of_captions
-from probes.prompts.source import Loaded, NoFileError, said
+from probes.run_configuration import configuration
 from probes.shards import Shard, SharedRun
-from probes.store import Run
 from probes.team import Team
-from probes.yaml_source import YamlSource, read_yaml
 
 if TYPE_CHECKING:
     from analysis.observe.observer import Observer
@@ -153,56 +149,6 @@ def _as(text: str, kind: type) -> object:
         return text
 
 
-def configuration(arguments: argparse.Namespace) -> tuple[Config, YamlSource, dict, Loaded | None]:
-    """The configuration from a YAML file or a run directory with the command line over it, and as passed.
-
-    And what its prompts were read from, where they do not stand in it.
-    """
-    path, chosen = expand(arguments.config, "command line"), options(arguments)
-    line = {flag: value for flag, value in chosen.values()}
-    if not path.is_dir():
-        source = read_yaml(path)
-        read: list[Loaded] = []
-        try:
-            config = load_config(path, chosen, read)
-        except NoFileError as error:
-            raise of_captions.gone(error, _out(path, source, chosen)) from None
-        if line_on_captions := said(read):
-            _say(line_on_captions, arguments)
-        _require_out(config, chosen, f"{source.name}: out")
-        return config, source, {"file": source.data, "command_line": line}, read[0] if read else None
-    run = Run.open(path)
-    record = run.meta.get("config")
-    before, resolved = (
-        record.get(key) if isinstance(record, dict) else None for key in ("passed", "resolved")
-    )
-    if not isinstance(before, dict) or not isinstance(resolved, dict):
-        raise UserError(
-            f"{path / 'run.json'}: expected the configuration of a run, found none: run it from triplets.yaml"
-        )
-    passed = {**before, "command_line": {**before.get("command_line", {}), **line}}
-    # a folder whose name begins with ~ is the folder, and no one's home
-    out = str(path.absolute() if str(path).startswith("~") else path)
-    source = YamlSource(name=f"{path / 'run.json'}", text="", data={**resolved, "out": out})
-    config = build_config(source.data, source, chosen)
-    _require_out(config, chosen, f"{source.name}: out")
-    return config, source, passed, None
-
-
-def _out(path: Path, source: YamlSource, chosen: dict) -> Path:
-    """The run directory of a configuration that cannot be read to its end."""
-    _, out = chosen.get(("out",), ("", source.data.get("out")))
-    return (
-        expand(out, "out") if isinstance(out, str) else Path("runs") / str(source.data.get("name", path.stem))
-    )
-
-
-def _require_out(config: Config, chosen: dict, place: str) -> None:
-    """Refuse a run directory that no file system takes, before anything is planned."""
-    if config.out:
-        expand(config.out, chosen[("out",)][0] if ("out",) in chosen else place)
-
-
 def run(arguments: argparse.Namespace) -> None:
     """Do what the command line asks."""
     shard = shards.asked(arguments.shard, arguments.stage, overwrite=arguments.overwrite)
@@ -220,7 +166,9 @@ def run(arguments: argparse.Namespace) -> None:
 def _run(
     arguments: argparse.Namespace, team: Team, shard: Shard | None = None, *, finishing: bool = False
 ) -> Config:
-    config, yaml_source, passed, loaded = configuration(arguments)
+    config, yaml_source, passed, loaded = configuration(
+        arguments.config, options(arguments), lambda line: _say(line, arguments)
+    )
     place = f"{yaml_source.name}: measure.primary"
     primary = require_primary(config.measure.primary, place, opened=config.images is None)
     config, stages = _stages(config, arguments.stage)

@@ -38,7 +38,7 @@ _OF_RUN = (
     *("images", "faults", "written", "times", unfinished.KEY, SHARDS),
 )
 _PATIENCE = 600.0  # seconds that another process may take to begin a run, which is to write a file
-_SHARD = re.compile(r"(\d{1,9})/(\d{1,9})")
+_SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 
 
 @dataclass(frozen=True)
