@@ -32,6 +32,7 @@ from probes import lease
 from probes.errors import UserError
 from probes.parts import clean, disk_error, is_leftover
 from probes.rundir import FOLDERS, LOCKS, folders
+from probes.shards import gather
 from probes.storage import is_object, run_path
 from probes.store import Run
 
@@ -63,7 +64,7 @@ _SHARD = (
 
 @contextlib.contextmanager
 def claim(path: Path, hold: Hold = Hold.ALONE) -> Iterator[Run]:
-    """Hold a run directory for writing, making it if there is none; nothing in it is changed yet.
+    """Hold a run directory for writing, making it if there is none; what shards noted is gathered in its record.
 
     Yields
     ------
@@ -81,14 +82,14 @@ def claim(path: Path, hold: Hold = Hold.ALONE) -> Iterator[Run]:
     _require_ours(path)
     if is_object(path):
         with _leased(path, hold):
-            yield _there(path)
+            yield _opened(path, hold)
         return
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     with contextlib.ExitStack() as stack:
         try:
             path.mkdir(parents=True, exist_ok=True)
-            results = stack.enter_context(_Lock(path / RESULTS_LOCK)) if hold is Hold.RESULTS else None
-            lock = stack.enter_context(_Lock(path / LOCK))
+            results = stack.enter_context(Lock(path / RESULTS_LOCK)) if hold is Hold.RESULTS else None
+            lock = stack.enter_context(Lock(path / LOCK))
         except OSError as error:
             _unmake(path, made)
             raise disk_error(path, error) from None
@@ -97,11 +98,15 @@ def claim(path: Path, hold: Hold = Hold.ALONE) -> Iterator[Run]:
         _take(lock, path, hold)
         if hold is not Hold.SHARD:  # what several hold is not one's to take away
             stack.callback(_unmake, path, made)
-        yield _there(path)
+        yield _opened(path, hold)
 
 
-def _there(path: Path) -> Run:
-    return Run.open(path) if (path / "run.json").exists() else Run(path, {})
+def _opened(path: Path, hold: Hold) -> Run:
+    """The run that is there, with what shards noted gathered where this process has its record alone."""
+    run = Run.open(path) if (path / "run.json").exists() else Run(path, {})
+    if hold is not Hold.SHARD:
+        gather(run, alone=hold is Hold.ALONE)
+    return run
 
 
 @contextlib.contextmanager
@@ -118,7 +123,7 @@ def _leased(path: Path, hold: Hold) -> Iterator[None]:
         yield
 
 
-def _take(lock: _Lock, path: Path, hold: Hold) -> None:
+def _take(lock: Lock, path: Path, hold: Hold) -> None:
     """Take the lock of a hold, and clear away what interrupted writers left."""
     alone = hold is not Hold.SHARD and lock.taken()
     if alone:
@@ -148,7 +153,7 @@ def _clean(path: Path, older_than: float | None) -> None:
             clean(folder, older_than=older_than)
 
 
-class _Lock:
+class Lock:
     """A lock of the system on a file, which is made if there is none; a context manager, at whose end it is let go.
 
     Attributes
@@ -160,7 +165,7 @@ class _Lock:
     def __init__(self, path: Path):
         self._path, self.works = path, True
 
-    def __enter__(self) -> _Lock:
+    def __enter__(self) -> Lock:
         self._file = open(self._path, "a+b")  # a shared lock asks some systems for one that is read
         return self
 

@@ -34,6 +34,7 @@ from probes import (
     part_schemas,
     rows,
     rundir,
+    shards,
     workers,
 )
 from probes import parts as part_files
@@ -93,8 +94,7 @@ def generate(
     run
         The run directory, held by :func:`probes.claim.claim`.
     config, samples, source
-        The configuration, its plan (:func:`probes.prompts.plan.plan`) and its model
-        (:func:`probes.models.resolve`).
+        The configuration, its plan (`probes.prompts.plan.plan`) and its model (`probes.models.resolve`).
     command
         What else the stage is called with.
 
@@ -109,36 +109,37 @@ def generate(
     loaded = load(source, config, config.generate.device)
     feasible.check_pipeline(loaded.pipe, config, loaded.guidance_scale)
     command.cleared(run)
-    config = _settle(config, loaded, run)
-    rundir.require_same(run, config.resolved())
-    fields = _fields(config, loaded, source)
-    _require_same_parts(run, fields, source)
-    sizes = batches.used(run, int(config.generate.batch_triplets))
-    damaged: list[part_files.DamagedPartError] = []
-    parts, todo = _plan(run, config, fields, samples, sizes, damaged)
-    model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
-    threads = workers.threads(model.parameters, loaded.device)
-    left = sum(part.images for part in todo)
-    count = execute.useful(estimate.processes(config, model, loaded.device, threads, left), todo)
-    command.record(
-        run,
-        config,
-        damaged,
-        model=loaded.record,
-        scheduler=loaded.scheduler,
-        part_fields=fields,
-        device={**_device(loaded), "threads": threads, "workers": count},
-        parts=len(parts),
-        images=len(samples),
-        **{batches.USED: sizes},
-    )
+    with shards.turn(run):
+        config = _settle(config, loaded, run)
+        rundir.require_same(run, config.resolved())
+        fields = _fields(config, loaded, source)
+        _require_same_parts(run, fields, source)
+        sizes = batches.used(run, int(config.generate.batch_triplets))
+        damaged: list[part_files.DamagedPartError] = []
+        parts, todo = _plan(run, config, fields, samples, sizes, damaged)
+        model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
+        threads = workers.threads(model.parameters, loaded.device)
+        left = sum(part.images for part in todo)
+        count = execute.useful(estimate.processes(config, model, loaded.device, threads, left), todo)
+        command.record(
+            run,
+            config,
+            damaged,
+            model=loaded.record,
+            scheduler=loaded.scheduler,
+            part_fields=fields,
+            device={**_device(loaded), "threads": threads, "workers": count},
+            parts=len(parts),
+            images=len(samples),
+            **{batches.USED: sizes},
+        )
     first = samples[0].sample_id
     drawing = Drawing(source, config, loaded.device, loaded.record["weight_hash"], threads, first, loaded)
     with command.helpers() as team:
         draw = partial(
             execute.make, "generate", work=drawing, team=team, processes=count, progress=command.progress
         )
-        while not batches.drawn_whole(partial(draw, parts, todo)):
+        while not batches.drawn_whole(partial(draw, shards.share(run, parts), todo)):
             team.dismiss(at_once=True)  # helpers hold memory of the device too
             sizes = batches.halve(run, config, sizes, todo, config.generate.part_triplets)
             parts, todo = _plan(run, config, fields, samples, sizes, damaged)
@@ -155,7 +156,7 @@ def _plan(
 ) -> tuple[list[execute.Part], list[execute.Part]]:
     """All parts of the run, and those that are due; those that are damaged are noted, and due."""
     parts = _parts(run, config, fields, samples, sizes)
-    return parts, execute.due(parts, partial(_refused, run), damaged.append)
+    return parts, execute.due(shards.share(run, parts), partial(_refused, run), damaged.append)
 
 
 def load(source: models.Source, config: Config, device: str) -> models.Loaded:

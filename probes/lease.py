@@ -101,15 +101,25 @@ class Lease:
                 self._record = (self.root / _RECORD).read()[1]
             self._thread = threading.Thread(target=self._renewing, name="lease", daemon=True)
             self._thread.start()
-            storage.guarded(self.root, self)
+            storage.GUARDS.append(self)
         except BaseException:
             self._path.unlink()
             raise
         return self
 
+    def taken(self) -> bool:
+        """Take the claim, as `take` does; False where another process holds the run."""
+        try:
+            self.take()
+        except OtherHoldsError:
+            return False
+        return True
+
     def close(self) -> None:
-        """Let the claim go."""
-        storage.guarded(self.root, None)
+        """Let the claim go, if it was taken."""
+        if self not in storage.GUARDS:
+            return
+        storage.GUARDS.remove(self)
         self._stop.set()
         self._thread.join()
         if not self._lost:

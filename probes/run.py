@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from analysis.metrics.registry import require_primary
-from probes import command_line, execute, image_faults, interrupt, plan_text, rundir, workers
-from probes.claim import claim
-from probes.config import Config, Trace, build_config, load_config, schema_text
+from probes import (
+    command_line,
+    execute,
+    image_faults,
+    interrupt,
+    plan_text,
+    rundir,
+    shards,
+    unfinished,
+    workers,
+)
+from probes.claim import HeldError, Hold, claim
+from probes.config import Config, Trace, schema_text
 from probes.errors import UserError, printable
-from probes.paths import expand_run
 from probes.prompts import of_captions
-from probes.prompts.source import Loaded, NoFileError, said
-from probes.storage import is_object
-from probes.store import Run
+from probes.run_configuration import configuration
+from probes.shards import Shard, SharedRun
 from probes.team import Team
-from probes.yaml_source import YamlSource, read_yaml
 
 if TYPE_CHECKING:
     from analysis.observe.observer import Observer
@@ -78,6 +85,11 @@ def parser() -> argparse.ArgumentParser:
     which = main.add_argument_group("which work")
     which.add_argument(
         "--stage", choices=STAGES, help="only this stage (default: all, in this order; trace where asked for)"
+    )
+    which.add_argument(
+        "--shard",
+        metavar="I/N",
+        help="only share I, from 0 to N - 1, of N: for jobs of an array on one run directory",
     )
     which.add_argument("--dry-run", action="store_true", help="print the plan and an estimate, write nothing")
     which.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
@@ -137,69 +149,31 @@ def _as(text: str, kind: type) -> object:
         return text
 
 
-def configuration(arguments: argparse.Namespace) -> tuple[Config, YamlSource, dict, Loaded | None]:
-    """The configuration from a YAML file or a run directory with the command line over it, and as passed.
-
-    And what its prompts were read from, where they do not stand in it.
-    """
-    path, chosen = expand_run(arguments.config, "command line"), options(arguments)
-    line = {flag: value for flag, value in chosen.values()}
-    if not is_object(path) and not path.is_dir():
-        source = read_yaml(path)
-        read: list[Loaded] = []
-        try:
-            config = load_config(path, chosen, read)
-        except NoFileError as error:
-            raise of_captions.gone(error, _out(path, source, chosen)) from None
-        if line_on_captions := said(read):
-            _say(line_on_captions, arguments)
-        _require_out(config, chosen, f"{source.name}: out")
-        return config, source, {"file": source.data, "command_line": line}, read[0] if read else None
-    run = Run.open(path)
-    record = run.meta.get("config")
-    before, resolved = (
-        record.get(key) if isinstance(record, dict) else None for key in ("passed", "resolved")
-    )
-    if not isinstance(before, dict) or not isinstance(resolved, dict):
-        raise UserError(
-            f"{path / 'run.json'}: expected the configuration of a run, found none: run it from triplets.yaml"
-        )
-    passed = {**before, "command_line": {**before.get("command_line", {}), **line}}
-    # a folder whose name begins with ~ is the folder, and no one's home
-    out = str(path.absolute() if str(path).startswith("~") else path)
-    source = YamlSource(name=f"{path / 'run.json'}", text="", data={**resolved, "out": out})
-    config = build_config(source.data, source, chosen)
-    _require_out(config, chosen, f"{source.name}: out")
-    return config, source, passed, None
-
-
-def _out(path: Path, source: YamlSource, chosen: dict) -> Path:
-    """The run directory of a configuration that cannot be read to its end."""
-    _, out = chosen.get(("out",), ("", source.data.get("out")))
-    return (
-        expand_run(out, "out")
-        if isinstance(out, str)
-        else Path("runs") / str(source.data.get("name", path.stem))
-    )
-
-
-def _require_out(config: Config, chosen: dict, place: str) -> None:
-    """Refuse a run directory that no file system takes, before anything is planned."""
-    if config.out:
-        expand_run(config.out, chosen[("out",)][0] if ("out",) in chosen else place)
-
-
 def run(arguments: argparse.Namespace) -> None:
     """Do what the command line asks."""
+    shard = shards.asked(arguments.shard, arguments.stage, overwrite=arguments.overwrite)
     with Team() as team:
-        _run(arguments, team)
+        config = _run(arguments, team, shard)
+        if arguments.dry_run:
+            return
+        if shard and arguments.stage is None and shards.all_there(config.out_path):
+            with contextlib.suppress(HeldError):  # another one finishes it
+                _run(arguments, team, finishing=True)
+        while arguments.stage == "measure" and shards.finished_meanwhile(config.out_path):
+            _run(arguments, team)
 
 
-def _run(arguments: argparse.Namespace, team: Team) -> None:
-    config, yaml_source, passed, loaded = configuration(arguments)
+def _run(
+    arguments: argparse.Namespace, team: Team, shard: Shard | None = None, *, finishing: bool = False
+) -> Config:
+    config, yaml_source, passed, loaded = configuration(
+        arguments.config, options(arguments), lambda line: _say(line, arguments)
+    )
     place = f"{yaml_source.name}: measure.primary"
     primary = require_primary(config.measure.primary, place, opened=config.images is None)
     config, stages = _stages(config, arguments.stage)
+    stages = shards.stages(stages, shard, finishing=finishing)
+    hold = Hold.SHARD if shard else Hold.RESULTS if {*stages} <= {"measure", "report"} else Hold.ALONE
     if config.preset and "observe" in stages:
         from analysis.observe.missing import require_preset
 
@@ -216,6 +190,8 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
         from probes.trace import feasible as tracing
 
         tracing.require_drawn_here(config)
+    if shard and config.images is not None:
+        raise UserError("--shard: expected images to draw, got those of another program: leave --shard out")
     if (arguments.dry_run or drawing) and config.images is not None:
         from probes.foreign import stage as foreign
 
@@ -272,14 +248,15 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
     if arguments.dry_run:
         lines = [str(taken), *plan_text.comparison(config)] if taken else _estimated(config, samples, source)
         print("\n".join([*lines, *(printable(f"observe: {line}") for line in (*chosen, *lacking))]))
-        return
+        return config
     if lacking and not chosen and arguments.stage:
         raise UserError(f"observe: {'; '.join(lacking)}")
     for line in lacking if chosen else ():
         _say(f"observe: {line}", arguments)
     page = None
     interrupt.begun()
-    with claim(config.out_path) as directory:
+    with claim(config.out_path, Hold.RESULTS if finishing else hold) as directory:
+        directory = SharedRun(directory, shard) if shard else directory
         anew = arguments.overwrite and "observe" in stages
         traced_anew = arguments.overwrite and "trace" in stages
         if not (arguments.overwrite and drawing):
@@ -289,7 +266,7 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
                 directory, config, passed, text, images, captions=captions, overwrite=arguments.overwrite
             )
             print(printable(f"planned {images} images in {directory.path}"))
-            return
+            return config
         if "generate" in stages:
             command = execute.Command(passed, text, arguments.overwrite, not arguments.quiet, captions, team)
             if taken:
@@ -301,7 +278,7 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
             if faulty := directory.meta.get("faults"):
                 _say(image_faults.sentence(faulty, directory.meta["images"]), arguments)
         else:
-            rundir.take_up(directory, config, stages, passed=passed, text=text)
+            rundir.take_up(directory, config, stages, passed=passed, text=text, share=shard is not None)
             if anew:
                 rundir.remove(directory, rundir.OBSERVED)
         if "observe" in stages:
@@ -312,7 +289,8 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
             if skipped:
                 _say(f"observe: {skipped}", arguments)
             else:
-                rundir.reached(directory, "observed", monotonic() - began)
+                before = shards.spent(directory, "observed") if finishing else 0.0
+                rundir.reached(directory, "observed", before + monotonic() - began)
         if "trace" in stages:
             from probes.trace.stage import forget, trace
 
@@ -337,7 +315,11 @@ def _run(arguments: argparse.Namespace, team: Team) -> None:
             _say("report: drawing figures", arguments)
             page = report(directory, team=team, processes=workers.reporting(config))
             rundir.reached(directory, "complete", monotonic() - began)
-    print(printable(f"report: {page}" if page else f"{arguments.stage}: done in {config.out_path}"))
+    what = f"shard {shard}" if shard else arguments.stage
+    print(printable(f"report: {page}" if page else f"{what}: done in {config.out_path}"))
+    if over := unfinished.said(directory.meta):
+        print(printable(f"the run is not finished: {stages[-1]} over {over}"))
+    return config
 
 
 def _stages(config: Config, asked: str | None) -> tuple[Config, tuple[str, ...]]:

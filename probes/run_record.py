@@ -63,6 +63,12 @@ def no_record(file: Path, reason: str) -> UserError:
     )
 
 
+def record_bytes(meta: Mapping[str, Any]) -> bytes:
+    """A ``run.json`` that says this, with a checksum of itself."""
+    stated = {**meta, "checksum": checksum(json.loads(json.dumps(meta)))}
+    return f"{json.dumps(stated, indent=2, ensure_ascii=False)}\n".encode()
+
+
 def checksum(meta: Mapping[str, Any]) -> str:
     """The checksum of a record, which stands in it beside the rest."""
     return f"sha256:{digest(json.dumps(meta, sort_keys=True))}"

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from probes import lease
+from probes import image_faults, lease, unfinished
 from probes.config import Config
 from probes.errors import UserError
 from probes.identity import (
@@ -212,6 +212,7 @@ def record(
     """
     assert status in STATUSES
     times = {"created": now(), **_times(run, status)}
+    run.meta.pop(unfinished.KEY, None)
     # the record first: a folder that holds but a copy of a configuration is no run's
     run.write_meta(
         **{
@@ -268,18 +269,26 @@ def take_up(
     *,
     passed: Mapping[str, Any] | None = None,
     text: str | None = None,
+    share: bool = False,
 ) -> None:
     """Go on with a generated run: put the configuration over its own as far as these stages apply it.
+
+    Parameters
+    ----------
+    share
+        Of the parts of the run a share is seen, and others may be missing. To measure and report, they may anyway:
+        what there is then is recorded (`probes.unfinished`).
 
     Raises
     ------
     UserError
-        Nothing is generated yet, or nothing measured where only the report is asked for; or a field differs that
-        these stages do not apply.
+        Nothing is generated yet or, for stages that need all images, not everything; or nothing measured where only
+        the report is asked for; or a field differs that these stages do not apply.
     """
-    if not run.meta or run.status == "planned":
-        there = run.status if run.meta else "empty"
+    there = run.status if run.meta else "empty"
+    if not run.meta or not run.parts("samples"):
         raise UserError(f"{run.path}: expected a generated run, found it {there}: run --stage generate first")
+    noted = {} if share else _noted(run, stages)
     fresh, there = config.resolved(), run.resolved
     before, after = ({"model": side.get("model"), **drawn_fields(side)} for side in (there, fresh))
     _require(run, before, after, drawn=True)
@@ -308,8 +317,35 @@ def take_up(
         name=config.name,
         config={"passed": dict(passed or run.meta["config"].get("passed", {})), "resolved": resolved},
         times=_times(run, status),
+        **noted,
     )
     _copy(run, text)
+
+
+def _noted(run: Run, stages: Sequence[str]) -> dict[str, Any]:
+    """What is recorded of the images that are there, where shards drew them or some are missing.
+
+    The report alone is made of what was measured, and speaks of the same.
+    """
+    if set(stages) <= {"report"}:
+        return {}
+    run.meta.pop(unfinished.KEY, None)
+    missing = unfinished.snapshot(run)
+    if missing and not set(stages) <= {"measure", "report"} and not unfinished.drawn(run):
+        (images, planned) = missing["images"]
+        raise UserError(
+            f"{run.path}: expected a generated run, found {images:,} of its {planned:,} images: run --stage generate"
+            " first, or measure what is there by --stage measure"
+        )
+    if not missing and run.status != "planned" and SHARDS not in run.meta:
+        return {}
+    run.meta |= {unfinished.KEY: missing} if missing else {}
+    noted: dict[str, Any] = {"faults": image_faults.counts(list(run.faults().values()))}
+    if run.parts("traced") and run.meta.get("trace"):
+        faults = run.traced(["fault"])["fault"]
+        counted = {"rows": len(faults), "faults": image_faults.counts(list(faults.dropna()))}
+        noted["trace"] = {**run.meta["trace"], **counted}
+    return noted
 
 
 def reached(run: Run, status: str, seconds: float) -> None:

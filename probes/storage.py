@@ -352,18 +352,13 @@ class _Object(io.RawIOBase):
         return bytes(self._path._do(lambda store: store.get_range(self._path.key, start=start, end=stop)))
 
 
-_GUARDS: dict[ObjectPath, Any] = {}  # of run directories that this process holds, see `probes.lease`
-
-
-def guarded(root: ObjectPath, guard: Any | None) -> None:
-    """Ask a guard before anything is written or removed under a prefix; None takes it away."""
-    _GUARDS.pop(root, None)
-    if guard is not None:
-        _GUARDS[root] = guard
+# of run directories that this process holds, see `probes.lease`: who is asked before anything is written or removed
+# under a prefix, of several the last
+GUARDS: list[Any] = []
 
 
 def _guard(path: ObjectPath) -> Any | None:
-    return next((guard for root, guard in _GUARDS.items() if f"{path}/".startswith(f"{root}/")), None)
+    return next((guard for guard in reversed(GUARDS) if f"{path}/".startswith(f"{guard.root}/")), None)
 
 
 def put(path: ObjectPath, data: bytes | memoryview) -> None:

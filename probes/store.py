@@ -12,6 +12,7 @@
       kept/              a row a (sample, site): raw tensors, where `capture.keep` asked for them
       pooled/            a row a (sample, site, group of tokens): means, where `capture.pool` asked for them
       observed/, objects/  a row an image: tags searched for, found, dropped; a row a detection: label, score, box, mask
+      shards/            a record of each process that shares the run with others (`probes.shards`)
       traced/            a row an image with activations exchanged, where `trace` asked for them
       tables/            results as CSV and Parquet; similarities of pictures, for later stages, as Parquet alone
 
@@ -23,7 +24,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
-from probes import earlier_format
+from probes import earlier_format, unfinished
 from probes.config import Config
 from probes.errors import UserError
 from probes.image_faults import reason
@@ -48,7 +48,7 @@ from probes.parts import (
     read_part,
     write_bytes,
 )
-from probes.run_record import checksum, no_record, read_record
+from probes.run_record import no_record, read_record, record_bytes
 from probes.storage import remove, run_path
 from probes.stored_images import StoredImages
 
@@ -79,7 +79,7 @@ class Run:
     def __init__(self, path: Path, meta: dict[str, Any]):
         self.path = run_path(path)
         self.meta = meta
-        self._images = StoredImages(self.path)
+        self._images = StoredImages(self.path, partial(self.parts, "samples"))
         self._stage: str | None = None
         self._names: set[str] = set()
         self._config: tuple[dict[str, Any], Config] | None = None
@@ -134,8 +134,8 @@ class Run:
         return self.path / kind / f"part-{part:05d}.parquet"
 
     def parts(self, kind: str) -> list[Path]:
-        """The parts of a kind that are there, in order."""
-        return part_files(self.path / kind)
+        """The parts of a kind that are there, in order; of a run measured unfinished those that were there then."""
+        return unfinished.restricted(self.meta, kind, part_files(self.path / kind))
 
     def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The samples, a row an image; without the image itself unless `columns` names it."""
@@ -395,8 +395,5 @@ class Run:
     def write_meta(self, **fields: Any) -> None:
         """Put fields over ``run.json`` and write it with a checksum of itself."""
         meta = {**self.meta, **fields}
-        text = json.dumps(
-            {**meta, "checksum": checksum(json.loads(json.dumps(meta)))}, indent=2, ensure_ascii=False
-        )
-        write_bytes(self.path / "run.json", f"{text}\n".encode())
+        write_bytes(self.path / "run.json", record_bytes(meta))
         self.meta = meta

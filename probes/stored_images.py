@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from PIL import Image
 
 from probes import storage
 from probes.errors import UserError
-from probes.parts import part_files, read_part
+from probes.parts import read_part
 
 
 def read_image(data: bytes | None) -> Image.Image:
@@ -48,10 +48,12 @@ class StoredImages:
     ----------
     path : pathlib.Path
         The run directory.
+    files : callable
+        Gives its part files of samples, in order.
     """
 
-    def __init__(self, path: Path):
-        self.path = path
+    def __init__(self, path: Path, files: Callable[[], list[Path]]):
+        self.path, self._files = path, files
         self._file_of: dict[str, Path] = {}  # of each sample, its part file
         self._last: tuple[Path | None, dict[str, bytes | None]] = (
             None,
@@ -78,9 +80,6 @@ class StoredImages:
     def unreadable(self) -> set[str]:
         """The samples whose image cannot be decoded, by trying each."""
         return {sample for file in self._files() for sample, data in self._encoded(file) if _unreadable(data)}
-
-    def _files(self) -> list[Path]:
-        return part_files(self.path / "samples")
 
     def _look_up(self, wanted: Sequence[str]) -> None:
         """Know the part file of each sample asked for, or say which is not there."""

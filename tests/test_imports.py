@@ -28,6 +28,7 @@ RUNS = (
     "probes.config",
     "probes.parts",
     "probes.storage",
+    "probes.unfinished",
     "probes.part_schemas",
     "probes.errors",
     "probes.paths",
@@ -39,7 +40,8 @@ RUNS = (
     "probes.trace.variants",
     *("probes.config_checks", "probes.prompts.paintskills", "probes.prompts.sets", "probes.skills_options"),
 )  # what was stored, and what was asked
-LOOP = ("probes.execute", "probes.team", "probes.workers", "probes.devices")  # what runs the parts of a stage
+# what runs the parts of a stage
+LOOP = ("probes.execute", "probes.shards", "probes.team", "probes.workers", "probes.devices")
 WORDS = (
     "probes.text",
     "probes.coco_masks",

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from analysis.observe.observer import KEY, Observer, StoredImage
 from analysis.observe.registry import observers, why_not
-from probes import execute, image_faults, parts, storage, workers
+from probes import execute, image_faults, parts, shards, storage, workers
 from probes.errors import UserError
 from probes.prompts.audit import places
 from probes.store import Run
@@ -71,10 +71,12 @@ def observe(run: Run, *, progress: bool = True, team: Team | None = None) -> str
         An engine or a checkpoint is not there, a part is damaged, or the run was observed in another way.
     """
     chosen, missing = observers(run.config)
+    if not run.parts("samples"):  # of a shard whose parts are not drawn
+        return ""
     with nullcontext(team) if team else Team() as team:
         for observer in chosen:
             _observe(run, observer, team, progress)
-    if places(run.config):
+    if places(run.config) and shards.holds(run, 0):
         from analysis.observe.features.texts import embed_texts
 
         embed_texts(run, chosen)

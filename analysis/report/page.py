@@ -39,6 +39,7 @@ from analysis.report.wording import not_run
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import write
 from analysis.tables.stored_similarities import timesteps
+from probes import unfinished
 from probes.config import Config
 from probes.config_checks import asks_for_skills
 
@@ -157,7 +158,7 @@ def read(run: Run) -> Content:
     gap = run.table("gap")
     return Content(
         config=run.config,
-        meta={key: value for key, value in run.meta.items() if key != "written"},  # the page is among these
+        meta=record.shown(run.meta),
         gap=gap,
         disparity=run.table("disparity"),
         summaries=summaries(gap, run.table("specifications"), run.table("agreement"), run.config),
@@ -225,6 +226,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         controls=[person for person in people if person.control],
         level=level,
         n_images=len(samples),
+        unfinished=unfinished.said(content.meta),
         left_out=wording_prompts.left_out_sentence(samples),
         n_prompts=int(samples["triplet"].nunique()),
         n_seeds=int(samples["seed"].nunique()),

@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.report.format import counted
 from analysis.study import contrasts, indicators
 from probes.config import Config
+from probes.unfinished import KEY
 
 LONG = 14  # entries: a longer group is folded
 
@@ -21,6 +22,23 @@ class Group:
     title: str
     items: list[tuple[str, str]]
     folded: bool = False
+
+
+def shown(meta: dict) -> dict:
+    """Return what a page shows of ``run.json``: not the files written, of which it is one; of shards but their number.
+
+    Examples
+    --------
+    >>> shards = [{"host": "a", "device": "CPU"}, {"host": "b", "device": "CPU"}]
+    >>> shown({"format": 3, "written": {}, "shards": shards})
+    {'format': 3, 'shards': '2 processes on 2 hosts (CPU)'}
+    """
+    kept = {key: value for key, value in meta.items() if key != "written"}
+    if shards := meta.get("shards"):
+        hosts, devices = (sorted({str(one[name]) for one in shards}) for name in ("host", "device"))
+        where = f"{counted(len(hosts), 'host')} ({', '.join(devices)})"
+        kept["shards"] = f"{counted(len(shards), 'process', 'processes')} on {where}"
+    return kept
 
 
 def groups(config: Config, meta: dict, samples: pd.DataFrame) -> list[Group]:
@@ -58,7 +76,7 @@ def groups(config: Config, meta: dict, samples: pd.DataFrame) -> list[Group]:
     if top:
         found.append(Group("Run", [(key.replace("_", " "), _plain(value)) for key, value in top]))
     for key, value in meta.items():
-        if key == "config" or not isinstance(value, (dict, list)) or not value:
+        if key in ("config", KEY) or not isinstance(value, (dict, list)) or not value:
             continue
         items = _flat(value) if isinstance(value, dict) else [("", _plain(value))]
         found.append(Group(key.replace("_", " ").capitalize(), items, folded=len(items) > LONG))

@@ -18,6 +18,7 @@ from analysis.report.latex import latex
 from analysis.report.saving import saved
 from analysis.tables.registry import TABLES
 from analysis.tables.skills import ALL, AVERAGE
+from probes import unfinished
 
 if TYPE_CHECKING:
     from probes.store import Run
@@ -79,12 +80,13 @@ def _page(
     whole = accuracy[accuracy["split"] == ALL].to_dict("records")
     samples = run.samples(["sample_id", "triplet", "seed", "prompt"])
     reasons = images.loc[images["reason"] != "", "reason"].value_counts()
-    meta = {key: value for key, value in run.meta.items() if key != "written"}
+    meta = record.shown(run.meta)
     return templates.get_template("skills.html.j2").render(
         name=config.name,
         model=config.model,
         is_toyworld=config.model.startswith("toyworld"),
         level=config.measure.level,
+        unfinished=unfinished.said(run.meta),
         unit=config.unit,
         n_images=len(samples),
         n_prompts=int(samples["triplet"].nunique()),

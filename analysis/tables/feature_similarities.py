@@ -19,6 +19,7 @@ from probes.errors import UserError
 from probes.part_schemas import FEATURE_PAIRS
 from probes.parts import read_part
 from probes.store import Run
+from probes.unfinished import KEY
 
 NO_VECTOR = "feature without a direction"
 
@@ -38,7 +39,7 @@ def stored_features(run: Run) -> list[str]:
         if not files or (isinstance(asked, list) and name not in asked):
             continue
         there, wanted = ({file.name for file in some} for some in (files, run.parts("samples")))
-        if wanted - there:
+        if wanted - there and not run.meta.get(KEY):
             raise UserError(
                 f"{run.path / 'features' / name}: expected {min(wanted - there)}, found none: run --stage observe first"
             )
@@ -112,6 +113,7 @@ def with_features(images: pd.DataFrame, features: Sequence[pd.DataFrame]) -> pd.
     return images[[*last, "reason"]]
 
 
-def part_names(run: Run) -> list[str]:
-    """Names of the part files of a run's samples, in order."""
-    return [file.name for file in run.parts("samples")]
+def part_names(run: Run, name: str) -> list[str]:
+    """Names of the part files of a feature, in order: those of a run's samples, or of fewer in one not finished."""
+    there = {file.name for file in run.parts(f"features/{name}")}
+    return [file.name for file in run.parts("samples") if file.name in there]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.metrics import dependency
 from analysis.metrics.cooccurrence import amounts, cooccurrence, presence
-from analysis.tables import agreement, not_measured, specifications
+from analysis.tables import agreement, not_measured, specifications, unfinished
 from analysis.tables.alignment_tables import ALIGNMENT
 from analysis.tables.dalleval_tables import DALLEVAL
 from analysis.tables.detector_error import CHECK_COLUMNS, ERROR_COLUMNS, detector_counts, detector_error
@@ -325,6 +325,13 @@ _CHECKED = (
         "a quantity that such a run cannot hold, where it would stand, and why it is not there",
         not_measured.COLUMNS,
         not_measured.not_measured,
+    ),
+    Table(
+        "unfinished",
+        "unfinished",
+        "a quantity, how much of it there was when the run was measured, and how much there is to be",
+        unfinished.COLUMNS,
+        unfinished.unfinished,
     ),
 )
 TABLES: Mapping[str, Table] = {

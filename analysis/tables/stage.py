@@ -38,6 +38,7 @@ from analysis.tables.stored_similarities import (
     image_similarities,
 )
 from analysis.tables.trace import measure_trace
+from analysis.tables.unfinished import unfinished
 from probes.config_checks import asks_for_skills
 from probes.errors import UserError
 from probes.prompts.audit import places
@@ -55,6 +56,7 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
     (`analysis.report.page`); those of an earlier measuring are removed.
     ``tables/image_similarities`` keeps the similarities of the pictures for later stages, as Parquet alone, and
     ``tables/timesteps`` the timestep of each step.
+    Of a run that is not finished, ``tables/unfinished`` says over how much the others speak.
     Where activations were exchanged, the tables of the trace (`analysis.tables.trace`). Where prompts name professions
     and images were read, those of `analysis.tables.dalleval`.
     Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of objects as well
@@ -85,6 +87,8 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
 
 
 def _measure(run: Run, sharing: Sharing) -> None:
+    if (partly := unfinished(run.meta)) is not None:
+        write(run, "unfinished", partly)
     if asks_for_skills(run.config):
         measure_skills(run)
         return
@@ -191,15 +195,14 @@ def _looked_at(sharing: Sharing, looked_for: bool) -> tuple[pd.DataFrame, tuple[
 
 def _features(sharing: Sharing) -> list[pd.DataFrame]:
     """How alike the images of a run are by each feature that it holds."""
-    run, numbers = sharing.run, part_names(sharing.run)
+    run = sharing.run
     names, words = stored_features(run), [member.name for member in indicators(run.config)]
     pieces = [
-        Piece(feature_similarities, (name, number, words), of_run=True)
+        [Piece(feature_similarities, (name, number, words), of_run=True) for number in part_names(run, name)]
         for name in names
-        for number in numbers
     ]
-    made = iter(sharing.results(pieces))
-    return [pd.concat(islice(made, len(numbers)), ignore_index=True) for _ in names]
+    made = iter(sharing.results([piece for of_one in pieces for piece in of_one]))
+    return [pd.concat(islice(made, len(of_one)), ignore_index=True) for of_one in pieces]
 
 
 def picture_table(run: Run) -> pd.DataFrame:

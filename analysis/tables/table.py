@@ -13,6 +13,7 @@ NEEDS = {
     "labels": "answers of people, given to `python -m analysis human-check` or `questions`",
     "choices": "`python -m analysis sensitivity`",
     "images": "a run of images that another program drew",
+    "unfinished": "a run that was measured before all its images were there",
     "trace": "a run with a trace (`--stage trace`)",
     "professions": "a run whose prompts have professions (`prompts: {from: dalleval}`), where readers read the images",
     "alignment": "`python -m analysis alignment`",

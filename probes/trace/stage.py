@@ -25,6 +25,7 @@ from probes import (
     part_schemas,
     rows,
     rundir,
+    shards,
     workers,
 )
 from probes import parts as part_files
@@ -127,7 +128,7 @@ def trace(
             most = max(batch.images for part in todo for batch in part.pieces)
             sizes = batches.halve(run, config, sizes, todo, most, counted)
             parts, todo = cut_anew(sizes)
-    faults = image_faults.counts(list(run.traced(["fault"])["fault"].dropna()))
+    faults = image_faults.counts(list(run.traced(["fault"])["fault"].dropna()) if parts else [])
     record = {**run.meta[RECORD], "rows": sum(part.images for part in parts), "faults": faults}
     took = monotonic() - began if left else 0.0
     run.write_meta(**{RECORD: {**record, "seconds": round(spent + took, 1)}})
@@ -171,6 +172,7 @@ def _plan(
                 pieces=cut(chunk, plan, size),
             )
         )
+    parts = shards.share(run, parts)
     return parts, execute.due(parts, _refused, damaged.append)
 
 

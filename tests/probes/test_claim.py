@@ -8,9 +8,8 @@ import time
 
 import pytest
 
-from probes import claim as claims
 from probes import parts
-from probes.claim import DAY, HeldError, Hold, claim
+from probes.claim import DAY, HeldError, Hold, Lock, claim
 from probes.errors import UserError
 from probes.store import Run
 
@@ -135,7 +134,7 @@ def test_a_folder_that_came_to_nothing_is_taken_away_unless_others_hold_it(tmp_p
 
 def test_a_lock_that_was_removed_meanwhile_is_none(run):
     """Whoever opened it before and locks it afterwards would hold a file that nobody else sees."""
-    with claims._Lock(run / ".lock") as lock:
+    with Lock(run / ".lock") as lock:
         (run / ".lock").unlink()
         assert lock.taken()
         assert tried(run, ALONE)
