@@ -26,6 +26,7 @@ from pathlib import Path
 from probes import interrupt  # (first: Control-C while the others load)
 from probes.errors import UserError, one_line
 from probes.parts import FULL, TEMPORARY, disk_error
+from probes.storage import is_object, run_path
 
 LARGEST_SEED = 2**63 - 1
 # what a file system refuses; a file that is missing is asked for by name, or is a bug
@@ -183,6 +184,11 @@ share = number(0, 1)
 threads = whole(1, 1024)
 
 
+def run_directory(text: str) -> Path:
+    """Return the path of a run: a folder of this machine, or an address on object storage; it need not be there."""
+    return run_path(text)
+
+
 def file(text: str) -> Path:
     """Return the path of a file that is there."""
     return _there(text, Path.is_file, "a file")
@@ -217,6 +223,10 @@ def writable(path: Path, *, folder: bool = False) -> Path:
     UserError
         If it cannot.
     """
+    if is_object(str(path).replace(":/", "://", 1)):  # a path keeps one of two slashes
+        raise UserError(
+            f"{path}: expected a path of this machine, got an address on object storage: choose another --out"
+        )
     home = path if folder else path.parent
     made: list[Path] = []
     try:

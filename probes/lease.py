@@ -121,7 +121,7 @@ class Lease:
             return
         storage.GUARDS.remove(self)
         self._stop.set()
-        self._thread.join()
+        self._thread.join(5.0)  # one that waits for an answer renews nothing, since the claim is gone
         if not self._lost:
             with contextlib.suppress(StorageError):  # it runs out by itself
                 self._path.unlink()

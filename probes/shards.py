@@ -24,8 +24,8 @@ from typing import Any
 from probes import unfinished
 from probes.errors import UserError
 from probes.execute import Part
-from probes.parts import create_bytes, write_bytes
 from probes.lease import RESULTS, Lease
+from probes.parts import create_bytes, write_bytes
 from probes.run_record import read_record, record_bytes
 from probes.rundir import LOCKS, SHARDS, now
 from probes.storage import is_object

@@ -318,7 +318,9 @@ def parser() -> argparse.ArgumentParser:
     main = command_line.Parser(
         prog="python -m analysis.validation.object_findings", description=__doc__.split("\n\n")[0]
     )
-    main.add_argument("runs", nargs="+", type=Path, help="folders of runs of the specimens")
+    main.add_argument(
+        "runs", nargs="+", type=command_line.run_directory, help="folders of runs of the specimens"
+    )
     main.add_argument(
         "--rates", choices=("run", "others"), default="run", help="whose error rates (default run)"
     )

@@ -39,7 +39,9 @@ def _read(path: Path) -> str:
 def parser() -> argparse.ArgumentParser:
     """The command line's options."""
     main = command_line.Parser(prog="python -m analysis calibrate", description=__doc__.split("\n\n")[0])
-    main.add_argument("runs", nargs="*", type=Path, help="run directories, one a specimen")
+    main.add_argument(
+        "runs", nargs="*", type=command_line.run_directory, help="run directories, one a specimen"
+    )
     main.add_argument(
         "--repeated",
         nargs="+",

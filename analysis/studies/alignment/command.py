@@ -10,7 +10,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import pandas as pd
 
@@ -29,7 +28,11 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m analysis alignment",
         description="Image-text alignment and image quality of a run (DALL-Eval, appendix D).",
     )
-    main.add_argument("run", type=Path, help="run directory whose images were looked at (--stage observe)")
+    main.add_argument(
+        "run",
+        type=command_line.run_directory,
+        help="run directory whose images were looked at (--stage observe)",
+    )
     main.add_argument(
         "--reference", help="folder of images, or renderings (of toyworld's prompts): FID and KID"
     )

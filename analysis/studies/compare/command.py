@@ -100,7 +100,12 @@ def parser() -> argparse.ArgumentParser:
         description="Hold two or more runs on the same prompts against each other, paired by prompt.",
     )
     add = main.add_argument
-    add("runs", nargs="+", type=Path, help="measured run directories; the others are held against the first")
+    add(
+        "runs",
+        nargs="+",
+        type=command_line.run_directory,
+        help="measured run directories; the others are held against the first",
+    )
     add("--out", type=Path, default=Path("comparison"), help="folder to write to")
     add("--every", action="store_true", help="every site and step, not only the headline")
     add("--level", type=command_line.probability, default=0.95, help="of the intervals")

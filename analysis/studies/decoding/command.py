@@ -31,6 +31,7 @@ from analysis.studies.decoding.reader import reference
 from probes import command_line
 from probes.config import Config, load_config
 from probes.parts import write_bytes
+from probes.storage import is_object
 from probes.store import Run
 
 
@@ -156,7 +157,9 @@ def parser() -> argparse.ArgumentParser:
     )
     add = main.add_argument
     add(
-        "target", type=Path, help="triplets.yaml, or a run directory whose model, prompts and words are taken"
+        "target",
+        type=command_line.run_directory,
+        help="triplets.yaml, or a run directory whose model, prompts and words are taken",
     )
     add(
         "--out",
@@ -212,7 +215,7 @@ def _run(options: argparse.Namespace) -> Run:
     """The run to fit probes to: the target, where it has pooled activations; else one that is drawn."""
     target = options.target
     command_line.writable(options.out, folder=True)
-    if target.is_dir():
+    if is_object(target) or target.is_dir():
         there = Run.open(target)
         if there.parts("pooled"):
             return there

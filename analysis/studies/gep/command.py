@@ -145,7 +145,9 @@ def parser() -> argparse.ArgumentParser:
     look.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
     ask = which.add_parser("sheet", help="write what people are asked, of images chosen by lot")
     ask.add_argument(
-        "run", type=Path, help="folder of a generated run with prompts: {from: gep}, or the like"
+        "run",
+        type=command_line.run_directory,
+        help="folder of a generated run with prompts: {from: gep}, or the like",
     )
     ask.add_argument("--out", type=Path, default=Path("gep-sheet"), help="folder to write to")
     ask.add_argument(
@@ -157,7 +159,9 @@ def parser() -> argparse.ArgumentParser:
     ask.add_argument("--seed", type=command_line.whole(), default=0, help="of the lot")
     read = which.add_parser("labels", help="take labels of people into a run")
     read.add_argument(
-        "run", type=Path, help="folder of a measured run with prompts: {from: gep}, or the like"
+        "run",
+        type=command_line.run_directory,
+        help="folder of a measured run with prompts: {from: gep}, or the like",
     )
     read.add_argument(
         "labels",
@@ -166,7 +170,7 @@ def parser() -> argparse.ArgumentParser:
         help="CSV files with sample_id, attribute, label (yes, no) and annotator",
     )
     beside = which.add_parser("compare", help="several runs side by side")
-    beside.add_argument("runs", nargs="+", type=Path, help="measured run directories")
+    beside.add_argument("runs", nargs="+", type=command_line.run_directory, help="measured run directories")
     beside.add_argument(
         "--source", choices=ORDER, help="who read the images (default: the surest that read all)"
     )

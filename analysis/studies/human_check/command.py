@@ -125,7 +125,7 @@ def parser() -> argparse.ArgumentParser:
     main = command_line.Parser(prog="python -m analysis human-check", description=__doc__.split("\n\n")[0])
     which = main.add_subparsers(dest="command", required=True)
     draw = which.add_parser("sample", help="write a labelling sheet")
-    draw.add_argument("run", type=Path, help="folder of a measured run")
+    draw.add_argument("run", type=command_line.run_directory, help="folder of a measured run")
     draw.add_argument(
         "--images", type=command_line.count, default=100, help="at most so many, whole triplets (default 100)"
     )
@@ -138,7 +138,9 @@ def parser() -> argparse.ArgumentParser:
     draw.add_argument("--seed", type=command_line.seed, default=0, help="of the choice (default 0)")
     draw.add_argument("--out", type=Path, required=True, help="folder for sheet.html")
     read = which.add_parser("agreement", help="read labels back")
-    read.add_argument("run", type=Path, help="folder of the run that the sheet was made from")
+    read.add_argument(
+        "run", type=command_line.run_directory, help="folder of the run that the sheet was made from"
+    )
     read.add_argument("labels", nargs="+", type=Path, help="CSV files, one an annotator")
     return main
 

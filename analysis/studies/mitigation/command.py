@@ -174,11 +174,15 @@ def parser() -> argparse.ArgumentParser:
         description="Hold a model before and after a mitigation against each other: the same prompts, the same noise.",
     )
     add = main.add_argument
-    add("before", type=Path, help="run of the model as it was")
-    add("after", type=Path, help="run of the mitigated model, on the same prompts and seeds")
+    add("before", type=command_line.run_directory, help="run of the model as it was")
+    add(
+        "after",
+        type=command_line.run_directory,
+        help="run of the mitigated model, on the same prompts and seeds",
+    )
     add(
         "--also",
-        type=Path,
+        type=command_line.run_directory,
         nargs="+",
         default=[],
         help="further runs of the mitigated model, for its own lean",

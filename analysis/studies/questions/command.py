@@ -53,12 +53,12 @@ def parser() -> argparse.ArgumentParser:
     )
     which = main.add_subparsers(dest="command", required=True)
     ask = which.add_parser("sheet", help="write what people are asked, of images chosen by lot")
-    ask.add_argument("run", type=Path, help="folder of a generated run")
+    ask.add_argument("run", type=command_line.run_directory, help="folder of a generated run")
     ask.add_argument("--out", type=Path, default=Path("question-sheet"), help="folder to write to")
     ask.add_argument("--images", type=command_line.whole(1, 100_000), default=15, help="of each word")
     ask.add_argument("--seed", type=command_line.whole(), default=0, help="of the lot")
     read = which.add_parser("labels", help="take answers of people into a run")
-    read.add_argument("run", type=Path, help="folder of a generated run")
+    read.add_argument("run", type=command_line.run_directory, help="folder of a generated run")
     read.add_argument(
         "labels", nargs="+", type=Path, help="CSV files with sample_id, question, answer and annotator"
     )

@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
 
@@ -62,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m analysis sensitivity",
         description="Move every choice of a run over a range, and say which findings change.",
     )
-    main.add_argument("run", type=Path, help="a measured run directory")
+    main.add_argument("run", type=command_line.run_directory, help="a measured run directory")
     for flag, values, what in (
         ("--thetas", THETAS, "thresholds of the word masks"),
         ("--sigmas", SIGMAS, "coverage from which a word guides an object"),

@@ -25,7 +25,11 @@ def parser() -> argparse.ArgumentParser:
     main = command_line.Parser(
         prog="python -m analysis.validation.skin_tone", description=__doc__.split("\n\n")[0]
     )
-    main.add_argument("run", type=Path, help="a generated run of toyworld, such as of docs/gep_audit.yaml")
+    main.add_argument(
+        "run",
+        type=command_line.run_directory,
+        help="a generated run of toyworld, such as of docs/gep_audit.yaml",
+    )
     main.add_argument(
         "--images", type=command_line.count, default=100, help="of each kind (default: %(default)s)"
     )
