@@ -111,7 +111,7 @@ def drawn_whole(make: Callable[[], None]) -> bool:
         make()
         return True
     except (RuntimeError, MemoryError) as error:
-        if not _no_room(error):
+        if not no_room(error):
             raise
     gc.collect()  # what the frames of the attempt held
     if torch.cuda.is_available():
@@ -119,7 +119,8 @@ def drawn_whole(make: Callable[[], None]) -> bool:
     return False
 
 
-def _no_room(error: BaseException) -> bool:
+def no_room(error: BaseException) -> bool:
+    """Whether an error says that the device has no room for a batch."""
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
     return any(said in str(error) for said in _NO_ROOM)

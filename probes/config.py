@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from probes import config_checks as checks
 from probes import presets
+from probes.cluster_options import Cluster
 from probes.config_checks import prompt_id
 from probes.config_messages import message
 from probes.config_sections import (
@@ -57,6 +58,7 @@ from probes.yaml_source import YamlSource, read_yaml
 __all__ = [
     "PERSON",
     "Capture",
+    "Cluster",
     "Config",
     "DallEval",
     "Edit",
@@ -117,6 +119,8 @@ class Config(Section):
     sampler: Sampler = Sampler()
     capture: Capture = Capture()
     generate: Generate = Generate()
+    # null: no cluster, the processes of this machine
+    cluster: Annotated[Cluster | None, Alters("nothing")] = None
     observe: Annotated[Observe, Alters("observe")] = Observe()
     # null: nothing is traced
     trace: Annotated[Trace | None, Alters("trace")] = None
@@ -179,9 +183,15 @@ class Config(Section):
         for name, kind in (("images", Images), ("edit", Edit)):
             if values.get(name) is not None:
                 values[name] = kind.model_validate(values[name])
-        if values.get("trace") is not None:
-            values["trace"] = _stored(Trace, _said("trace", values["trace"], Trace))
+        for name, section in (("trace", Trace), ("cluster", Cluster)):
+            if values.get(name) is not None:
+                values[name] = _stored(section, _said(name, values[name], section))
         return _stored(cls, values)
+
+    @property
+    def clustered(self) -> bool:
+        """Whether workers of a cluster draw and look at the images."""
+        return self.cluster is not None and self.cluster.address != "none"
 
     @property
     def unit(self) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from tqdm import tqdm
@@ -26,7 +26,10 @@ from probes.config import Config
 from probes.errors import UserError
 from probes.identity import differing
 from probes.store import Run
-from probes.team import Team, Work
+from probes.team import Do, Team, Work
+
+if TYPE_CHECKING:
+    from probes.cluster.driver import Cluster
 
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"
 
@@ -47,6 +50,8 @@ class Command:
         What the record keeps of the captions that prompts come from, see `probes.prompts.of_captions`.
     team : Team, optional
         Processes that are there already and may help; else those that are needed are started and ended by the stage.
+    cluster : Cluster, optional
+        Workers on other machines that make the parts in the place of the processes of this one.
     """
 
     passed: Mapping[str, Any] | None = None
@@ -55,6 +60,7 @@ class Command:
     progress: bool = True
     captions: Mapping[str, Any] | None = None
     team: Team | None = None
+    cluster: Cluster | None = None
 
     @contextmanager
     def helpers(self) -> Iterator[Team]:
@@ -217,14 +223,7 @@ def make(
     places = [(part, place) for part in todo for place in range(len(part.pieces))]
     made: dict[int, dict[int, Piece]] = {}
     several = f" ({processes} workers)" if processes > 1 else ""
-    with tqdm(
-        total=total,
-        initial=total - left,
-        desc=f"{stage}{several}",
-        disable=not progress,
-        bar_format=_LAYOUT,
-        mininterval=0.5,
-    ) as bar:
+    with bar_of(f"{stage}{several}", total, left, progress=progress) as bar:
         pieces = list(chain.from_iterable(part.pieces for part in todo))
 
         def advance(images: float) -> None:
@@ -238,6 +237,23 @@ def make(
                 if len(pieces_made) == len(part.pieces):
                     _write(part, [pieces_made[i] for i in range(len(part.pieces))])
                     del made[id(part)]
+
+
+def bar_of(stage: str, total: int, left: int, *, progress: bool) -> tqdm:
+    """The progress bar of a stage, over so many images of which some are left."""
+    return tqdm(
+        total=total,
+        initial=total - left,
+        desc=stage,
+        disable=not progress,
+        bar_format=_LAYOUT,
+        mininterval=0.5,
+    )
+
+
+def make_whole(part: Part, do: Do) -> None:
+    """Make all pieces of a part in this process, and write its files."""
+    _write(part, [do(piece, lambda images: None) for piece in part.pieces])
 
 
 def useful(processes: int, todo: Sequence[Part]) -> int:

@@ -26,7 +26,6 @@ from probes import (
     batches,
     estimate,
     execute,
-    feasible,
     identity,
     image_faults,
     model_files,
@@ -38,9 +37,11 @@ from probes import (
     workers,
 )
 from probes import parts as part_files
+from probes.cluster import elsewhere
 from probes.config import Config
 from probes.errors import UserError
 from probes.prompts.plan import Sample, pairs
+from probes.settled import Settled, as_begun
 from probes.store import Run
 from probes.team import Tick
 
@@ -105,45 +106,63 @@ def generate(
         batch gives no finite image.
     """
     began = monotonic()
-    config = config if command.overwrite else _format_as_begun(config, run)
-    loaded = load(source, config, config.generate.device)
-    feasible.check_pipeline(loaded.pipe, config, loaded.guidance_scale)
+    config = config if command.overwrite else as_begun(config, run)
+    cluster = command.cluster
+    loaded = None if cluster else load(source, config, config.generate.device)
+    found = Settled.of(loaded, config) if loaded else elsewhere.settled(cluster, run, config, source, samples)
     command.cleared(run)
     with shards.turn(run):
-        config = _settle(config, loaded, run)
+        config = found.applied(config)
         rundir.require_same(run, config.resolved())
-        fields = _fields(config, loaded, source)
+        fields = _fields(config, found, source)
         _require_same_parts(run, fields, source)
         sizes = batches.used(run, int(config.generate.batch_triplets))
         damaged: list[part_files.DamagedPartError] = []
         parts, todo = _plan(run, config, fields, samples, sizes, damaged)
-        model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
-        threads = workers.threads(model.parameters, loaded.device)
-        left = sum(part.images for part in todo)
-        count = execute.useful(estimate.processes(config, model, loaded.device, threads, left), todo)
+        count = cluster.pool.expected if cluster else _workers(found, loaded, config, todo)
         command.record(
             run,
             config,
             damaged,
-            model=loaded.record,
-            scheduler=loaded.scheduler,
+            model=found.model,
+            scheduler=found.scheduler,
             part_fields=fields,
-            device={**_device(loaded), "threads": threads, "workers": count},
+            device=found.device_record(count),
             parts=len(parts),
             images=len(samples),
             **{batches.USED: sizes},
         )
-    first = samples[0].sample_id
-    drawing = Drawing(source, config, loaded.device, loaded.record["weight_hash"], threads, first, loaded)
+    drawing = Drawing(
+        source, config, found.device, found.model["weight_hash"], found.threads, samples[0].sample_id, loaded
+    )
     with command.helpers() as team:
-        draw = partial(
-            execute.make, "generate", work=drawing, team=team, processes=count, progress=command.progress
-        )
-        while not batches.drawn_whole(partial(draw, shards.share(run, parts), todo)):
+
+        def draw() -> None:
+            if cluster:
+                elsewhere.draw(cluster, run, drawing, fields, sizes, parts, todo)
+            else:
+                execute.make(
+                    "generate",
+                    shards.share(run, parts),
+                    todo,
+                    drawing,
+                    team,
+                    processes=count,
+                    progress=command.progress,
+                )
+
+        while not batches.drawn_whole(draw):
             team.dismiss(at_once=True)  # helpers hold memory of the device too
             sizes = batches.halve(run, config, sizes, todo, config.generate.part_triplets)
             parts, todo = _plan(run, config, fields, samples, sizes, damaged)
     execute.drawn(run, began)
+
+
+def _workers(found: Settled, loaded: Any, config: Config, todo: Sequence[execute.Part]) -> int:
+    """How many processes of this machine draw the parts that are due."""
+    model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
+    left = sum(part.images for part in todo)
+    return execute.useful(estimate.processes(config, model, found.device, found.threads, left), todo)
 
 
 def _plan(
@@ -207,66 +226,47 @@ def _refused(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
     return UserError(f"{path.name} of {rundir.another_run(run, field, old, new, remedy)}")
 
 
-def _format_as_begun(config: Config, run: Run) -> Config:
-    """Draw in the number format in which a run was begun, where the configuration leaves it open."""
-    if config.generate.dtype != "auto":
-        return config
-    begun = run.config.generate.dtype
-    return config.model_copy(update={"generate": config.generate.model_copy(update={"dtype": begun})})
-
-
-def _settle(config: Config, loaded: models.Loaded, run: Run) -> Config:
-    """Put numbers where the configuration leaves the choice to the model or the machine."""
-    batch = config.generate.batch_triplets
-    if batch == "auto":
-        batch = run.config.generate.batch_triplets
-    if batch == "auto":
-        batch = batches.auto_batch(loaded, len(config.indicators), config)
-    guidance = config.sampler.guidance_scale
-    return config.model_copy(
-        update={
-            "sampler": config.sampler.model_copy(
-                update={"guidance_scale": loaded.guidance_scale if guidance is None else float(guidance)}
-            ),
-            "generate": config.generate.model_copy(
-                update={
-                    "batch_triplets": batch,
-                    "device": torch.device(loaded.device).type,
-                    "dtype": loaded.dtype,
-                }
-            ),
-        }
-    )
-
-
-def _fields(config: Config, loaded: models.Loaded, source: models.Source) -> dict[str, Any]:
+def _fields(config: Config, found: Settled, source: models.Source) -> dict[str, Any]:
     """Every field that alters the content of any part; a part adds its own prompts and seeds."""
     return {
-        "model": loaded.record["weight_hash"],
+        "model": found.model["weight_hash"],
         **model_files.files(source),
         **identity.part_fields(config.resolved()),
-        "sampler.scheduler": [loaded.scheduler["class"], loaded.scheduler["set"]],
+        "sampler.scheduler": [found.scheduler["class"], found.scheduler["set"]],
     }
 
 
 def _parts(
     run: Run, config: Config, fields: dict[str, Any], samples: Sequence[Sample], sizes: Sequence[int]
 ) -> list[execute.Part]:
-    """The parts of the run: whole draws, cut into batches of the size in force, or of that they were drawn with."""
+    """The parts of the run."""
+    chunks = chunks_of(samples, config)
+    return [part_of(run, config, fields, sizes, index, chunk) for index, chunk in enumerate(chunks)]
+
+
+def chunks_of(samples: Sequence[Sample], config: Config) -> list[list[list[Sample]]]:
+    """The samples of each part: whole draws."""
     draws = [list(group) for _, group in groupby(samples, key=lambda sample: (sample.triplet, sample.seed))]
-    parts = []
-    for index, chunk in enumerate(cut(draws, config.generate.part_triplets)):
-        paths = {kind: run.part_path(kind, index) for kind in _kinds(config)}
-        size = batches.size_of(paths.values(), sizes)
-        parts.append(
-            execute.Part(
-                paths=paths,
-                identity=_identity(batches.fields_of(fields, size), index, chunk),
-                images=sum(map(len, chunk)),
-                pieces=[[sample for draw in batch for sample in draw] for batch in cut(chunk, size)],
-            )
-        )
-    return parts
+    return cut(draws, config.generate.part_triplets)
+
+
+def part_of(
+    run: Run,
+    config: Config,
+    fields: dict[str, Any],
+    sizes: Sequence[int],
+    index: int,
+    chunk: list[list[Sample]],
+) -> execute.Part:
+    """A part, cut into batches of the size in force, or of that it was drawn with."""
+    paths = {kind: run.part_path(kind, index) for kind in _kinds(config)}
+    size = batches.size_of(paths.values(), sizes)
+    return execute.Part(
+        paths=paths,
+        identity=_identity(batches.fields_of(fields, size), index, chunk),
+        images=sum(map(len, chunk)),
+        pieces=[[sample for draw in batch for sample in draw] for batch in cut(chunk, size)],
+    )
 
 
 def _identity(fields: dict[str, Any], index: int, chunk: list[list[Sample]]) -> dict[str, Any]:
@@ -392,9 +392,3 @@ def _pairs(members: list[Sample], names: list[str]) -> list[tuple[int, int]]:
     """Rows of the batch to compare, draw by draw."""
     starts = range(0, len(members), len(names))
     return [(start + i, start + j) for start in starts for i, j in pairs(names)]
-
-
-def _device(loaded: models.Loaded) -> dict[str, Any]:
-    cuda = loaded.device.startswith("cuda")
-    name = torch.cuda.get_device_name(torch.device(loaded.device)) if cuda else "CPU"
-    return {"name": name, "torch": loaded.device}

@@ -57,6 +57,25 @@ def contrasts(config: Config) -> str:
     return printable(f"contrasts, nearness to {words[config.reference]}: {listed}")
 
 
+def cluster(config: Config) -> list[str]:
+    """Return a line on the workers of a cluster, if there are to be any.
+
+    Examples
+    --------
+    >>> options = {"address": "head:6379", "workers": 8, "gpus_per_worker": 1}
+    >>> cluster(Config(prompts=["a {person}"], cluster=options))
+    ['cluster: up to 8 workers of Ray (head:6379), each with 1 GPU and 1 CPU']
+    """
+    if not config.clustered or (options := config.cluster) is None:
+        return []
+    gpus = options.gpus_per_worker
+    count = "as many workers" if options.workers == "auto" else f"up to {options.workers} workers"
+    each = "a GPU, where there are any," if gpus == "auto" else f"{gpus:g} GPU{'s' if gpus > 1 else ''}"
+    cpus = f"{options.cpus_per_worker} CPU{'s' if options.cpus_per_worker > 1 else ''}"
+    room = " as there is room for" if options.workers == "auto" else ""
+    return [f"cluster: {count} of Ray ({options.address}){room}, each with {each} and {cpus}"]
+
+
 def few_prompts(config: Config) -> str:
     """Return the warning that no p can fall below the level with so few prompts; nothing where it can.
 

@@ -81,6 +81,11 @@ def parser() -> argparse.ArgumentParser:
     where.add_argument(
         "--workers", metavar="N", help="processes that draw, look at images and measure, or auto"
     )
+    where.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="workers on Ray that draw and look at images: auto, local, none or host:port",
+    )
 
     which = main.add_argument_group("which work")
     which.add_argument(
@@ -124,6 +129,7 @@ _OPTIONS = {
     "dtype": (("generate", "dtype"), str),
     "batch_triplets": (("generate", "batch_triplets"), int),
     "workers": (("generate", "workers"), int),
+    "cluster": (("cluster", "address"), str),
 }
 
 
@@ -174,11 +180,21 @@ def _run(
     config, stages = _stages(config, arguments.stage)
     stages = shards.stages(stages, shard, finishing=finishing)
     hold = Hold.SHARD if shard else Hold.RESULTS if {*stages} <= {"measure", "report"} else Hold.ALONE
+    elsewhere = config.clustered and not {"generate", "observe", "trace"}.isdisjoint(stages)
+    if elsewhere and shard:
+        raise UserError(
+            "--shard: expected one process that draws its share, got a cluster, too: leave one of both out"
+        )
+    if elsewhere and not arguments.dry_run:
+        from probes.cluster import driver
+
+        driver.require(config, "--cluster" if arguments.cluster else f"{yaml_source.name}: cluster")
     if config.preset and "observe" in stages:
         from analysis.observe.missing import require_preset
 
         require_preset(config)
-    if "generate" in stages and not arguments.dry_run and not (config.out_path / "run.json").exists():
+    anywhere = arguments.dry_run or elsewhere or (config.out_path / "run.json").exists()
+    if "generate" in stages and not anywhere:
         team.start(workers.expected(config))
     if stages in (("measure",), ("report",)) and not arguments.dry_run:
         _load(team, config, *stages)
@@ -255,7 +271,10 @@ def _run(
         _say(f"observe: {line}", arguments)
     page = None
     interrupt.begun()
-    with claim(config.out_path, Hold.RESULTS if finishing else hold) as directory:
+    with (
+        claim(config.out_path, Hold.RESULTS if finishing else hold) as directory,
+        contextlib.ExitStack() as held,
+    ):
         directory = SharedRun(directory, shard) if shard else directory
         anew = arguments.overwrite and "observe" in stages
         traced_anew = arguments.overwrite and "trace" in stages
@@ -267,8 +286,10 @@ def _run(
             )
             print(printable(f"planned {images} images in {directory.path}"))
             return config
+        progress = not arguments.quiet
+        cluster = held.enter_context(driver.joined(config, progress=progress)) if elsewhere else None
         if "generate" in stages:
-            command = execute.Command(passed, text, arguments.overwrite, not arguments.quiet, captions, team)
+            command = execute.Command(passed, text, arguments.overwrite, progress, captions, team, cluster)
             if taken:
                 foreign.take_in(directory, config, taken, command)
             else:
@@ -285,7 +306,7 @@ def _run(
             from analysis.observe.stage import observe
 
             began = monotonic()
-            skipped = observe(directory, progress=not arguments.quiet, team=team)
+            skipped = observe(directory, progress=progress, team=team, cluster=cluster)
             if skipped:
                 _say(f"observe: {skipped}", arguments)
             else:
@@ -296,9 +317,10 @@ def _run(
 
             if traced_anew:
                 forget(directory)
-            trace(directory, source, samples, execute.Command(progress=not arguments.quiet, team=team))
+            trace(directory, source, samples, execute.Command(progress=progress, team=team, cluster=cluster))
             if faulty := directory.meta["trace"]["faults"]:
                 _say(f"trace: {image_faults.sentence(faulty, directory.meta['trace']['rows'])}", arguments)
+        held.close()  # this machine alone measures
         if "measure" in stages:
             _load(team, config, "measure")
             from analysis.tables.stage import measure
@@ -348,7 +370,7 @@ def _estimated(config: Config, samples: list[Sample], source: Source) -> list[st
         from probes.trace.estimate import described
 
         lines.append(described(config, source))
-    return lines
+    return [*lines, *plan_text.cluster(config)]
 
 
 def _say(text: str, arguments: argparse.Namespace) -> None:

@@ -22,12 +22,16 @@ import pyarrow as pa
 from analysis.observe.observer import KEY, Observer, StoredImage
 from analysis.observe.registry import observers, why_not
 from probes import execute, image_faults, parts, shards, storage, workers
+from probes.cluster.driver import Cluster
+from probes.cluster.engine import Shard
+from probes.cluster.job import Job
 from probes.errors import UserError
 from probes.prompts.audit import places
 from probes.store import Run
 from probes.stored_images import read_image
 from probes.team import Team, Tick
 
+_ELSEWHERE = "analysis.observe.elsewhere"  # what a worker of a cluster does
 RowRange = tuple[Path, int, int]  # of a file of samples: the first, and the one after the last
 
 
@@ -46,7 +50,9 @@ class Looking:
             yield partial(_shown, self.observer, lru_cache(maxsize=1)(_Stored.of))
 
 
-def observe(run: Run, *, progress: bool = True, team: Team | None = None) -> str:
+def observe(
+    run: Run, *, progress: bool = True, team: Team | None = None, cluster: Cluster | None = None
+) -> str:
     """Look at every image of a run that was not looked at yet.
 
     Parameters
@@ -58,6 +64,8 @@ def observe(run: Run, *, progress: bool = True, team: Team | None = None) -> str
         Show a progress bar.
     team
         Processes that are there already and may help; else those that are needed are started and ended here.
+    cluster
+        Workers on other machines that look in the place of the processes of this one.
 
     Returns
     -------
@@ -75,7 +83,10 @@ def observe(run: Run, *, progress: bool = True, team: Team | None = None) -> str
         return ""
     with nullcontext(team) if team else Team() as team:
         for observer in chosen:
-            _observe(run, observer, team, progress)
+            if cluster:
+                _observe_elsewhere(run, observer, cluster)
+            else:
+                _observe(run, observer, team, progress)
     if places(run.config) and shards.holds(run, 0):
         from analysis.observe.features.texts import embed_texts
 
@@ -87,13 +98,9 @@ def observe(run: Run, *, progress: bool = True, team: Team | None = None) -> str
 
 def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
     """Let one observer look."""
-    fields = observer.fields()
-    all_parts = [_part(run, observer, file, fields) for file in run.parts("samples")]
-    damaged: list[parts.DamagedPartError] = []
-    todo = execute.due(all_parts, _refused, damaged.append)
+    all_parts, todo, damaged = planned(run, observer)
     execute.note_damaged(run, damaged)
-    needs = observer.needs()
-    threads = workers.threads(needs.parameters, needs.device)
+    needs, threads = observer.needs(), threads_of(observer)
     asked = workers.worker_count(
         run.config.generate.workers,
         device=needs.device,
@@ -105,16 +112,55 @@ def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
     looking = Looking(observer, threads)
     stage = f"observe {observer.name}"
     execute.make(stage, all_parts, todo, looking, team, processes=count, progress=progress)
+    note(run, observer.resolved, observer.record(run), threads, count)
+
+
+def _observe_elsewhere(run: Run, observer: Observer, cluster: Cluster) -> None:
+    """Let one observer look, in the workers of a cluster.
+
+    A worker plans the parts: what is stored hangs on the device that looks, and this machine may have another.
+    """
+    told = {"observer": observer.name, "kinds": list(observer.schemas)}
+    plan = cluster.ask(f"{_ELSEWHERE}:planned", Job.of(run, **told), len(run.parts("samples")))
+    execute.note_damaged(run, [parts.DamagedPartError(line) for line in plan["damaged"]])
+    told["threads"] = plan["threads"]
+    due = [
+        Shard(number, identity, images, tuple(run.part_path(kind, number) for kind in observer.schemas))
+        for number, identity, images in plan["due"]
+    ]
+    stage, job = f"observe {observer.name}", Job.of(run, **told)
+    cluster.make(run, stage, f"{_ELSEWHERE}:opened", job, due, plan["images"])
+    record = cluster.ask(f"{_ELSEWHERE}:recorded", Job.of(run, **told))
+    note(run, plan["resolved"], record, plan["threads"], cluster.pool.expected)
+
+
+def planned(
+    run: Run, observer: Observer
+) -> tuple[list[execute.Part], list[execute.Part], list[parts.DamagedPartError]]:
+    """All parts of an observer, those of them that are due, and what is damaged."""
+    fields = observer.fields()
+    all_parts = [part_of(run, observer, file, fields) for file in run.parts("samples")]
+    damaged: list[parts.DamagedPartError] = []
+    return all_parts, execute.due(all_parts, _refused, damaged.append), damaged
+
+
+def threads_of(observer: Observer) -> int:
+    """Threads that torch is given."""
+    needs = observer.needs()
+    return workers.threads(needs.parameters, needs.device)
+
+
+def note(run: Run, resolved: Mapping[str, Any], record: Mapping[str, Any], threads: int, count: int) -> None:
+    """Record that an observer has looked, with so many threads in each of so many workers."""
     before = run.resolved
-    settled = {**before, "observe": {**before.get("observe", {}), **observer.resolved}}
+    settled = {**before, "observe": {**before.get("observe", {}), **resolved}}
     config = {**run.meta["config"], "resolved": settled}
-    record = {
-        key: {**entry, "threads": threads, "workers": count} for key, entry in observer.record(run).items()
-    }
-    run.write_meta(config=config, **record)
+    entries = {key: {**entry, "threads": threads, "workers": count} for key, entry in record.items()}
+    run.write_meta(config=config, **entries)
 
 
-def _part(run: Run, observer: Observer, file: Path, fields: Mapping[str, Any]) -> execute.Part:
+def part_of(run: Run, observer: Observer, file: Path, fields: Mapping[str, Any]) -> execute.Part:
+    """What an observer makes of a part file of samples."""
     number = int(re.fullmatch(r"part-(\d+)", file.stem)[1])
     with storage.once(file):
         draws = parts.read_part(file, ["triplet", "seed"])

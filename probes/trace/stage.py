@@ -25,10 +25,13 @@ from probes import (
     part_schemas,
     rows,
     rundir,
+    settled,
     shards,
     workers,
 )
 from probes import parts as part_files
+from probes.cluster import elsewhere
+from probes.cluster.driver import Cluster
 from probes.config import Config
 from probes.config_values import shown
 from probes.errors import UserError
@@ -98,32 +101,38 @@ def trace(
     """
     began = monotonic()
     plan = feasible.planned(run.config, source)
-    weights = (run.meta.get("model") or {}).get("weight_hash")
-    loaded = generate.load_again(source, run.config, run.config.generate.device, weights)
-    config = _settle(run, run.config, loaded)
-    draws = feasible.triplets(config, samples, loaded.pipe.tokenizer.model_max_length)
+    weights, device = (run.meta.get("model") or {}).get("weight_hash"), run.config.generate.device
+    cluster = command.cluster
+    loaded = None if cluster else generate.load_again(source, run.config, device, weights)
+    config, device, threads = _settle(run, source, loaded, cluster)
+    tokenizer = loaded.pipe.tokenizer if loaded else models.tokenizers(source)[0][0]
+    draws = feasible.triplets(config, samples, tokenizer.model_max_length)
     feasible.require_positions(draws, plan.variants)
     # what alters the content of any part; a part adds its own prompts and seeds
     fields = {**(run.meta.get("part_fields") or {}), **traced_fields(config.resolved())}
-    counted = batches.Counted("trace", "images", "trace.batch", USED, smallest(plan))
+    counted = counted_in(plan)
     sizes, damaged = batches.used(run, _asked(config), counted), list[part_files.DamagedPartError]()
     cut_anew = partial(_plan, run, config, fields, draws, plan, counted, damaged)
     parts, todo = cut_anew(sizes)
-    model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
-    threads = workers.threads(model.parameters, loaded.device)
     left = sum(part.images for part in todo)
     rows_at_once = min(sizes[-1], len(draws) * images(plan.variants))
-    wanted = estimate.processes(config, model, loaded.device, threads, left, rows_at_once)
-    count = execute.useful(wanted, todo)
+    if loaded is not None:
+        model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
+        wanted = estimate.processes(config, model, device, threads, left, rows_at_once)
+    count = execute.useful(wanted, todo) if loaded else cluster.pool.expected
     spent = (run.meta.get(RECORD) or {}).get("seconds", 0.0)  # before it was gone on with
     run.write_meta(**{USED: sizes, RECORD: {**_record(plan, draws, config, count), "seconds": spent}})
     execute.note_damaged(run, damaged)
-    work = Tracing(source, config, loaded.device, loaded.record["weight_hash"], threads, loaded)
+    work = Tracing(source, config, device, weights, threads, loaded)
     with command.helpers() as team:
-        make = partial(
-            execute.make, "trace", work=work, team=team, processes=count, progress=command.progress
-        )
-        while not batches.drawn_whole(partial(make, parts, todo)):
+
+        def make() -> None:
+            if cluster:
+                elsewhere.trace(cluster, run, work, fields, sizes, parts, todo)
+            else:
+                execute.make("trace", parts, todo, work, team, processes=count, progress=command.progress)
+
+        while not batches.drawn_whole(make):
             team.dismiss(at_once=True)  # helpers hold memory of the device too
             most = max(batch.images for part in todo for batch in part.pieces)
             sizes = batches.halve(run, config, sizes, todo, most, counted)
@@ -134,14 +143,25 @@ def trace(
     run.write_meta(**{RECORD: {**record, "seconds": round(spent + took, 1)}})
 
 
-def _settle(run: Run, config: Config, loaded: models.Loaded) -> Config:
-    """Put a number where the configuration leaves the size of a batch to the machine: that the trace began with."""
+def _settle(
+    run: Run, source: models.Source, loaded: models.Loaded | None, cluster: Cluster | None
+) -> tuple[Config, str, int]:
+    """The configuration with a number where the size of a batch is left to the machine, a device and threads.
+
+    Where the trace was begun its first batch's size is kept.
+    """
+    config = run.config
     assert config.trace is not None
-    if config.trace.batch != "auto":
-        return config
-    before = run.meta.get(USED)
-    number = int(before[0]) if before else auto_batch(loaded.pipe, loaded.device, config)
-    return config.model_copy(update={"trace": config.trace.model_copy(update={"batch": number})})
+    if loaded is not None:
+        device, threads, number = loaded.device, settled.threads(loaded), None
+    else:
+        found = elsewhere.batch(cluster, run, config, source)
+        device, threads, number = found["device"], found["threads"], found["batch"]
+    if config.trace.batch == "auto":
+        before = run.meta.get(USED)
+        number = int(before[0]) if before else number or auto_batch(loaded.pipe, device, config)
+        config = config.model_copy(update={"trace": config.trace.model_copy(update={"batch": number})})
+    return config, device, threads
 
 
 def _asked(config: Config) -> int:
@@ -160,20 +180,38 @@ def _plan(
     sizes: Sequence[int],
 ) -> tuple[list[execute.Part], list[execute.Part]]:
     """All parts of the trace, and those that are due; those that are damaged are noted, and due."""
-    parts = []
-    for index, chunk in enumerate(generate.cut(draws, config.generate.part_triplets)):
-        paths = {"traced": run.part_path("traced", index)}
-        size = batches.size_of(paths.values(), sizes, counted)
-        parts.append(
-            execute.Part(
-                paths=paths,
-                identity=_identity(batches.fields_of(dict(fields), size, counted), index, chunk),
-                images=len(chunk) * images(plan.variants),
-                pieces=cut(chunk, plan, size),
-            )
-        )
+    chunks = generate.cut(draws, config.generate.part_triplets)
+    parts = [
+        part_of(run, config, fields, plan, sizes, index, chunk, counted) for index, chunk in enumerate(chunks)
+    ]
     parts = shards.share(run, parts)
     return parts, execute.due(parts, _refused, damaged.append)
+
+
+def part_of(
+    run: Run,
+    config: Config,
+    fields: Mapping[str, Any],
+    plan: Plan,
+    sizes: Sequence[int],
+    index: int,
+    chunk: Sequence[TripletDraw],
+    counted: batches.Counted,
+) -> execute.Part:
+    """A part of the trace, cut into batches of the size in force, or of that it was drawn with."""
+    paths = {"traced": run.part_path("traced", index)}
+    size = batches.size_of(paths.values(), sizes, counted)
+    return execute.Part(
+        paths=paths,
+        identity=_identity(batches.fields_of(dict(fields), size, counted), index, chunk),
+        images=len(chunk) * images(plan.variants),
+        pieces=cut(chunk, plan, size),
+    )
+
+
+def counted_in(plan: Plan) -> batches.Counted:
+    """What the batches of a trace are counted in."""
+    return batches.Counted("trace", "images", "trace.batch", USED, smallest(plan))
 
 
 def _identity(fields: Mapping[str, Any], index: int, chunk: Sequence[TripletDraw]) -> dict[str, Any]:

@@ -1,0 +1,87 @@
+"""What the stages that draw ask workers of a cluster for, and what these are told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from probes import execute, models
+from probes.cluster.driver import Cluster, shards_of
+from probes.cluster.job import Job
+from probes.config import Config
+from probes.settled import Settled
+from probes.store import Run
+
+if TYPE_CHECKING:
+    from probes.generate import Drawing
+    from probes.trace.stage import Tracing
+
+_DRAWING, _TRACING = "probes.cluster.drawing", "probes.cluster.tracing"
+
+
+def settled(
+    cluster: Cluster, run: Run, config: Config, source: models.Source, samples: Sequence[Any]
+) -> Settled:
+    """What a worker finds out for all: this machine may have neither a GPU nor room for the model.
+
+    Raises
+    ------
+    UserError
+        The model cannot be loaded there, or cannot draw what is asked.
+    """
+    found = cluster.ask(f"{_DRAWING}:settled", Job.of(run, config, source), len(samples))
+    return Settled(**{**found, "model": {**found["model"], "path": str(source.path)}})
+
+
+def draw(
+    cluster: Cluster,
+    run: Run,
+    drawing: Drawing,
+    fields: Mapping[str, Any],
+    sizes: Sequence[int],
+    parts: Sequence[execute.Part],
+    todo: Sequence[execute.Part],
+) -> None:
+    """Have the parts of the generate stage drawn that are due, see :meth:`probes.cluster.driver.Cluster.make`."""
+    _make(cluster, run, "generate", _DRAWING, drawing, fields, sizes, parts, todo)
+
+
+def batch(cluster: Cluster, run: Run, config: Config, source: models.Source) -> dict[str, Any]:
+    """What a worker finds out for the trace stage: ``batch``, ``device`` and ``threads``.
+
+    Raises
+    ------
+    UserError
+        The model cannot be loaded there, or has other weights than the run was drawn with.
+    """
+    weights = (run.meta.get("model") or {}).get("weight_hash")
+    return cluster.ask(f"{_TRACING}:settled", Job.of(run, config, source, weights=weights))
+
+
+def trace(
+    cluster: Cluster,
+    run: Run,
+    tracing: Tracing,
+    fields: Mapping[str, Any],
+    sizes: Sequence[int],
+    parts: Sequence[execute.Part],
+    todo: Sequence[execute.Part],
+) -> None:
+    """Have the parts of the trace stage drawn that are due."""
+    _make(cluster, run, "trace", _TRACING, tracing, fields, sizes, parts, todo)
+
+
+def _make(
+    cluster: Cluster,
+    run: Run,
+    stage: str,
+    module: str,
+    work: Drawing | Tracing,
+    fields: Mapping[str, Any],
+    sizes: Sequence[int],
+    parts: Sequence[execute.Part],
+    todo: Sequence[execute.Part],
+) -> None:
+    told = {"fields": fields, "sizes": sizes, "weights": work.weights, "threads": work.threads}
+    job = Job.of(run, work.config, work.source, device=work.config.generate.device, **told)
+    cluster.make(run, stage, f"{module}:opened", job, shards_of(todo), sum(part.images for part in parts))

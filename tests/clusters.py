@@ -1,0 +1,102 @@
+"""Ray clusters of several machines on this one, as Ray's own tests have them, and what ends their workers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+
+import psutil
+
+MEMORY = 80 * 2**20  # bytes of a machine's store; Ray's least is 75 MiB
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "RAY_AUTH_TOKEN": "of-the-tests"}
+
+
+@contextlib.contextmanager
+def machines(workers: int, count: int, **system) -> Iterator[object]:
+    """A head without room for workers, and so many machines with room for some; all end with the context."""
+    before = {name: os.environ.get(name) for name in (*QUIET, "RAY_ADDRESS", "RAY_AUTH_MODE")}
+    os.environ.update(QUIET, RAY_AUTH_MODE="token")
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={
+            "num_cpus": 0,
+            "object_store_memory": MEMORY,
+            "include_dashboard": False,
+            "_system_config": {"health_check_period_ms": 1000, "health_check_failure_threshold": 5, **system},
+        },
+    )
+    os.environ["RAY_ADDRESS"] = cluster.address
+    try:
+        for _ in range(count):
+            add(cluster, workers)
+        yield cluster
+    finally:
+        import ray
+
+        ray.shutdown()
+        with contextlib.suppress(Exception):
+            cluster.shutdown()
+        for process in leftovers():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def add(cluster, workers: int) -> object:
+    """Another machine with room for so many workers."""
+    return cluster.add_node(num_cpus=workers, object_store_memory=MEMORY)
+
+
+def actors(session: str) -> list[psutil.Process]:
+    """The processes of workers that a session of Ray has placed, whatever they are at."""
+    return [process for process in _of(session) if "ray::Actor" in _line(process)]
+
+
+def leftovers() -> list[psutil.Process]:
+    """Processes of Ray that this one has started and that are still there."""
+    return [
+        process
+        for process in psutil.Process().children(recursive=True)
+        if any(name in _line(process) for name in ("ray::", "raylet", "gcs_server", "ray/_private"))
+    ]
+
+
+def _of(session: str) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if session in process.environ().get("RAY_NODE_SESSION", "") or session in " ".join(
+                open_logs(process)
+            ):
+                found.append(process)
+    return found
+
+
+def open_logs(process: psutil.Process) -> list[str]:
+    """Where a process writes: a worker's streams go to the logs of its session."""
+    with contextlib.suppress(OSError):
+        return [os.readlink(f"/proc/{process.pid}/fd/{number}") for number in (1, 2)]
+    return []
+
+
+def _line(process: psutil.Process) -> str:
+    with contextlib.suppress(psutil.Error):
+        return " ".join(process.cmdline())
+    return ""
+
+
+def kill(process: psutil.Process) -> bool:
+    """Kill a process at once; False where it has ended already."""
+    try:
+        os.kill(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
