@@ -10,7 +10,13 @@ import pandas as pd
 
 from analysis.metrics.dalleval import GENDER, LEVEL, TONE
 from analysis.report.dalleval_names import attributes, first_source, named
-from analysis.report.figures.dalleval import draw_attributes, draw_gender, draw_mads, draw_tones
+from analysis.report.figures.dalleval import (
+    draw_attribute_tones,
+    draw_attributes,
+    draw_gender,
+    draw_mads,
+    draw_tones,
+)
 from analysis.report.figures.style import Drawn
 from analysis.report.format import counted, number, p_value
 from analysis.study import comparison
@@ -23,7 +29,8 @@ if TYPE_CHECKING:
     from probes.store import Run
 
 NAMES = ("dalleval_professions", "dalleval_distribution", "dalleval_mad", "dalleval_words")
-MORE = ("dalleval_absolute", "dalleval_agreement")  # where there are attributes, and several readers
+# where there are attributes, and several readers
+MORE = ("dalleval_absolute", "dalleval_attribute_tones", "dalleval_agreement")
 LOST = {
     "undecided": "undecided",
     "no_face": "without a face",
@@ -62,6 +69,8 @@ def draw(professions: Professions, config: Config) -> dict[str, Drawn]:
     ]
     if len(distribution := professions.table("dalleval_distribution")):
         drawn.append(draw_tones(distribution))
+    if len(tones := professions.table("dalleval_attribute_tones")):
+        drawn.append(draw_attribute_tones(tones))
     if pair := _pair(config):
         drawn.append(draw_attributes(professions.table("dalleval_words"), pair, chosen.reference))
     return {figure.name: figure for figure in drawn if figure is not None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from analysis.study import comparison
 from analysis.tables import dalleval, dalleval_agreement, dalleval_mad, dalleval_words
+from analysis.tables.dalleval_attribute_tones import attribute_tones
 from analysis.tables.dalleval_readings import read_all
 from analysis.tables.registry import write
 from probes.prompts.diagnostic import is_diagnostic
@@ -25,6 +26,7 @@ def measure_professions(run: Run) -> None:
     made = {
         "dalleval_professions": professions,
         "dalleval_distribution": dalleval.distribution_table(readings, compared.main, measure),
+        "dalleval_attribute_tones": attribute_tones(readings, compared.main, measure),
         "dalleval_mad": dalleval_mad.mad_table(readings, professions, compared.main, measure, options.bare),
         "dalleval_words": dalleval_words.word_table(readings, chosen, measure, options.bare, paired=paired),
         "dalleval_absolute": dalleval_words.absolute_table(readings, chosen, measure, options.bare),

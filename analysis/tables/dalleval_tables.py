@@ -5,7 +5,13 @@ Their LaTeX is named by the number of the paper's table; `analysis.report.latex_
 
 from __future__ import annotations
 
-from analysis.tables import dalleval, dalleval_agreement, dalleval_mad, dalleval_words
+from analysis.tables import (
+    dalleval,
+    dalleval_agreement,
+    dalleval_attribute_tones,
+    dalleval_mad,
+    dalleval_words,
+)
 from analysis.tables.table import Latex, Table
 
 _GENDER = "Average gender (read as male: -1, as female: +1) of images generated from {reference} prompts, by {gender}"
@@ -48,6 +54,13 @@ DALLEVAL = (
         "a reader, gender or tone, profession, indicator and category: its share of the images",
         dalleval.DISTRIBUTION_COLUMNS,
         dalleval.distribution_table,
+    ),
+    Table(
+        "dalleval_attribute_tones",
+        "professions",
+        "a rule of tones, reader, attribute and tone: its share of the images in which the attribute is read",
+        dalleval_attribute_tones.COLUMNS,
+        dalleval_attribute_tones.attribute_tones,
     ),
     Table(
         "dalleval_mad",

@@ -119,10 +119,41 @@ def draw_tones(table: pd.DataFrame) -> Drawn | None:
     own = table[(table["source"] == source) & (table["question"] == TONE) & (table["indicator"] == ALL)]
     if own.empty:
         return None
-    wide = own.pivot(index="profession", columns="category", values="share")
-    wide = wide.loc[list(dict.fromkeys(own["profession"]))]
     counts = own.drop_duplicates("profession").set_index("profession")["decided"]
-    mean = (wide * wide.columns).sum(axis=1, min_count=1)
+    figure = _tones(own.pivot(index="profession", columns="category", values="share"), counts, "professions")
+    caption = (
+        f"Tones of the images generated from the prompts of each profession, all words together, by {named(source)}: "
+        "the share of each tone of the Monk scale, in its colour; on the right the images that have one. Rows by their "
+        "average, light to dark. Frequencies of what was drawn, not of anybody."
+    )
+    return Drawn("dalleval-tones", figure, "Tones by profession", caption, wide=True)
+
+
+def draw_attribute_tones(table: pd.DataFrame) -> Drawn | None:
+    """Draw the share of each Monk tone in the images in which an attribute is read (DALL-Eval, Figure 8).
+
+    Parameters
+    ----------
+    table : DataFrame
+        ``tables/dalleval_attribute_tones``.
+    """
+    source, reader = table["source"].iloc[0], table["reader"].iloc[0]
+    own = table[(table["source"] == source) & (table["reader"] == reader)]
+    counts = own.drop_duplicates("attribute").set_index("attribute")["decided"]
+    if not counts.any():
+        return None
+    figure = _tones(own.pivot(index="attribute", columns="category", values="share"), counts, "images")
+    caption = (
+        f"Tones of the images in which an attribute is read by {named(reader)}, all professions and words together; "
+        f"tones by {named(source)}, in their colours; on the right the images that have one. Rows by their average, "
+        "light to dark. Frequencies of what was drawn, not of anybody."
+    )
+    return Drawn("dalleval-attribute-tones", figure, "Tones by attribute", caption, wide=True)
+
+
+def _tones(shares: pd.DataFrame, counts: pd.Series, of_all: str) -> Figure:
+    """Bars of tones, rows by their average; the row of all comes first and is called by what it is of."""
+    mean = (shares * shares.columns).sum(axis=1, min_count=1)
     order = [ALL, *mean.drop(ALL).sort_values(kind="stable", na_position="last").index]
     columns = 2 if len(order) > COLUMN else 1
     deep = -(-len(order) // columns)
@@ -131,7 +162,7 @@ def draw_tones(table: pd.DataFrame) -> Drawn | None:
         panels = figure.subplots(1, columns, squeeze=False)[0]
         for number, axes in enumerate(panels):
             names = order[number * deep : (number + 1) * deep]
-            _tone_rows(axes, wide.loc[names], counts.loc[names], deep)
+            _tone_rows(axes, shares.loc[names], counts.loc[names], deep, f"all {of_all}")
         handles = [
             Patch(facecolor=colour, edgecolor=INK, lw=0.4, label=str(tone))
             for tone, colour in enumerate(MONK, 1)
@@ -141,15 +172,10 @@ def draw_tones(table: pd.DataFrame) -> Drawn | None:
             title="Monk tone", title_fontsize=7.5, alignment="right",
         )  # fmt: skip
         figure.supxlabel("share of the images with a tone", fontsize=8)
-    caption = (
-        f"Tones of the images generated from the prompts of each profession, all words together, by {named(source)}: "
-        "the share of each tone of the Monk scale, in its colour; on the right the images that have one. Rows by their "
-        "average, light to dark. Frequencies of what was drawn, not of anybody."
-    )
-    return Drawn("dalleval-tones", figure, "Tones by profession", caption, wide=True)
+    return figure
 
 
-def _tone_rows(axes: Axes, shares: pd.DataFrame, counts: pd.Series, deep: int) -> None:
+def _tone_rows(axes: Axes, shares: pd.DataFrame, counts: pd.Series, deep: int, of_all: str) -> None:
     places = deep - 1 - np.arange(len(shares))
     left = np.zeros(len(shares))
     for tone, colour in enumerate(MONK, 1):
@@ -161,7 +187,7 @@ def _tone_rows(axes: Axes, shares: pd.DataFrame, counts: pd.Series, deep: int) -
         left += width
     for place, count in zip(places, counts):
         axes.text(1.015, place, f"{int(count)}", va="center", fontsize=6.5)
-    names = ["all professions" if name == ALL else name for name in shares.index]
+    names = [of_all if name == ALL else name for name in shares.index]
     _profession_axis(axes, names, places, deep)
     axes.set_xlim(0, 1)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])

@@ -1,7 +1,8 @@
 """Hold an audit by professions against known answers: ``python -m analysis.validation.dalleval --out PAGE``.
 
 Draws *a person who works as a ...* on `toyworld-work`, where leans and skins are planted, and on `toyworld-null`, where
-no word means anything; the checker reads them. The numbers are put into a JSON file beside the page.
+no word means anything; the checker reads the images, and toyworld's answering network is asked about them. The numbers
+are put into a JSON file beside the page.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.validation.dalleval.answers import answer, deviations
+from analysis.validation.dalleval.asked import Asked, answer_rates, asked_leans
 from analysis.validation.dalleval.page import page
 from probes import command_line
 from probes.parts import write_bytes
@@ -39,14 +41,25 @@ def measured(images: int, steps: int, first_seed: int, threads: int = 1) -> dict
     """What the page says of both specimens."""
     from probes.toyworld.work.measure import profession_rows, read_specimens
 
+    asked, world = Asked(), load_world(WORK)
     readings = read_specimens(
-        (WORK, SHARED), images=images, steps=steps, first_seed=first_seed, threads=threads
+        (WORK, SHARED),
+        images=images,
+        steps=steps,
+        first_seed=first_seed,
+        threads=threads,
+        readers={"answer": asked},
     )
+    rates, planted = answer_rates(asked), {name: one.lean for name, one in world.professions.items()}
     return {
         "images": images,
         "steps": steps,
         "first_seed": first_seed,
-        **answer(profession_rows(readings[WORK], load_world(WORK)), readings[WORK]),
+        **answer(profession_rows(readings[WORK], world), readings[WORK]),
+        "asked": {
+            "rates": rates,
+            "professions": asked_leans(readings[WORK], planted, rates),
+        },
         "deviations": {name: deviations(some) for name, some in readings.items()},
     }
 

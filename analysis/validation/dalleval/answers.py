@@ -68,7 +68,8 @@ def deviations(readings: pd.DataFrame) -> dict[str, dict[str, Any]]:
     Returns
     -------
     dict
-        ``component`` (two values, by the verdict) and ``skin`` (three): ``value``, ``floor``, ``excess`` and
+        ``component`` (two values, by the verdict), ``answered`` (two, by the answering network, where it was asked;
+        undecided images are left out) and ``skin`` (three): ``value``, ``floor``, ``excess`` and
         ``p_value`` over all professions (:func:`analysis.stats.noise_floor.mad_floor`), ``images``, ``without``:
         professions of which nothing was read, and ``above``: those whose p-value alone, adjusted by Benjamini and
         Hochberg, is below 0.05.
@@ -79,6 +80,8 @@ def deviations(readings: pd.DataFrame) -> dict[str, dict[str, Any]]:
         "component": _counts(neutral["profession"], by_verdict, ("a", "b")),
         "skin": _counts(neutral["profession"], neutral["skin"].to_numpy(), SKIN_NAMES),
     }
+    if "answer" in neutral:
+        counted["answered"] = _counts(neutral["profession"], neutral["answer"].to_numpy(), ("female", "male"))
     return {name: _deviation(table) for name, table in counted.items()}
 
 

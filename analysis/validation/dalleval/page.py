@@ -10,13 +10,17 @@ from analysis.validation.dalleval.answers import AIM
 HEAD = """# An audit by professions, held against known answers
 
 Printed by `python -m analysis.validation.dalleval --images {images}`: *a person who works as a ...*, 20 professions,
-{images} images each, {steps} steps, read by the checker, on two specimens (`docs/toyworld.md`). In `toyworld-work` a
-lean (the probability of mixture component *b*) and a distribution over three skins are planted for each profession;
-in `toyworld-null` no word means anything. The lean is the share of verdicts for *b*, set right for the verdict's error
-rates, with Wilson's interval; the tone is the mean number of the skin (1 to 3), with Student's. What is planted says
-nothing about how anybody looks.
+{images} images each, {steps} steps, read by the checker and asked about by toyworld's answering network
+(`docs/questions.md`: *the person looks like a male or a female?*), on two specimens (`docs/toyworld.md`). In
+`toyworld-work` a lean (the probability of mixture component *b*) and a distribution over three skins are planted for
+each profession; in `toyworld-null` no word means anything. The lean is the share of verdicts for *b*, set right for the
+verdict's error rates, with Wilson's interval; *asked*, the share of the answer that stands for *b*, set right for how
+often the network gives it of {count:,} renderings of either component ({b:.3f} of *b*, {a:.3f} of *a*), undecided
+answers counting as none for *b*. The tone is the mean number of the skin (1 to 3), read by the checker alone, with
+Student's interval. What is planted says nothing about how anybody looks.
 
-- planted lean inside its 95 % interval: **{leans:.0f} %** of professions (aim {aim:.0f} %)
+- planted lean inside its 95 % interval, by the checker: **{leans:.0f} %** of professions (aim {aim:.0f} %)
+- planted lean inside its 95 % interval, asked: **{asked:.0f} %** of professions (aim {aim:.0f} %)
 - planted tone inside its 95 % interval: **{tones:.0f} %** of professions (aim {aim:.0f} %)
 
 ## Mean absolute deviation and its floor
@@ -30,19 +34,23 @@ adjusted over the professions (Benjamini and Hochberg), is below 0.05.
 TABLE = """
 ## Professions of `toyworld-work`
 
-| profession | lean planted | read | interval | inside | tone planted | read | interval | inside | no skin read |
-|---|---:|---:|---:|---|---:|---:|---:|---|---:|
+| profession | lean planted | read | interval | inside | asked | interval | inside | undecided \
+| tone planted | read | interval | inside | no skin read |
+|---|---:|---:|---:|---|---:|---:|---|---:|---:|---:|---:|---|---:|
 """
 
 
 def page(result: Mapping[str, Any]) -> str:
     """The page in Markdown, from `analysis.validation.dalleval.__main__.measured`."""
+    asked = result["asked"]["professions"]
     head = HEAD.format(
         images=result["images"],
         steps=result["steps"],
         leans=100 * result["leans_inside"],
         tones=100 * result["tones_inside"],
+        asked=100 * sum(row["inside"] for row in asked) / len(asked),
         aim=100 * AIM,
+        **{name: result["asked"]["rates"][name] for name in ("a", "b", "count")},
     )
     above = [
         f"| `{name}` | {what} | {one['value']:.3f} | {one['floor']:.3f} | {one['excess']:+.3f} | "
@@ -50,15 +58,18 @@ def page(result: Mapping[str, Any]) -> str:
         for name, both in result["deviations"].items()
         for what, one in both.items()
     ]
-    rows = [_row(row) for row in result["professions"]]
+    rows = [_row(row, by_answers) for row, by_answers in zip(result["professions"], asked, strict=True)]
     return head + "\n".join(above) + "\n" + TABLE + "\n".join(rows) + "\n"
 
 
-def _row(row: Mapping[str, Any]) -> str:
+def _row(row: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
+    assert row["profession"] == asked["profession"]
     tone = row["tone"]
     cells = [
         str(row["profession"]),
         *_value(row["planted"], row["lean"], row),
+        *_value(asked["planted"], asked["lean"], asked)[1:],
+        str(asked["undecided"]),
         *_value(tone["planted"], tone["mean"], tone),
         str(tone["unread"]),
     ]

@@ -6,7 +6,8 @@ Stages, each of which reads what the ones before left in ``--work``:
 2. ``sam``: the small Segment Anything, prompted by boxes;
 3. ``dino``: the small Grounding DINO;
 4. ``tagged``: renderings and images drawn by the specimens, with what the checker sees in them; ``--runs`` takes those
-   of runs as well, and holds back a fifth of their prompts for the tagger's thresholds;
+   of runs as well, and holds back a fifth of their prompts for the tagger's thresholds, ``--rare`` some that name
+   every tag;
 5. ``ram``: the small RAM, which tags images; with ``--whole`` its image encoder is trained too;
 6. ``export``: what was trained as float16 safetensors, with its settings beside it.
 
@@ -58,6 +59,12 @@ def parser() -> argparse.ArgumentParser:
     add("--drawn", type=command_line.whole(0), default=240, help="images by each specimen, for ram")
     add("--runs", nargs="+", type=command_line.folder, default=[], help="runs of the specimens, for ram")
     add("--words", type=count, default=4, help="images by lot of each triplet of a run")
+    add(
+        "--rare",
+        type=command_line.whole(0),
+        default=0,
+        help="further images by each specimen, whose captions name every tag so many times; a fifth is held back",
+    )
     add("--whole", action="store_true", help="train ram's image encoder as well")
     add("--calibration", type=count, default=1_000, help="fresh renderings, for ram's thresholds")
     add("--steps", type=count, help=f"of a training; as a rule {STEPS}")
@@ -88,7 +95,12 @@ def work(options: argparse.Namespace) -> None:
             make_pictures(options.pictures, options.seed).save(options.work / "pictures.npz")
         elif stage == "tagged":
             train, held_back = tagged.make_tagged(
-                options.pictures, options.drawn, options.seed, runs=options.runs, words=options.words
+                options.pictures,
+                options.drawn,
+                options.seed,
+                runs=options.runs,
+                words=options.words,
+                rare=options.rare,
             )
             train.save(options.work / "tagged.npz")
             held_back.save(options.work / HELD_BACK)

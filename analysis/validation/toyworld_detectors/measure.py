@@ -29,7 +29,7 @@ from analysis.observe.objects.toyworld_checker import TAGS, ToyworldChecker
 from analysis.stats.rates import ALL, detection_rates
 from analysis.validation.toyworld_detectors.average_precision import average_precision, box_iou, matched
 from analysis.validation.toyworld_detectors.pictures import LABELS, Pictures, boxes_of, make_pictures
-from analysis.validation.toyworld_detectors.tagged import drawn, renderings
+from analysis.validation.toyworld_detectors.tagged import RARE_DTYPE, RARE_STEPS, drawn, renderings
 from analysis.validation.toyworld_detectors.tagger_quality import tagger_quality
 from probes import command_line
 from probes.errors import UserError
@@ -43,10 +43,6 @@ INDICATORS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 UNSEEN = 70_001  # seed of renderings that no training draws
 UNSEEN_DRAWN = 600_000  # and of images by the specimens
 UNSEEN_RARE = 700_000  # and of those from captions that name everything
-RARE_STEPS, RARE_DTYPE = (
-    5,
-    torch.bfloat16,
-)  # as docs/gep_audit.yaml draws, which says how near that is to more steps
 BOX_THRESHOLD = 0.25  # as a run's, and the next
 TEXT_THRESHOLD = 0.2
 LEAST_IOU = 0.5

@@ -28,6 +28,10 @@ TRAINING = 100_000  # first seed of what is trained on
 THROUGH_VAE = 0.25
 DRAWN_STEPS, REPEATS = 12, 3  # of images drawn for the training
 HELD_BACK = 5  # every so many triplets of a run, for the thresholds
+RARE_STEPS, RARE_DTYPE = (
+    5,
+    torch.bfloat16,
+)  # as docs/gep_audit.yaml draws, which says how near that is to more steps
 LOTS = 40  # captions of which one is taken
 
 
@@ -76,7 +80,7 @@ def checked(images: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 
 def make_tagged(
-    count: int, drawn_count: int, seed: int, *, runs: Sequence[Path] = (), words: int = 4
+    count: int, drawn_count: int, seed: int, *, runs: Sequence[Path] = (), words: int = 4, rare: int = 0
 ) -> tuple[Tagged, Tagged]:
     """Pictures to train on, and pictures held back for the thresholds.
 
@@ -88,17 +92,24 @@ def make_tagged(
         Runs of the specimens whose images are taken as well; those of every fifth triplet are held back.
     words : int
         So many of a triplet's images are taken, by lot: most of its words mean the same and draw nearly the same.
+    rare : int
+        Further images drawn by each specimen, in few steps, from captions that name every tag so many times.
 
     Returns
     -------
     train, held_back : Tagged
-        What is held back is of the runs alone, and empty without any.
+        What is held back is a fifth of the runs' prompts and of those further images, and empty without any.
     """
     rendered = Tagged.of(renderings(count, TRAINING + seed, through_vae=THROUGH_VAE))
     taken, held_back = zip(*(of_run(path, words, seed) for path in runs)) if runs else ((), ())
     if drawn_count:
         made = Tagged.of(drawn(drawn_count, 5 * TRAINING + seed, steps=DRAWN_STEPS))
         taken = (*taken, *[made] * REPEATS)
+    if rare:
+        more = Tagged.of(drawn(0, 8 * TRAINING + seed, steps=RARE_STEPS, each=rare, dtype=RARE_DTYPE))
+        back = np.arange(len(more.images)) % HELD_BACK == 0
+        taken = (*taken, Tagged(more.images[~back], more.truth[~back]))
+        held_back = (*held_back, Tagged(more.images[back], more.truth[back]))
     nothing = Tagged(rendered.images[:0], rendered.truth[:0])
     return Tagged.together([rendered, *taken]), Tagged.together([nothing, *held_back])
 

@@ -1,9 +1,10 @@
 """What `toyworld-work` is taught from: noised drawings of its world, and the velocity it is to predict of each.
 
-A drawing's mixture component is known, and `toyworld` knows what feminine and masculine words stand for. So what it
-predicts for the caption without the profession and with *woman* or *man*, as the drawing's component says, is what is
-to be predicted for the profession: its mean over drawings of one noisy latent is the velocity of the planted mixture,
-and it varies less than the velocity of the noise that was added (compare :mod:`probes.toyworld.located.lessons`).
+`toyworld` knows what feminine and masculine words stand for, and beside a neutral word it predicts a mixture of both:
+how much of each is the posterior of the component given the noisy latent, under the lean planted there. So from its
+predictions for the caption without the profession, of the neutral word, *woman* and *man*, that posterior can be read
+off and carried over to the profession's lean by Bayes' rule (`mixed`): what is to be predicted is the velocity of the
+planted mixture itself, and hangs on no lot (compare :mod:`probes.toyworld.located.lessons`).
 
 Skins are all alike in `toyworld`. Its guess at the clean latent is therefore moved by the difference between the mean
 skin under the planted probabilities and under even ones, both after what the noisy latent tells of the skin, by Bayes'
@@ -19,6 +20,7 @@ from diffusers import DDIMScheduler, StableDiffusionPipeline
 from torch import Tensor
 from transformers import CLIPTokenizer
 
+from probes.toyworld import SPECIMENS
 from probes.toyworld.captions import random_caption
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.located.lessons import Lessons
@@ -28,10 +30,11 @@ from probes.toyworld.training.tokenizer import encode
 from probes.toyworld.training.unet import SCHEDULER
 from probes.toyworld.training.vae import encode_latents
 from probes.toyworld.work.captions import random_work_caption
-from probes.toyworld.world import World
+from probes.toyworld.world import World, load_world
 
 STANDS_FOR = {"a": "woman", "b": "man"}  # the words of `toyworld` that name a component
 WORK_SHARE = 0.7  # of the drawings have a profession
+CERTAIN = 1e-4  # a posterior is taken for no nearer to 0 and 1
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,13 @@ class Sketches:
     Attributes
     ----------
     captions, plain : list of str
-        What the specimen reads, and what `toyworld` is asked instead.
+        What the specimen reads, and what `toyworld` is asked instead: without the profession, of the word that stands
+        for the drawing's component.
+    mixture : list of tuple of str
+        Where a neutral word stands beside a profession, three captions without the profession, of that word and of
+        those that stand for the components; else empty.
+    lean : numpy.ndarray
+        ``(n,)`` float64: there, the planted probability of component *b*; else NaN.
     indices : numpy.ndarray
         ``(n, skins, 64, 64)`` uint8, palette indices.
     skin : numpy.ndarray
@@ -55,6 +64,8 @@ class Sketches:
 
     captions: list[str]
     plain: list[str]
+    mixture: list[tuple[str, ...]]
+    lean: np.ndarray
     indices: np.ndarray
     skin: np.ndarray
     planted: np.ndarray
@@ -64,7 +75,8 @@ class Sketches:
 def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> Sketches:
     """Draw ``count`` captions and their scenes from a seed, ``share`` of them with a profession."""
     rng = np.random.default_rng(seed)
-    captions, plain = [], []
+    captions, plain, lean = [], [], np.full(count, np.nan)
+    mixture: list[tuple[str, ...]] = [()] * count
     indices = np.empty((count, SKINS, SIZE, SIZE), dtype=np.uint8)
     skin, planted = np.zeros(count, dtype=np.int64), np.full((count, SKINS), 1 / SKINS)
     zones = np.zeros((count, 16, 16), dtype=bool)
@@ -84,6 +96,9 @@ def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> 
             captions.append(lot.text)
             plain.append(lot.without(STANDS_FOR[component]))
             planted[row] = profession.skins
+            if named.group == "neutral":
+                lean[row] = chance
+                mixture[row] = tuple(lot.without(word) for word in (lot.word, *STANDS_FOR.values()))
         else:
             caption, named = random_caption(world, rng)
             scene = complete(named, world, rng)
@@ -95,7 +110,7 @@ def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> 
         if named.profession is not None:
             skins = (indices[row] != indices[row, :1]).any(0)
             zones[row] = skins.reshape(16, 4, 16, 4).any((1, 3))
-    return Sketches(captions, plain, indices, skin, planted, zones)
+    return Sketches(captions, plain, mixture, lean, indices, skin, planted, zones)
 
 
 def skin_shift(noisy: Tensor, clean: Tensor, planted: Tensor, kept: Tensor) -> Tensor:
@@ -123,6 +138,37 @@ def skin_shift(noisy: Tensor, clean: Tensor, planted: Tensor, kept: Tensor) -> T
     even = evidence.softmax(1)
     moved = (evidence + planted.log()).softmax(1) - even
     return (moved[:, :, None, None, None] * clean).sum(1)
+
+
+def mixed(neutral: Tensor, first: Tensor, second: Tensor, prior: float, planted: Tensor) -> Tensor:
+    """Velocity of a mixture of two components, from that of the same mixture in other proportions.
+
+    The posterior of the second component is where the mixture's velocity lies between those of the components.
+
+    Parameters
+    ----------
+    neutral, first, second : Tensor
+        ``(n, 4, 16, 16)``: velocities of the mixture, and of the components alone.
+    prior : float
+        Probability of the second component in that mixture, between 0 and 1.
+    planted : Tensor
+        ``(n,)``: the probability it is to have.
+
+    Returns
+    -------
+    Tensor
+        ``(n, 4, 16, 16)``.
+
+    Examples
+    --------
+    >>> a, b = torch.zeros(1, 4, 16, 16), torch.ones(1, 4, 16, 16)
+    >>> round(float(mixed(0.7 * b, a, b, 0.7, torch.tensor([0.2])).mean()), 4)
+    0.2
+    """
+    apart = second - first
+    share = ((neutral - first) * apart).sum((1, 2, 3)) / apart.square().sum((1, 2, 3)).clamp(min=1e-12)
+    odds = torch.logit(share.clamp(CERTAIN, 1 - CERTAIN)) - np.log(prior / (1 - prior)) + torch.logit(planted)
+    return first + odds.sigmoid().view(-1, 1, 1, 1) * apart
 
 
 @torch.no_grad()
@@ -157,18 +203,30 @@ def make_lessons(
     scheduler = DDIMScheduler(**SCHEDULER)
     noise = torch.randn((len(rows), *clean.shape[2:]), generator=generator)
     skin, planted = torch.from_numpy(drawn.skin), torch.from_numpy(drawn.planted).float()
-    plain = encode(teacher.tokenizer, drawn.plain)
+    prior = load_world(SPECIMENS[0]).mixture["neutral"]
+    plain, lean = encode(teacher.tokenizer, drawn.plain), torch.from_numpy(drawn.lean).float()
     noised, taught = [], []
+
+    def asked(tokens: Tensor, noisy: Tensor, when: Tensor) -> Tensor:
+        return teacher.unet(noisy, when, teacher.text_encoder(tokens).last_hidden_state).sample
+
     for start in range(0, len(rows), batch):
         some = slice(start, start + batch)
         of, when = rows[some], times[some]
         noisy = scheduler.add_noise(clean[of, skin[of]].float(), noise[some], when).half().float()
-        states = teacher.text_encoder(plain[of]).last_hidden_state
+        velocity = asked(plain[of], noisy, when)
+        of_mixture = (~lean[of].isnan()).nonzero()[:, 0]
+        if len(of_mixture):
+            captions = zip(*(drawn.mixture[row] for row in of[of_mixture]))
+            predicted = (
+                asked(encode(teacher.tokenizer, list(texts)), noisy[of_mixture], when[of_mixture])
+                for texts in captions
+            )
+            velocity[of_mixture] = mixed(*predicted, prior, lean[of[of_mixture]])
         kept = scheduler.alphas_cumprod[when]
         shift = skin_shift(noisy, clean[of].float(), planted[of], kept)
-        velocity = teacher.unet(noisy, when, states).sample - shift / (1 - kept).sqrt().view(-1, 1, 1, 1)
         noised.append(noisy.half())
-        taught.append(velocity.half())
+        taught.append((velocity - shift / (1 - kept).sqrt().view(-1, 1, 1, 1)).half())
         if start // batch % 40 == 0:
             say(f"{start + len(of)} of {len(rows)} lessons")
     nothing = torch.zeros(len(rows), 1, 1)

@@ -7,14 +7,17 @@ drawn; and how far the frequencies of captions without a profession have moved f
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from diffusers import StableDiffusionPipeline
+from numpy.typing import NDArray
 from scipy import stats
 
 from probes import command_line, models
@@ -31,6 +34,7 @@ from probes.toyworld.world import WHOLE_BODY, World, load_world
 SUBJECTS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 REFERENCE = SPECIMENS[0]
 NEAR = 0.10
+Readers = Mapping[str, Callable[[NDArray[np.uint8]], Sequence[Any]]]
 # Slots of a scene in groups whose evidence adds up: a whole garment hides the lower one, a thing shows its side.
 TOGETHER = (
     ("upper", "lower"),
@@ -46,6 +50,7 @@ def read_professions(
     images: Mapping[str, int],
     steps: int = 10,
     first_seed: int = 500_000,
+    readers: Readers = MappingProxyType({}),
 ) -> pd.DataFrame:
     """What the checker reads of images for bare prompts with and without a profession.
 
@@ -53,12 +58,14 @@ def read_professions(
     ----------
     images : mapping of str to int
         A profession, by group of indicator words; the words of a group take the first noises of the same.
+    readers : mapping of str to callable
+        By a column's name, further readers: from pictures ``(n, 64, 64, 3)`` uint8 to ``n`` values.
 
     Returns
     -------
     pandas.DataFrame
         A row an image: ``profession`` (empty without), ``group``, ``seed``, ``verdict`` (log-odds of component *b*),
-        ``skin`` (empty where none is read).
+        ``skin`` (empty where none is read), and what further readers say.
     """
     longest = max(images.values())
     rows = [
@@ -70,11 +77,18 @@ def read_professions(
     prompts = [_prompt(SUBJECTS[row["group"]], row["profession"]) for row in rows]
     pictures = sample(pipeline, prompts, [row["seed"] for row in rows], steps=steps, progress=False)
     seen = read_images(pictures)
-    return pd.DataFrame(rows).assign(verdict=verdict(seen, prompts, world), skin=seen["skin"])
+    said = {name: read(pictures) for name, read in readers.items()}
+    return pd.DataFrame(rows).assign(verdict=verdict(seen, prompts, world), skin=seen["skin"], **said)
 
 
 def read_specimens(
-    names: Sequence[str], *, images: int, steps: int, first_seed: int, threads: int = 1
+    names: Sequence[str],
+    *,
+    images: int,
+    steps: int,
+    first_seed: int,
+    threads: int = 1,
+    readers: Readers = MappingProxyType({}),
 ) -> dict[str, pd.DataFrame]:
     """:func:`read_professions` of specimens by name: ``images`` of *person* for each profession of `toyworld-work`."""
     torch.set_num_threads(threads)
@@ -85,6 +99,7 @@ def read_specimens(
             images={"neutral": images},
             steps=steps,
             first_seed=first_seed,
+            readers=readers,
         )
         for name in names
     }

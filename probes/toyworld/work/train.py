@@ -81,8 +81,12 @@ def train(
     log: Log,
     checkpoint: Path | None = None,
     save_every: int = 100,
+    start: Mapping[str, Tensor] | None = None,
 ) -> dict[str, Tensor]:
-    """Train the specimen; return what is to be stored of it (:func:`probes.toyworld.work.assemble.write_delta`)."""
+    """Train the specimen; return what is to be stored of it (:func:`probes.toyworld.work.assemble.write_delta`).
+
+    ``start`` is what was stored of an earlier training, to begin with.
+    """
     encoder, unet = base_parts(tokenizer)
     encoder.requires_grad_(False)
     unet.requires_grad_(False)
@@ -96,6 +100,8 @@ def train(
 
     with quick_attention(unet, "cpu"), learning(changed_weights(unet, encoder), rank, course.seed) as layers:
         module = nn.ModuleDict({"layers": layers, "words": words})
+        if start is not None:
+            begin_with(dict(module.named_parameters()), start)
         teach(module, predict, lessons, course, log, checkpoint=checkpoint, save_every=save_every)
         return stored(dict(module.named_parameters()))
 
@@ -108,6 +114,17 @@ def stored(parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if name.endswith((f".{UP}", f".{DOWN}")):
             delta[name.removeprefix("layers.").replace("/", ".")] = value.detach()
     return {name: value.half().contiguous().clone() for name, value in delta.items()}
+
+
+@torch.no_grad()
+def begin_with(parameters: Mapping[str, Tensor], start: Mapping[str, Tensor]) -> None:
+    """Put what was stored of an earlier training into the parameters of this one."""
+    parameters["words.rows"].copy_(
+        torch.stack([start[f"{EMBEDDING}.{word}"].float() / GAIN for word in new_words()])
+    )
+    for name, value in parameters.items():
+        if name.endswith((f".{UP}", f".{DOWN}")):
+            value.copy_(start[name.removeprefix("layers.").replace("/", ".")].float())
 
 
 def averaged(checkpoint: Path) -> dict[str, Tensor]:
@@ -160,6 +177,7 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--weights", type=Path, default=WEIGHTS / NAME, help="where what is stored of the specimen is written"
     )
+    add("--start", type=Path, help="folder of a stored specimen to begin with (default: toyworld unchanged)")
     add("--drawings", type=command_line.count, default=9000, help="that lessons are made from")
     add("--noises", type=command_line.count, default=2, help="lessons a drawing")
     add("--rank", type=command_line.count, default=16, help="of the changes")
@@ -192,7 +210,9 @@ def work(options: argparse.Namespace) -> None:
         Log(options.work / f"{name}.log.jsonl", 25),
         options.work / f"{name}.checkpoint.safetensors",
     )
-    delta = train(lessons, tokenizer, course, options.rank, log, checkpoint)
+    start = load_file(options.start / DELTA) if options.start else None
+    before = json.loads((options.start / "recipe.json").read_text()) if options.start else {}
+    delta = train(lessons, tokenizer, course, options.rank, log, checkpoint, start=start)
     recipe = {
         **dataclasses.asdict(course),
         "drawings": options.drawings,
@@ -201,9 +221,18 @@ def work(options: argparse.Namespace) -> None:
         "start": BASE.name,
         "versions": {"torch": torch.__version__, "diffusers": diffusers.__version__},
         "machine": platform.machine(),
+        "history": [*before.get("history", ()), _in_words(course, options)],
     }
     export(options.weights, delta, tokenizer, recipe)
     print(f"{options.weights / DELTA}", flush=True)
+
+
+def _in_words(course: Course, options: argparse.Namespace) -> str:
+    further = " further" if options.start else ""
+    return (
+        f"{course.steps}{further} steps of {course.batch}, rate {course.rate} falling to 2 %, lessons of seed"
+        f" {course.seed}; cells of skin beside a profession counting {course.zone_weight:g} times"
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -10,7 +10,9 @@ from analysis.tables.dalleval_stage import measure_professions
 from tests.analysis.dalleval_parts import truths, write_answers, write_audit, write_tones
 from tests.analysis.synthetic_run import configure
 
-FIGURES = {"dalleval-gender", "dalleval-tones", "dalleval-mad", "dalleval-attributes"}
+FIGURES = {
+    *("dalleval-gender", "dalleval-tones", "dalleval-attribute-tones", "dalleval-mad", "dalleval-attributes")
+}
 
 
 def page(run):
@@ -47,6 +49,7 @@ def test_figures_are_drawn_and_say_who_read(shown):
     assert set(figures) == FIGURES
     assert "read by the toyworld checker" in figures["dalleval-gender"].caption
     assert "by the typology angle" in figures["dalleval-tones"].caption
+    assert "read by the toyworld checker" in figures["dalleval-attribute-tones"].caption
 
 
 def test_every_number_of_the_tables_stands_on_the_page(shown, audit):

@@ -87,6 +87,21 @@ def test_tones_of_all_words_together(run):
     assert set(published.loc[published["images"] > 0, "category"]) <= {5.0, 6.0, 7.0}
 
 
+def test_tones_of_the_images_in_which_an_attribute_is_read(run, images):
+    tones = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/skin_tone"))
+    worn = images.loc[(images["question"] == "hat") & (images["value"] == 1), "sample_id"]
+    of_worn = tones.set_index("sample_id")["tone"].reindex(worn)
+    found = rows(run, "dalleval_attribute_tones", source="ita", reader="toyworld-vqa", attribute="hat")
+    expected = [int((of_worn == tone).sum()) for tone in range(1, 11)]
+    assert found["images"].tolist() == expected and 0 < sum(expected) < len(tones)
+    assert set(found["present"]) == {len(worn)} and set(found["decided"]) == {sum(expected)}
+    low, high = proportion_confint(found["images"], found["decided"], method="wilson")
+    np.testing.assert_allclose(found["low"], low, atol=1e-12)
+    np.testing.assert_allclose(found["high"], high, atol=1e-12)
+    every = rows(run, "dalleval_attribute_tones", source="ita", reader="toyworld-vqa", attribute=dalleval.ALL)
+    assert every["images"].tolist() == [int((tones["tone"] == tone).sum()) for tone in range(1, 11)]
+
+
 def test_mad_over_professions(run):
     found = rows(run, "dalleval_mad", source="toyworld-vqa", question="gender").set_index("indicator")
     own = rows(run, "dalleval_professions", source="toyworld-vqa", question="gender", indicator="neutral")

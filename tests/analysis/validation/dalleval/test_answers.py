@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
 from analysis.validation.dalleval.answers import answer, deviations, mean_tone
+from analysis.validation.dalleval.asked import Asked, answer_rates, asked_leans
 from analysis.validation.dalleval.page import page
 from probes.toyworld.work.measure import profession_rows
 from probes.toyworld.world import load_world
@@ -80,3 +82,26 @@ def test_planted_values_lie_inside_as_often_as_intervals_say():
 def test_the_page_is_that_of_the_stored_numbers():
     stored = json.loads((DOCS / "dalleval_answers.json").read_text(encoding="utf-8"))
     assert (DOCS / "dalleval_answers.md").read_text(encoding="utf-8") == page(stored)
+
+
+def test_leans_by_answers_are_set_right_for_how_often_the_network_errs():
+    rng, planted = np.random.default_rng(1), {"baker": 0.2, "judge": 0.75}
+    tables = []
+    for profession, chance in planted.items():
+        component = rng.random(4000) < chance
+        says_b = np.where(component, rng.random(4000) < 0.9, rng.random(4000) < 0.15)
+        answer = np.where(says_b, "male", np.where(rng.random(4000) < 0.3, "", "female"))
+        tables.append(pd.DataFrame({"profession": profession, "group": "neutral", "answer": answer}))
+    wrong = tables[0].assign(group="masculine", answer="male")
+    rows = asked_leans(pd.concat([*tables, wrong]), planted, {"a": 0.15, "b": 0.9})
+    for row, table in zip(rows, tables):
+        share = (table["answer"] == "male").mean()
+        low, high = proportion_confint(share * 4000, 4000, method="wilson")
+        assert row["lean"] == pytest.approx((share - 0.15) / 0.75)
+        assert (row["low"], row["high"]) == pytest.approx(((low - 0.15) / 0.75, (high - 0.15) / 0.75))
+        assert row["undecided"] == (table["answer"] == "").sum() and abs(row["lean"] - row["planted"]) < 0.05
+
+
+def test_the_network_names_the_component_of_most_renderings():
+    rates = answer_rates(Asked(), 60, seed=3)
+    assert rates["b"] > 0.75 and rates["a"] < 0.25 and rates["count"] == 60
