@@ -33,6 +33,7 @@ from analysis.validation.toyworld_skills.pictures import (
     specimen,
 )
 from probes import command_line
+from probes.components import weight_hash
 from probes.config import Config
 from probes.parts import write_bytes
 from probes.prompts import sets
@@ -84,23 +85,35 @@ def judged(
     return Judged(samples, asked, detections, [""] * len(asked), rules or Skills(), 0.0, DETECTORS[detector])
 
 
-def pictures_of(drawn: Sequence[SkillScene], options: argparse.Namespace) -> np.ndarray:
-    """Return the pictures that the command line names."""
+def pictures_of(drawn: Sequence[SkillScene], options: argparse.Namespace) -> tuple[np.ndarray, str | None]:
+    """Return the pictures that the command line names, and the hash of the weights that drew them."""
     if options.pictures == "drawn":
         pipe = specimen(options.weights)
-        return images_of(pipe, drawn, options.steps, options.guidance, options.seed)
+        images = images_of(pipe, drawn, options.steps, options.guidance, options.seed)
+        return images, weight_hash(pipe)
     pictures = rendered(drawn)
     if options.pictures == "rendered":
-        return pictures
+        return pictures, None
     vae = shared_autoencoder() if options.pictures == "shared" else specimen(options.weights).vae
-    return decoded(pictures, vae)
+    return decoded(pictures, vae), None
 
 
-def record(accuracy: pd.DataFrame, options: argparse.Namespace) -> dict[str, object]:
-    """Return what is kept of a measurement: its accuracies over all and by axis but the template, and its options."""
+def record(accuracy: pd.DataFrame, options: argparse.Namespace, weights: str | None) -> dict[str, object]:
+    """Return what is kept of a measurement: its accuracies over all and by axis but the template, and its options.
+
+    Parameters
+    ----------
+    weights : str, optional
+        Hash of the weights of what drew (`probes.components.weight_hash`).
+    """
     kept = accuracy[(accuracy["split"] == ALL) | (accuracy["task"] == ACCURACY)]
     kept = kept[~kept["split"].isin(["template"])][list(KEPT)]
-    drawn = {"steps": options.steps, "guidance": options.guidance, "seed": options.seed}
+    drawn = {
+        "steps": options.steps,
+        "guidance": options.guidance,
+        "seed": options.seed,
+        "weight_hash": weights,
+    }
     return {
         "pictures": options.pictures,
         "detector": options.detector,
@@ -154,10 +167,11 @@ def work(options: argparse.Namespace) -> None:
     if options.out:
         command_line.writable(options.out)
     drawn = some_scenes(options.scenes)
-    accuracy = accuracy_table(judged(drawn, pictures_of(drawn, options), options.detector), 0.95)
+    pictures, weights = pictures_of(drawn, options)
+    accuracy = accuracy_table(judged(drawn, pictures, options.detector), 0.95)
     if options.out:
         rows = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
-        rows[options.name] = record(accuracy, options)
+        rows[options.name] = record(accuracy, options, weights)
         write_bytes(options.out, (json.dumps(rows, indent=1) + "\n").encode())
     for line in lines(accuracy):
         print(line)
