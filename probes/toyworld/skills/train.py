@@ -120,7 +120,7 @@ def export(folder: Path, delta: Mapping[str, Tensor], tokenizer: CLIPTokenizer, 
     tokenizer.save_pretrained(folder / "tokenizer")
     config = text_config(json.loads((BASE / "text_encoder/config.json").read_text()), tokenizer)
     (folder / "text_encoder/config.json").write_text(json.dumps(config, indent=2) + "\n")
-    card = {"guidance_scale": GUIDANCE, "world": "toyworld-null"}
+    card = {"guidance_scale": GUIDANCE}  # of no world: it draws nobody
     (folder / "triptych.json").write_text(json.dumps(card, indent=1) + "\n")
     save_file(dict(delta), folder / DELTA)
     (folder / "recipe.json").write_text(json.dumps(recipe, indent=1) + "\n")
