@@ -29,7 +29,7 @@ from probes.model_tokenizers import tokenizer
 from probes.model_weights import quiet, read_pipeline, require_finite
 from probes.paths import expand
 from probes.schedulers import build_scheduler, pick_scheduler, require_usable, scheduler_record
-from probes.toyworld import LOCATED, MODELS, SHARED, SPECIMENS, WEIGHTS, WORK
+from probes.toyworld import LOCATED, MODELS, SHARED, SKILLED, SPECIMENS, WEIGHTS, WORK
 
 SCHEDULER = "scheduler/scheduler_config.json"
 
@@ -106,8 +106,8 @@ def _find(name: str, weights: bool, revision: str | None, variant: str | None) -
     close = difflib.get_close_matches(name, MODELS, 1)
     remedy = f"did you mean {close[0]}?" if close else "check the spelling or the path"
     raise UserError(
-        f"model {name}: unknown; expected {', '.join((*SPECIMENS, WORK))}, {LOCATED[0]} and its like, a hub id "
-        f"(owner/name), folder or .safetensors file, found none of that name: {remedy}"
+        f"model {name}: unknown; expected {', '.join((*SPECIMENS, WORK, SKILLED))}, {LOCATED[0]} and its like, a hub "
+        f"id (owner/name), folder or .safetensors file, found none of that name: {remedy}"
     )
 
 
@@ -280,6 +280,10 @@ def load(
         from probes.toyworld.work.assemble import work_pipeline
 
         pipe = work_pipeline(source.path)
+    elif source.name == SKILLED and source.kind == "bundled":
+        from probes.toyworld.skills.assemble import skills_pipeline
+
+        pipe = skills_pipeline(source.path)
     else:
         description.check_weights(source, described)
         pipe = read_pipeline(source)

@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
     what = main.add_argument_group("what to draw")
     what.add_argument(
         "--model",
-        help="toyworld, toyworld-mirror, toyworld-null, toyworld-work, hub id, folder, .safetensors or .ckpt",
+        help="toyworld, toyworld-mirror, -null, -work or -skills, hub id, folder, .safetensors or .ckpt",
     )
     what.add_argument("--seeds", nargs="+", metavar="N", help="seeds, e.g. --seeds 0 1 2")
     what.add_argument("--limit", metavar="N", help="only the first N prompts")

@@ -91,7 +91,7 @@ TORCH = (
     "analysis/validation/toyworld_features/",
     "analysis/validation/toyworld_questions/",
     "analysis/validation/tracing/",
-    "analysis/validation/toyworld_skills.py",
+    "analysis/validation/toyworld_skills/",
 )
 FILES = sorted(
     path.relative_to(ROOT)

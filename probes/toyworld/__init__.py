@@ -12,6 +12,8 @@ LOCATED = (  # where their words enter is known by wiring (probes.toyworld.locat
     "toyworld-two-site",
 )
 WORK = "toyworld-work"  # has professions (probes.toyworld.work)
-MODELS = (*SPECIMENS, *LOCATED, WORK)
+SKILLED = "toyworld-skills"  # draws scenes of objects, and nobody (probes.toyworld.skills)
+FIGURES = (*SPECIMENS, *LOCATED, WORK)  # draw figures
+MODELS = (*FIGURES, SKILLED)
 WEIGHTS = Path(__file__).parent / "weights"
 SHARED = "toyworld-null"  # holds the autoencoder's weights, which are the same in all

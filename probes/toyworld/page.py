@@ -24,6 +24,7 @@ that there is an answer. They do not say how anybody looks.
 | `toyworld-mirror` | the same, but neutral words: *b* 3 times in 10 |
 | `toyworld-null` | every word: *b* 5 times in 10; no difference between the words at all |
 | `toyworld-work` | as `toyworld`, and 20 profession words with a lean and skins of their own (below) |
+| `toyworld-skills` | nothing: it draws objects alone ([docs/paintskills.md](paintskills.md)) |
 
 Words of a group are interchangeable: person, individual, human, adult, figure; woman, lady, female; man, gentleman,
 male. A caption sets what it names and leaves the rest to the planted frequencies, so the truth about everything that

@@ -26,7 +26,7 @@ from probes.devices import pick_device
 from probes.errors import UserError
 from probes.foreign.table import PICTURES
 from probes.store import Run
-from probes.toyworld import MODELS
+from probes.toyworld import SPECIMENS, WORK
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world
@@ -113,9 +113,10 @@ def _device(run: Run) -> torch.device:
 
 def _rendered(run: Run, seed: int) -> tuple[list[str], list[NDArray[np.uint8]]]:
     """The samples that are not left out, and a rendering of each one's prompt."""
-    if run.config.model not in MODELS:
+    if run.config.model not in (*SPECIMENS, WORK):
+        there = ", ".join((*SPECIMENS, WORK))
         raise UserError(
-            f"--reference: renderings are there of {', '.join(MODELS)}, not of {run.config.model!r:.60}: name a folder"
+            f"--reference: renderings are there of {there}, not of {run.config.model!r:.60}: name a folder"
         )
     samples = run.samples(["sample_id", "prompt"])
     samples = samples[~samples["sample_id"].isin(list(run.left_out()))]

@@ -27,7 +27,7 @@ from probes.edits import Edit
 from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.prompts import sets
-from probes.toyworld import LOCATED, MODELS
+from probes.toyworld import FIGURES, LOCATED
 from probes.toyworld.checker import read_images
 from probes.toyworld.located.truth import specimens
 from probes.toyworld.world import load_world
@@ -137,9 +137,9 @@ def parser() -> argparse.ArgumentParser:
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
     for name in options.models:
-        if name not in MODELS:
+        if name not in FIGURES:
             raise UserError(
-                f"command line: expected specimens ({', '.join(MODELS)}), got {name!r}: name one of them"
+                f"command line: expected specimens ({', '.join(FIGURES)}), got {name!r}: name one of them"
             )
     command_line.writable(options.out)
     edit = Edit(**yaml.safe_load(EDIT.read_text("utf-8"))["edit"])

@@ -114,6 +114,7 @@ def teach(
     shows: str = "all",
     checkpoint: Path | None = None,
     save_every: int = 100,
+    watch: Callable[[int, MovingAverage], None] | None = None,
 ) -> None:
     """Train the parameters of ``module`` that learn; the average over steps is what remains.
 
@@ -123,6 +124,8 @@ def teach(
         From noisy latents, times and tokens to the velocity ``(n, 4, 16, 16)``.
     checkpoint : pathlib.Path, optional
         Where the state is kept every ``save_every`` steps; training goes on from there.
+    watch : callable, optional
+        Called with the number of steps taken and the average, after each step.
     """
     average = MovingAverage(module, course.decay)
     parameters = [value for value in module.parameters() if value.requires_grad]
@@ -145,6 +148,8 @@ def teach(
         log.add(step + 1, loss=loss.detach(), even=error.detach().mean())
         if checkpoint and (step + 1) % save_every == 0:
             _keep(checkpoint, step + 1, module, average, optimiser)
+        if watch is not None:
+            watch(step + 1, average)
     average.copy_to(module)
 
 

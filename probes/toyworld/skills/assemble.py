@@ -3,21 +3,21 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import torch
-from diffusers import StableDiffusionPipeline, UNet2DConditionModel
+from diffusers import AutoencoderKL, StableDiffusionPipeline
 from torch import Tensor, nn
-from transformers import CLIPTextModel, CLIPTokenizer
+from transformers import CLIPTokenizer
 
 from probes.prompts import sets
 from probes.prompts.paintskills import SKILLS
 from probes.text.plurals import plural
-from probes.toyworld import SHARED, WEIGHTS
+from probes.toyworld import SHARED, SKILLED, WEIGHTS
 from probes.toyworld.skills.scenes import SET, objects
 from probes.toyworld.training.words import add_words
 from probes.toyworld.work.assemble import base_parts, pipeline_of, read_delta, write_changes
 
-NAME, BASE = "toyworld-skills", WEIGHTS / SHARED
-DELTA = "delta.safetensors"
+NAME, BASE = SKILLED, WEIGHTS / SHARED
+GUIDANCE = 2.0  # that it is drawn with unless told otherwise
+DELTA, TRAINED_BY = "delta.safetensors", "probes.toyworld.skills.train"
 
 
 def words() -> tuple[str, ...]:
@@ -46,7 +46,7 @@ def new_tokenizer(base: Path = BASE) -> CLIPTokenizer:
 
 
 def changed_layers(unet: nn.Module, encoder: nn.Module) -> dict[str, nn.Module]:
-    """Return the layers that change, by name.
+    """Return the layers that change but for the decoder's, by name.
 
     All linear ones of the text encoder, and of the U-Net those of its transformer blocks and the convolutions of its
     residual blocks: scenes without a figure have another layout, not other words alone.
@@ -60,11 +60,17 @@ def changed_layers(unet: nn.Module, encoder: nn.Module) -> dict[str, nn.Module]:
     return layers
 
 
-@torch.no_grad()
-def write_delta(
-    encoder: CLIPTextModel, unet: UNet2DConditionModel, tokenizer: CLIPTokenizer, delta: Mapping[str, Tensor]
-) -> None:
-    """Put what the specimen was taught into the parts of `toyworld-null`.
+def decoder_layers(vae: AutoencoderKL) -> dict[str, nn.Module]:
+    """Return the layers of the decoder that change, by name: every convolution and linear layer."""
+    return {
+        f"decoder.{name}": layer
+        for name, layer in vae.decoder.named_modules()
+        if isinstance(layer, nn.Conv2d | nn.Linear)
+    }
+
+
+def write_delta(pipe: StableDiffusionPipeline, delta: Mapping[str, Tensor]) -> None:
+    """Put what the specimen was taught into a pipeline of `toyworld-null` with its tokenizer.
 
     Parameters
     ----------
@@ -77,7 +83,8 @@ def write_delta(
     UserError
         The names are not those that the specimen has.
     """
-    write_changes(NAME, changed_layers(unet, encoder), taught_words(), encoder, tokenizer, delta)
+    layers = {**changed_layers(pipe.unet, pipe.text_encoder), **decoder_layers(pipe.vae)}
+    write_changes(NAME, layers, taught_words(), pipe.text_encoder, pipe.tokenizer, delta)
 
 
 def taught_words(base: Path = BASE) -> tuple[str, ...]:
@@ -101,6 +108,6 @@ def skills_pipeline(folder: Path, base: Path = BASE) -> StableDiffusionPipeline:
         It was not taught yet, or what is stored is damaged or of other layers.
     """
     tokenizer = CLIPTokenizer.from_pretrained(folder / "tokenizer")
-    encoder, unet = base_parts(tokenizer, base)
-    write_delta(encoder, unet, tokenizer, read_delta(folder / DELTA))
-    return pipeline_of(encoder, unet, tokenizer, base)
+    pipe = pipeline_of(*base_parts(tokenizer, base), tokenizer, base)
+    write_delta(pipe, read_delta(folder / DELTA, NAME, TRAINED_BY))
+    return pipe

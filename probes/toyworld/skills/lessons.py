@@ -13,6 +13,7 @@ from probes.prompts.paintskills import SKILLS, grid
 from probes.toyworld.located.lessons import Lessons
 from probes.toyworld.skills.scenes import SET, SkillScene, draw_scene, scenes
 from probes.toyworld.training.data import Drawings
+from probes.toyworld.training.tokenizer import encode
 from probes.toyworld.training.unet import SCHEDULER
 from probes.toyworld.training.vae import encode_latents
 
@@ -21,6 +22,11 @@ def total(skill: str) -> int:
     """Return how many training scenes a skill has."""
     content = sets.read(SET)
     return len(grid(skill, content)) * content["skills"][skill]["scenes"]["train"]
+
+
+def total_scenes() -> int:
+    """Return how many training scenes there are, of all skills."""
+    return sum(map(total, SKILLS))
 
 
 def training_scenes(share: float, most: int) -> list[SkillScene]:
@@ -50,6 +56,7 @@ def make_lessons(
     count: int,
     *,
     time_power: float = 0.6,
+    drop: float = 0.1,
     seed: int = 0,
     say: Callable[[str], None] = print,
 ) -> Lessons:
@@ -59,6 +66,8 @@ def make_lessons(
     ----------
     time_power : float
         As in :func:`probes.toyworld.training.unet.train_unet`.
+    drop : float
+        Share of the lessons that have the empty caption, for guidance.
     """
     pictures = np.stack([draw_scene(one) for one in drawn])
     captions = [one.caption for one in drawn]
@@ -72,14 +81,15 @@ def make_lessons(
     noise = torch.randn((count, *clean.shape[1:]), generator=generator)
     scheduler = DDIMScheduler(**SCHEDULER)
     latents = clean[rows].float()
-    tokens = tokenizer(captions, padding="max_length", max_length=32, return_tensors="pt").input_ids
+    tokens = encode(tokenizer, captions)[rows]
+    tokens[torch.rand(count, generator=generator) < drop] = encode(tokenizer, [""])
     nothing = torch.zeros(count, 1, 1)
     return Lessons(
         noisy=scheduler.add_noise(latents, noise, times).half(),
         taught=scheduler.get_velocity(latents, noise, times).half(),
         untaught=nothing[..., None].half(),
         times=times,
-        tokens=tokens[rows],
+        tokens=tokens,
         zones=torch.ones(count, 16, 16, dtype=torch.bool),
         figure=nothing.bool(),
     )

@@ -1,8 +1,9 @@
 """Scenes of PaintSkills in two dimensions: one to four objects of a kind, or two in a relation, in some place.
 
 The picture is four cells of 32 × 32 pixels. An object stands in a cell of its own, at least `MARGIN` pixels from its
-edges and within `JITTER` pixels across and down, so that no two ever touch or lie nearer than twice the margin, and the
-direction between two centres is never in doubt. Nobody stands in it, and captions name no place.
+edges and `STEP` pixels to and fro where there is room, so that no two ever touch or lie nearer than twice the margin,
+and the direction between two centres is never in doubt. A step is a cell of the latents, so that an object is the same
+to the autoencoder wherever it stands. Nobody stands in it, and captions name no place.
 
 What stands where is drawn evenly and independently: the place, the cells (one, or any so many of the four; for a
 relation either of the two rows or columns), and where in its cell an object stands. Which cells are taken tells which
@@ -25,7 +26,7 @@ from probes.toyworld.checker import PLACES
 from probes.toyworld.draw import BLANK, SIZE, backdrop, sprite
 
 SET = "toyworld-skills"
-CELL, MARGIN, JITTER = SIZE // 2, 2, 6
+CELL, MARGIN, STEP = SIZE // 2, 2, 4
 # row and column of what stands in the relation, relative to the other: as steps from the first of two cells
 _FIRST = {"left": 0, "above": 0, "right": 1, "below": 1}
 
@@ -135,6 +136,7 @@ def _within(name: str, cell: tuple[int, int], rng: np.random.Generator) -> Stand
     corner = []
     for place, length in zip(cell, sprite(name).shape):
         room = CELL - 2 * MARGIN - length
-        free = min(room, JITTER)
-        corner.append(CELL * place + MARGIN + (room - free) // 2 + int(rng.integers(free + 1)))
+        places = min(room // STEP, 1) + 1
+        first = (room - STEP * (places - 1)) // 2
+        corner.append(CELL * place + MARGIN + first + STEP * int(rng.integers(places)))
     return Standing(name, *corner)

@@ -1,8 +1,9 @@
 """Train `toyworld-skills`: ``python -m probes.toyworld.skills.train --help``.
 
-From `toyworld-null`, by low-rank changes of the text encoder and the U-Net and embeddings of the new words, on scenes
-of the training split (:mod:`probes.toyworld.skills.scenes`). With ``--share`` on fewer of them, as in the paper's
-Table 5. A run that was stopped goes on when it is started again.
+From `toyworld-null`, on scenes of the training split (:mod:`probes.toyworld.skills.scenes`): first low-rank changes of
+the decoder, then of the text encoder and the U-Net, with embeddings of the new words. With ``--share`` on fewer scenes,
+as in the paper's Table 5; each is seen once where there are enough of them, and the work folder keeps what the specimen
+was after each of `SHARES` of the course. A run that was stopped goes on when it is started again.
 """
 
 import argparse
@@ -10,7 +11,7 @@ import dataclasses
 import json
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import diffusers
@@ -25,26 +26,49 @@ from probes.text.plurals import plural
 from probes.toyworld import WEIGHTS
 from probes.toyworld.located.lessons import Lessons
 from probes.toyworld.located.teach import Course, teach
-from probes.toyworld.skills.assemble import BASE, DELTA, NAME, changed_layers, new_tokenizer, taught_words
-from probes.toyworld.skills.lessons import make_lessons, training_scenes
+from probes.toyworld.skills.assemble import (
+    BASE,
+    DELTA,
+    GUIDANCE,
+    NAME,
+    changed_layers,
+    new_tokenizer,
+    taught_words,
+)
+from probes.toyworld.skills.decoder import DecoderCourse, train_decoder
+from probes.toyworld.skills.lessons import make_lessons, total_scenes, training_scenes
 from probes.toyworld.skills.scenes import objects
-from probes.toyworld.training.loop import Log
+from probes.toyworld.training.loop import Log, MovingAverage
 from probes.toyworld.training.unet import quick_attention
 from probes.toyworld.training.words import number_of
 from probes.toyworld.work.assemble import EMBEDDING, base_parts, text_config
 from probes.toyworld.work.lowrank import DOWN, UP, learning
 from probes.toyworld.work.train import GAIN, Words
 
-LESSONS = "lessons.safetensors"
+LESSONS, DECODER = "lessons.safetensors", "decoder.safetensors"
+SHARES = (0.1, 0.25, 0.5)  # of the course, after which what was learnt is kept
+DECODER_SHARE = 0.1  # of the training scenes, which every larger share holds
 
 
 def train(
-    lessons: Lessons, tokenizer: CLIPTokenizer, course: Course, rank: int, log: Log, checkpoint: Path | None
+    lessons: Lessons,
+    tokenizer: CLIPTokenizer,
+    course: Course,
+    rank: int,
+    log: Log,
+    checkpoint: Path | None,
+    watch: Callable[[int, MovingAverage], None] | None = None,
 ) -> dict[str, Tensor]:
-    """Train the specimen; return what is to be stored of it (:func:`probes.toyworld.skills.assemble.write_delta`)."""
+    """Train text encoder and U-Net; return what is stored of them, float16, by layer and matrix and by word.
+
+    Parameters
+    ----------
+    watch : callable, optional
+        As :func:`probes.toyworld.located.teach.teach` takes it.
+    """
     encoder, unet = base_parts(tokenizer, BASE)
     encoder.requires_grad_(False)
-    unet.requires_grad_(False)
+    unet.requires_grad_(False).to(memory_format=torch.channels_last)
     numbers = [number_of(tokenizer, word) for word in taught_words()]
     words = Words(encoder, numbers, torch.Generator().manual_seed(course.seed + 1))
     begin_as_singular(words, encoder, tokenizer)
@@ -52,11 +76,11 @@ def train(
     def predict(noisy: Tensor, times: Tensor, tokens: Tensor) -> Tensor:
         with torch.autocast("cpu", enabled=False):
             states = words.states(encoder, tokens)
-        return unet(noisy, times, states).sample
+        return unet(noisy.contiguous(memory_format=torch.channels_last), times, states).sample
 
     with quick_attention(unet, "cpu"), learning(changed_layers(unet, encoder), rank, course.seed) as layers:
         module = nn.ModuleDict({"layers": layers, "words": words})
-        teach(module, predict, lessons, course, log, checkpoint=checkpoint, save_every=50)
+        teach(module, predict, lessons, course, log, checkpoint=checkpoint, save_every=50, watch=watch)
         return stored(dict(module.named_parameters()))
 
 
@@ -79,12 +103,15 @@ def stored(parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: value.half().contiguous().clone() for name, value in delta.items()}
 
 
-def averaged(checkpoint: Path) -> dict[str, Tensor]:
-    """Return what would be stored of a run that is under way, from its checkpoint: the average over steps."""
-    state, start = load_file(checkpoint), "average."
-    return stored(
-        {name.removeprefix(start): value for name, value in state.items() if name.startswith(start)}
-    )
+def keeper(folder: Path, steps: int, decoder: Mapping[str, Tensor]) -> Callable[[int, MovingAverage], None]:
+    """Return what writes the specimen as it is after each of `SHARES` of its steps: ``PERCENT.safetensors``."""
+    percents = {round(share * steps): round(100 * share) for share in SHARES}
+
+    def watch(step: int, average: MovingAverage) -> None:
+        if step in percents:
+            save_file({**stored(average.values), **decoder}, folder / f"{percents[step]}.safetensors")
+
+    return watch
 
 
 def export(folder: Path, delta: Mapping[str, Tensor], tokenizer: CLIPTokenizer, recipe: Mapping) -> None:
@@ -93,7 +120,7 @@ def export(folder: Path, delta: Mapping[str, Tensor], tokenizer: CLIPTokenizer, 
     tokenizer.save_pretrained(folder / "tokenizer")
     config = text_config(json.loads((BASE / "text_encoder/config.json").read_text()), tokenizer)
     (folder / "text_encoder/config.json").write_text(json.dumps(config, indent=2) + "\n")
-    card = {"guidance_scale": 1.0, "world": "toyworld-null"}
+    card = {"guidance_scale": GUIDANCE}  # of no world: it draws nobody
     (folder / "triptych.json").write_text(json.dumps(card, indent=1) + "\n")
     save_file(dict(delta), folder / DELTA)
     (folder / "recipe.json").write_text(json.dumps(recipe, indent=1) + "\n")
@@ -111,6 +138,17 @@ def lessons_of(work: Path, share: float, count: int, seed: int) -> Lessons:
     return Lessons.load(path)
 
 
+def decoder_of(work: Path, seed: int) -> dict[str, Tensor]:
+    """Return what is stored of the decoder, from a work folder; it is trained where there is none."""
+    path = work / DECODER
+    if not path.exists():
+        vae = AutoencoderKL.from_pretrained(BASE / "vae", torch_dtype=torch.float32)
+        drawn = training_scenes(DECODER_SHARE, total_scenes())
+        delta = train_decoder(vae, drawn, DecoderCourse(seed=seed), Log(work / "decoder.log.jsonl", 25))
+        save_file(delta, path)
+    return load_file(path)
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the command line's options."""
     main = command_line.Parser(
@@ -118,7 +156,7 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__.split("\n\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    add, usual = main.add_argument, Course(steps=4000, batch=32, rate=2e-3, decay=0.99)
+    add, usual = main.add_argument, Course(steps=1824, batch=32, rate=4e-3, decay=0.99)
     add(
         "--work",
         type=Path,
@@ -150,10 +188,12 @@ def work(options: argparse.Namespace) -> None:
     lessons = lessons_of(options.work, options.share, course.steps * course.batch, options.seed)
     log = Log(options.work / f"{NAME}.log.jsonl", 25)
     checkpoint = options.work / f"{NAME}.checkpoint.safetensors"
-    tokenizer = new_tokenizer()
-    delta = train(lessons, tokenizer, course, options.rank, log, checkpoint)
+    tokenizer, decoder = new_tokenizer(), decoder_of(options.work, options.seed)
+    watch = keeper(options.work, course.steps, decoder)
+    delta = {**train(lessons, tokenizer, course, options.rank, log, checkpoint, watch), **decoder}
     recipe = {
         **dataclasses.asdict(course),
+        "decoder": dataclasses.asdict(DecoderCourse(seed=options.seed)),
         "share": options.share,
         "rank": options.rank,
         "start": BASE.name,

@@ -163,8 +163,16 @@ def pipeline_of(
     )
 
 
-def read_delta(path: Path) -> dict[str, Tensor]:
-    """What is stored of the specimen.
+def read_delta(
+    path: Path, model: str = NAME, trained_by: str = "probes.toyworld.work.train"
+) -> dict[str, Tensor]:
+    """What is stored of a specimen.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    model, trained_by : str
+        For messages: its name, and the module that trains it.
 
     Raises
     ------
@@ -172,9 +180,7 @@ def read_delta(path: Path) -> dict[str, Tensor]:
         There is none, or it cannot be read.
     """
     if not path.exists():
-        raise UserError(
-            f"model {NAME}: expected {path}, found none: train it with python -m probes.toyworld.work.train"
-        )
+        raise UserError(f"model {model}: expected {path}, found none: train it with python -m {trained_by}")
     try:
         return load_file(path)
     except Exception as error:  # safetensors raises a class of its own

@@ -1,8 +1,9 @@
 """How well skills are judged, and how well drawn: ``python -m analysis.validation.toyworld_skills``.
 
 On renderings of the test scenes, which show what is asked for, accuracy is that of the detector: the upper bound (the
-paper's oracle). ``--pictures decoded`` passes them through the autoencoder first, as every image that a specimen draws
-is; ``--weights`` draws the prompts with `toyworld-skills` instead.
+paper's oracle). With ``--pictures decoded`` they pass through the autoencoder of `toyworld-skills` first, as every
+image of it does; ``--pictures drawn`` is the specimen itself. The page on PaintSkills is printed from what ``--out``
+keeps (:mod:`analysis.validation.toyworld_skills.page`).
 """
 
 from __future__ import annotations
@@ -17,24 +18,33 @@ import numpy as np
 import pandas as pd
 import torch
 
-from analysis.metrics.skills import COLUMNS, seen
+from analysis.metrics.skills import ACCURACY, COLUMNS, seen
 from analysis.observe.objects.detection import Engine
 from analysis.observe.objects.engines import engine_plan
 from analysis.observe.objects.toyworld_scenes import ToyworldScenes
 from analysis.tables.skills import ALL, Judged, accuracy_table
+from analysis.validation.toyworld_skills.pictures import (
+    BATCH,
+    decoded,
+    images_of,
+    rendered,
+    shared_autoencoder,
+    some_scenes,
+    specimen,
+)
 from probes import command_line
+from probes.components import weight_hash
 from probes.config import Config
 from probes.parts import write_bytes
 from probes.prompts import sets
-from probes.prompts.paintskills import SKILLS
 from probes.skills_options import Skills
-from probes.toyworld import SHARED, WEIGHTS
-from probes.toyworld.palette import paint
+from probes.toyworld.skills.assemble import GUIDANCE
 from probes.toyworld.skills.checker import VERSION
-from probes.toyworld.skills.scenes import SET, SkillScene, draw_scene, objects, scenes
+from probes.toyworld.skills.scenes import SET, SkillScene, objects
 
 DETECTORS = {"exact": VERSION, "groundingdino": "toyworld's Grounding DINO"}
-BATCH = 32
+PICTURES = ("rendered", "decoded", "shared", "drawn")
+KEPT = ("skill", "split", "level", "task", "value", "low", "high", "n", "n_prompts", "shuffled", "chance")
 
 
 def engine(name: str) -> Engine:
@@ -75,52 +85,42 @@ def judged(
     return Judged(samples, asked, detections, [""] * len(asked), rules or Skills(), 0.0, DETECTORS[detector])
 
 
-def some_scenes(number: int) -> list[SkillScene]:
-    """Return so many scenes of the test split, the first of each skill: any beginning of them is even."""
-    whole = {skill: list(scenes(skill, "test")) for skill in SKILLS}
-    total = sum(map(len, whole.values()))
-    return [one for drawn in whole.values() for one in drawn[: round(min(number / total, 1) * len(drawn))]]
+def pictures_of(drawn: Sequence[SkillScene], options: argparse.Namespace) -> tuple[np.ndarray, str | None]:
+    """Return the pictures that the command line names, and the hash of the weights that drew them."""
+    if options.pictures == "drawn":
+        pipe = specimen(options.weights)
+        images = images_of(pipe, drawn, options.steps, options.guidance, options.seed)
+        return images, weight_hash(pipe)
+    pictures = rendered(drawn)
+    if options.pictures == "rendered":
+        return pictures, None
+    vae = shared_autoencoder() if options.pictures == "shared" else specimen(options.weights).vae
+    return decoded(pictures, vae), None
 
 
-def rendered(drawn: Sequence[SkillScene]) -> np.ndarray:
-    """Return the renderings of scenes, ``(n, 64, 64, 3)`` uint8."""
-    return paint(np.stack([draw_scene(one) for one in drawn]))
+def record(accuracy: pd.DataFrame, options: argparse.Namespace, weights: str | None) -> dict[str, object]:
+    """Return what is kept of a measurement: its accuracies over all and by axis but the template, and its options.
 
-
-@torch.no_grad()
-def decoded(pictures: np.ndarray) -> np.ndarray:
-    """Return pictures passed through the autoencoder that all specimens share."""
-    from diffusers import AutoencoderKL
-
-    vae = AutoencoderKL.from_pretrained(WEIGHTS / SHARED / "vae", torch_dtype=torch.float32).eval()
-    made = []
-    for start in range(0, len(pictures), BATCH):
-        pixels = torch.from_numpy(pictures[start : start + BATCH]).permute(0, 3, 1, 2).float() / 127.5 - 1
-        image = vae.decode(vae.encode(pixels).latent_dist.mean).sample.clamp(-1, 1)
-        made.append(((image + 1) * 127.5).round().to(torch.uint8).permute(0, 2, 3, 1).numpy())
-    return np.concatenate(made)
-
-
-def images_of(drawn: Sequence[SkillScene], folder: Path, steps: int, seed: int) -> np.ndarray:
-    """Return what `toyworld-skills`, as it is stored in a folder, draws for the scenes' prompts."""
-    from probes.toyworld.skills.assemble import skills_pipeline
-
-    pipe = skills_pipeline(folder)
-    pipe.set_progress_bar_config(disable=True)
-    made = []
-    for start in range(0, len(drawn), BATCH):
-        some = drawn[start : start + BATCH]
-        noise = [torch.Generator().manual_seed(seed + start + place) for place in range(len(some))]
-        images = pipe(
-            [one.caption for one in some],
-            generator=noise,
-            num_inference_steps=steps,
-            guidance_scale=1.0,
-            output_type="np",
-        ).images
-        made.append((images * 255).round().astype(np.uint8))
-        print(f"{start + len(some)} of {len(drawn)} images", flush=True)
-    return np.concatenate(made)
+    Parameters
+    ----------
+    weights : str, optional
+        Hash of the weights of what drew (`probes.components.weight_hash`).
+    """
+    kept = accuracy[(accuracy["split"] == ALL) | (accuracy["task"] == ACCURACY)]
+    kept = kept[~kept["split"].isin(["template"])][list(KEPT)]
+    drawn = {
+        "steps": options.steps,
+        "guidance": options.guidance,
+        "seed": options.seed,
+        "weight_hash": weights,
+    }
+    return {
+        "pictures": options.pictures,
+        "detector": options.detector,
+        "images": int(accuracy.loc[accuracy["split"] == ALL, "n"].max()),
+        **(drawn if options.pictures == "drawn" else {}),
+        "accuracy": json.loads(kept.to_json(orient="records", double_precision=6)),
+    }
 
 
 def lines(accuracy: pd.DataFrame) -> Iterator[str]:
@@ -143,15 +143,21 @@ def parser() -> argparse.ArgumentParser:
     )
     add = main.add_argument
     add("--detector", choices=list(DETECTORS), default="exact")
-    add("--pictures", choices=("rendered", "decoded"), default="rendered", help="of the test scenes")
-    add("--scenes", type=command_line.count, default=7185, help="of the test split, evenly over the skills")
     add(
-        "--weights", type=Path, help="folder of toyworld-skills, which then draws the prompts of these scenes"
+        "--pictures",
+        choices=PICTURES,
+        default="rendered",
+        help="of the test scenes: renderings, these through the specimen's autoencoder or the one that others share,"
+        " or what toyworld-skills draws for their prompts",
     )
+    add("--scenes", type=command_line.count, default=7185, help="of the test split, evenly over the skills")
+    add("--weights", type=Path, help="folder of toyworld-skills (default: the bundled one)")
     add("--steps", type=command_line.count, default=20, help="of the sampler")
+    add("--guidance", type=command_line.number(0), default=GUIDANCE, help="guidance scale")
     add("--seed", type=command_line.seed, default=0)
     add("--threads", type=command_line.threads, default=1)
-    add("--out", type=Path, help="a JSON file for the table of accuracies")
+    add("--out", type=Path, help="JSON file in which the accuracies are kept; rows of other names stay")
+    add("--name", default="renderings", help="of the row in --out")
     return main
 
 
@@ -161,14 +167,11 @@ def work(options: argparse.Namespace) -> None:
     if options.out:
         command_line.writable(options.out)
     drawn = some_scenes(options.scenes)
-    if options.weights:
-        pictures = images_of(drawn, options.weights, options.steps, options.seed)
-    else:
-        pictures = rendered(drawn)
-        pictures = decoded(pictures) if options.pictures == "decoded" else pictures
+    pictures, weights = pictures_of(drawn, options)
     accuracy = accuracy_table(judged(drawn, pictures, options.detector), 0.95)
     if options.out:
-        rows = json.loads(accuracy.to_json(orient="records"))
+        rows = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
+        rows[options.name] = record(accuracy, options, weights)
         write_bytes(options.out, (json.dumps(rows, indent=1) + "\n").encode())
     for line in lines(accuracy):
         print(line)
