@@ -38,7 +38,10 @@ COMMANDS = {
         for name in ("train", "measure", "independent", "word_maps", "page", "word_maps_page")
     ),
     *(f"probes.toyworld.{room}.{name}" for room in ("located", "work") for name in ("train", "measure")),
-    *("probes.toyworld.skills.train", *(f"analysis.validation.toyworld_skills.{name}" for name in ("__main__", "page"))),
+    *(
+        "probes.toyworld.skills.train",
+        *(f"analysis.validation.toyworld_skills.{name}" for name in ("__main__", "page")),
+    ),
 }
 FORMER = {
     f"analysis.{name.replace('human-check', 'objects')}": name

@@ -68,6 +68,7 @@ ALLOWED = {
     "analysis/study.py": (*WORDS, "probes.config"),
     "analysis/validation": ("analysis", *RUNS, *WORDS, *SPECIMENS),
     "analysis/validation/tracing": ANYTHING,  # draws specimens with pipelines in hand
+    "analysis/validation/toyworld_skills": ANYTHING,  # likewise
 } | {
     f"analysis/{room}": (*(f"analysis.{below}" for below in others), *RUNS, *WORDS, *SPECIMENS)
     for room, others in BELOW.items()

@@ -44,6 +44,7 @@ from probes.toyworld.skills.scenes import SET, SkillScene, objects
 
 DETECTORS = {"exact": VERSION, "groundingdino": "toyworld's Grounding DINO"}
 PICTURES = ("rendered", "decoded", "shared", "drawn")
+SPLITS = {"object": "object", "count": "count", "spatial": "relation"}  # of each skill, kept in --out
 KEPT = ("skill", "split", "level", "task", "value", "low", "high", "n", "n_prompts", "shuffled", "chance")
 
 
@@ -99,15 +100,15 @@ def pictures_of(drawn: Sequence[SkillScene], options: argparse.Namespace) -> tup
 
 
 def record(accuracy: pd.DataFrame, options: argparse.Namespace, weights: str | None) -> dict[str, object]:
-    """Return what is kept of a measurement: its accuracies over all and by axis but the template, and its options.
+    """Return what is kept of a measurement: its options, and its accuracies over all and by the splits of `SPLITS`.
 
     Parameters
     ----------
     weights : str, optional
         Hash of the weights of what drew (`probes.components.weight_hash`).
     """
-    kept = accuracy[(accuracy["split"] == ALL) | (accuracy["task"] == ACCURACY)]
-    kept = kept[~kept["split"].isin(["template"])][list(KEPT)]
+    own = accuracy["split"] == accuracy["skill"].map(SPLITS)
+    kept = accuracy[(accuracy["split"] == ALL) | (own & (accuracy["task"] == ACCURACY))][list(KEPT)]
     drawn = {
         "steps": options.steps,
         "guidance": options.guidance,

@@ -31,7 +31,6 @@ ROWS = {
     "grounding dino": "toyworld's Grounding DINO, renderings",
     SPECIMEN: "**`toyworld-skills`**, exact reader",
 }
-SPLITS = (("count", "count"), ("spatial", "relation"))
 FIGURE = "paintskills_learning"
 
 
@@ -52,10 +51,18 @@ def percent(row: Mapping[str, Any]) -> str:
     return f"{100 * row['value']:.1f}{bounds}"
 
 
-def shares(names: Sequence[str]) -> dict[int, str]:
-    """Return the measurements of the learning curve by the percent of the training scenes that were seen."""
-    found = {int(name.removeprefix("share ")): name for name in names if name.startswith("share ")}
-    return dict(sorted(found.items()))
+def shares(names: Sequence[str], kind: str = "share") -> dict[int, str]:
+    """Return measurements by the percent of the training scenes that were seen.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of all measurements.
+    kind : {"share", "alone"}
+        Those of the specimen on its way, the specimen itself the last; or of others, trained on a share alone.
+    """
+    found = {int(name.removeprefix(f"{kind} ")): name for name in names if name.startswith(f"{kind} ")}
+    return dict(sorted((found | ({100: SPECIMEN} if kind == "share" else {})).items()))
 
 
 def section(rows: Mapping[str, Mapping[str, Any]], recipe: Mapping[str, Any]) -> str:
@@ -96,23 +103,24 @@ def _by_split(table: pd.DataFrame) -> Iterator[str]:
     yield "| `toyworld-skills` | images | accuracy in % | a part of it |"
     yield "|---|---:|---:|---|"
     parts = {"count": (NUMBER, "so many, of any class"), "spatial": (CLASSES, "both objects")}
-    for skill, split in SPLITS:
+    for skill in ("count", "spatial"):
         task, said = parts[skill]
         row = whole(table, skill)
         yield f"| {skill} | {row['n']} | {percent(row)} | {said}: {percent(whole(table, skill, task))} |"
-        for level in table[(table["skill"] == skill) & (table["split"] == split)].to_dict("records"):
+        for level in table[(table["skill"] == skill) & (table["split"] != ALL)].to_dict("records"):
             yield f"| {level['level']} | {level['n']} | {percent(level)} | |"
-    for level in table[(table["skill"] == "object") & (table["split"] == "object")].to_dict("records"):
+    for level in table[(table["skill"] == "object") & (table["split"] != ALL)].to_dict("records"):
         yield f"| object: {level['level']} | {level['n']} | {percent(level)} | |"
 
 
 def _curve(found: Mapping[str, pd.DataFrame], recipe: Mapping[str, Any]) -> Iterator[str]:
     yield "| training scenes seen | steps | images | object | count | spatial | average |"
     yield "|---:|---:|---:|---:|---:|---:|---:|"
-    for share, name in shares(list(found)).items():
-        steps = round(share / 100 * recipe["steps"])
-        cells = [percent(whole(found[name], skill)) for skill in (*SKILLS, AVERAGE)]
-        yield f"| {share} % | {steps:,} | {_images(found[name])} | {' | '.join(cells)} |"
+    for kind, said in (("share", ""), ("alone", ", a course of its own")):
+        for share, name in shares(list(found), kind).items():
+            steps = round(share / 100 * recipe["steps"])
+            cells = [percent(whole(found[name], skill)) for skill in (*SKILLS, AVERAGE)]
+            yield f"| {share} %{said} | {steps:,} | {_images(found[name])} | {' | '.join(cells)} |"
 
 
 def draw_curve(rows: Mapping[str, Mapping[str, Any]]) -> Drawn:
