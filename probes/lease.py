@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import random
 import secrets
@@ -178,7 +179,9 @@ class Lease:
             while True:
                 clock.write(self._token.encode())
                 found = self._path.parent.entries()
-                time_there = cast(Mapping[str, Any], found[_CLOCK])["last_modified"]
+                told = found.get(_CLOCK)
+                if told is None:  # another one that waits has taken it away
+                    continue
                 left = [0.0]
                 for name, entry in others.items():
                     there = found.get(name)
@@ -186,13 +189,15 @@ class Lease:
                         continue
                     if there["e_tag"] != entry["e_tag"]:
                         raise self._other(name)
-                    left.append(lasting[name] + _ROUNDING - _seconds(there["last_modified"], time_there))
+                    left.append(
+                        lasting[name] + _ROUNDING - _seconds(there["last_modified"], told["last_modified"])
+                    )
                 if max(left) <= 0:
                     break
                 if not said:
                     name = next(iter(others))
                     print(
-                        f"{self.root}: claimed by {self._who(name)}: waiting at most {max(left):.0f} s to see"
+                        f"{self.root}: claimed by {self._who(name)}: waiting at most {math.ceil(max(left))} s to see"
                         " whether it is at work",
                         file=sys.stderr,
                         flush=True,
