@@ -98,6 +98,7 @@ class Lease:
         """Take the claim and keep it until `close`."""
         self._take()
         try:
+            self._try_conditions()
             with contextlib.suppress(FileNotFoundError):
                 self._record = (self.root / _RECORD).read()[1]
             self._thread = threading.Thread(target=self._renewing, name="lease", daemon=True)
@@ -145,6 +146,16 @@ class Lease:
                 time.sleep(random.random())  # whoever found this one steps back as well
             self._outlast(others)
         raise self._other(next(iter(others), self._path.name))
+
+    def _try_conditions(self) -> None:
+        """Say so where the storage takes no notice of conditions: it then writes what it should refuse."""
+        with contextlib.suppress(ChangedError):
+            self._version = self._path.write(self._content(), None)
+            print(
+                f"{self.root}: this storage heeds no conditional writes, nothing keeps a second process out: see to it"
+                " that only one writes here",
+                file=sys.stderr,
+            )
 
     def _content(self) -> bytes:
         owner = {"host": socket.gethostname(), "process": os.getpid(), "token": self._token}

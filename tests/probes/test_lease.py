@@ -221,6 +221,15 @@ def test_of_many_at_once_one_at_a_time_holds(root):
     assert most[0] == 1 and taken and sorted(ended) == [*range(6)]
 
 
+def test_storage_that_heeds_no_conditions_is_said(root, monkeypatch, capsys):
+    write = storage.ObjectPath.write
+    with claim(root):
+        assert capsys.readouterr().err == ""
+    monkeypatch.setattr(storage.ObjectPath, "write", lambda self, data, expected="any": write(self, data))
+    with claim(root):
+        assert "this storage heeds no conditional writes, nothing keeps a second process out" in capsys.readouterr().err
+
+
 def test_a_prefix_that_holds_something_else_is_refused_and_untouched(root, store):
     parts.write_bytes(root / "thesis.txt", b"mine")
     with pytest.raises(UserError, match="expected an empty folder or a run, got other files"), claim(root):
