@@ -193,8 +193,9 @@ def is_part(name: str) -> bool:
 
 
 def part_files(folder: Path) -> list[Path]:
-    """Part files in a folder, in order; none where it is not there."""
-    return sorted(file for file in folder.glob("part-*.parquet") if is_part(file.name))
+    """Part files in a folder, in order, also beyond five digits; none where it is not there."""
+    there = (file for file in folder.glob("part-*.parquet") if is_part(file.name))
+    return sorted(there, key=lambda file: (len(file.name), file.name))
 
 
 def is_leftover(name: str) -> bool:

@@ -127,6 +127,13 @@ def test_leftovers_are_removed_and_nothing_else(tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["notes.txt", "part-00000.parquet"]
 
 
+def test_parts_are_in_order_beyond_five_digits(tmp_path):
+    names = [f"part-{number:05d}.parquet" for number in (2, 99_999, 100_000, 1_000_000)]
+    for name in reversed(names):
+        (tmp_path / name).write_text("")
+    assert [file.name for file in parts.part_files(tmp_path)] == names
+
+
 def test_tables_are_the_same_bytes_and_read_back(run):
     frame = pd.DataFrame(
         {"site": ["a", "b"], "gap": [0.1, np.nan], "n": [3, 4], "reason": [None, "one prompt"]}
