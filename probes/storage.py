@@ -177,6 +177,9 @@ class ObjectPath:
         """Remove an object, if it is there. One request (DELETE)."""
         self._do(lambda store: store.delete(self.key))
 
+    def _delete(self, keys: list[str]) -> None:
+        self._do(lambda store: store.delete(keys))
+
     def mkdir(self, parents: bool = False, exist_ok: bool = False) -> None:
         """Do nothing: a prefix is there once an object stands under it."""
 
@@ -301,12 +304,12 @@ def parquet(path: Path, *, whole: bool = False, **options: Any) -> pq.ParquetFil
 def present(paths: Iterable[Path]) -> set[Path]:
     """Those of some files that are there; on object storage each prefix is listed once."""
     asked = list(paths)
-    objects = [path for path in asked if isinstance(path, ObjectPath)]
-    listed = {parent: parent.entries() for parent in {path.parent for path in objects}}
+    prefixes = {cast(ObjectPath, path.parent) for path in asked if isinstance(path, ObjectPath)}
+    listed = {str(prefix): prefix.entries() for prefix in prefixes}
     return {
         path
         for path in asked
-        if (path.name in listed[path.parent] if isinstance(path, ObjectPath) else path.exists())
+        if (path.name in listed[str(path.parent)] if isinstance(path, ObjectPath) else path.exists())
     }
 
 
@@ -398,5 +401,4 @@ def remove(paths: Iterable[Path]) -> None:
     for some in objects.values():
         for guard in {id(guard): guard for guard in map(_guard, some) if guard is not None}.values():
             guard.require()
-        keys = [path.key for path in some]
-        some[0]._do(lambda store, keys=keys: store.delete(keys))
+        some[0]._delete([path.key for path in some])

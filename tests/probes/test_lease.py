@@ -227,7 +227,10 @@ def test_storage_that_heeds_no_conditions_is_said(root, monkeypatch, capsys):
         assert capsys.readouterr().err == ""
     monkeypatch.setattr(storage.ObjectPath, "write", lambda self, data, expected="any": write(self, data))
     with claim(root):
-        assert "this storage heeds no conditional writes, nothing keeps a second process out" in capsys.readouterr().err
+        assert (
+            "this storage heeds no conditional writes, nothing keeps a second process out"
+            in capsys.readouterr().err
+        )
 
 
 def test_a_prefix_that_holds_something_else_is_refused_and_untouched(root, store):
