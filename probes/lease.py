@@ -29,8 +29,8 @@ from typing import Any, cast
 
 from probes import storage
 from probes.errors import UserError
+from probes.object_path import ChangedError, ObjectPath
 from probes.object_stores import KEPT, StorageError
-from probes.storage import ChangedError, ObjectPath
 
 FOLDER = ".claims"
 SECONDS = 60.0  # for which a claim holds without being renewed

@@ -10,6 +10,7 @@ from probes import lease, object_stores, parts, storage
 from probes.claim import HeldError, Hold, claim
 from probes.errors import UserError
 from probes.lease import ALONE, RESULTS, SHARD, Lease, LostError, OtherHoldsError
+from probes.object_path import ObjectPath
 from probes.store import Run
 
 obstore = pytest.importorskip("obstore")
@@ -152,7 +153,7 @@ def test_a_claim_outlives_its_seconds_while_it_is_renewed(root):
 
 def test_an_answer_that_was_lost_is_no_loss(root, monkeypatch):
     """The claim was written, and the request sent again finds what it has written itself."""
-    write, failed = storage.ObjectPath.write, []
+    write, failed = ObjectPath.write, []
 
     def twice(self, data, expected="any"):
         version = write(self, data, expected)
@@ -161,7 +162,7 @@ def test_an_answer_that_was_lost_is_no_loss(root, monkeypatch):
             return write(self, data, expected)
         return version
 
-    monkeypatch.setattr(storage.ObjectPath, "write", twice)
+    monkeypatch.setattr(ObjectPath, "write", twice)
     held = Lease(root, ALONE).take()
     assert failed
     parts.write_bytes(root / "run.json", b"{}")
@@ -187,7 +188,7 @@ def test_storage_that_does_not_answer_ends_the_claim_in_time(root, monkeypatch):
     def gone(*arguments, **options):
         raise object_stores.StorageError("s3://bucket/run: object storage cannot be reached")
 
-    monkeypatch.setattr(storage.ObjectPath, "_do", gone)
+    monkeypatch.setattr(ObjectPath, "_do", gone)
     held.require()
     time.sleep(SECONDS + 0.3)
     with pytest.raises(LostError, match="cannot be reached"):
@@ -222,10 +223,10 @@ def test_of_many_at_once_one_at_a_time_holds(root):
 
 
 def test_storage_that_heeds_no_conditions_is_said(root, monkeypatch, capsys):
-    write = storage.ObjectPath.write
+    write = ObjectPath.write
     with claim(root):
         assert capsys.readouterr().err == ""
-    monkeypatch.setattr(storage.ObjectPath, "write", lambda self, data, expected="any": write(self, data))
+    monkeypatch.setattr(ObjectPath, "write", lambda self, data, expected="any": write(self, data))
     with claim(root):
         assert (
             "this storage heeds no conditional writes, nothing keeps a second process out"

@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from probes import object_stores, parts, storage
+from probes import object_path, object_stores, parts, storage
 from probes.errors import UserError
+from probes.object_path import ChangedError, ObjectPath
 from probes.paths import expand_run
 from probes.run import main
-from probes.storage import ChangedError, ObjectPath, run_path
+from probes.storage import run_path
 
 FILES = {
     "run.json": b"{}",
@@ -220,7 +221,7 @@ def test_what_a_store_answers_is_said_by_its_code(answer, line, store, monkeypat
 
 
 def test_what_no_single_put_takes_is_refused(store, monkeypatch):
-    monkeypatch.setattr(storage, "LARGEST", 2**20)
+    monkeypatch.setattr(object_path, "LARGEST", 2**20)
     with pytest.raises(UserError, match=r"expected at most .* set generate.part_triplets to less"):
         parts.write_bytes(run_path("s3://bucket/run") / "samples" / "part-00000.parquet", bytes(2**20 + 1))
     assert not store.requests
