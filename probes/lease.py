@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import random
 import secrets
@@ -28,8 +29,8 @@ from typing import Any, cast
 
 from probes import storage
 from probes.errors import UserError
+from probes.object_path import ChangedError, ObjectPath
 from probes.object_stores import KEPT, StorageError
-from probes.storage import ChangedError, ObjectPath
 
 FOLDER = ".claims"
 SECONDS = 60.0  # for which a claim holds without being renewed
@@ -97,6 +98,7 @@ class Lease:
         """Take the claim and keep it until `close`."""
         self._take()
         try:
+            self._try_conditions()
             with contextlib.suppress(FileNotFoundError):
                 self._record = (self.root / _RECORD).read()[1]
             self._thread = threading.Thread(target=self._renewing, name="lease", daemon=True)
@@ -145,6 +147,16 @@ class Lease:
             self._outlast(others)
         raise self._other(next(iter(others), self._path.name))
 
+    def _try_conditions(self) -> None:
+        """Say so where the storage takes no notice of conditions: it then writes what it should refuse."""
+        with contextlib.suppress(ChangedError):
+            self._version = self._path.write(self._content(), None)
+            print(
+                f"{self.root}: this storage heeds no conditional writes, nothing keeps a second process out: see to it"
+                " that only one writes here",
+                file=sys.stderr,
+            )
+
     def _content(self) -> bytes:
         owner = {"host": socket.gethostname(), "process": os.getpid(), "token": self._token}
         return json.dumps({**owner, "hold": self.hold, "seconds": SECONDS, "renewed": self._count}).encode()
@@ -178,7 +190,9 @@ class Lease:
             while True:
                 clock.write(self._token.encode())
                 found = self._path.parent.entries()
-                time_there = cast(Mapping[str, Any], found[_CLOCK])["last_modified"]
+                told = found.get(_CLOCK)
+                if told is None:  # another one that waits has taken it away
+                    continue
                 left = [0.0]
                 for name, entry in others.items():
                     there = found.get(name)
@@ -186,13 +200,15 @@ class Lease:
                         continue
                     if there["e_tag"] != entry["e_tag"]:
                         raise self._other(name)
-                    left.append(lasting[name] + _ROUNDING - _seconds(there["last_modified"], time_there))
+                    left.append(
+                        lasting[name] + _ROUNDING - _seconds(there["last_modified"], told["last_modified"])
+                    )
                 if max(left) <= 0:
                     break
                 if not said:
                     name = next(iter(others))
                     print(
-                        f"{self.root}: claimed by {self._who(name)}: waiting at most {max(left):.0f} s to see"
+                        f"{self.root}: claimed by {self._who(name)}: waiting at most {math.ceil(max(left))} s to see"
                         " whether it is at work",
                         file=sys.stderr,
                         flush=True,

@@ -52,7 +52,7 @@ def _obstore() -> Any:
         import obstore.store
     except ImportError:
         raise UserError(
-            f"s3://: expected the libraries that reach object storage, found none of `obstore`: {EXTRA}"
+            f"s3://: expected the libraries that reach object storage, found no `obstore`: {EXTRA}"
         ) from None
     return obstore
 

@@ -31,9 +31,9 @@ import pyarrow.parquet as pq
 
 from probes import storage
 from probes.errors import UserError
+from probes.object_path import ObjectPath
 from probes.part_columns import conform, require_columns
 from probes.part_schemas import FIXED, IMAGE
-from probes.storage import ObjectPath
 
 # of a run: its record, and what the generate stage stores; 2 stores the characters of words, 3 what is at fault with
 # an image

@@ -164,6 +164,7 @@ def turn(run: Run) -> Iterator[None]:
     from probes.claim import Lock  # which gathers what shards noted
 
     with contextlib.ExitStack() as stack:
+        lock: Lock | Lease
         if is_object(run.path):
             lock = stack.enter_context(contextlib.closing(Lease(run.path, RESULTS)))
         else:

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
@@ -24,173 +22,12 @@ import pyarrow.parquet as pq
 
 from probes import object_stores
 from probes.errors import UserError
-from probes.object_stores import SCHEMES, requested
+from probes.object_path import ChangedError, ObjectPath
+from probes.object_stores import SCHEMES
 
-LARGEST = 5 * 2**30  # bytes that a single PUT of S3 takes
 TAIL = 2**18  # bytes that are read with the footer of a Parquet file; a smaller file is read at once
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,220}[A-Za-z0-9]")
-
-
-class ChangedError(Exception):
-    """An object is not, or no longer, as a conditional write expected it."""
-
-
-@dataclass(frozen=True, order=True)
-class ObjectPath:
-    """An object, or the prefix of several, by its address; has the names of `pathlib.Path` that a run directory needs.
-
-    Attributes
-    ----------
-    scheme, bucket : str
-    key : str
-        Without a slash at either end; empty for the bucket itself.
-
-    Examples
-    --------
-    >>> path = ObjectPath("s3", "bucket", "runs/first") / "tables" / "gap.csv"
-    >>> str(path), path.name, path.stem, str(path.parent)
-    ('s3://bucket/runs/first/tables/gap.csv', 'gap.csv', 'gap', 's3://bucket/runs/first/tables')
-    """
-
-    scheme: str
-    bucket: str
-    key: str
-
-    def __str__(self) -> str:
-        return f"{self.scheme}://{self.bucket}{'/' * bool(self.key)}{self.key}"
-
-    def __truediv__(self, name: str) -> ObjectPath:
-        return ObjectPath(self.scheme, self.bucket, f"{self.key}{'/' * bool(self.key)}{name}")
-
-    @property
-    def name(self) -> str:
-        """The last component, or the bucket's name."""
-        return self._pure.name or self.bucket
-
-    @property
-    def stem(self) -> str:
-        """The last component without its suffix."""
-        return self._pure.stem
-
-    @property
-    def parent(self) -> ObjectPath:
-        """The prefix that this stands under; of a bucket itself."""
-        return ObjectPath(self.scheme, self.bucket, str(self._pure.parent) if "/" in self.key else "")
-
-    @property
-    def _pure(self) -> PurePosixPath:
-        return PurePosixPath(self.key)
-
-    def resolve(self) -> ObjectPath:
-        """This address: there are no links."""
-        return self
-
-    absolute = expanduser = resolve
-
-    # What is there
-
-    def exists(self) -> bool:
-        """Whether there is an object of this name; a prefix is none, see `is_dir`. One request (HEAD)."""
-        try:
-            self._do(lambda store: store.head(self.key))
-        except FileNotFoundError:
-            return False
-        return True
-
-    is_file = exists
-
-    def is_dir(self) -> bool:
-        """Whether an object stands under this prefix. One request (LIST)."""
-        return (
-            next(iter(self._do(lambda store: next(iter(store.list(self.key, chunk_size=1)), ()))), None)
-            is not None
-        )
-
-    def entries(self) -> dict[str, Mapping[str, Any] | None]:
-        """What stands directly under this prefix, by name: of an object what the listing says of it, of a prefix None.
-
-        One request (LIST) for each thousand.
-        """
-        found = self._do(lambda store: store.list_with_delimiter(self.key or None))
-        names = {PurePosixPath(one).name: None for one in found["common_prefixes"]}
-        return dict(
-            sorted((names | {PurePosixPath(one["path"]).name: one for one in found["objects"]}).items())
-        )
-
-    def iterdir(self) -> Iterator[ObjectPath]:
-        """Yield what stands directly under this prefix, in order of names."""
-        return (self / name for name in self.entries())
-
-    def glob(self, pattern: str) -> Iterator[ObjectPath]:
-        """Yield what stands directly under this prefix and has a name that fits."""
-        return (path for path in self.iterdir() if fnmatchcase(path.name, pattern))
-
-    # Read, write, remove
-
-    def read(self) -> tuple[bytes, dict[str, str]]:
-        """Return the content of an object and its version, by which `write` is conditional. One request (GET)."""
-
-        def get(store: Any) -> tuple[bytes, dict[str, str]]:
-            found = store.get(self.key)
-            return bytes(found.bytes()), _version(found.meta)
-
-        return self._do(get)
-
-    def read_bytes(self) -> bytes:
-        """Return the content of an object; raises FileNotFoundError where there is none."""
-        return self.read()[0]
-
-    def read_text(self, encoding: str = "utf-8") -> str:
-        """Return the content of an object as text."""
-        return self.read_bytes().decode(encoding)
-
-    def write(
-        self, data: bytes | memoryview, expected: Mapping[str, str] | str | None = "any"
-    ) -> dict[str, str]:
-        """Write an object by a single PUT; return its version.
-
-        Parameters
-        ----------
-        expected : mapping or None
-            Write only where the object has this version still, or where there is none (None); else whatever is there.
-
-        Raises
-        ------
-        ChangedError
-            The object is not as expected.
-        """
-        if len(data) > LARGEST:
-            raise UserError(
-                f"{self}: expected at most {LARGEST / 2**30:.0f} GiB in a file, which is what one PUT takes, got"
-                f" {len(data) / 2**30:.1f}: set generate.part_triplets to less"
-            )
-        mode = {"any": "overwrite"}.get(expected) if isinstance(expected, str) else expected or "create"
-        view = memoryview(data).cast("B")
-
-        def put(store: Any) -> dict[str, str]:
-            return _version(store.put(self.key, view, mode=mode, use_multipart=False))
-
-        return self._do(put, size=len(data), changed=mode != "overwrite")
-
-    def unlink(self, missing_ok: bool = True) -> None:
-        """Remove an object, if it is there. One request (DELETE)."""
-        self._do(lambda store: store.delete(self.key))
-
-    def mkdir(self, parents: bool = False, exist_ok: bool = False) -> None:
-        """Do nothing: a prefix is there once an object stands under it."""
-
-    def rmdir(self) -> None:
-        """Do nothing: a prefix is gone with the last object under it."""
-
-    def _do(self, request: Callable[[Any], Any], *, size: int = 0, changed: bool = False) -> Any:
-        store = object_stores.opened(self.scheme, self.bucket, size)
-        with requested(str(self), ChangedError if changed else None):
-            return request(store)
-
-
-def _version(meta: Mapping[str, Any]) -> dict[str, str]:
-    return {name: meta[name] for name in ("e_tag", "version") if meta.get(name) is not None}
 
 
 def is_object(text: object) -> bool:
@@ -301,12 +138,12 @@ def parquet(path: Path, *, whole: bool = False, **options: Any) -> pq.ParquetFil
 def present(paths: Iterable[Path]) -> set[Path]:
     """Those of some files that are there; on object storage each prefix is listed once."""
     asked = list(paths)
-    objects = [path for path in asked if isinstance(path, ObjectPath)]
-    listed = {parent: parent.entries() for parent in {path.parent for path in objects}}
+    prefixes = {cast(ObjectPath, path.parent) for path in asked if isinstance(path, ObjectPath)}
+    listed = {str(prefix): prefix.entries() for prefix in prefixes}
     return {
         path
         for path in asked
-        if (path.name in listed[path.parent] if isinstance(path, ObjectPath) else path.exists())
+        if (path.name in listed[str(path.parent)] if isinstance(path, ObjectPath) else path.exists())
     }
 
 
@@ -398,5 +235,4 @@ def remove(paths: Iterable[Path]) -> None:
     for some in objects.values():
         for guard in {id(guard): guard for guard in map(_guard, some) if guard is not None}.values():
             guard.require()
-        keys = [path.key for path in some]
-        some[0]._do(lambda store, keys=keys: store.delete(keys))
+        some[0]._delete([path.key for path in some])

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from analysis.tables.objects import looked_at
 from probes import shards, unfinished
 from probes.claim import Hold, claim
 from probes.run import main
@@ -16,6 +17,7 @@ from probes.shards import Shard, SharedRun
 from probes.store import Run
 from tests.forked import Forked
 from tests.probes.conftest import stored
+from tests.remembered import leave_figures_out
 from tests.tiny import tiny_pipeline
 
 PATIENCE = 900  # seconds, also on a machine that is busy otherwise
@@ -306,6 +308,7 @@ def test_measuring_what_is_there(drawn, whole, yaml_file, monkeypatch, capsys):
     assert set(run.table("image_similarities")["triplet"]) == {0, 2, 3}
     assert set(run.table("disparity")["n"]) == {3}
     assert set(run.table("nouns")["triplet"]) == {0, 2, 3}
+    assert set(looked_at(run)["triplet"]) == {0, 2}
     seen = (
         set(run.table("table11_presence")["n_images"]) if "n_images" in run.table("table11_presence") else {2}
     )

@@ -4,8 +4,8 @@
     python -m tests.benchmarks.scale > docs/scale.md
 
 The page is made of what was counted (operations of one call of each network, on torch's meta device), of what was
-measured on a CPU (`results/`), of the paper's own counts (Table 4) and of `ASSUMED`, which the page lists: nothing of it
-was measured on a GPU.
+measured on a CPU (`results/`), of the paper's own counts (Table 4) and of `ASSUMED`, which the page lists: nothing of
+it was measured on a GPU.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TEMPLATE = Path(__file__).with_name("scale.md")
 STEPS, PIXELS, MEMBERS, MODELS = 50, 512, 3, 3
 PART_DRAWS, KINDS = 8, 7  # files of a part: samples, captures, words, objects, observed and two features
 WORDS, SITES = 12, 60
-SIX_MIB = 2**20
+MIB = 2**20
 GPUS = (8, 64, 512)
 ASSUMED = {
     "peak": 312e12,  # operations a second in half precision
@@ -180,8 +180,8 @@ def page() -> str:
 
     values = {
         "data_rows": "\n".join(
-            f"| {row['dataset']} | {row['triplets']:,} | {row['seeds']} | {row['triplets'] * row['seeds'] * MEMBERS:,} |"
-            f" {row['triplets'] * 5 * MEMBERS:,} |"
+            f"| {row['dataset']} | {row['triplets']:,} | {row['seeds']} |"
+            f" {row['triplets'] * row['seeds'] * MEMBERS:,} | {row['triplets'] * 5 * MEMBERS:,} |"
             for row in rows
         ),
         "operation_rows": "\n".join(
@@ -213,7 +213,7 @@ def page() -> str:
         "kib_image": f"{once.disk / once.images / 1024:.0f}",
         "kinds": str(KINDS),
         "part_draws": str(PART_DRAWS),
-        "part_mib": f"{once.disk / once.parts / SIX_MIB:.0f}",
+        "part_mib": f"{once.disk / once.parts / MIB:.0f}",
         "disk_rows": "\n".join(
             f"| {name} | {work.images:,} | {work.disk / 1e12:.2f} | {work.disk / 1e9 * ASSUMED['storage']:,.0f} |"
             f" {work.parts:,} | {work.parts * KINDS:,} | {work.parts * KINDS * ASSUMED['put']:,.2f} |"
