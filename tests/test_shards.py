@@ -10,7 +10,7 @@ import time
 import pytest
 
 from analysis.tables.objects import looked_at
-from probes import shards, unfinished
+from probes import rundir, shards, unfinished
 from probes.claim import Hold, claim
 from probes.run import main
 from probes.shards import Shard, SharedRun
@@ -205,12 +205,16 @@ def test_another_configuration_is_refused(yaml_file, tmp_path, capsys):
     capsys.readouterr()
     assert run_here(yaml_file, path, "--stage", "generate", "--shard", "1/5", "--steps", "3") == 2
     assert "holds another run: sampler.steps is 2 there, expected 3" in capsys.readouterr().err
+    sees = tmp_path / "sees.yaml"
+    meta = json.loads(yaml_file.read_text())
+    sees.write_text(json.dumps({**meta, "observe": {**meta["observe"], "engine": "toyworld-scenes"}}))
+    assert run_here(sees, path, "--shard", "1/5") == 2  # though nobody has looked yet
+    assert "observe.engine is 'toyworld-checker' there, expected 'toyworld-scenes'" in capsys.readouterr().err
     other = tiny_pipeline("toy")
     weight = other.unet.conv_in.weight.data
     weight += 1
     other.save_pretrained(tmp_path / "tiny")
     changed = tmp_path / "other.yaml"
-    meta = json.loads(yaml_file.read_text())
     model = shutil.copytree(meta["model"], tmp_path / "kept")
     shutil.rmtree(meta["model"])
     try:
@@ -285,8 +289,10 @@ def test_times_of_shards_are_added_up(drawn):
         run.write_meta(
             times={"seconds": {"generated": seconds}}, observer={"engine": "x", "counts": {"images": 3}}
         )
-    with claim(drawn, Hold.RESULTS) as run:
-        assert run.meta["times"]["seconds"] == {"generated": 6.5}
+    rundir.reached(shared(drawn, 2), "observed", 1.0)  # it knows of the others' times by now
+    for _ in range(2):
+        with claim(drawn, Hold.RESULTS) as run:
+            assert run.meta["times"]["seconds"] == {"generated": 6.5, "observed": 1.0}
         assert run.meta["observer"] == {"engine": "x"}
         assert shards.spent(run, "generated") == 6.5
 
