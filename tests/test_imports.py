@@ -38,7 +38,10 @@ RUNS = (
     "probes.trace.variants",
     *("probes.config_checks", "probes.prompts.paintskills", "probes.prompts.sets", "probes.skills_options"),
 )  # what was stored, and what was asked
-LOOP = ("probes.execute", "probes.team", "probes.workers", "probes.devices")  # what runs the parts of a stage
+LOOP = (
+    *("probes.execute", "probes.team", "probes.workers", "probes.devices"),
+    "probes.cluster",
+)  # what runs the parts of a stage, here or elsewhere
 WORDS = (
     "probes.text",
     "probes.coco_masks",
