@@ -18,17 +18,13 @@ def machines(workers: int, count: int, **system) -> Iterator[object]:
     """A head without room for workers, and so many machines with room for some; all end with the context."""
     before = {name: os.environ.get(name) for name in (*QUIET, "RAY_ADDRESS", "RAY_AUTH_MODE")}
     os.environ.update(QUIET, RAY_AUTH_MODE="token")
+    from ray._raylet import Config
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(
-        initialize_head=True,
-        head_node_args={
-            "num_cpus": 0,
-            "object_store_memory": MEMORY,
-            "include_dashboard": False,
-            "_system_config": {"health_check_period_ms": 1000, "health_check_failure_threshold": 5, **system},
-        },
-    )
+    Config.initialize("")  # Ray may have been loaded already, and keeps what it read then
+    cluster = Cluster()
+    health = {"health_check_period_ms": 1000, "health_check_failure_threshold": 5}
+    _started(cluster, num_cpus=0, include_dashboard=False, _system_config={**health, **system})
     os.environ["RAY_ADDRESS"] = cluster.address
     try:
         for _ in range(count):
@@ -48,16 +44,27 @@ def machines(workers: int, count: int, **system) -> Iterator[object]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+        Config.initialize("")
 
 
 def add(cluster, workers: int) -> object:
     """Another machine with room for so many workers."""
-    return cluster.add_node(num_cpus=workers, object_store_memory=MEMORY)
+    return _started(cluster, num_cpus=workers)
 
 
-def actors(session: str) -> list[psutil.Process]:
-    """The processes of workers that a session of Ray has placed, whatever they are at."""
-    return [process for process in _of(session) if "ray::Actor" in _line(process)]
+def _started(cluster, **options) -> object:
+    for left in range(9, -1, -1):  # on a machine that is busy otherwise Ray may give up after half a minute
+        try:
+            return cluster.add_node(object_store_memory=MEMORY, **options)
+        except Exception:
+            if not left:
+                raise
+    raise AssertionError
+
+
+def actors() -> list[psutil.Process]:
+    """The processes of workers that are placed on these machines, whatever they are at."""
+    return [process for process in leftovers() if "ray::Actor" in _line(process)]
 
 
 def leftovers() -> list[psutil.Process]:
@@ -67,24 +74,6 @@ def leftovers() -> list[psutil.Process]:
         for process in psutil.Process().children(recursive=True)
         if any(name in _line(process) for name in ("ray::", "raylet", "gcs_server", "ray/_private"))
     ]
-
-
-def _of(session: str) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if session in process.environ().get("RAY_NODE_SESSION", "") or session in " ".join(
-                open_logs(process)
-            ):
-                found.append(process)
-    return found
-
-
-def open_logs(process: psutil.Process) -> list[str]:
-    """Where a process writes: a worker's streams go to the logs of its session."""
-    with contextlib.suppress(OSError):
-        return [os.readlink(f"/proc/{process.pid}/fd/{number}") for number in (1, 2)]
-    return []
 
 
 def _line(process: psutil.Process) -> str:

@@ -40,8 +40,11 @@ RUNS = (
     "probes.trace.variants",
     *("probes.config_checks", "probes.prompts.paintskills", "probes.prompts.sets", "probes.skills_options"),
 )  # what was stored, and what was asked
-# what runs the parts of a stage
-LOOP = ("probes.execute", "probes.shards", "probes.team", "probes.workers", "probes.devices")
+# what runs the parts of a stage, here or elsewhere
+LOOP = (
+    *("probes.execute", "probes.shards", "probes.team", "probes.workers", "probes.devices"),
+    "probes.cluster",
+)
 WORDS = (
     "probes.text",
     "probes.coco_masks",

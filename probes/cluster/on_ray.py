@@ -218,11 +218,16 @@ def _connect(options: Cluster) -> str:
         "RAY_worker_niceness", "0"
     )  # Ray's own is 15: on a machine that is busy they would starve
     wanted = 0 if options.workers == AUTO else options.workers * options.cpus_per_worker
-    ray.init(
-        address=LOCAL,
-        num_cpus=max(workers.cores(), wanted),
-        object_store_memory=_STORE,
-        include_dashboard=False,
-        **quiet,
-    )
+    local = {
+        "num_cpus": max(workers.cores(), wanted),
+        "object_store_memory": _STORE,
+        "include_dashboard": False,
+    }
+    try:
+        ray.init(address=LOCAL, **local, **quiet)
+    except Exception as error:  # Ray has no kind of its own for this
+        raise UserError(
+            "cluster: expected Ray to start on this machine, it did not"
+            f" ({' '.join(str(error).split()):.160}): try again, or use --workers"
+        ) from error
     return "on this machine"

@@ -177,8 +177,10 @@ def libraries() -> dict[str, str]:
 
 def described(device: str) -> str:
     """The name of the GPU that this process works on or, of a CPU, for what its kernels are made."""
+    if device != "cpu" and not device.startswith("cuda"):
+        return device
     import torch
 
-    if device.startswith("cuda"):
-        return torch.cuda.get_device_name(torch.device(device))
-    return f"{device} with {torch.backends.cpu.get_cpu_capability()}" if device == "cpu" else device
+    if device == "cpu":
+        return f"cpu with {torch.backends.cpu.get_cpu_capability()}"
+    return torch.cuda.get_device_name(torch.device(device))

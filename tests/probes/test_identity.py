@@ -36,6 +36,7 @@ CHANGES = {
     "prompts": ({"prompts": ["a {person} with a dog", "a {person} in a hat"]}, REFUSED),
     "limit": ({"limit": 1}, REFUSED),
     "seeds": ({"seeds": [1]}, REFUSED),
+    "cluster": ({"cluster": {"address": "none", "workers": 3, "mixed_devices": True}}, SAME),
     "observe": ({"observe": {"batch": 2, "objects": False}}, SAME),
     "trace": ({"trace": {"curve": 2}}, SAME),
     "measure": ({"measure": {"bootstrap": 7, "seed": 3, "text_readout": "eos"}}, SAME),

@@ -1,0 +1,235 @@
+"""Runs on Ray: the same bytes as by one process, whoever is killed; a cluster of several machines on this one."""
+
+import importlib.util
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import psutil
+import pytest
+
+from probes.cluster.queue import Pool
+from probes.cluster.worker import libraries
+from probes.cluster_options import Cluster as Options
+from probes.run import main
+from tests import clusters
+from tests.forked import ROOT
+from tests.probes.cluster import light_stage
+from tests.probes.conftest import stored
+from tests.test_kills import CONFIG
+from tests.tiny import tiny_pipeline
+
+PATIENCE = 1800  # seconds, also on a machine that is busy otherwise
+PARTS = 48
+on_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray (triptych[cluster])")
+
+
+@pytest.fixture(scope="module")
+def yaml_file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("yaml")
+    tiny_pipeline("toy").save_pretrained(folder / "tiny")
+    path = folder / "killed.yaml"
+    over = {"model": str(folder / "tiny"), "seeds": {"count": PARTS // len(CONFIG["prompts"])}}
+    path.write_text(json.dumps({**CONFIG, **over, "sampler": {"steps": 4}}))
+    return path
+
+
+def test_without_ray_one_line_says_what_to_install(yaml_file, tmp_path, capsys, monkeypatch):
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else real(name))
+    assert main([str(yaml_file), "--out", str(tmp_path / "run"), "--cluster", "auto"]) == 2
+    told = "--cluster: expected Ray, found none installed: pip install 'triptych[cluster]'\n"
+    assert capsys.readouterr().err == told
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_dry_run_names_the_workers_and_needs_no_cluster(yaml_file, capsys):
+    assert main([str(yaml_file), "--dry-run", "--cluster", "head:6379"]) == 0
+    said = "cluster: as many workers of Ray (head:6379) as there is room for, each with a GPU, where there are any,"
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("value", ["head", "http://head:1", "ray://head:10001", ""])
+def test_an_address_that_is_none(value, yaml_file, tmp_path, capsys):
+    assert main([str(yaml_file), "--out", str(tmp_path / "run"), "--cluster", value]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(
+        "--cluster: expected auto, local, none or the address of a running Ray as host:port"
+    )
+
+
+def test_a_cluster_of_none_is_this_machine(yaml_file, tmp_path):
+    options = [
+        "--out",
+        str(tmp_path / "run"),
+        "--quiet",
+        "--workers",
+        "1",
+        "--limit",
+        "1",
+        "--stage",
+        "generate",
+    ]
+    assert main([str(yaml_file), *options, "--cluster", "none", "--seeds", "0"]) == 0
+    assert "cluster" not in json.loads((tmp_path / "run/run.json").read_text())
+
+
+def test_importing_the_package_imports_no_ray():
+    code = "import sys, probes.run, probes.cluster.driver\nprint('ray' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.stdout == "False\n", done.stderr
+
+
+def folder_of(path):
+    return {file.name: file.read_bytes() for file in sorted(path.iterdir())}
+
+
+@on_ray
+def test_a_worker_and_a_machine_are_lost_for_good_and_another_joins(tmp_path, capsys):
+    """Without models, so that workers are there in seconds; the same code places, loses and replaces them."""
+    from probes.cluster.on_ray import OnRay, connected
+
+    folder, alone = tmp_path / "parts", tmp_path / "alone"
+    for number in range(24):
+        light_stage.execute.make_whole(
+            light_stage.part_of(alone, number),
+            lambda piece, tick: {
+                "light": light_stage.execute.RowsOfKind([{"number": piece}], light_stage._SCHEMA)
+            },
+        )
+    with clusters.machines(1, 2) as machines:
+        before = signal.getsignal(signal.SIGTERM)
+        with connected(Options()) as where:
+            assert "3 nodes, 2 CPUs" in where and signal.getsignal(signal.SIGTERM) is not None
+            engine = OnRay(Options(), on_cpu=True)
+            assert engine.expected == 2
+            pool, at = Pool(engine, engine.expected, versions=libraries()), []
+
+            def looked():
+                if len(told) >= 3 and not at:
+                    at.append("worker")
+                    assert clusters.kill(clusters.actors()[0])
+                if len(told) >= 8 and len(at) == 1:
+                    at.append("machine")
+                    clusters.add(machines, 1)
+                    machines.remove_node(sorted(machines.worker_nodes, key=str)[0], allow_graceful=False)
+
+            shards, told = [light_stage.shard_of(folder, number) for number in range(24)], []
+            job = light_stage.job(folder, 0.3).text()
+            assert pool.make(f"{light_stage.HERE}:opened", job, shards, told.append, looked) == {}
+            assert pool.lost.workers >= 2 and len(pool.lost.nodes) == 1
+            pool.close()
+        assert signal.getsignal(signal.SIGTERM) is before
+    assert folder_of(folder) == folder_of(alone) and len(told) == 24
+    assert at == ["worker", "machine"] and capsys.readouterr().out == ""
+    assert not clusters.leftovers()
+
+
+def start(yaml_file, path, said, *more):
+    """The command line in a process of its own, which writes what it says to a file."""
+    line = [sys.executable, "-m", "probes.run", yaml_file, "--out", path, "--stage", "generate", *more]
+    with open(said, "wb") as streams:
+        return subprocess.Popen(
+            [*map(str, line)], cwd=ROOT, stdout=streams, stderr=subprocess.STDOUT, start_new_session=True
+        )
+
+
+def count_of(path):
+    return len(list((path / "samples").glob("part-*.parquet")))
+
+
+@on_ray
+@pytest.mark.slow
+def test_twenty_kills_of_workers_and_five_of_machines(yaml_file, tmp_path, capsys):
+    """At random moments; machines come back, but for one that is lost for good, and one that was not there joins."""
+    assert (
+        main(
+            [
+                str(yaml_file),
+                "--out",
+                str(tmp_path / "one"),
+                "--quiet",
+                "--workers",
+                "1",
+                "--stage",
+                "generate",
+            ]
+        )
+        == 0
+    )
+    expected = stored(tmp_path / "one")
+    assert sum(name.startswith("samples/") for name in expected) == PARTS
+    draw, counts, path, said = random.Random(17), Counter(), tmp_path / "run", tmp_path / "said"
+    kills = ["worker"] * 20 + ["machine"] * 5
+    draw.shuffle(kills)
+    began = time.monotonic()
+    with clusters.machines(2, 2) as machines:
+        while kills:  # the run may come to its end before the last: then it is begun anew
+            process = start(yaml_file, path, said, "--cluster", "auto")
+            while process.poll() is None:
+                assert time.monotonic() - began < PATIENCE, said.read_text()
+                time.sleep(draw.uniform(0.5, 4.0))
+                alive = clusters.actors()
+                if not kills or not alive or process.poll() is not None:
+                    continue
+                what = kills.pop()
+                if what == "worker":
+                    counts["worker"] += clusters.kill(draw.choice(alive))
+                    continue
+                machines.remove_node(
+                    draw.choice(sorted(machines.worker_nodes, key=str)), allow_graceful=False
+                )
+                counts["machine"] += 1
+                if counts["machine"] != 2 or not machines.worker_nodes:  # the second is lost for good
+                    clusters.add(machines, 2)
+                if counts["machine"] == 3:  # one that was not there joins
+                    clusters.add(machines, 1)
+            assert process.returncode == 0, said.read_text()
+            counts["runs"] += 1
+            assert stored(path) == expected
+            assert not list(path.rglob(".tmp-*"))
+            record = json.loads((path / "run.json").read_text())["cluster"]["generate"]["lost"]
+            counts["lost workers"] += record["workers"]
+            counts["lost machines"] += record["nodes"]
+            counts["parts again"] += record["parts_again"]
+            path = tmp_path / f"run{counts['runs']}"
+    assert not clusters.leftovers()
+    with capsys.disabled():
+        print(f"{dict(counts)} in {time.monotonic() - began:.0f} s")
+
+
+@on_ray
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_local_ray_ends_with_its_run_which_goes_on(number, yaml_file, tmp_path):
+    path, said = tmp_path / "run", tmp_path / "said"
+    process = start(yaml_file, path, said, "--cluster", "local", "--seeds", "0", "1")
+    until = time.monotonic() + PATIENCE
+    while not count_of(path) and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.05)
+    helpers = psutil.Process(process.pid).children(recursive=True)
+    (raylet,) = (helper for helper in helpers if helper.name() == "raylet")
+    guarded = {"RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
+    assert guarded.items() <= raylet.environ().items()
+    os.killpg(process.pid, number) if number != signal.SIGKILL else process.kill()
+    process.wait(PATIENCE)
+    _, alive = psutil.wait_procs(helpers, timeout=60)
+    assert not alive
+    told = said.read_text().replace("\r", "\n").splitlines()
+    if number == signal.SIGKILL:
+        assert process.returncode == -9
+    else:
+        word, status = {signal.SIGINT: ("interrupted", 130), signal.SIGTERM: ("terminated", 143)}[number]
+        assert process.returncode == status, told
+        assert told[-1] == f"{word}: run the same command again to go on, finished parts are kept"
+    assert not [line for line in told if "raylet" in line or "Traceback" in line], told
+    options = ["--out", str(path), "--quiet", "--stage", "generate", "--workers", "1", "--cluster", "none"]
+    assert main([str(yaml_file), *options, "--seeds", "0", "1"]) == 0
+    assert count_of(path) == 12
