@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from probes import models
 from probes.prompts.paintskills import SKILLS
 from probes.toyworld import SHARED, SKILLED, WEIGHTS
 from probes.toyworld.palette import paint
-from probes.toyworld.skills.scenes import SkillScene, draw_scene, scenes
+from probes.toyworld.skills.scenes import SkillScene, draw_scene, scenes, total
 
 if TYPE_CHECKING:
     from diffusers import AutoencoderKL, StableDiffusionPipeline
@@ -23,9 +24,11 @@ BATCH = 32
 
 def some_scenes(number: int) -> list[SkillScene]:
     """Return so many scenes of the test split, the first of each skill: any beginning of them is even."""
-    whole = {skill: list(scenes(skill, "test")) for skill in SKILLS}
-    total = sum(map(len, whole.values()))
-    return [one for drawn in whole.values() for one in drawn[: round(min(number / total, 1) * len(drawn))]]
+    there = {skill: total(skill, "test") for skill in SKILLS}
+    share = min(number / sum(there.values()), 1)
+    return [
+        one for skill, most in there.items() for one in islice(scenes(skill, "test"), round(share * most))
+    ]
 
 
 def rendered(drawn: Sequence[SkillScene]) -> np.ndarray:

@@ -8,25 +8,18 @@ import torch
 from diffusers import AutoencoderKL, DDIMScheduler
 from transformers import CLIPTokenizer
 
-from probes.prompts import sets
-from probes.prompts.paintskills import SKILLS, grid
+from probes.prompts.paintskills import SKILLS
 from probes.toyworld.located.lessons import Lessons
-from probes.toyworld.skills.scenes import SET, SkillScene, draw_scene, scenes
+from probes.toyworld.skills.scenes import SkillScene, draw_scene, scenes, total
 from probes.toyworld.training.data import Drawings
 from probes.toyworld.training.tokenizer import encode
 from probes.toyworld.training.unet import SCHEDULER
 from probes.toyworld.training.vae import encode_latents
 
 
-def total(skill: str) -> int:
-    """Return how many training scenes a skill has."""
-    content = sets.read(SET)
-    return len(grid(skill, content)) * content["skills"][skill]["scenes"]["train"]
-
-
 def total_scenes() -> int:
     """Return how many training scenes there are, of all skills."""
-    return sum(map(total, SKILLS))
+    return sum(total(skill, "train") for skill in SKILLS)
 
 
 def training_scenes(share: float, most: int) -> list[SkillScene]:
@@ -39,7 +32,7 @@ def training_scenes(share: float, most: int) -> list[SkillScene]:
     most : int
         Scenes, where the share has more: those that training comes to see.
     """
-    numbers = {skill: total(skill) for skill in SKILLS}
+    numbers = {skill: total(skill, "train") for skill in SKILLS}
     chosen = min(share * sum(numbers.values()), most) / sum(numbers.values())
     return [
         drawn

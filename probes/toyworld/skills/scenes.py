@@ -108,6 +108,12 @@ def scenes(skill: str, split: str) -> Iterator[SkillScene]:
             yield scene(one, f"{split} {number}")
 
 
+def total(skill: str, split: str) -> int:
+    """Return how many scenes a skill's split has."""
+    content = sets.read(SET)
+    return len(grid(skill, content)) * content["skills"][skill]["scenes"][split]
+
+
 def all_scenes(split: str) -> list[SkillScene]:
     """Return the scenes of all skills of a split."""
     return [drawn for skill in SKILLS for drawn in scenes(skill, split)]

@@ -24,7 +24,7 @@ def published():
 def test_renderings_are_read_exactly_also_through_the_specimens_own_decoder(tmp_path, capsys):
     out = tmp_path / "quality.json"
     for pictures in ("rendered", "decoded", "shared"):
-        asked = ["--scenes", "60", "--pictures", pictures, "--name", pictures, "--out", str(out)]
+        asked = ["--scenes", "30", "--pictures", pictures, "--name", pictures, "--out", str(out)]
         assert main(asked) == 0
     assert "object   all    accuracy          100.00" in capsys.readouterr().out
     rows = json.loads(out.read_text())
@@ -33,7 +33,7 @@ def test_renderings_are_read_exactly_also_through_the_specimens_own_decoder(tmp_
     for skill in SKILLS:
         assert whole(found["rendered"], skill)["value"] == 1
         assert whole(found["decoded"], skill)["value"] >= 0.9 > whole(found["shared"], skill)["value"]
-    assert sum(whole(found["rendered"], skill)["n"] for skill in SKILLS) == 60
+    assert sum(whole(found["rendered"], skill)["n"] for skill in SKILLS) == 30
 
 
 def test_what_is_published_is_in_the_page_and_meets_the_aims(tmp_path, capsys):
