@@ -156,7 +156,7 @@ def run(arguments: argparse.Namespace) -> None:
         config = _run(arguments, team, shard)
         if arguments.dry_run:
             return
-        if shard and arguments.stage is None and shards.all_there(config.out_path):
+        if shard and arguments.stage is None and shards.all_there(config.out_path, shard):
             with contextlib.suppress(HeldError):  # another one finishes it
                 _run(arguments, team, finishing=True)
         while arguments.stage == "measure" and shards.finished_meanwhile(config.out_path):

@@ -103,7 +103,8 @@ def require_same(
 ) -> None:
     """Refuse a configuration that differs from the run's in anything that alters what is stored already.
 
-    A value that is still open (``auto``, ``null``: the model's default) agrees with any.
+    A value that is still open (``auto``, ``null``: the model's default) agrees with any. Of a run that is shared, what
+    others look for and trace may not differ either, whether or not they have begun.
 
     Parameters
     ----------
@@ -118,8 +119,10 @@ def require_same(
     if not run.meta:
         return
     _require(run, drawn_fields(run.resolved), drawn_fields(resolved))
-    if run.parts("observed") and not observing_anew:
+    if (run.shard or run.parts("observed")) and not observing_anew:
         _require(run, observed_fields(run.resolved), observed_fields(resolved))
+    if run.shard and resolved.get("trace") and run.resolved.get("trace"):
+        _require(run, traced_fields(run.resolved), traced_fields(resolved))
     if run.parts("traced") and resolved.get("trace") and not tracing_anew:
         _require(run, (run.meta.get("trace") or {}).get("fields", {}), traced_fields(resolved))
 

@@ -122,8 +122,11 @@ class SharedRun(Run):
         there = read_record(file) if file.exists() else {}
         self.meta = gathered(there, list(_records(self.path)))
         self.meta.pop(unfinished.KEY, None)  # what was measured is no matter to who draws
+        # what is noted of times is this process's own
         if trace := self.meta.get("trace"):
-            self.meta["trace"] = {**trace, "seconds": 0.0}  # of this process
+            self.meta["trace"] = {**trace, "seconds": 0.0}
+        if times := self.meta.get("times"):
+            self.meta["times"] = {name: value for name, value in times.items() if name != "seconds"}
 
     def parts(self, kind: str) -> list[Path]:
         """The parts of a kind that are there and of this shard, in order."""
@@ -221,7 +224,7 @@ def stages(names: Sequence[str], shard: Shard | None, *, finishing: bool) -> tup
 
 def holds(run: Run, part: int) -> bool:
     """Whether a part is this process's to make: of a shared run, those of its shard."""
-    return not isinstance(run, SharedRun) or run.shard.holds(part)
+    return run.shard is None or run.shard.holds(part)
 
 
 def share(run: Run, parts: Sequence[Part]) -> list[Part]:
@@ -229,9 +232,14 @@ def share(run: Run, parts: Sequence[Part]) -> list[Part]:
     return [part for part in parts if holds(run, part.identity["part"])]
 
 
-def all_there(path: Path) -> bool:
-    """Whether every part of a run is there that whoever shares it was to make."""
+def all_there(path: Path, shard: Shard | None = None) -> bool:
+    """Whether every part of a run is there that whoever shares it was to make; never for a shard that holds none.
+
+    Kinds of which no part is there were not asked for, as far as one knows who has made some.
+    """
     run = Run.open(path)
+    if shard and shard.index >= run.meta.get("parts", 0):
+        return False
     run.meta = gathered(run.meta, list(_records(path)))
     run.meta.pop(unfinished.KEY, None)
     return BEGUN in run.meta and not unfinished.lacking(run)

@@ -76,6 +76,8 @@ class Run:
         run.image("t00000-s0-feminine")  # a PIL image
     """
 
+    shard: Any = None  # of a process that shares the run with others, see `probes.shards`
+
     def __init__(self, path: Path, meta: dict[str, Any]):
         self.path = run_path(path)
         self.meta = meta

@@ -9,8 +9,9 @@ import time
 
 import pytest
 
+import analysis.tables.stage
 from analysis.tables.objects import looked_at
-from probes import shards, unfinished
+from probes import rundir, shards, unfinished
 from probes.claim import Hold, claim
 from probes.run import main
 from probes.shards import Shard, SharedRun
@@ -205,12 +206,16 @@ def test_another_configuration_is_refused(yaml_file, tmp_path, capsys):
     capsys.readouterr()
     assert run_here(yaml_file, path, "--stage", "generate", "--shard", "1/5", "--steps", "3") == 2
     assert "holds another run: sampler.steps is 2 there, expected 3" in capsys.readouterr().err
+    sees = tmp_path / "sees.yaml"
+    meta = json.loads(yaml_file.read_text())
+    sees.write_text(json.dumps({**meta, "observe": {**meta["observe"], "engine": "toyworld-scenes"}}))
+    assert run_here(sees, path, "--shard", "1/5") == 2  # though nobody has looked yet
+    assert "observe.engine is 'toyworld-checker' there, expected 'toyworld-scenes'" in capsys.readouterr().err
     other = tiny_pipeline("toy")
     weight = other.unet.conv_in.weight.data
     weight += 1
     other.save_pretrained(tmp_path / "tiny")
     changed = tmp_path / "other.yaml"
-    meta = json.loads(yaml_file.read_text())
     model = shutil.copytree(meta["model"], tmp_path / "kept")
     shutil.rmtree(meta["model"])
     try:
@@ -285,8 +290,10 @@ def test_times_of_shards_are_added_up(drawn):
         run.write_meta(
             times={"seconds": {"generated": seconds}}, observer={"engine": "x", "counts": {"images": 3}}
         )
-    with claim(drawn, Hold.RESULTS) as run:
-        assert run.meta["times"]["seconds"] == {"generated": 6.5}
+    rundir.reached(shared(drawn, 2), "observed", 1.0)  # it knows of the others' times by now
+    for _ in range(2):
+        with claim(drawn, Hold.RESULTS) as run:
+            assert run.meta["times"]["seconds"] == {"generated": 6.5, "observed": 1.0}
         assert run.meta["observer"] == {"engine": "x"}
         assert shards.spent(run, "generated") == 6.5
 
@@ -330,23 +337,20 @@ def test_measuring_what_is_there(drawn, whole, yaml_file, monkeypatch, capsys):
 
 def test_measuring_while_shards_draw(drawn, yaml_file, monkeypatch, capsys):
     """The list of parts is taken once; what is finished when the tables are is measured again."""
-    from analysis.tables import stage
-
     kept = {name: data for name, data in stored(drawn).items() if "part-00004" in name}
     without(drawn, 4)
-    real, seen = stage.write, []
+    seen = []
 
-    def written(run, name, table):
-        if not seen:
-            for file, data in kept.items():  # a shard writes its last part
-                (drawn / file).write_bytes(data)
-        seen.append(len(run.parts("samples")))
-        real(run, name, table)
+    def measured(run, **options):
+        seen.append([len(run.parts("samples"))])
+        for file, data in kept.items():  # a shard writes its last part
+            (drawn / file).write_bytes(data)
+        seen[-1] += [len(run.parts("samples")), len(Run(run.path, run.meta).samples(["sample_id"]))]
 
-    monkeypatch.setattr(stage, "write", written)
+    monkeypatch.setattr(analysis.tables.stage, "measure", measured)
     with claim(drawn, Hold.SHARD):
         assert run_here(yaml_file, drawn, "--stage", "measure") == 0
-    assert sorted(set(seen)) == [4, 5] and seen == sorted(seen)
+    assert seen == [[4, 4, 12], [5, 5, 15]]
     assert capsys.readouterr().out.count("not finished") == 1
     assert "unfinished" not in Run.open(drawn).meta
 
