@@ -380,7 +380,7 @@ class Run:
         try:
             remove(self.path / name for name in names)
         except OSError as error:
-            raise disk_error(Path(error.filename or self.path), error) from None
+            raise disk_error(Path(error.filename or str(self.path)), error) from None
 
     def _note(self, names: Iterable[str]) -> None:
         """Note what the stage under way is about to write; other commands hold no lock and note nothing."""

@@ -201,7 +201,7 @@ def test_the_second_driver_is_refused_and_one_that_slept_writes_nothing_more(
 ):
     said, second = tmp_path / "said", tmp_path / "second"
     command = (yaml_file, "--out", address("two"), "--stage", "generate")
-    first = start(server, said, *command)
+    first = start(server, said, *command, pace=4.0)
     until(lambda: any("samples/" in name for name in names(server, "two")), first)
     text = ended(start(server, second, *command), second, 2)
     assert text.splitlines()[-1].startswith(

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import analysis.tables.stage
 from analysis.tables.objects import looked_at
 from probes import rundir, shards, unfinished
 from probes.claim import Hold, claim
@@ -336,23 +337,20 @@ def test_measuring_what_is_there(drawn, whole, yaml_file, monkeypatch, capsys):
 
 def test_measuring_while_shards_draw(drawn, yaml_file, monkeypatch, capsys):
     """The list of parts is taken once; what is finished when the tables are is measured again."""
-    from analysis.tables import stage
-
     kept = {name: data for name, data in stored(drawn).items() if "part-00004" in name}
     without(drawn, 4)
-    real, seen = stage.write, []
+    seen = []
 
-    def written(run, name, table):
-        if not seen:
-            for file, data in kept.items():  # a shard writes its last part
-                (drawn / file).write_bytes(data)
-        seen.append(len(run.parts("samples")))
-        real(run, name, table)
+    def measured(run, **options):
+        seen.append([len(run.parts("samples"))])
+        for file, data in kept.items():  # a shard writes its last part
+            (drawn / file).write_bytes(data)
+        seen[-1] += [len(run.parts("samples")), len(Run(run.path, run.meta).samples(["sample_id"]))]
 
-    monkeypatch.setattr(stage, "write", written)
+    monkeypatch.setattr(analysis.tables.stage, "measure", measured)
     with claim(drawn, Hold.SHARD):
         assert run_here(yaml_file, drawn, "--stage", "measure") == 0
-    assert sorted(set(seen)) == [4, 5] and seen == sorted(seen)
+    assert seen == [[4, 4, 12], [5, 5, 15]]
     assert capsys.readouterr().out.count("not finished") == 1
     assert "unfinished" not in Run.open(drawn).meta
 

@@ -225,7 +225,9 @@ def page() -> str:
         ),
         "requests": f"{ASSUMED['requests']:,.0f}",
         "saturating": f"{ASSUMED['requests'] / (KINDS / (PART_DRAWS * MEMBERS * on_gpu)):,.0f}",
-        "shards_an_hour": f"{3600 / (PART_DRAWS * MEMBERS * on_gpu) * 512:,.0f}",
+        "shards_an_hour": f"{3600 / (PART_DRAWS * MEMBERS * on_gpu) * max(GPUS):,.0f}",
+        "shards_a_second": f"{max(GPUS) / (PART_DRAWS * MEMBERS * on_gpu):,.0f}",
+        "driver": _driver(),
         "coco_wall": f"{measured[most]['measure']['wall_seconds']:,.0f}",
         "coco_memory": f"{measured[most]['measure']['peak_memory_mib'] / 1024:.1f}",
         "coco_report": f"{measured[most]['report']['wall_seconds']:,.0f}",
@@ -249,6 +251,17 @@ def page() -> str:
     wanted = set(re.findall(r"\{(\w+)\}", text))
     assert wanted == set(values), wanted ^ set(values)
     return re.sub(r"\{(\w+)\}", lambda found: values[found[1]], text)
+
+
+def _driver() -> str:
+    """What the queue of a driver was measured to hand out, where it was (`tests.benchmarks.cluster`)."""
+    if not (RESULTS / "cluster.json").exists():
+        return "What one can hand out was not measured here."
+    empty = read("cluster")["empty"]
+    return (
+        f"Measured: {empty['shards']:,} parts of nothing in {empty['wall']:.0f} s, {empty['shards'] / empty['wall']:,.0f}"
+        " a second."
+    )
 
 
 def _shown(name: str) -> str:

@@ -113,7 +113,7 @@ def test_a_crash_while_overwriting_leaves_a_run(run, saved, monkeypatch):
     """The same command goes on, and ends as in an empty folder."""
     config = settings(saved(), **{**QUICK, "seeds": [3]})
     expected = stored(generated(run.path.parent / "fresh", config).path)
-    real = Run.remove_file
+    real = Run.remove_files
 
     class Crash(BaseException):
         pass
@@ -121,13 +121,14 @@ def test_a_crash_while_overwriting_leaves_a_run(run, saved, monkeypatch):
     for last in (1, 3):
         removed = []
 
-        def crash(self, name, removed=removed, last=last):
-            real(self, name)
-            removed.append(name)
-            if len(removed) == last:
-                raise Crash
+        def crash(self, names, removed=removed, last=last):
+            for name in names:
+                real(self, [name])
+                removed.append(name)
+                if len(removed) == last:
+                    raise Crash
 
-        monkeypatch.setattr(Run, "remove_file", crash)
+        monkeypatch.setattr(Run, "remove_files", crash)
         with pytest.raises(Crash):
             generated(run.path, config, overwrite=True)
         monkeypatch.undo()
