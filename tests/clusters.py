@@ -53,13 +53,15 @@ def add(cluster, workers: int) -> object:
 
 
 def _started(cluster, **options) -> object:
-    for left in range(9, -1, -1):  # on a machine that is busy otherwise Ray may give up after half a minute
-        try:
-            return cluster.add_node(object_store_memory=MEMORY, **options)
-        except Exception:
-            if not left:
-                raise
-    raise AssertionError
+    """A machine; on one that is busy otherwise Ray may give up after half a minute, and is asked once more."""
+    before = {process.pid for process in leftovers()}
+    try:
+        return cluster.add_node(object_store_memory=MEMORY, **options)
+    except Exception:
+        for process in leftovers():
+            if process.pid not in before:
+                kill(process)
+    return cluster.add_node(object_store_memory=MEMORY, **options)
 
 
 def actors() -> list[psutil.Process]:

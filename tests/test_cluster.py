@@ -7,12 +7,14 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 
 import psutil
 import pytest
 
+from probes import execute
 from probes.cluster.queue import Pool
 from probes.cluster.worker import libraries
 from probes.cluster_options import Cluster as Options
@@ -87,6 +89,13 @@ def test_importing_the_package_imports_no_ray():
     assert done.stdout == "False\n", done.stderr
 
 
+def make_alone(folder, count):
+    """Parts of the light stage, made in this process."""
+    with light_stage.opened(light_stage.job(folder, 0.0)) as making:
+        for number in range(count):
+            execute.make_whole(making.part(number), making.do)
+
+
 def folder_of(path):
     return {file.name: file.read_bytes() for file in sorted(path.iterdir())}
 
@@ -97,13 +106,7 @@ def test_a_worker_and_a_machine_are_lost_for_good_and_another_joins(tmp_path, ca
     from probes.cluster.on_ray import OnRay, connected
 
     folder, alone = tmp_path / "parts", tmp_path / "alone"
-    for number in range(24):
-        light_stage.execute.make_whole(
-            light_stage.part_of(alone, number),
-            lambda piece, tick: {
-                "light": light_stage.execute.RowsOfKind([{"number": piece}], light_stage._SCHEMA)
-            },
-        )
+    make_alone(alone, 24)
     with clusters.machines(1, 2) as machines:
         before = signal.getsignal(signal.SIGTERM)
         with connected(Options()) as where:
@@ -145,64 +148,102 @@ def count_of(path):
     return len(list((path / "samples").glob("part-*.parquet")))
 
 
+class Kills:
+    """Kills of workers and machines at random moments, in an order that is drawn.
+
+    Machines come back, but for the second, which is lost for good; with the third another joins that was not there.
+    """
+
+    def __init__(self, machines, seed, workers=20, nodes=5):
+        self.machines, self.draw, self.counts = machines, random.Random(seed), Counter()
+        self.left = ["worker"] * workers + ["machine"] * nodes
+        self.draw.shuffle(self.left)
+
+    def strike(self):
+        """The next of them, if there is a worker to be killed."""
+        alive = clusters.actors()
+        if not self.left or not alive:
+            return
+        if self.left.pop() == "worker":
+            self.counts["worker"] += clusters.kill(self.draw.choice(alive))
+            return
+        nodes = sorted(self.machines.worker_nodes, key=str)
+        self.machines.remove_node(self.draw.choice(nodes), allow_graceful=False)
+        self.counts["machine"] += 1
+        if self.counts["machine"] != 2 or not self.machines.worker_nodes:
+            clusters.add(self.machines, 2)
+        if self.counts["machine"] == 3:
+            clusters.add(self.machines, 1)
+
+    def strike_until(self, ended, seconds):
+        """One after another, until an event is set."""
+        while not ended.wait(self.draw.uniform(*seconds)):
+            self.strike()
+
+
 @on_ray
 @pytest.mark.slow
 def test_twenty_kills_of_workers_and_five_of_machines(yaml_file, tmp_path, capsys):
-    """At random moments; machines come back, but for one that is lost for good, and one that was not there joins."""
-    assert (
-        main(
-            [
-                str(yaml_file),
-                "--out",
-                str(tmp_path / "one"),
-                "--quiet",
-                "--workers",
-                "1",
-                "--stage",
-                "generate",
-            ]
-        )
-        == 0
-    )
+    options = ["--quiet", "--workers", "1", "--stage", "generate"]
+    assert main([str(yaml_file), "--out", str(tmp_path / "one"), *options]) == 0
     expected = stored(tmp_path / "one")
     assert sum(name.startswith("samples/") for name in expected) == PARTS
-    draw, counts, path, said = random.Random(17), Counter(), tmp_path / "run", tmp_path / "said"
-    kills = ["worker"] * 20 + ["machine"] * 5
-    draw.shuffle(kills)
-    began = time.monotonic()
+    path, said, began, counts = tmp_path / "run", tmp_path / "said", time.monotonic(), Counter()
     with clusters.machines(2, 2) as machines:
-        while kills:  # the run may come to its end before the last: then it is begun anew
+        kills = Kills(machines, 17)
+        while kills.left:  # the run may come to its end before the last: then it is begun anew
             process = start(yaml_file, path, said, "--cluster", "auto")
             while process.poll() is None:
                 assert time.monotonic() - began < PATIENCE, said.read_text()
-                time.sleep(draw.uniform(0.5, 4.0))
-                alive = clusters.actors()
-                if not kills or not alive or process.poll() is not None:
-                    continue
-                what = kills.pop()
-                if what == "worker":
-                    counts["worker"] += clusters.kill(draw.choice(alive))
-                    continue
-                machines.remove_node(
-                    draw.choice(sorted(machines.worker_nodes, key=str)), allow_graceful=False
-                )
-                counts["machine"] += 1
-                if counts["machine"] != 2 or not machines.worker_nodes:  # the second is lost for good
-                    clusters.add(machines, 2)
-                if counts["machine"] == 3:  # one that was not there joins
-                    clusters.add(machines, 1)
+                time.sleep(kills.draw.uniform(0.5, 4.0))
+                kills.strike()
             assert process.returncode == 0, said.read_text()
-            counts["runs"] += 1
             assert stored(path) == expected
             assert not list(path.rglob(".tmp-*"))
-            record = json.loads((path / "run.json").read_text())["cluster"]["generate"]["lost"]
-            counts["lost workers"] += record["workers"]
-            counts["lost machines"] += record["nodes"]
-            counts["parts again"] += record["parts_again"]
+            counts["runs"] += 1
+            counts.update(json.loads((path / "run.json").read_text())["cluster"]["generate"]["lost"])
             path = tmp_path / f"run{counts['runs']}"
     assert not clusters.leftovers()
     with capsys.disabled():
-        print(f"{dict(counts)} in {time.monotonic() - began:.0f} s")
+        print(f"{dict(kills.counts)}, lost {dict(counts)} in {time.monotonic() - began:.0f} s")
+
+
+@on_ray
+@pytest.mark.slow
+def test_twenty_kills_of_workers_and_five_of_machines_without_models(tmp_path, capsys):
+    """As above, with parts that are there at once, so that the kills come quickly; 1,000 parts."""
+    from probes.cluster.on_ray import OnRay, connected
+
+    folder, alone, count, began = tmp_path / "parts", tmp_path / "alone", 1000, time.monotonic()
+    make_alone(alone, count)
+    with clusters.machines(2, 2) as machines, connected(Options()):
+        engine = OnRay(Options(), on_cpu=True)
+        pool, ended, told, runs = (
+            Pool(engine, engine.expected, versions=libraries()),
+            threading.Event(),
+            [],
+            0,
+        )
+        kills = Kills(machines, 23)
+        striking = threading.Thread(target=kills.strike_until, args=(ended, (0.2, 1.5)))
+        striking.start()
+        try:
+            while kills.left or not runs:
+                runs += 1
+                shards = [light_stage.shard_of(folder / str(runs), number) for number in range(count)]
+                job = light_stage.job(folder / str(runs), 0.1).text()
+                assert pool.make(f"{light_stage.HERE}:opened", job, shards, told.append) == {}
+                assert time.monotonic() - began < PATIENCE
+        finally:
+            ended.set()
+            striking.join()
+        pool.close()
+    assert kills.counts == {"worker": 20, "machine": 5} and len(told) == runs * count
+    for run in range(runs):
+        names = {name: data for name, data in folder_of(folder / str(run + 1)).items() if ".tmp-" not in name}
+        assert names == folder_of(alone)
+    with capsys.disabled():
+        print(f"{dict(kills.counts)}, {pool.lost}, {runs} runs in {time.monotonic() - began:.0f} s")
 
 
 @on_ray
