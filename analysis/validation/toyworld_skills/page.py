@@ -51,18 +51,10 @@ def percent(row: Mapping[str, Any]) -> str:
     return f"{100 * row['value']:.1f}{bounds}"
 
 
-def shares(names: Sequence[str], kind: str = "share") -> dict[int, str]:
-    """Return measurements by the percent of the training scenes that were seen.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Of all measurements.
-    kind : {"share", "alone"}
-        Those of the specimen on its way, the specimen itself the last; or of others, trained on a share alone.
-    """
-    found = {int(name.removeprefix(f"{kind} ")): name for name in names if name.startswith(f"{kind} ")}
-    return dict(sorted((found | ({100: SPECIMEN} if kind == "share" else {})).items()))
+def shares(names: Sequence[str]) -> dict[int, str]:
+    """Return the measurements of the learning curve by the percent of the training scenes that were seen."""
+    found = {int(name.removeprefix("share ")): name for name in names if name.startswith("share ")}
+    return dict(sorted((found | {100: SPECIMEN}).items()))
 
 
 def section(rows: Mapping[str, Mapping[str, Any]], recipe: Mapping[str, Any]) -> str:
@@ -116,11 +108,10 @@ def _by_split(table: pd.DataFrame) -> Iterator[str]:
 def _curve(found: Mapping[str, pd.DataFrame], recipe: Mapping[str, Any]) -> Iterator[str]:
     yield "| training scenes seen | steps | images | object | count | spatial | average |"
     yield "|---:|---:|---:|---:|---:|---:|---:|"
-    for kind, said in (("share", ""), ("alone", ", a course of its own")):
-        for share, name in shares(list(found), kind).items():
-            steps = round(share / 100 * recipe["steps"])
-            cells = [percent(whole(found[name], skill)) for skill in (*SKILLS, AVERAGE)]
-            yield f"| {share} %{said} | {steps:,} | {_images(found[name])} | {' | '.join(cells)} |"
+    for share, name in shares(list(found)).items():
+        steps = round(share / 100 * recipe["steps"])
+        cells = [percent(whole(found[name], skill)) for skill in (*SKILLS, AVERAGE)]
+        yield f"| {share} % | {steps:,} | {_images(found[name])} | {' | '.join(cells)} |"
 
 
 def draw_curve(rows: Mapping[str, Mapping[str, Any]]) -> Drawn:
@@ -136,7 +127,7 @@ def draw_curve(rows: Mapping[str, Mapping[str, Any]]) -> Drawn:
             ends = [[100 * row[end] for _, row in points] for end in ("low", "high")]
             axes.vlines(at, *ends, color=INK, lw=0.7)
         axes.set(xlabel="training scenes seen, %", ylabel="accuracy, %", ylim=(-2, 102))
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.72))
     title = "Accuracy of visual skills against the share of the training scenes that were seen"
     return Drawn(FIGURE, figure, title, "")
 
