@@ -258,10 +258,8 @@ def _driver() -> str:
     if not (RESULTS / "cluster.json").exists():
         return "What one can hand out was not measured here."
     empty = read("cluster")["empty"]
-    return (
-        f"Measured: {empty['shards']:,} parts of nothing in {empty['wall']:.0f} s, {empty['shards'] / empty['wall']:,.0f}"
-        " a second."
-    )
+    each = empty["shards"] / empty["wall"]
+    return f"Measured: {empty['shards']:,} parts of nothing in {empty['wall']:.0f} s, {each:,.0f} a second."
 
 
 def _shown(name: str) -> str:
