@@ -9,8 +9,9 @@ import time
 import pytest
 
 from probes import parts
-from probes.claim import DAY, HeldError, Hold, Lock, claim
+from probes.claim import DAY, HeldError, Hold, claim
 from probes.errors import UserError
+from probes.locks import Lock
 from probes.store import Run
 
 ALONE, SHARD, RESULTS = Hold.ALONE, Hold.SHARD, Hold.RESULTS
