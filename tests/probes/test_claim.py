@@ -164,7 +164,7 @@ def test_of_many_that_make_a_file_one_does(tmp_path):
         children.append(os.fork())
         if not children[-1]:  # pragma: no cover
             while not go.exists():
-                pass
+                time.sleep(0.0005)
             os._exit(0 if parts.create_bytes(path, b"%d" % number * 100_000) else 1)
     go.touch()
     made = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
