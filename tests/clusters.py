@@ -69,6 +69,13 @@ def actors() -> list[psutil.Process]:
     return [process for process in leftovers() if "ray::Actor" in _line(process)]
 
 
+def machine_of(cluster, actor: psutil.Process) -> object:
+    """The machine that a worker is on: its raylet has started it."""
+    return next(
+        node for node in cluster.worker_nodes if node.all_processes["raylet"][0].process.pid == actor.ppid()
+    )
+
+
 def leftovers() -> list[psutil.Process]:
     """Processes of Ray that this one has started and that are still there."""
     return [
