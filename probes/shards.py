@@ -25,6 +25,7 @@ from probes import unfinished
 from probes.errors import UserError
 from probes.execute import Part
 from probes.lease import RESULTS, Lease
+from probes.locks import Lock
 from probes.parts import create_bytes, write_bytes
 from probes.run_record import read_record, record_bytes
 from probes.rundir import LOCKS, SHARDS, now
@@ -164,8 +165,6 @@ def turn(run: Run) -> Iterator[None]:
     if not isinstance(run, SharedRun) or BEGUN in run.meta:
         yield
         return
-    from probes.claim import Lock  # which gathers what shards noted
-
     with contextlib.ExitStack() as stack:
         lock: Lock | Lease
         if is_object(run.path):

@@ -248,7 +248,7 @@ def shared(path, index, count=4):
 def noting(path, index, go):
     run = shared(path, index, 8)
     while not go.exists():
-        pass
+        time.sleep(0.001)
     for number in range(20):
         noted = [*run.meta.get("made_again", []), {"found": f"{index}-{number}", "at": "now"}]
         run.write_meta(made_again=noted, batch_triplets=[4, index])
