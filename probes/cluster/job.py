@@ -12,6 +12,7 @@ from typing import Any
 from probes import models
 from probes.config import Config
 from probes.run_record import checksum
+from probes.storage import is_object
 from probes.store import Run
 
 _KEPT = ("format", "name", "model", "scheduler", "part_fields", "parts", "images")  # of run.json
@@ -24,7 +25,7 @@ class Job:
     Attributes
     ----------
     run : str
-        The run directory.
+        The run directory, or its address on object storage.
     folder : str
         That in which the command was called, from which paths in a configuration lead.
     record : str or None
@@ -50,7 +51,7 @@ class Job:
     ) -> Job:
         """The job for a run as it is now."""
         return cls(
-            run=os.path.abspath(run.path),
+            run=str(run.path) if is_object(run.path) else os.path.abspath(run.path),
             folder=os.getcwd(),
             record=recorded(run),
             config=config.resolved() if config else {},
