@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
 
-from analysis.observe.attributes.toyworld_vqa import ToyworldVqa
-from analysis.validation.toyworld_questions.measure import of_components, readings
+from analysis.validation.toyworld_questions.measure import loaded, of_components, readings
 from probes.attributes.questions import GENDER, paper_questions
 from probes.toyworld.work.measure import lean
 
@@ -23,8 +21,7 @@ class Asked:
     """The network, asked the paper's question on gender."""
 
     def __init__(self) -> None:
-        self._reader = ToyworldVqa()
-        self._reader.load(torch.device("cpu"))
+        self._reader = loaded()
 
     def __call__(self, images: NDArray[np.uint8]) -> list[str]:
         """What the answer about each picture says: ``female``, ``male`` or, where it is undecided, an empty string."""

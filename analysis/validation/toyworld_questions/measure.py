@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.observe.attributes.toyworld_vqa import ToyworldVqa
+from analysis.observe.attributes.toyworld_vqa import FOLDER, ToyworldVqa
 from analysis.observe.observer import StoredImage
 from analysis.validation.toyworld_detectors.pictures import reconstruct
 from analysis.validation.toyworld_questions.phrasings import UNSEEN_GENDER, UNSEEN_WORN, Phrasings
@@ -206,6 +206,15 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return round(float(np.mean(there)), 4) if there else None
 
 
+def loaded(weights: Path = FOLDER) -> ToyworldVqa:
+    """The network of a folder, ready to answer, on the CPU."""
+    import torch
+
+    reader = ToyworldVqa(weights)
+    reader.load(torch.device("cpu"))
+    return reader
+
+
 def measure(weights: Path, runs: Sequence[Path], *, pictures: int = PICTURES) -> None:
     """Write ``quality.json`` beside the weights.
 
@@ -223,11 +232,8 @@ def measure(weights: Path, runs: Sequence[Path], *, pictures: int = PICTURES) ->
     UserError
         A specimen has no run, or there is one of something else.
     """
-    import torch
-
     opened = _of_specimens(runs)
-    reader = ToyworldVqa(weights)
-    reader.load(torch.device("cpu"))
+    reader = loaded(weights)
     paper, other = paper_questions(), unseen_questions()
     shown = renderings(pictures, SEED)
     result: dict[str, Any] = {"pictures": pictures, "seed": SEED}
