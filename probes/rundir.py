@@ -334,12 +334,14 @@ def _noted(run: Run, stages: Sequence[str]) -> dict[str, Any]:
         return {}
     run.meta.pop(unfinished.KEY, None)
     missing = unfinished.snapshot(run)
-    if missing and not set(stages) <= {"measure", "report"} and not unfinished.drawn(run):
-        (images, planned) = missing["images"]
-        raise UserError(
-            f"{run.path}: expected a generated run, found {images:,} of its {planned:,} images: run --stage generate"
-            " first, or measure what is there by --stage measure"
-        )
+    if missing and not set(stages) <= {"measure", "report"}:
+        if not unfinished.drawn(run):
+            (images, planned) = missing["images"]
+            raise UserError(
+                f"{run.path}: expected a generated run, found {images:,} of its {planned:,} images: run --stage generate"
+                " first, or measure what is there by --stage measure"
+            )
+        missing = None  # these stages make what is missing
     if not missing and run.status != "planned" and SHARDS not in run.meta:
         return {}
     run.meta |= {unfinished.KEY: missing} if missing else {}

@@ -425,7 +425,7 @@ def test_a_full_disk(copy, yaml_file, figures_once):
 
 
 def test_two_at_once(copy, yaml_file, capsys):
-    from probes.rundir import claim
+    from probes.claim import claim
 
     with claim(copy):
         assert main([str(yaml_file), "--out", str(copy), "--quiet"]) == 2

@@ -92,16 +92,21 @@ def test_a_whole_job(whole):
     assert {one["variant"] for one in record["variants"]} == {*table["variant"]}
     assert (record["rows"], record["draws"], record["config"]["batch"]) == (2 * (DRAWN - 2), 2, 8)
     images = {
-        (row.triplet, row.variant): np.asarray(row.image["bytes"]) for row in table.itertuples(index=False)
+        (row.triplet, row.variant): np.asarray(read_image(row.image["bytes"]), int)
+        for row in table.itertuples(index=False)
     }
-    for triplet in (0, 1):
+
+    def apart(first, second):
+        return np.abs(first - second).max()
+
+    for triplet in (0, 1):  # rows of a batch are the same but for the order of sums
         for donor in ("feminine", "masculine"):
             whole_image, nothing = images[triplet, f"none:{donor}"], images[triplet, "none:neutral"]
-            assert whole_image != nothing
-            assert images[triplet, f"cut:embeddings:{donor}>neutral"] == whole_image
-            assert images[triplet, f"complete:{donor}>neutral"] == whole_image
-            assert images[triplet, f"cut:before:{donor}>neutral"] == nothing
-        assert images[triplet, "cut:self:neutral>neutral"] == nothing
+            assert apart(whole_image, nothing) > 10
+            assert apart(images[triplet, f"cut:embeddings:{donor}>neutral"], whole_image) <= 1
+            assert apart(images[triplet, f"complete:{donor}>neutral"], whole_image) <= 1
+            assert apart(images[triplet, f"cut:before:{donor}>neutral"], nothing) <= 1
+        assert apart(images[triplet, "cut:self:neutral>neutral"], nothing) <= 1
     cuts = table[table["variant"].str.startswith(("cut:before", "cut:self"))]
     assert len(cuts) == 6 and (cuts["largest_change"] <= 1e-6).all() and (cuts["writes"] > 0).all()
 

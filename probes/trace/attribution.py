@@ -24,6 +24,9 @@ from probes.trace.draw import TripletDraw
 from probes.trace.site_values import SiteValues
 
 PARTS = ("key", "value")
+ROUNDING = (
+    1000.0  # times the precision of a number, of the length of a latent: what the order of sums can alter
+)
 
 
 def gradient_attribution(
@@ -84,7 +87,7 @@ def gradient_attribution(
         latents = call(
             pipe, prompts, generator=noise, num_inference_steps=steps, output_type="latent", **guidance
         ).images
-        apart = (latents[number:] - latents[:number]).detach().flatten(1)
+        apart = _apart(*latents.detach().flatten(1).split(number))
         length = (apart**2).sum(1, keepdim=True)
         outcome = (
             latents[:number].flatten(1) * apart / length.clamp_min(torch.finfo(length.dtype).tiny)
@@ -96,6 +99,13 @@ def gradient_attribution(
         product = (gradient * perturbed.differences[step, address]).flatten(1).sum(1)
         values[:, names.index(address.rpartition(".")[0]), step] += product.double().cpu().numpy()
     return SiteValues(names, values)
+
+
+def _apart(recipients: Tensor, donors: Tensor) -> Tensor:
+    """How far donors' latents are from recipients', ``(n, values)``; 0 where rounding alone parts them."""
+    apart = donors - recipients
+    rounding = ROUNDING * torch.finfo(apart.dtype).eps * recipients.norm(dim=1, keepdim=True)
+    return torch.where(apart.norm(dim=1, keepdim=True) > rounding, apart, 0.0)
 
 
 class _Perturbed:

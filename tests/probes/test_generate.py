@@ -282,7 +282,7 @@ def test_a_part_of_another_run_is_named(whole, saved, tmp_path):
 
 
 def test_two_processes_do_not_write_to_one_run(whole, saved):
-    from probes.rundir import claim
+    from probes.claim import claim
 
     with claim(whole.path), pytest.raises(UserError, match="another process"):
         generated(whole.path, settings(saved()))

@@ -33,7 +33,7 @@ SETTINGS: Mapping[str, Any] = {
     "answers": list(ANSWERS),
 }
 SIDE = 64  # pixels
-ENCODER = WEIGHTS / "ram" / "model.safetensors"
+ENCODER = WEIGHTS / "vqa" / "encoder" / "model.safetensors"  # that it was trained on: RAM as it was then
 Seen = tuple[
     torch.Tensor, torch.Tensor
 ]  # states of tags ``(n, 47, 112)`` and tokens of places ``(n, 65, 96)``

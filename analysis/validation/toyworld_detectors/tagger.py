@@ -47,7 +47,7 @@ SETTINGS: dict[str, Any] = {
     "layers": 2,
     "tags": len(TAG_NAMES),
 }
-NEARLY = 0.01  # of F1
+NEARLY = 0.01  # of precision or recall
 PRIOR = -2.0  # logit of a tag at the start
 SHARPNESS, CELL_PRIOR = 8.0, -3.0  # of the likeness of a cell and a tag, as a logit
 _BODY = [INDEX[name] for name in INDEX if name.startswith(("skin_", "hair_", "plain_"))]
@@ -220,13 +220,14 @@ def chances(model: Ram, images: NDArray[np.uint8], batch: int = 64) -> NDArray[n
 
 
 def best_thresholds(probabilities: NDArray[np.floating], truth: NDArray[np.bool_]) -> list[float]:
-    """For each tag that of 5 %, 10 % … 95 % nearest to one half whose F1 is at most `NEARLY` below the best.
+    """For each tag that of 5 %, 10 % … 95 % nearest to one half whose score is at most `NEARLY` below the best.
 
-    Where few pictures show a tag many thresholds do about as well; one half where none shows it.
+    The score is the lesser of precision and recall, as the bar is of both. Where few pictures show a tag many
+    thresholds do about as well; one half where none shows it.
     """
     grid = np.arange(1, 20) / 20
     above, there = probabilities[:, :, None] > grid, truth[:, :, None]
-    score = 2 * (above & there).sum(0) / np.maximum(above.sum(0) + there.sum(0), 1)
+    score = (above & there).sum(0) / np.maximum(np.maximum(above.sum(0), there.sum(0)), 1)
     far = np.where(score >= score.max(1, keepdims=True) - NEARLY, np.abs(grid - 0.5), np.inf)
     return [round(float(limit), 4) for limit in grid[far.argmin(1)]]
 

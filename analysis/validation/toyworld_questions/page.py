@@ -82,10 +82,11 @@ _READERS = {
 
 NETWORK = """## Toyworld's network
 
-`toyworld-vqa` is built as BLIP-2 is. An image encoder that is there and stays as it is, toyworld's RAM
-([detectors.md](detectors.md)), gives the states of its 47 tags and the image's 65 tokens. A transformer of
-{parameters:,} weights reads the question as text, by the tokenizer of toyworld's CLIP, looks at what was seen, and
-answers a word out of *yes*, *no*, *male*, *female* and *unclear*. `python -m analysis.validation.toyworld_questions`
+`toyworld-vqa` is built as BLIP-2 is. An image encoder that is there and stays as it is, toyworld's RAM as it was when
+this network was trained ([detectors.md](detectors.md); it is kept beside the network), gives the states of its 47 tags
+and the image's 65 tokens. A transformer of {parameters:,} weights reads the question as text, by the tokenizer of
+toyworld's CLIP, looks at what was seen, and answers a word out of *yes*, *no*, *male*, *female* and *unclear*.
+`python -m analysis.validation.toyworld_questions`
 trained it on renderings, half of them through the autoencoder, with questions in several wordings, also for objects and
 places; of gender it learns the posterior that the verdict gives, and to answer *unclear* where odds are below 3 to 2 or
 no figure is there.

@@ -127,7 +127,7 @@ def test_what_a_stage_lacks_is_said_first(tmp_path, capsys):
 
 
 def test_weights_that_do_not_fit_are_refused(tmp_path):
-    for file in FOLDER.iterdir():
+    for file in FOLDER.glob("*.*"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     settings = json.loads((tmp_path / "model.json").read_text())
     (tmp_path / "model.json").write_text(json.dumps({**settings, "layers": settings["layers"] + 1}))

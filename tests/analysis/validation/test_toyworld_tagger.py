@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import precision_score, recall_score
+from sklearn.metrics import f1_score, precision_score, recall_score
 from statsmodels.stats.proportion import proportion_confint
 
 from analysis.observe.objects.grounding_dino import GroundingDino
@@ -26,6 +26,7 @@ from analysis.validation.toyworld_detectors.tagged import (
 )
 from analysis.validation.toyworld_detectors.tagger import (
     SETTINGS,
+    best_thresholds,
     clearness,
     covered,
     encoded,
@@ -175,7 +176,7 @@ def test_what_is_exported_is_read_by_the_observe_stage(images, tmp_path):
     np.testing.assert_allclose(got, expected, atol=0.01)  # float16
 
 
-def test_thresholds_are_where_f1_is_highest():
+def test_thresholds_are_where_the_lesser_of_precision_and_recall_is_highest():
     class Fixed(torch.nn.Module):
         def forward(self, batch):
             return torch.logit(torch.tensor([[0.12, 0.3], [0.32, 0.3], [0.62, 0.3]]))[: len(batch)]
@@ -183,6 +184,15 @@ def test_thresholds_are_where_f1_is_highest():
     pictures = Tagged(np.zeros((3, 64, 64, 3), np.uint8), np.array([[0, 0], [1, 0], [1, 0]], bool))
     # of the first tag 15 % to 30 % part the images, and 30 % is nearest to one half; the second is in none
     assert thresholds(Fixed(), pictures) == [0.3, 0.5]
+
+
+def test_a_threshold_gives_up_recall_where_precision_is_less():
+    """F1 would be highest, 0.8, where all is said: precision 4 of 6, recall 1; halfway both are 3 of 4."""
+    probabilities = np.array([[0.22], [0.22], [0.72], [0.72], [0.72], [0.77]])
+    truth = np.array([[1], [0], [1], [1], [1], [0]], bool)
+    assert best_thresholds(probabilities, truth) == [0.5]
+    f1 = [f1_score(truth, probabilities > limit) for limit in (0.2, 0.5)]
+    assert f1 == pytest.approx([0.8, 0.75])
 
 
 def test_what_is_seen_clearly_is_there_for_the_checker(images):
