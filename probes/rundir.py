@@ -338,8 +338,8 @@ def _noted(run: Run, stages: Sequence[str]) -> dict[str, Any]:
         if not unfinished.drawn(run):
             (images, planned) = missing["images"]
             raise UserError(
-                f"{run.path}: expected a generated run, found {images:,} of its {planned:,} images: run --stage generate"
-                " first, or measure what is there by --stage measure"
+                f"{run.path}: expected a generated run, found {images:,} of its {planned:,} images: run --stage"
+                " generate first, or measure what is there by --stage measure"
             )
         missing = None  # these stages make what is missing
     if not missing and run.status != "planned" and SHARDS not in run.meta:

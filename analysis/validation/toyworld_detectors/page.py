@@ -40,12 +40,11 @@ with `observe: {{engine: toyworld-checker}}` a run takes the checker's word itse
 
 # of the weights in place; looked at again when these are trained further
 BY_EYE = (
-    "Of the 84 times that tagger and checker differ about a tag below the bar on a drawn image 76 were looked at by "
-    "eye: the checker is at fault in 30, the tagger in 31, and 15 show a thing half drawn or in a colour between two. "
-    "A specimen draws a thing in another thing's colour or too small for the checker's count: all 7 smartphones that "
-    "the tagger makes up are smartphones, as are at least 4 of 6 racks; 4 of the 6 racks that it misses are none, and "
-    "6 of the 10 jeans looked at. The tagger's own faults: all 9 smartphones that it misses are smartphones, 8 of the "
-    "10 chairs looked at are chairs, and it takes chairs for bags (4 of 8).\n"
+    "All 32 times that tagger and checker differ about a tag below the bar on a drawn image were looked at by eye, by one "
+    "reader: the checker is at fault in 17, the tagger in 6, and 9 show a thing half drawn or in a colour between two. A "
+    "specimen draws a thing in another thing's colour or too small for the checker's count: 6 of the 8 smartphones that "
+    "the tagger makes up are smartphones, and 6 of the 8 racks are racks. The tagger's own fault is to take bags for "
+    "chairs (4 of 10).\n"
 )
 
 
