@@ -40,11 +40,12 @@ with `observe: {{engine: toyworld-checker}}` a run takes the checker's word itse
 
 # of the weights in place; looked at again when these are trained further
 BY_EYE = (
-    "All 32 times that tagger and checker differ about a tag below the bar on a drawn image were looked at by eye, by one "
-    "reader: the checker is at fault in 17, the tagger in 6, and 9 show a thing half drawn or in a colour between two. A "
-    "specimen draws a thing in another thing's colour or too small for the checker's count: 6 of the 8 smartphones that "
-    "the tagger makes up are smartphones, and 6 of the 8 racks are racks. The tagger's own fault is to take bags for "
-    "chairs (4 of 10).\n"
+    "All 32 times that tagger and checker differ about a tag below the bar on a drawn image were looked at by "
+    "eye, by one reader: the checker is at fault in 17, the tagger in 6, and 9 show a thing half drawn or in a "
+    "colour between two. A specimen draws a thing in another thing's colour or too small for the checker's count: "
+    "6 of the 8 smartphones that the tagger makes up are smartphones, and 6 of the 8 racks are racks. The "
+    "tagger's own fault is to take bags for chairs (4 of 10). The rule of the thresholds was changed once these "
+    "figures had been seen: by F1, instead of the lesser of precision and recall, dog was below the bar, too.\n"
 )
 
 
