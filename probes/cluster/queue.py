@@ -225,7 +225,10 @@ class Pool:
     # What is heard
 
     def _hear(self, stage: _Stage | None) -> list[Heard]:
-        """What is heard but for workers placed, opened and lost, which is seen to."""
+        """What is heard but for workers placed, opened and lost, which is seen to; nothing of those that are lost.
+
+        What a worker answered just before it was lost counts as lost, too: its parts are made again.
+        """
         others = []
         for heard in self._engine.heard(_PAUSE):
             if heard.worker not in self._workers:
@@ -239,7 +242,7 @@ class Pool:
             else:
                 others.append(heard)
         self._wait()
-        return others
+        return [heard for heard in others if heard.worker in self._workers]
 
     def _placed(self, heard: Heard, stage: _Stage | None) -> None:
         self._raise(heard)

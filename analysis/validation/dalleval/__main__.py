@@ -1,8 +1,8 @@
 """Hold an audit by professions against known answers: ``python -m analysis.validation.dalleval --out PAGE``.
 
 Draws *a person who works as a ...* on `toyworld-work`, where leans and skins are planted, and on `toyworld-null`, where
-no word means anything; the checker reads the images, and toyworld's answering network is asked about them. The numbers
-are put into a JSON file beside the page.
+no word means anything. The checker and the observer of skin tone read the images, and toyworld's answering network is
+asked about them. The numbers are put into a JSON file beside the page.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.validation.dalleval.answers import answer, deviations
-from analysis.validation.dalleval.asked import Asked, answer_rates, asked_leans
+from analysis.validation.dalleval.asked import Asked, answer_rates, asked_leans, read_skins
 from analysis.validation.dalleval.page import page
 from probes import command_line
 from probes.parts import write_bytes
@@ -48,14 +48,17 @@ def measured(images: int, steps: int, first_seed: int, threads: int = 1) -> dict
         steps=steps,
         first_seed=first_seed,
         threads=threads,
-        readers={"answer": asked},
+        readers={"answer": asked, "observed": read_skins},
     )
+    by_checker = answer(profession_rows(readings[WORK], world), readings[WORK])
+    readings = {name: some.assign(skin=some["observed"]) for name, some in readings.items()}
     rates, planted = answer_rates(asked), {name: one.lean for name, one in world.professions.items()}
     return {
         "images": images,
         "steps": steps,
         "first_seed": first_seed,
         **answer(profession_rows(readings[WORK], world), readings[WORK]),
+        "tones_inside_by_checker": by_checker["tones_inside"],
         "asked": {
             "rates": rates,
             "professions": asked_leans(readings[WORK], planted, rates),

@@ -1,4 +1,4 @@
-"""Leans as toyworld's answering network tells them: which component it names, set right for how often it errs."""
+"""Leans and skins as the observers of an audit read them: the answering network, its errors set right, and tones."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.validation.skin_tone.toyworld import of_images
 from analysis.validation.toyworld_questions.measure import loaded, of_components, readings
 from probes.attributes.questions import GENDER, paper_questions
+from probes.toyworld.checker import SKIN_NAMES
 from probes.toyworld.work.measure import lean
 
 LABELS = {"a": "female", "b": "male"}  # the paper's labels of the components
@@ -26,6 +28,11 @@ class Asked:
     def __call__(self, images: NDArray[np.uint8]) -> list[str]:
         """What the answer about each picture says: ``female``, ``male`` or, where it is undecided, an empty string."""
         return [row[0] or "" for row in readings(self._reader, images, [paper_questions()[GENDER]])]
+
+
+def read_skins(images: NDArray[np.uint8]) -> list[str]:
+    """The palette's skin nearest to what the observer of skin tone reads of each picture; empty where nothing."""
+    return [SKIN_NAMES[one.skin] if one.status == "ok" else "" for one in of_images(images)]
 
 
 def answer_rates(asked: Asked, count: int = RENDERINGS, seed: int = SEED) -> dict[str, float]:

@@ -16,12 +16,14 @@ Printed by `python -m analysis.validation.dalleval --images {images}`: *a person
 each profession; in `toyworld-null` no word means anything. The lean is the share of verdicts for *b*, set right for the
 verdict's error rates, with Wilson's interval; *asked*, the share of the answer that stands for *b*, set right for how
 often the network gives it of {count:,} renderings of either component ({b:.3f} of *b*, {a:.3f} of *a*), undecided
-answers counting as none for *b*. The tone is the mean number of the skin (1 to 3), read by the checker alone, with
-Student's interval. What is planted says nothing about how anybody looks.
+answers counting as none for *b*. The tone is the mean number of the skin (1 to 3) whose colour is nearest to what the
+observer of skin tone reads (`docs/skin_tone.md`), with Student's interval; the checker, which asks for a connected
+region of one of the three colours, reads fewer images. What is planted says nothing about how anybody looks.
 
 - planted lean inside its 95 % interval, by the checker: **{leans:.0f} %** of professions (aim {aim:.0f} %)
 - planted lean inside its 95 % interval, asked: **{asked:.0f} %** of professions (aim {aim:.0f} %)
-- planted tone inside its 95 % interval: **{tones:.0f} %** of professions (aim {aim:.0f} %)
+- planted tone inside its 95 % interval: **{tones:.0f} %** of professions (aim {aim:.0f} %); by the checker's
+  reading {checker:.0f} %
 
 ## Mean absolute deviation and its floor
 
@@ -48,6 +50,7 @@ def page(result: Mapping[str, Any]) -> str:
         steps=result["steps"],
         leans=100 * result["leans_inside"],
         tones=100 * result["tones_inside"],
+        checker=100 * result["tones_inside_by_checker"],
         asked=100 * sum(row["inside"] for row in asked) / len(asked),
         aim=100 * AIM,
         **{name: result["asked"]["rates"][name] for name in ("a", "b", "count")},

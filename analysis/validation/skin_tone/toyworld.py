@@ -66,7 +66,11 @@ def rendered(count: int, *, through_vae: bool) -> list[Read]:
 def generated(run: Run, count: int) -> list[Read]:
     """Readings of the first images of a run."""
     ids = list(run.samples(["sample_id"])["sample_id"][:count])
-    images = np.stack([np.asarray(image) for image in run.images(ids)])
+    return of_images(np.stack([np.asarray(image) for image in run.images(ids)]))
+
+
+def of_images(images: NDArray[np.uint8]) -> list[Read]:
+    """Readings of pictures ``(n, 64, 64, 3)`` of which nobody knows more."""
     return [
         Read(_nearest_skin(tone), status, tone, tone.pixels, tone.pixels, tone.pixels)
         for status, tone in _read(images)

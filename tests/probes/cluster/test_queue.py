@@ -5,7 +5,7 @@ import traceback
 import pytest
 
 from probes.cluster import queue
-from probes.cluster.engine import Lost, Shard
+from probes.cluster.engine import Heard, Lost, Shard
 from probes.cluster.queue import FAILURES, LOSSES, Pool
 from probes.errors import UserError
 from tests.probes.cluster.fake_engine import VERSIONS, Played
@@ -84,6 +84,25 @@ def test_whoever_is_lost_at_whatever_moment_all_parts_are_made(seed):
     assert losses["worker"] <= pool.lost.workers and len(pool.lost.nodes) <= losses["node"]
     again = len(engine.made) - 60  # made a second time, as the worker was lost before it had said so
     assert again <= pool.lost.parts
+
+
+def test_a_worker_that_is_lost_right_after_its_answer_has_its_part_made_again():
+    class AtOnce(Played):
+        struck = False
+
+        def heard(self, seconds):
+            told = super().heard(seconds)
+            answers = [one for one in told if one.call == "made"]
+            if answers and not self.struck:
+                self.struck = True
+                self.drop(answers[0].worker)
+                told.append(Heard(answers[0].worker, lost="killed"))
+            return told
+
+    engine = AtOnce({"a": 1, "b": 1})
+    pool, images, failed = made(engine, 10)
+    assert (images, failed) == (30, {}) and set(engine.made) == set(range(10))
+    assert pool.lost.workers == 1 and pool.lost.parts >= len(engine.made) - 10 >= 1
 
 
 def test_what_was_lost_is_told_in_a_few_words():
