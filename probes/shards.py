@@ -26,7 +26,7 @@ from probes.errors import UserError
 from probes.execute import Part
 from probes.lease import RESULTS, Lease
 from probes.locks import Lock
-from probes.parts import create_bytes, write_bytes
+from probes.parts import create_bytes, is_leftover, write_bytes
 from probes.run_record import read_record, record_bytes
 from probes.rundir import LOCKS, SHARDS, now
 from probes.storage import is_object
@@ -258,6 +258,8 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
     """The records of shards, those that began first before others."""
     found = []
     for file in sorted((path / SHARDS).glob("*.json")):
+        if is_leftover(file.name):  # another process is writing it
+            continue
         try:
             record = json.loads(file.read_text(encoding="utf-8"))
             found.append(

@@ -43,6 +43,7 @@ from probes.part_columns import alike, require_names
 from probes.parts import (
     column_names,
     disk_error,
+    is_leftover,
     parquet_bytes,
     part_files,
     read_part,
@@ -288,7 +289,8 @@ class Run:
 
     def tables(self) -> list[str]:
         """The names of the result tables that are there."""
-        return sorted(file.stem for file in (self.path / "tables").glob("*.parquet"))
+        files = (self.path / "tables").glob("*.parquet")
+        return sorted(file.stem for file in files if not is_leftover(file.name))
 
     def _remedy(self, measured: bool) -> str:
         """How to come by a table that is not there."""

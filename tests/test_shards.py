@@ -274,6 +274,14 @@ def test_shards_do_not_lose_each_others_notes(drawn, tmp_path):
     assert not (drawn / "shards").exists()
 
 
+def test_a_record_or_table_that_is_being_written_is_none_yet(drawn):
+    before = Run.open(drawn).tables()
+    for folder, name in (("shards", "x.json"), ("tables", "gap.parquet")):
+        (drawn / folder).mkdir(exist_ok=True)
+        (drawn / folder / f".tmp-vm-1498-400ebfbb-{name}").write_text('{"id": ')
+    assert Run.open(drawn).tables() == before and shared(drawn, 0).meta == Run.open(drawn).meta
+
+
 def test_a_damaged_record_of_a_shard_is_one_line(drawn, yaml_file, capsys):
     (drawn / "shards").mkdir()
     (drawn / "shards" / "x.json").write_text('{"id": ')
