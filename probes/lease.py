@@ -29,7 +29,7 @@ from typing import Any, cast
 
 from probes import storage
 from probes.errors import UserError
-from probes.object_path import ChangedError, ObjectPath
+from probes.object_path import ChangedError, ObjectPath, tag
 from probes.object_stores import KEPT, StorageError
 
 FOLDER = ".claims"
@@ -180,7 +180,7 @@ class Lease:
         }
 
     def _own(self, name: str, entry: Mapping[str, Any]) -> bool:
-        return name == self._path.name and entry.get("e_tag") == getattr(self, "_version", {}).get("e_tag")
+        return name == self._path.name and tag(entry) == tag(getattr(self, "_version", {}))
 
     def _outlast(self, others: Mapping[str, Mapping[str, Any]]) -> None:
         """Wait until other claims are gone or have run out, and break these; one that is renewed meanwhile holds."""
@@ -198,7 +198,7 @@ class Lease:
                     there = found.get(name)
                     if there is None:
                         continue
-                    if there["e_tag"] != entry["e_tag"]:
+                    if tag(there) != tag(entry):
                         raise self._other(name)
                     left.append(
                         lasting[name] + _ROUNDING - _seconds(there["last_modified"], told["last_modified"])
@@ -228,7 +228,12 @@ class Lease:
     def _break(self, name: str, entry: Mapping[str, Any]) -> None:
         """Take away a claim that has run out: first it is made another's, so that its holder cannot renew it."""
         path = self._path.parent / name
-        version = {key: entry[key] for key in ("e_tag", "version") if entry.get(key) is not None}
+        try:
+            version = path.read()[1]  # which a listing does not say on every storage
+        except FileNotFoundError:
+            return
+        if tag(version) != tag(entry):
+            raise self._other(name)
         broken = json.dumps({"broken": True, "token": self._token, "seconds": SECONDS}).encode()
         try:
             path.write(broken, version)

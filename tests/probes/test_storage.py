@@ -235,7 +235,11 @@ def test_what_no_single_put_takes_is_refused(store, monkeypatch):
         ("s3://bucket/a/../b", "got '..'"),
         ("s3://AKIA:se/cret@bucket/run", "out: s3://: expected the name of a bucket"),
         ("s3://AKIA:secret@bucket/run", "keys go into the environment or a profile"),
-        ("gs://bucket/run", "out: gs://: expected a folder or s3://bucket/run, got another kind of address"),
+        ("gs://bucket", "out: gs://bucket: expected the prefix of a run in it"),
+        (
+            "az://bucket/run",
+            "out: az://: expected a folder or s3://bucket/run or gs://bucket/run, got another kind of address",
+        ),
         ("https://bucket/run", "got another kind of address"),
         ("s3:///run", "expected the name of a bucket"),
     ],
@@ -264,4 +268,4 @@ def test_without_the_extra_there_is_one_line(tmp_path, monkeypatch, capsys):
     finally:
         object_stores._obstore.cache_clear()
     line = "expected the libraries that reach object storage, found no `obstore`: pip install 'triptych[storage]'"
-    assert capsys.readouterr().err.strip() == f"s3://: {line}"
+    assert capsys.readouterr().err.strip() == f"s3://bucket: {line}"
