@@ -148,6 +148,7 @@ class Cluster:
         return look
 
     def _record(self, run: Run, stage: str) -> None:
+        self.pool.count_machines()
         lost = self.pool.lost
         entry = {
             "workers": self.pool.most,

@@ -52,6 +52,10 @@ class Engine(Protocol):
         """End a worker, whatever it is at."""
         ...
 
+    def gone(self) -> set[str]:
+        """The machines that had workers and are known to be lost by now: this may be heard after their workers' loss."""
+        ...
+
 
 @dataclass
 class Lost:

@@ -125,8 +125,11 @@ class OnRay:
             raise error
         self._forget(worker, end=isinstance(error, ActorUnavailableError))
         node = self._nodes.get(worker)
-        gone = node is not None and node not in {one["NodeID"] for one in ray.nodes() if one["Alive"]}
-        return Heard(worker, lost=_reason(error), node=node if gone else None)
+        return Heard(worker, lost=_reason(error), node=node if node in self.gone() else None)
+
+    def gone(self) -> set[str]:
+        """The machines that had workers and that Ray knows to be lost by now."""
+        return {*self._nodes.values()} - {one["NodeID"] for one in ray.nodes() if one["Alive"]}
 
 
 def _reason(error: RayError) -> str:
@@ -188,6 +191,20 @@ def _told_apart(handlers: dict[signal.Signals, Any]) -> Iterator[None]:
         raise (raised or [error])[0] from None
 
 
+@contextlib.contextmanager
+def _kept_from(number: signal.Signals) -> Iterator[None]:
+    """Let processes that are started here hear nothing of a signal: of one to the whole group Ray would end first,
+    and this process with it, before it could say so."""
+    if not hasattr(signal, "pthread_sigmask"):  # no such thing on Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _handle(handlers: dict[signal.Signals, Any]) -> None:
     if threading.current_thread() is threading.main_thread():
         for number, handler in handlers.items():
@@ -224,7 +241,8 @@ def _connect(options: Cluster) -> str:
         "include_dashboard": False,
     }
     try:
-        ray.init(address=LOCAL, **local, **quiet)
+        with _kept_from(signal.SIGTERM):
+            ray.init(address=LOCAL, **local, **quiet)
     except Exception as error:  # Ray has no kind of its own for this
         raise UserError(
             "cluster: expected Ray to start on this machine, it did not"

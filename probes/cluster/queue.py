@@ -105,6 +105,11 @@ class Pool:
         """Workers that are at work or can be given some."""
         return sum(worker.ready for worker in self._workers.values())
 
+    def count_machines(self) -> None:
+        """Count the machines that are known to be lost by now, also those whose workers were found lost before them."""
+        if self.lost.workers:
+            self.lost.nodes |= self._engine.gone()
+
     def close(self) -> None:
         """End all workers."""
         for number in [*self._workers]:

@@ -31,6 +31,7 @@ class Played:
         self.place = {}
         self.opened = set()  # workers that were heard to be open
         self.made, self.sent, self.started = [], [], 0
+        self.dead = set()  # machines that were lost with workers, once that is known
         self.most_at_once = 0
 
     def start(self):
@@ -61,10 +62,16 @@ class Played:
         self.opened.discard(worker)
         return Heard(worker, lost="it was killed", node=node)
 
-    def lose_node(self, node):
-        """A machine and all its workers."""
+    def lose_node(self, node, known=True):
+        """A machine and all its workers, whose loss may be heard of before it is known that the machine is."""
         del self.nodes[node]
-        return [self.lose(worker, node) for worker, at in [*self.place.items()] if at == node]
+        lost = [worker for worker, at in self.place.items() if at == node]
+        if known and lost:
+            self.dead.add(node)
+        return [self.lose(worker, node if known else None) for worker in lost]
+
+    def gone(self):
+        return self.dead
 
     def heard(self, seconds):
         self._place()
@@ -133,6 +140,9 @@ class InThisProcess:
     def drop(self, worker):
         del self.workers[worker]
         self.calls = deque(entry for entry in self.calls if entry[0] != worker)
+
+    def gone(self):
+        return set()
 
     def heard(self, seconds):
         placed = [*self.workers][: self.room]

@@ -105,6 +105,21 @@ def test_a_worker_that_is_lost_right_after_its_answer_has_its_part_made_again():
     assert pool.lost.workers == 1 and pool.lost.parts >= len(engine.made) - 10 >= 1
 
 
+def test_a_machine_that_is_known_to_be_lost_after_its_workers_is_counted():
+    def loses(engine):
+        if len(engine.made) == 5 and "a" in engine.nodes:
+            return engine.lose_node("a", known=False)
+
+    engine = Played({"a": 2, "b": 1}, loses=loses)
+    pool, images, failed = made(engine, 20, expected=3)
+    assert (images, failed, pool.lost.workers, pool.lost.nodes) == (60, {}, 2, set())
+    pool.count_machines()
+    assert not pool.lost.nodes
+    engine.dead.add("a")  # as Ray says seconds later
+    pool.count_machines()
+    assert pool.lost.nodes == {"a"}
+
+
 def test_what_was_lost_is_told_in_a_few_words():
     assert str(Lost(2, {"a"}, 3)) == "lost 2 workers, 1 node, 3 parts again"
     assert str(Lost(1, set(), 0)) == "lost 1 worker"
