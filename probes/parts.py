@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from probes import storage
+from probes import part_memory, storage
 from probes.errors import UserError
 from probes.object_path import ObjectPath
 from probes.part_columns import conform, require_columns
@@ -258,16 +258,20 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     UserError
         The file is damaged, or a column of its kind is missing or of another type.
     """
+    if (known := part_memory.recalled(path, columns)) is not None:
+        return known
     try:
         # not pq.read_table: that would take a folder name such as `model=a` for a partition
         with storage.parquet(path, whole=columns is None, page_checksum_verification=True) as file:
-            table = file.read(columns=None if columns is None else list(columns))
+            read = part_memory.also(path, columns, file)
+            table = file.read(columns=read)
             metadata = json.loads((file.schema_arrow.metadata or {}).get(b"triptych", b"{}"))
             if "content" in metadata:
                 require_columns(path, metadata["content"], columns or ())
-                wanted = {name: metadata["content"].get(name) for name in columns or metadata["content"]}
+                wanted = {name: metadata["content"].get(name) for name in read or metadata["content"]}
                 if wanted != _contents(table):
                     raise ValueError("its values are not those written")
+                part_memory.remember(path, table, file)
     except FileNotFoundError:
         raise UserError(f"{path}: expected a part, found none: run again to make it") from None
     except (
@@ -280,6 +284,8 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         RecursionError,
     ) as error:
         raise damaged(path, error) from None
+    if columns is not None and read is not None and len(read) > len(columns):
+        table = table.select([name for name in table.column_names if name in columns])
     kind = path.parent.name
     # with digests the columns are as this program wrote them
     return table if "content" in metadata or kind not in FIXED else conform(path, table, FIXED[kind], columns)

@@ -42,6 +42,7 @@ from analysis.tables.stored_similarities import timesteps
 from probes import unfinished
 from probes.config import Config
 from probes.config_checks import asks_for_skills
+from probes.part_memory import remembered
 
 if TYPE_CHECKING:
     from probes.store import Run
@@ -97,6 +98,7 @@ class Content:
         return self.samples[self.samples["sample_id"].isin(self.images)]
 
 
+@remembered()
 def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
     """Write ``figures/`` and ``report.html`` of a measured run, its LaTeX, and ``tables/findings`` with its sentences.
 

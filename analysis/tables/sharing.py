@@ -17,6 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from probes import workers
+from probes.part_memory import remembered
 from probes.store import Run
 from probes.team import Team, Tick
 
@@ -94,7 +95,7 @@ class _Measuring:
         # glibc gives large arrays back to the system, to be cleared page by page the next time, until it has seen one
         # freed that is as large: mallopt(3), M_MMAP_THRESHOLD, at most 32 MiB
         np.empty(KEPT_BYTES, np.uint8)
-        with threadpool_limits(self.threads):
+        with threadpool_limits(self.threads), remembered():
             yield lambda piece, tick: piece.done(run)
 
 

@@ -41,6 +41,7 @@ from analysis.tables.trace import measure_trace
 from analysis.tables.unfinished import unfinished
 from probes.config_checks import asks_for_skills
 from probes.errors import UserError
+from probes.part_memory import remembered
 from probes.prompts.audit import places
 from probes.store import Run
 from probes.team import Team
@@ -78,7 +79,7 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
     UserError
         If the run holds no samples, a part is damaged, its pictures cannot be compared, or a helper has ended.
     """
-    with contextlib.ExitStack() as stack, run.writing("measure"):
+    with contextlib.ExitStack() as stack, remembered(), run.writing("measure"):
         team = team or stack.enter_context(Team())
         _measure(run, Sharing(run, team, processes))
         for name in run.written("report"):

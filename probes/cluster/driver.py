@@ -20,6 +20,7 @@ from probes.cluster.worker import PATIENCE, libraries
 from probes.config import Config
 from probes.errors import UserError
 from probes.parts import clean
+from probes.storage import present
 from probes.store import Run
 
 NAMED = 5  # parts that failed, in the line about them
@@ -179,15 +180,14 @@ def _clear(shards: Sequence[Shard]) -> None:
 
 def _require_seen(paths: Iterable[Path]) -> None:
     """Wait until this machine sees what others wrote: a network file system may take a minute."""
-    until = time.monotonic() + PATIENCE
-    for path in paths:
-        while not path.exists():
-            if time.monotonic() >= until:
-                raise UserError(
-                    f"{path}: expected the file that a worker wrote, found none on this machine: choose an --out on"
-                    " storage that all machines of the cluster see at the same path"
-                )
-            time.sleep(0.5)
+    until, expected = time.monotonic() + PATIENCE, [*paths]
+    while unseen := {*expected} - present(expected):
+        if time.monotonic() >= until:
+            raise UserError(
+                f"{min(unseen)}: expected the file that a worker wrote, found none on this machine: choose an --out on"
+                " storage that all machines of the cluster see at the same path"
+            )
+        time.sleep(0.5)
 
 
 def _failed(stage: str, failed: dict[int, str]) -> UserError:

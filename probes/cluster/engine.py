@@ -53,7 +53,7 @@ class Engine(Protocol):
         ...
 
     def gone(self) -> set[str]:
-        """The machines that had workers and are known to be lost by now: this may be heard after their workers' loss."""
+        """The machines that had workers and are known to be lost by now, which may be heard after their workers' loss."""
         ...
 
 

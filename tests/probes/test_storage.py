@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from probes import object_path, object_stores, parts, storage
+from probes import object_path, object_stores, part_memory, parts, storage
 from probes.errors import UserError
 from probes.object_path import ChangedError, ObjectPath
 from probes.paths import expand_run
@@ -152,6 +152,39 @@ def test_a_part_is_one_put_and_its_columns_are_read_by_ranges(rows, store, tmp_p
     with storage.once(there, whole=True):
         parts.read_identity(there), parts.read_part(there), parts.column_names(there)
     assert store.requests == {"get": 1}
+
+
+def test_light_columns_of_a_part_are_read_once_while_they_are_remembered(store, tmp_path):
+    rows = 40_000
+    columns = {"a": np.arange(rows) % 3, "b": np.random.default_rng(0).random(rows), "c": np.zeros(rows)}
+    there = run_path("s3://bucket/run") / "samples" / "part-00000.parquet"
+    local = tmp_path / "part-00000.parquet"
+    for path in (local, there):
+        parts.write_part_table(path, pa.table(columns), parts.identity(0, {"x": 1}))
+    asked = (["c"], ["a"], ["c", "a"], ["b"], ["b", "c"], None, ["a"])
+    counts = []
+    with part_memory.remembered():
+        for read in asked:
+            store.requests.clear()
+            assert parts.read_part(there, read).equals(parts.read_part(local, read), check_metadata=True)
+            counts.append(store.requests.total())
+        with pytest.raises(UserError, match="expected a column `d`"):
+            parts.read_part(there, ["d"])
+    assert counts[1] == counts[2] == counts[6] == 0 < min(counts[0], *counts[3:6])
+    store.requests.clear()
+    parts.read_part(there, ["a"])
+    assert store.requests.total() > 0 and not part_memory._TABLES
+
+
+def test_what_is_remembered_has_an_end(store, monkeypatch):
+    files = [run_path("s3://bucket/run") / "samples" / f"part-{number:05d}.parquet" for number in range(3)]
+    for number, file in enumerate(files):
+        parts.write_part_table(file, pa.table({"a": np.arange(100)}), parts.identity(number, {}))
+    monkeypatch.setattr(part_memory, "ROOM", 1700)  # of two tables of 800 bytes
+    with part_memory.remembered():
+        for file in files * 2:
+            assert parts.read_part(file, ["a"])["a"].to_pylist() == [*range(100)]
+    assert store.requests["get"] == 4
 
 
 def test_an_object_is_read_at_random_as_a_file_is(store):
