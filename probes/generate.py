@@ -139,7 +139,7 @@ def generate(
 
         def draw() -> None:
             if cluster:
-                elsewhere.draw(cluster, run, drawing, fields, sizes, parts, todo)
+                elsewhere.draw(cluster, run, "generate", drawing, fields, sizes, parts, todo)
             else:
                 execute.make(
                     "generate",

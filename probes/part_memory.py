@@ -34,11 +34,11 @@ def remembered() -> Iterator[None]:
 
 
 def recalled(path: Path, columns: Sequence[str] | None) -> pa.Table | None:
-    """Those columns of a part, in the order of the file; None where one of them is not remembered."""
+    """Those columns of a part, in the order asked for; None where one of them is not remembered."""
     table = _TABLES.get(path) if isinstance(path, ObjectPath) and columns is not None else None
     if table is None or columns is None or not {*columns} <= {*table.column_names}:
         return None
-    return table.select([name for name in table.column_names if name in columns])
+    return table.select(list(columns))
 
 
 def also(path: Path, columns: Sequence[str] | None, file: pq.ParquetFile) -> list[str] | None:
@@ -61,11 +61,12 @@ def remember(path: Path, table: pa.Table, file: pq.ParquetFile) -> None:
 
 def _light(file: pq.ParquetFile) -> set[str]:
     """The columns of a file that take next to no room, all that is nested in one together."""
-    sizes: dict[str, int] = {}
+    names, sizes = file.schema_arrow.names, dict[str, int]()
     for group in range(file.metadata.num_row_groups):
         row_group = file.metadata.row_group(group)
         for place in range(row_group.num_columns):
             column = row_group.column(place)
-            name = column.path_in_schema.split(".")[0]
+            path = f"{column.path_in_schema}."  # a name of captures has dots of its own
+            name = max((name for name in names if path.startswith(f"{name}.")), key=len)
             sizes[name] = sizes.get(name, 0) + column.total_compressed_size
     return {name for name, size in sizes.items() if size <= LIGHT}

@@ -285,7 +285,7 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     ) as error:
         raise damaged(path, error) from None
     if columns is not None and read is not None and len(read) > len(columns):
-        table = table.select([name for name in table.column_names if name in columns])
+        table = table.select(list(columns))
     kind = path.parent.name
     # with digests the columns are as this program wrote them
     return table if "content" in metadata or kind not in FIXED else conform(path, table, FIXED[kind], columns)

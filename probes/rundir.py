@@ -347,8 +347,10 @@ def _noted(run: Run, stages: Sequence[str]) -> dict[str, Any]:
     run.meta |= {unfinished.KEY: missing} if missing else {}
     noted: dict[str, Any] = {"faults": image_faults.counts(list(run.faults().values()))}
     if run.parts("traced") and run.meta.get("trace"):
-        faults = run.traced(["fault"])["fault"]
-        counted = {"rows": len(faults), "faults": image_faults.counts(list(faults.dropna()))}
+        there = run.traced(["triplet", "seed", "fault"])
+        each = run.meta["trace"].get("images")  # of a triplet and seed; runs of earlier versions do not say
+        rows = each * len(there[["triplet", "seed"]].drop_duplicates()) if each else len(there)
+        counted = {"rows": rows, "faults": image_faults.counts(list(there["fault"].dropna()))}
         noted["trace"] = {**run.meta["trace"], **counted}
     return noted
 

@@ -86,6 +86,9 @@ class GoogleServer:
         status, _, data = self.asked("GET", f"{OBJECTS}/{quote(name, safe='')}?alt=media")
         return data if status == 200 else None
 
+    def remove(self, name: str) -> None:
+        self.asked("DELETE", f"{OBJECTS}/{quote(name, safe='')}")
+
     def requests(self) -> Counter:
         return Counter(self._counts)
 

@@ -89,6 +89,10 @@ class Server:
                 continue
         return found
 
+    def remove(self, name: str) -> None:
+        """Remove an object."""
+        self.client().delete_object(Bucket=BUCKET, Key=name)
+
     def requests(self) -> Counter:
         """How many requests were made so far, by kind (PUT, GET, HEAD, LIST, DELETE) and object or prefix."""
         found = Counter()

@@ -24,7 +24,7 @@ from tests.forked import ROOT
 from tests.probes.cluster import light_stage
 from tests.probes.conftest import stored
 from tests.test_kills import CONFIG
-from tests.tiny import tiny_pipeline
+from tests.tiny_runs import saved_yaml
 
 PATIENCE = 1800  # seconds, also on a machine that is busy otherwise
 PARTS = 48
@@ -33,12 +33,10 @@ on_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="nee
 
 @pytest.fixture(scope="module")
 def yaml_file(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("yaml")
-    tiny_pipeline("toy").save_pretrained(folder / "tiny")
-    path = folder / "killed.yaml"
-    over = {"model": str(folder / "tiny"), "seeds": {"count": PARTS // len(CONFIG["prompts"])}}
-    path.write_text(json.dumps({**CONFIG, **over, "sampler": {"steps": 4}}))
-    return path
+    seeds = {"count": PARTS // len(CONFIG["prompts"])}
+    return saved_yaml(
+        tmp_path_factory.mktemp("yaml"), CONFIG, "killed.yaml", seeds=seeds, sampler={"steps": 4}
+    )
 
 
 def test_without_ray_one_line_says_what_to_install(yaml_file, tmp_path, capsys, monkeypatch):

@@ -6,7 +6,6 @@ of its own spawns one and waits for it to load. Minutes of a processor, so among
 process at calls that write (`tests/test_faults.py`) and, with spawned helpers, by signals (`tests/test_workers.py`).
 """
 
-import json
 import multiprocessing
 import os
 import random
@@ -22,7 +21,7 @@ import pytest
 from probes import interrupt, team
 from probes.run import main
 from tests.probes.conftest import stored
-from tests.tiny import tiny_pipeline
+from tests.tiny_runs import run_here, saved_yaml, shards_started
 
 STAGES = ("generate", "observe", "measure")
 PARTS = 12
@@ -42,11 +41,7 @@ CONFIG = {
 
 @pytest.fixture(scope="module")
 def yaml_file(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("yaml")
-    tiny_pipeline("toy").save_pretrained(folder / "tiny")
-    path = folder / "killed.yaml"
-    path.write_text(json.dumps({**CONFIG, "model": str(folder / "tiny")}))
-    return path
+    return saved_yaml(tmp_path_factory.mktemp("yaml"), CONFIG, "killed.yaml")
 
 
 def stages(yaml_file, path, workers):
@@ -167,3 +162,31 @@ def test_two_hundred_kills(workers, kills, yaml_file, whole, tmp_path, capsys):
     counts = killed_often(yaml_file, tmp_path, whole, kills, workers=workers, seed=workers)
     with capsys.disabled():
         print(f"{workers} processes: {dict(counts)}")
+
+
+@pytest.mark.slow
+def test_forty_kills_of_shards(yaml_file, whole, tmp_path, capsys):
+    """Random ones among three shards that are started again and again; the last one out finishes."""
+    path, draw, counts, expected = tmp_path / "run", random.Random(0), Counter(), whole[0]
+    while counts["killed"] < 40:
+        started = shards_started(yaml_file, path, 3)
+        for one in draw.sample(started, 2):
+            time.sleep(draw.random() * 2)
+            if one.poll() is None:
+                one.send_signal((signal.SIGKILL, signal.SIGTERM)[counts["killed"] % 2])
+                counts["killed"] += 1
+        for one in started:
+            _, err = one.communicate(timeout=PATIENCE)
+            assert one.returncode in (0, -9, 143), err
+        there = {n: d for n, d in stored(path).items() if ".tmp-" not in n and not n.startswith("tables")}
+        assert all(expected[name] == data for name, data in there.items())
+        if (path / "report.html").exists():
+            counts["ended"] += 1
+            shutil.rmtree(path)
+    for one in shards_started(yaml_file, path, 3):
+        _, err = one.communicate(timeout=PATIENCE)
+        assert one.returncode == 0, err
+    assert run_here(yaml_file, path, "--stage", "measure") == 0
+    finished(path, expected)
+    with capsys.disabled():
+        print(f"shards: {dict(counts)}")

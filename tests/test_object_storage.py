@@ -18,7 +18,7 @@ import pytest
 from tests.google_server import GoogleServer
 from tests.object_server import BUCKET, CREDENTIALS, Server, driver
 from tests.probes.conftest import stored
-from tests.tiny import tiny_pipeline
+from tests.tiny_runs import saved_yaml
 
 pytest.importorskip("obstore")
 NEEDED = {
@@ -58,11 +58,7 @@ def server(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def yaml_file(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("yaml")
-    tiny_pipeline("toy").save_pretrained(folder / "tiny")
-    path = folder / "stored.yaml"
-    path.write_text(json.dumps({**CONFIG, "model": str(folder / "tiny")}))
-    return path
+    return saved_yaml(tmp_path_factory.mktemp("yaml"), CONFIG, "stored.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +133,7 @@ def test_a_stage_of_a_run_that_is_named_by_its_address(server, yaml_file, expect
     reported = ("findings.csv", "findings.parquet", ".tex")
     measured = {name: data for name, data in expected.items() if not name.endswith(reported)}
     assert {name: found.get(name) for name in measured} == measured
-    server.client().delete_object(Bucket=BUCKET, Key="runs/staged/samples/part-00002.parquet")
+    server.remove("runs/staged/samples/part-00002.parquet")
     damaged = bytearray(found["captures/part-00001.parquet"])
     damaged[len(damaged) // 10] ^= 4  # in a page; the footer has no checksum
     server.client().put_object(
@@ -243,6 +239,26 @@ def test_shards_on_object_storage(server, yaml_file, expected, tmp_path):
     found = server.stored("runs/shards")
     assert {one: found.get(one) for one in drawn(expected)} == drawn(expected)
     assert len([one for one in found if one.startswith("shards/")]) == 2
+
+
+@on_both
+@pytest.mark.slow
+def test_workers_on_ray_write_to_object_storage(server, yaml_file, expected, tmp_path):
+    """All of a run, drawn and looked at on a local Ray; a second time two parts are missing."""
+    pytest.importorskip("ray")
+    said = tmp_path / "said"
+    command = (yaml_file, "--out", address(server, "ray"), "--cluster", "local")
+    ended(start(server, said, *command, lease=60.0), said, 0)
+    found = server.stored("runs/ray")
+    assert {name: found.get(name) for name in expected} == expected
+    record = json.loads(found["run.json"])
+    assert record["cluster"].keys() == {"generate", "observe"} and record["status"] == "complete"
+    assert not any(entry["lost"]["workers"] for entry in record["cluster"].values())
+    for kind in ("samples", "observed"):
+        server.remove(f"runs/ray/{kind}/part-00002.parquet")
+    ended(start(server, said, *command, "--stage", "generate", lease=60.0), said, 0)
+    ended(start(server, said, *command, "--stage", "observe", lease=60.0), said, 0)
+    assert compared(server.stored("runs/ray")).items() >= expected.items()
 
 
 @pytest.mark.parametrize(

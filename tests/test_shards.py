@@ -2,24 +2,24 @@
 
 import json
 import multiprocessing
-import random
 import shutil
-import signal
 import time
 
 import pytest
 
 import analysis.tables.stage
+from analysis.__main__ import main as analyse
+from analysis.studies.opening import opened
 from analysis.tables.objects import looked_at
 from probes import rundir, shards, unfinished
 from probes.claim import Hold, claim
-from probes.run import main
 from probes.shards import Shard, SharedRun
 from probes.store import Run
-from tests.forked import Forked
+from tests import tiny_runs
 from tests.probes.conftest import stored
 from tests.remembered import leave_figures_out
 from tests.tiny import tiny_pipeline
+from tests.tiny_runs import measured, run_here, saved_yaml, shards_started
 
 PATIENCE = 900  # seconds, also on a machine that is busy otherwise
 PARTS = 5
@@ -39,24 +39,13 @@ CONFIG = {
 
 @pytest.fixture(scope="module")
 def yaml_file(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("yaml")
-    tiny_pipeline("toy").save_pretrained(folder / "tiny")
-    path = folder / "shared.yaml"
-    path.write_text(json.dumps({**CONFIG, "model": str(folder / "tiny")}))
-    return path
-
-
-def run_here(yaml_file, path, *more):
-    return main([str(yaml_file), "--out", str(path), "--quiet", *map(str, more)])
+    return saved_yaml(tmp_path_factory.mktemp("yaml"), CONFIG, "shared.yaml")
 
 
 @pytest.fixture(scope="module")
 def whole(yaml_file, tmp_path_factory):
     """By one process, up to the tables."""
-    path = tmp_path_factory.mktemp("whole") / "run"
-    for stage in ("generate", "observe", "measure"):
-        assert run_here(yaml_file, path, "--stage", stage) == 0
-    return path
+    return measured(yaml_file, tmp_path_factory.mktemp("whole") / "run")
 
 
 @pytest.fixture
@@ -79,19 +68,14 @@ def without(path, *numbers, kinds=("samples", "captures", "words", "objects", "o
 
 def record(path):
     """What run.json says but for times, processes and the folder."""
-    meta = json.loads((path / "run.json").read_text())
-    for entry in (meta["device"], meta["observer"]):
-        entry.pop("workers", None)
+    meta = tiny_runs.record(path)
     meta["observer"].pop("counts", None)  # no shard knows them
-    meta.pop("shards", None)
-    del meta["times"], meta["checksum"], meta["config"]["passed"], meta["config"]["resolved"]["out"]
     return meta
 
 
 def together(yaml_file, path, count, *more):
     """Every shard in a process of its own, all at once."""
-    line = [yaml_file, "--out", path, "--quiet", *more]
-    started = [Forked("probes.run", *line, "--shard", f"{index}/{count}") for index in range(count)]
+    started = shards_started(yaml_file, path, count, *more)
     return [(one.communicate(timeout=PATIENCE), one.returncode) for one in started]
 
 
@@ -320,6 +304,11 @@ def test_measuring_what_is_there(drawn, whole, yaml_file, monkeypatch, capsys):
     run = Run.open(drawn)
     assert run.meta["unfinished"]["parts"]["samples"] == "0,2-3"
     assert run.table("unfinished")[["there", "planned"]].to_numpy().tolist() == [[3, 5], [9, 15], [6, 15]]
+    also = shutil.copytree(drawn, drawn.parent / "also")
+    options = ["--out", str(drawn.parent / "both"), "--resamples", "20", "--permutations", "20"]
+    assert analyse(["compare", str(drawn), str(also), *options]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert told == [f"{path}: the run is not finished: over {over}" for path in (drawn, also)]
     assert set(run.table("image_similarities")["triplet"]) == {0, 2, 3}
     assert set(run.table("disparity")["n"]) == {3}
     assert set(run.table("nouns")["triplet"]) == {0, 2, 3}
@@ -349,18 +338,28 @@ def test_measuring_while_shards_draw(drawn, yaml_file, monkeypatch, capsys):
     without(drawn, 4)
     seen = []
 
-    def measured(run, **options):
+    def looked(run, **options):
         seen.append([len(run.parts("samples"))])
         for file, data in kept.items():  # a shard writes its last part
             (drawn / file).write_bytes(data)
         seen[-1] += [len(run.parts("samples")), len(Run(run.path, run.meta).samples(["sample_id"]))]
 
-    monkeypatch.setattr(analysis.tables.stage, "measure", measured)
+    monkeypatch.setattr(analysis.tables.stage, "measure", looked)
     with claim(drawn, Hold.SHARD):
         assert run_here(yaml_file, drawn, "--stage", "measure") == 0
     assert seen == [[4, 4, 12], [5, 5, 15]]
     assert capsys.readouterr().out.count("not finished") == 1
     assert "unfinished" not in Run.open(drawn).meta
+
+
+def test_a_study_of_a_run_that_is_not_finished_says_over_how_much_it_speaks(drawn, capsys):
+    """Also where nobody has measured it, or it was measured whole."""
+    opened(drawn)
+    assert capsys.readouterr().err == ""
+    without(drawn, 1, 4)
+    opened(drawn)
+    over = "9 of 15 images, of 3 of 5 triplets; objects and what else was observed: 9 of 15 images"
+    assert capsys.readouterr().err == f"{drawn}: the run is not finished: over {over}\n"
 
 
 def test_stages_that_need_all_images_say_so(drawn, yaml_file, capsys):
@@ -377,35 +376,3 @@ def test_a_run_made_elsewhere_lacks_nothing(drawn):
     del run.meta["parts"]
     without(drawn, 1)
     assert unfinished.snapshot(run) is None and not unfinished.lacking(run)
-
-
-# Kills
-
-
-@pytest.mark.slow
-def test_kills_of_shards(whole, yaml_file, tmp_path, capsys):
-    """Forty random kills among three shards that are started again and again; the last one out finishes."""
-    path, draw, kills, ended = tmp_path / "run", random.Random(0), 0, 0
-    expected = stored(whole)
-    while kills < 40:
-        line = [yaml_file, "--out", path, "--quiet"]
-        started = [Forked("probes.run", *line, "--shard", f"{index}/3") for index in range(3)]
-        for one in draw.sample(started, 2):
-            time.sleep(draw.random() * 2)
-            if one.poll() is None:
-                one.send_signal((signal.SIGKILL, signal.SIGTERM)[kills % 2])
-                kills += 1
-        for one in started:
-            _, err = one.communicate(timeout=PATIENCE)
-            assert one.returncode in (0, -9, 143), err
-        there = {n: d for n, d in stored(path).items() if ".tmp-" not in n and not n.startswith("tables")}
-        assert all(expected[name] == data for name, data in there.items())
-        if (path / "report.html").exists():
-            ended += 1
-            shutil.rmtree(path)
-    for (_, err), status in together(yaml_file, path, 3):
-        assert status == 0, err
-    assert run_here(yaml_file, path, "--stage", "measure") == 0
-    assert stored(path) == expected and not list(path.rglob(".tmp-*"))
-    with capsys.disabled():
-        print(f"{kills} kills, {ended} runs ended between them")

@@ -9,8 +9,8 @@ import pytest
 from probes.store import Run
 from tests.probes.conftest import stored
 from tests.slurm.two_nodes import OUTER, missing
-from tests.test_shards import CONFIG, run_here
-from tests.tiny import tiny_pipeline
+from tests.test_shards import CONFIG
+from tests.tiny_runs import run_here, saved_yaml
 
 PROMPTS = [
     f"a {{person}} with a {thing}" for thing in ("dog", "cat", "ball", "book", "hat", "cup", "guitar", "kite")
@@ -22,10 +22,7 @@ PATIENCE = 3600
 def test_an_array_that_is_cancelled_and_submitted_again(tmp_path, capsys):
     if why := missing():
         pytest.skip(f"no SLURM of two nodes can be started here: {why}")
-    tiny_pipeline("toy").save_pretrained(tmp_path / "tiny")
-    yaml = tmp_path / "array.yaml"
-    config = {**CONFIG, "model": str(tmp_path / "tiny"), "prompts": PROMPTS}
-    yaml.write_text(json.dumps({**config, "sampler": {"steps": 20}}))
+    yaml = saved_yaml(tmp_path, CONFIG, "array.yaml", prompts=PROMPTS, sampler={"steps": 20})
     assert run_here(yaml, tmp_path / "whole") == 0
     path = tmp_path / "shared" / "run"
     path.parent.mkdir()

@@ -13,10 +13,11 @@ from analysis.observe.stage import observe
 from probes.errors import UserError
 from probes.run import main
 from probes.store import Run
+from tests import tiny_runs
 from tests.analysis.observe.stored_images import image_run
 from tests.forked import Forked
 from tests.probes.conftest import stored
-from tests.tiny import tiny_pipeline
+from tests.tiny_runs import measured, record, saved_yaml
 
 PATIENCE = 900  # seconds, also on a machine that is busy otherwise
 CONFIG = {
@@ -35,24 +36,17 @@ CONFIG = {
 
 @pytest.fixture(scope="module")
 def yaml_file(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("yaml")
-    tiny_pipeline("toy").save_pretrained(folder / "tiny")
-    path = folder / "small.yaml"
-    path.write_text(json.dumps({**CONFIG, "model": str(folder / "tiny")}))
-    return path
+    return saved_yaml(tmp_path_factory.mktemp("yaml"), CONFIG, "small.yaml")
 
 
 @pytest.fixture(scope="module")
 def whole(yaml_file, tmp_path_factory):
     """By one worker, this process, up to the tables."""
-    path = tmp_path_factory.mktemp("whole") / "run"
-    for stage in ("generate", "observe", "measure"):
-        assert run_here(yaml_file, path, 1, "--stage", stage) == 0
-    return path
+    return measured(yaml_file, tmp_path_factory.mktemp("whole") / "run", "--workers", 1)
 
 
 def run_here(yaml_file, path, workers, *more):
-    return main([str(yaml_file), "--out", str(path), "--quiet", "--workers", str(workers), *more])
+    return tiny_runs.run_here(yaml_file, path, "--workers", workers, *more)
 
 
 def start(yaml_file, path):
@@ -79,15 +73,6 @@ def wait_for(path, process):
 
 def parts(path):
     return {name: data for name, data in stored(path).items() if not name.startswith("tables")}
-
-
-def record(path):
-    """What run.json says but for times, workers and the folder."""
-    meta = json.loads((path / "run.json").read_text())
-    for entry in (meta["device"], meta.get("observer", {}), meta["config"]["resolved"]["generate"]):
-        entry.pop("workers", None)
-    del meta["times"], meta["checksum"], meta["config"]["passed"], meta["config"]["resolved"]["out"]
-    return meta
 
 
 def test_two_workers_store_what_one_does(whole, yaml_file, tmp_path, capfd):

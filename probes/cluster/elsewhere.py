@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from probes.trace.stage import Tracing
 
 _DRAWING, _TRACING = "probes.cluster.drawing", "probes.cluster.tracing"
+_OPENED = {"generate": _DRAWING, "trace": _TRACING}
 
 
 def settled(
@@ -33,19 +34,6 @@ def settled(
     return Settled(**{**found, "model": {**found["model"], "path": str(source.path)}})
 
 
-def draw(
-    cluster: Cluster,
-    run: Run,
-    drawing: Drawing,
-    fields: Mapping[str, Any],
-    sizes: Sequence[int],
-    parts: Sequence[execute.Part],
-    todo: Sequence[execute.Part],
-) -> None:
-    """Have the parts of the generate stage drawn that are due, see :meth:`probes.cluster.driver.Cluster.make`."""
-    _make(cluster, run, "generate", _DRAWING, drawing, fields, sizes, parts, todo)
-
-
 def batch(cluster: Cluster, run: Run, config: Config, source: models.Source) -> dict[str, Any]:
     """What a worker finds out for the trace stage: ``batch``, ``device`` and ``threads``.
 
@@ -58,30 +46,24 @@ def batch(cluster: Cluster, run: Run, config: Config, source: models.Source) -> 
     return cluster.ask(f"{_TRACING}:settled", Job.of(run, config, source, weights=weights))
 
 
-def trace(
-    cluster: Cluster,
-    run: Run,
-    tracing: Tracing,
-    fields: Mapping[str, Any],
-    sizes: Sequence[int],
-    parts: Sequence[execute.Part],
-    todo: Sequence[execute.Part],
-) -> None:
-    """Have the parts of the trace stage drawn that are due."""
-    _make(cluster, run, "trace", _TRACING, tracing, fields, sizes, parts, todo)
-
-
-def _make(
+def draw(
     cluster: Cluster,
     run: Run,
     stage: str,
-    module: str,
     work: Drawing | Tracing,
     fields: Mapping[str, Any],
     sizes: Sequence[int],
     parts: Sequence[execute.Part],
     todo: Sequence[execute.Part],
 ) -> None:
+    """Have the parts of a stage drawn that are due, see :meth:`probes.cluster.driver.Cluster.make`.
+
+    Parameters
+    ----------
+    stage : str
+        ``generate`` or ``trace``.
+    """
     told = {"fields": fields, "sizes": sizes, "weights": work.weights, "threads": work.threads}
     job = Job.of(run, work.config, work.source, device=work.config.generate.device, **told)
-    cluster.make(run, stage, f"{module}:opened", job, shards_of(todo), sum(part.images for part in parts))
+    opens, images = f"{_OPENED[stage]}:opened", sum(part.images for part in parts)
+    cluster.make(run, stage, opens, job, shards_of(todo), images)

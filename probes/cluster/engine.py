@@ -53,7 +53,7 @@ class Engine(Protocol):
         ...
 
     def gone(self) -> set[str]:
-        """The machines that had workers and are known to be lost by now, which may be heard after their workers' loss."""
+        """Machines that had workers and are known to be lost by now, which may be heard after their workers' loss."""
         ...
 
 

@@ -128,7 +128,7 @@ def trace(
 
         def make() -> None:
             if cluster:
-                elsewhere.trace(cluster, run, work, fields, sizes, parts, todo)
+                elsewhere.draw(cluster, run, "trace", work, fields, sizes, parts, todo)
             else:
                 execute.make("trace", parts, todo, work, team, processes=count, progress=command.progress)
 
@@ -242,6 +242,7 @@ def _record(plan: Plan, draws: Sequence[TripletDraw], config: Config, count: int
         "variants": [one.row() for one in plan.variants],
         "orders": [[plan.places.cross[index] for index in order] for order in plan.permutations],
         "draws": len(draws),
+        "images": images(plan.variants),
         "not_drawn": {name: number for name, number in left_out.items() if number},
         "workers": count,
     }

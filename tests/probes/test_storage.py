@@ -156,21 +156,22 @@ def test_a_part_is_one_put_and_its_columns_are_read_by_ranges(rows, store, tmp_p
 
 def test_light_columns_of_a_part_are_read_once_while_they_are_remembered(store, tmp_path):
     rows = 40_000
-    columns = {"a": np.arange(rows) % 3, "b": np.random.default_rng(0).random(rows), "c": np.zeros(rows)}
+    heavy, lists = np.random.default_rng(0).random(rows), [[0.5, 0.5]] * rows
+    columns = {"a": np.arange(rows) % 3, "b": heavy, "c": np.zeros(rows), "a.b": lists, "d.e": np.ones(rows)}
     there = run_path("s3://bucket/run") / "samples" / "part-00000.parquet"
     local = tmp_path / "part-00000.parquet"
     for path in (local, there):
         parts.write_part_table(path, pa.table(columns), parts.identity(0, {"x": 1}))
-    asked = (["c"], ["a"], ["c", "a"], ["b"], ["b", "c"], None, ["a"])
+    asked = (["c"], ["a"], ["c", "a"], ["b"], ["b", "c"], None, ["a"], ["d.e", "a.b"])
     counts = []
     with part_memory.remembered():
         for read in asked:
             store.requests.clear()
             assert parts.read_part(there, read).equals(parts.read_part(local, read), check_metadata=True)
             counts.append(store.requests.total())
-        with pytest.raises(UserError, match="expected a column `d`"):
-            parts.read_part(there, ["d"])
-    assert counts[1] == counts[2] == counts[6] == 0 < min(counts[0], *counts[3:6])
+        with pytest.raises(UserError, match="expected a column `e`"):
+            parts.read_part(there, ["e"])
+    assert counts[1] == counts[2] == counts[6] == counts[7] == 0 < min(counts[0], *counts[3:6])
     store.requests.clear()
     parts.read_part(there, ["a"])
     assert store.requests.total() > 0 and not part_memory._TABLES

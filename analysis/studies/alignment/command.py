@@ -14,6 +14,7 @@ from functools import partial
 import pandas as pd
 
 from analysis.report.format import interval, number
+from analysis.studies.opening import opened
 from analysis.tables.alignment import ALL, POOLS, VECTORS, quality_tables, retrieval_table
 from analysis.tables.alignment_captions import KIND, captions_table
 from analysis.tables.registry import write
@@ -61,7 +62,7 @@ def measure(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
     UserError
         There is no such run, feature or reference, or there is nothing to measure.
     """
-    run, made = Run.open(options.run), {}
+    run, made = opened(options.run), {}
     if not run.parts("samples"):
         raise UserError(f"{options.run}: expected a run with images, found none: run --stage generate")
     names = _features(run, options.features)

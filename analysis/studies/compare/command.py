@@ -19,6 +19,7 @@ from analysis.report.figures.forest import draw_forest
 from analysis.report.format import counted, interval, number, p_value
 from analysis.studies.compare.differences import compare
 from analysis.studies.compare.quantities import Quantities, quantities
+from analysis.studies.opening import opened
 from analysis.study import contrasts
 from probes import command_line
 from probes.errors import UserError
@@ -122,7 +123,7 @@ def work(arguments: argparse.Namespace) -> None:
     if len(paths) < 2:
         raise UserError(f"runs: expected two or more run directories, got {len(paths)}: name another")
     command_line.writable(out, folder=True)
-    runs = [Run.open(path) for path in paths]
+    runs = [opened(path) for path in paths]
     differences = write(runs, out, **options)
     print(
         "\n".join(

@@ -23,6 +23,7 @@ from analysis.report.gep import ORDER
 from analysis.report.latex_gep import Audits, of_audits
 from analysis.studies.compare.command import named
 from analysis.studies.gep import sheet
+from analysis.studies.opening import opened
 from analysis.tables.gep_artificial import agreement_of_examples
 from analysis.tables.gep_readings import joined, read_labels
 from analysis.tables.gep_stage import LABELS, checker_readings, measure_gep
@@ -43,7 +44,7 @@ def label(path: Path, labels: Sequence[Path]) -> str:
     UserError
         The run is no audit, or a file of labels is no good.
     """
-    run = Run.open(path)
+    run = opened(path)
     if not places(run.config):
         raise UserError(f"{path}: expected a run whose prompts have contexts, found none: name an audit")
     table = pd.concat([read_labels(file, run) for file in labels], ignore_index=True)
@@ -71,7 +72,7 @@ def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
     UserError
         A run holds no tables of attributes, or they have no source in common.
     """
-    runs = [Run.open(path) for path in paths]
+    runs = [opened(path) for path in paths]
     tables = {name: (run.table("gep_vector"), run.table("gep_score")) for name, run in zip(named(runs), runs)}
     common = set.intersection(*(set(score["source"]) for _, score in tables.values()))
     chosen = source or next((name for name in ORDER if name in common), None)
@@ -185,7 +186,7 @@ def work(options: argparse.Namespace) -> None:
         return
     if options.command == "sheet":
         command_line.writable(options.out, folder=True)
-        print(sheet.write(Run.open(options.run), options.out, count=options.images, seed=options.seed))
+        print(sheet.write(opened(options.run), options.out, count=options.images, seed=options.seed))
         return
     if options.command == "images":
         from analysis.studies.gep import images  # which runs the stages

@@ -26,6 +26,7 @@ from analysis.studies.human_check.check import (
 )
 from analysis.studies.human_check.nouns import noun_agreement, noun_summary
 from analysis.studies.human_check.sheet import render_sheet
+from analysis.studies.opening import opened
 from analysis.study import contrasts, indicators
 from analysis.tables.objects import looked_at
 from analysis.tables.registry import write
@@ -149,10 +150,10 @@ def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
     if options.command == "sample":
         command_line.writable(options.out, folder=True)
-        run = Run.open(options.run)
+        run = opened(options.run)
         print(sample(run, options.out, images=options.images, extra=options.objects, seed=options.seed))
         return
-    run = Run.open(options.run)
+    run = opened(options.run)
     table, of_nouns = check(run, options.labels)
     print(summary(table))
     print(noun_summary(of_nouns))

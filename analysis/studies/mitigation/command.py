@@ -35,6 +35,7 @@ from analysis.studies.mitigation.measures import (
     quantities,
 )
 from analysis.studies.mitigation.readings import read, world_of
+from analysis.studies.opening import opened
 from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
@@ -201,10 +202,10 @@ def work(arguments: argparse.Namespace) -> None:
     if arguments.level <= 0.5:
         raise UserError(f"--level: expected a level above 0.5, got {arguments.level}: choose another")
     command_line.writable(arguments.out, folder=True)
-    before, after = Run.open(arguments.before), Run.open(arguments.after)
+    before, after = opened(arguments.before), opened(arguments.after)
     names = ("level", "resamples", "permutations", "seed", "margin")
     sampling = Sampling(**{name: getattr(arguments, name) for name in names})
-    result = work_out(before, after, [Run.open(path) for path in arguments.also], sampling)
+    result = work_out(before, after, [opened(path) for path in arguments.also], sampling)
     table, gaps = result["table"], result["gaps"]
     write_bytes(arguments.out / "mitigation.csv", table.to_csv(index=False, lineterminator="\n").encode())
     stored = {**result["record"], "left_out": result["left_out"], "rows": _plain(table)}

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.studies.opening import opened
 from analysis.studies.questions import sheet
 from analysis.tables.human_answers import LABELS, human_answers, read_answers
 from analysis.tables.registry import write
 from probes import command_line
 from probes.errors import UserError
-from probes.store import Run
 
 
 def label(path: Path, files: Sequence[Path]) -> str:
@@ -29,7 +29,7 @@ def label(path: Path, files: Sequence[Path]) -> str:
     UserError
         A file of answers is no good, or two hold the same annotator's answer to one question.
     """
-    run = Run.open(path)
+    run = opened(path)
     table = pd.concat([read_answers(file, run) for file in files], ignore_index=True)
     twice = table.duplicated(["sample_id", "question", "annotator"])
     if twice.any():
@@ -71,7 +71,7 @@ def work(options: argparse.Namespace) -> None:
         print(label(options.run, options.labels))
         return
     command_line.writable(options.out, folder=True)
-    print(sheet.write(Run.open(options.run), options.out, count=options.images, seed=options.seed))
+    print(sheet.write(opened(options.run), options.out, count=options.images, seed=options.seed))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -23,11 +23,11 @@ from collections.abc import Sequence
 import pandas as pd
 
 from analysis.report.format import interval, number, p_value
+from analysis.studies.opening import opened
 from analysis.studies.sensitivity.findings import sensitivity
 from analysis.studies.sensitivity.objects import LEAST_SCORES, SIGMAS, SIGMAS_HUMAN, THETAS
 from analysis.tables.registry import write
 from probes import command_line
-from probes.store import Run
 
 
 def summary(table: pd.DataFrame) -> str:
@@ -76,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
 def work(arguments: argparse.Namespace) -> None:
     """Do what the command line asks."""
     options = vars(arguments)
-    run = Run.open(options.pop("run"))
+    run = opened(options.pop("run"))
     table = sensitivity(run, **options)
     write(run, "sensitivity", table)
     print(summary(table))
