@@ -130,8 +130,6 @@ class Run:
         """How far the run is: planned, generated, observed, measured or complete."""
         return self.meta["status"]
 
-    # Parts
-
     def part_path(self, kind: str, part: int) -> Path:
         """Where a part is, or will be."""
         return self.path / kind / f"part-{part:05d}.parquet"
@@ -251,8 +249,6 @@ class Run:
                     f" {unknown[0]!r:.60}: mend the parts, or delete them and run again"
                 )
 
-    # Images
-
     def image(self, sample_id: str) -> Image.Image:
         """One image, RGB."""
         return self.images([sample_id])[0]
@@ -284,8 +280,6 @@ class Run:
         """The samples that enter no mean, and why: those at fault, and those whose image cannot be read."""
         unreadable = dict.fromkeys(sorted(self.unreadable()), "image cannot be read")
         return unreadable | {sample: reason(fault) for sample, fault in self.faults().items()}
-
-    # Results
 
     def tables(self) -> list[str]:
         """The names of the result tables that are there."""

@@ -27,6 +27,7 @@ RUNS = (
     "probes.image_faults",
     "probes.config",
     "probes.parts",
+    "probes.part_memory",
     "probes.storage",
     "probes.unfinished",
     "probes.part_schemas",

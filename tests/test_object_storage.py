@@ -252,7 +252,7 @@ def test_workers_on_ray_write_to_object_storage(server, yaml_file, expected, tmp
     found = server.stored("runs/ray")
     assert {name: found.get(name) for name in expected} == expected
     record = json.loads(found["run.json"])
-    assert record["cluster"].keys() == {"generate", "observe"} and record["status"] == "complete"
+    assert record["cluster"].keys() == {"generate", "observe objects"} and record["status"] == "complete"
     assert not any(entry["lost"]["workers"] for entry in record["cluster"].values())
     for kind in ("samples", "observed"):
         server.remove(f"runs/ray/{kind}/part-00002.parquet")
