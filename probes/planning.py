@@ -134,7 +134,8 @@ def _source(asked: Asked) -> Source:
         variant=config.variant,
     )
     if not overwrite and not asked.dry:
-        rundir.require_model(config.out_path, model_files.files(source))
+        published = config.model if source.kind in ("bundled", "hub") else ""
+        rundir.require_model(config.out_path, model_files.files(source), published)
     flag = asked.arguments.negative_prompt is not None
     guidance.check_negative_prompt(
         config, source, "--negative-prompt" if flag else asked.place("sampler.negative_prompt")

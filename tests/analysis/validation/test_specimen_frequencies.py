@@ -15,17 +15,17 @@ from probes.toyworld.world import GROUPS, load_world
 PROMPTS, SEEDS = 120, 4
 
 
-def rendered(model):
+def rendered(model, prompts=PROMPTS, seeds=SEEDS):
     """Samples and pictures of a model that draws exactly what was planted."""
     world, rng = load_world(model), np.random.default_rng(11)
     rows, images = [], []
-    for triplet in range(PROMPTS):
+    for triplet in range(prompts):
         caption, _ = random_caption(world, rng)
         rest = " ".join(caption.removeprefix("a photo of ").split()[2:])
         for group in GROUPS:
             word = world.words(group)[0]
             prompt = f"{article(word)} {word} {rest}".strip()
-            for seed in range(SEEDS):
+            for seed in range(seeds):
                 images.append(render(complete(parse(prompt, world), world, rng)))
                 rows.append({"triplet": triplet, "seed": seed, "indicator": group, "prompt": prompt})
     return pd.DataFrame(rows), np.stack(images)
