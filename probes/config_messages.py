@@ -47,7 +47,7 @@ def fault_text(fault: Mapping[str, Any], loc: tuple, schema: type[BaseModel], hi
             return f"expected a text, got an empty one{hint}: write one, or leave the key out"
         case "string_pattern_mismatch" if context["pattern"] == NAME:
             rule = "letters, digits, `.`, `_` and `-`, a letter or digit first"
-            return f"expected {rule}, got {shown(value)}{hint}: choose another name"
+            return f"expected {rule}, got {shown(value)}{hint}: write another `name:`"
         case "int_type" | "int_from_float":
             return f"expected an integer, got {shown(value)}{hint}: write a whole number"
         case "float_type":

@@ -289,8 +289,8 @@ def test_a_name_that_is_a_path_and_a_record_in_the_place_of_its_run(tmp_path, ca
     file.write_text('name: a/b\nprompts: ["a {person} with a dog"]\n')
     assert main([str(file)]) == 2
     assert capsys.readouterr().err == (
-        "triplets.yaml: name: expected letters, digits, `.`, `_` and `-`, a letter or digit first, got 'a/b': choose"
-        " another name\n"
+        "triplets.yaml: name: expected letters, digits, `.`, `_` and `-`, a letter or digit first, got 'a/b': write"
+        " another `name:`\n"
     )
     record = tmp_path / "run.json"
     record.write_text("{}")
