@@ -32,6 +32,7 @@ from probes.config_sections import (
     Trace,
 )
 from probes.config_values import (
+    NAME,
     PERSON,
     Alters,
     Positive,
@@ -89,9 +90,7 @@ _Model = TypeVar("_Model", bound=Section)
 class Config(Section):
     """All that ``triplets.yaml`` can say; see the fields of each section for the defaults."""
 
-    name: Annotated[
-        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100), Alters("nothing")
-    ] = "run"
+    name: Annotated[str, Field(pattern=NAME, max_length=100), Alters("nothing")] = "run"
     # settings of a publication, under those that are written here; its values are recorded, its name alters nothing
     preset: Annotated[Preset | None, Alters("nothing")] = None
     # a model is known by its content, not by its name; revision: a branch, tag or commit of a model of the hub, whose

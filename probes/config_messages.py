@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from probes.config_values import HINT, shown
+from probes.config_values import HINT, NAME, shown
 from probes.yaml_source import YamlSource, show
 
 
@@ -43,6 +43,11 @@ def fault_text(fault: Mapping[str, Any], loc: tuple, schema: type[BaseModel], hi
             return "expected this key, found none: add it"
         case "string_type":
             return f"expected a text, got {shown(value)}{hint}: quote it"
+        case "string_too_short":
+            return f"expected a text, got an empty one{hint}: write one, or leave the key out"
+        case "string_pattern_mismatch" if context["pattern"] == NAME:
+            rule = "letters, digits, `.`, `_` and `-`, a letter or digit first"
+            return f"expected {rule}, got {shown(value)}{hint}: write another `name:`"
         case "int_type" | "int_from_float":
             return f"expected an integer, got {shown(value)}{hint}: write a whole number"
         case "float_type":

@@ -15,6 +15,7 @@ from hooks.attention import definitions
 from probes import devices, presets
 
 PERSON = "{person}"
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"  # of a run
 HINT = "\0"  # in a message: where a note on what YAML made of a bare word goes; no value shown holds one
 CHARACTERS = 2_000  # of a prompt; text encoders take fewer than 100 tokens
 WORKERS = 256  # processes of one machine

@@ -5,377 +5,295 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from analysis.metrics.registry import require_primary
+from analysis.metrics.registry import Metric, require_primary
 from probes import (
     command_line,
     execute,
     image_faults,
     interrupt,
-    plan_text,
     rundir,
     shards,
     unfinished,
     workers,
 )
-from probes.claim import HeldError, Hold, claim
-from probes.config import Config, Trace, schema_text
+from probes.asked import Asked, asked_for, require_shareable
+from probes.claim import HeldError, claim
+from probes.config import Config
 from probes.errors import UserError, printable
-from probes.prompts import of_captions
-from probes.run_configuration import configuration
-from probes.shards import Shard, SharedRun
+from probes.planning import Planned, planned
+from probes.run_options import parser
+from probes.shards import SharedRun
+from probes.store import Run
 from probes.team import Team
 
 if TYPE_CHECKING:
     from analysis.observe.observer import Observer
-    from probes.models import Source
-    from probes.prompts.plan import Sample
-
-STAGES = ("plan", "generate", "observe", "trace", "measure", "report")
-EXAMPLES = """examples:
-  python -m probes.run triplets.yaml
-      the bundled model, all stages; running it again goes on where it stopped
-  python -m probes.run runs/first-light --stage trace
-      which site makes the difference: images with activations exchanged, of a run that is drawn
-  python -m probes.run triplets.yaml --model toyworld-null --seeds 0 1 2 --steps 20 --out runs/null
-      another model, three seeds, twenty steps, in a folder of its own
-"""
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line's options; each says which field of ``triplets.yaml`` it stands over."""
-    main = command_line.Parser(
-        prog="python -m probes.run",
-        description="Draw triplets of images and say where inside the model they part.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    main.add_argument("config", help="triplets.yaml, or the folder of a run to take a stage up again")
-
-    what = main.add_argument_group("what to draw")
-    what.add_argument(
-        "--model",
-        help="toyworld, toyworld-mirror, -null, -work or -skills, hub id, folder, .safetensors or .ckpt",
-    )
-    what.add_argument("--seeds", nargs="+", metavar="N", help="seeds, e.g. --seeds 0 1 2")
-    what.add_argument("--limit", metavar="N", help="only the first N prompts")
-
-    how = main.add_argument_group("how to draw")
-    how.add_argument("--steps", metavar="N", help="denoising steps")
-    how.add_argument(
-        "--guidance-scale", metavar="X", help="classifier-free guidance (default: the model's own)"
-    )
-    how.add_argument("--scheduler", metavar="NAME", help="ddim, euler, dpm, ... (default: the model's own)")
-    how.add_argument("--negative-prompt", metavar="TEXT", help="what the images should not show")
-    how.add_argument("--height", metavar="PX", help="of the images (default: the model's own)")
-    how.add_argument("--width", metavar="PX", help="of the images (default: the model's own)")
-
-    where = main.add_argument_group("where and with what")
-    where.add_argument("--out", metavar="FOLDER", help="run directory (default: runs/NAME)")
-    where.add_argument("--device", help="auto, cpu, cuda, cuda:1, mps")
-    where.add_argument("--dtype", help="auto, float32, float16, bfloat16")
-    where.add_argument("--batch-triplets", metavar="N", help="triplets a batch holds, or auto")
-    where.add_argument(
-        "--workers", metavar="N", help="processes that draw, look at images and measure, or auto"
-    )
-    where.add_argument(
-        "--cluster",
-        metavar="ADDRESS",
-        help="workers on Ray that draw and look at images: auto, local, none or host:port",
-    )
-
-    which = main.add_argument_group("which work")
-    which.add_argument(
-        "--stage", choices=STAGES, help="only this stage (default: all, in this order; trace where asked for)"
-    )
-    which.add_argument(
-        "--shard",
-        metavar="I/N",
-        help="only share I, from 0 to N - 1, of N: for jobs of an array on one run directory",
-    )
-    which.add_argument("--dry-run", action="store_true", help="print the plan and an estimate, write nothing")
-    which.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
-    which.add_argument("--quiet", action="store_true", help="no progress bars")
-    which.add_argument("--schema", action=_Schema, help="print the JSON schema of triplets.yaml and exit")
-    return main
-
-
-class _Schema(argparse.Action):
-    """Print the schema and end, as --help does: no triplets.yaml is needed."""
-
-    def __init__(self, **options):
-        super().__init__(**options, nargs=0)
-
-    def __call__(self, parser, namespace, values, option_string=None):
-        print(schema_text(), end="")
-        parser.exit()
-
-
-_OPTIONS = {
-    "model": (("model",), str),
-    "seeds": (("seeds",), int),
-    "limit": (("limit",), int),
-    "steps": (("sampler", "steps"), int),
-    "guidance_scale": (("sampler", "guidance_scale"), float),
-    "scheduler": (("sampler", "scheduler"), str),
-    "negative_prompt": (("sampler", "negative_prompt"), str),
-    "height": (("sampler", "height"), int),
-    "width": (("sampler", "width"), int),
-    "out": (("out",), str),
-    "device": (("generate", "device"), str),
-    "dtype": (("generate", "dtype"), str),
-    "batch_triplets": (("generate", "batch_triplets"), int),
-    "workers": (("generate", "workers"), int),
-    "cluster": (("cluster", "address"), str),
-}
-
-
-def options(arguments: argparse.Namespace) -> dict:
-    """What the command line gave, by the place it has in ``triplets.yaml``."""
-    chosen = {}
-    for name, (place, kind) in _OPTIONS.items():
-        value = getattr(arguments, name)
-        if value is not None:
-            flag = f"--{name.replace('_', '-')}"
-            chosen[place] = (
-                flag,
-                [_as(v, kind) for v in value] if isinstance(value, list) else _as(value, kind),
-            )
-    return chosen
-
-
-def _as(text: str, kind: type) -> object:
-    """A number where one is meant; what is none is left to the schema, whose errors say what was expected."""
-    try:
-        return kind(text)
-    except ValueError:
-        return text
+    from probes.cluster.driver import Cluster
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Do what the command line asks."""
     shard = shards.asked(arguments.shard, arguments.stage, overwrite=arguments.overwrite)
     with Team() as team:
-        config = _run(arguments, team, shard)
+        config = _run_once(asked_for(arguments, shard), team)
         if arguments.dry_run:
             return
         if shard and arguments.stage is None and shards.all_there(config.out_path, shard):
             with contextlib.suppress(HeldError):  # another one finishes it
-                _run(arguments, team, finishing=True)
+                _run_once(asked_for(arguments, finishing=True), team)
         while arguments.stage == "measure" and shards.finished_meanwhile(config.out_path):
-            _run(arguments, team)
+            _run_once(asked_for(arguments), team)
 
 
-def _run(
-    arguments: argparse.Namespace, team: Team, shard: Shard | None = None, *, finishing: bool = False
-) -> Config:
-    config, yaml_source, passed, loaded = configuration(
-        arguments.config, options(arguments), lambda line: _say(line, arguments)
+def _run_once(asked: Asked, team: Team) -> Config:
+    """Plan what a command asks for and go through its stages; gives the configuration as it was planned."""
+    primary = _primary(asked)
+    _require_possible(asked)
+    _start_helpers(asked, team)
+    plan = planned(asked)
+    observers, skipped = _observers(asked, plan.config, primary)
+    if asked.dry:
+        looking = [printable(f"observe: {line}") for line in (*observers, *skipped)]
+        print("\n".join([*plan.described(), *looking]))
+        return plan.config
+    _say_skipped(asked, observers, skipped)
+    interrupt.begun()
+    with claim(plan.config.out_path, asked.hold) as directory:
+        directory = SharedRun(directory, asked.shard) if asked.shard else directory
+        done = _Work(asked, plan, directory, team).through()
+    print(printable(done))
+    if asked.stages != ("plan",) and (over := unfinished.said(directory.meta)):
+        print(printable(f"the run is not finished: {asked.stages[-1]} over {over}"))
+    return plan.config
+
+
+def _primary(asked: Asked) -> Metric:
+    """The measure that the configuration leads with."""
+    config = asked.config
+    return require_primary(
+        config.measure.primary, asked.place("measure.primary"), opened=config.images is None
     )
-    place = f"{yaml_source.name}: measure.primary"
-    primary = require_primary(config.measure.primary, place, opened=config.images is None)
-    config, stages = _stages(config, arguments.stage)
-    stages = shards.stages(stages, shard, finishing=finishing)
-    hold = Hold.SHARD if shard else Hold.RESULTS if {*stages} <= {"measure", "report"} else Hold.ALONE
-    elsewhere = config.clustered and not {"generate", "observe", "trace"}.isdisjoint(stages)
-    if elsewhere and shard:
-        raise UserError(
-            "--shard: expected one process that draws its share, got a cluster, too: leave one of both out"
-        )
-    if elsewhere and not arguments.dry_run:
+
+
+def _require_possible(asked: Asked) -> None:
+    """Refuse what this installation or a shard cannot do, before the libraries of a model are loaded."""
+    require_shareable(asked)
+    if asked.clustered and not asked.dry:
         from probes.cluster import driver
 
-        driver.require(config, "--cluster" if arguments.cluster else f"{yaml_source.name}: cluster")
-    if config.preset and "observe" in stages:
+        driver.require(asked.config, "--cluster" if asked.arguments.cluster else asked.place("cluster"))
+    if asked.config.preset and asked.includes("observe"):
         from analysis.observe.missing import require_preset
 
-        require_preset(config)
-    anywhere = arguments.dry_run or elsewhere or (config.out_path / "run.json").exists()
-    if "generate" in stages and not anywhere:
-        team.start(workers.expected(config))
-    if stages in (("measure",), ("report",)) and not arguments.dry_run:
-        _load(team, config, *stages)
-    text = yaml_source.text or None
-    samples = source = taken = captions = images = None
-    drawing = {"plan", "generate"} & set(stages)
-    with_model = {*drawing, "trace"} & set(stages)
-    if "trace" in stages:
-        from probes.trace import feasible as tracing
-
-        tracing.require_drawn_here(config)
-    if shard and config.images is not None:
-        raise UserError("--shard: expected images to draw, got those of another program: leave --shard out")
-    if (arguments.dry_run or drawing) and config.images is not None:
-        from probes.foreign import stage as foreign
-
-        taken = foreign.plan(config, yaml_source.name)
-        images = taken.images
-        if not arguments.dry_run:
-            _say(taken.line, arguments)
-    elif arguments.dry_run or with_model:
-        from probes import feasible, guidance, model_files, models
-        from probes.prompts import plan as prompts
-
-        source = models.resolve(
-            config.model,
-            weights=bool({"generate", "trace"} & set(stages)) and not arguments.dry_run,
-            revision=config.revision or (None if arguments.overwrite else rundir.pinned(config)),
-            variant=config.variant,
-        )
-        if not arguments.overwrite and not arguments.dry_run:
-            rundir.require_model(config.out_path, model_files.files(source))
-        flag = arguments.negative_prompt is not None
-        guidance.check_negative_prompt(
-            config, source, "--negative-prompt" if flag else f"{yaml_source.name}: sampler.negative_prompt"
-        )
-        tokenizers, limit = models.tokenizers(source)
-        config, captions = of_captions.fitted(config, loaded, tokenizers, limit, yaml_source.name)
-        if too_long := of_captions.said(captions):
-            _say(too_long, arguments)
-        asked = (config, tokenizers, limit, yaml_source.name)
-        if arguments.dry_run or {"generate", "trace"} & set(stages):
-            samples = prompts.plan(*asked)
-        else:
-            images = prompts.count(*asked)
-        feasible.check(config, source)  # what cannot be drawn is said before anything is written
-        if "trace" in stages:
-            tracing.check(config, source, samples, tokenizers)
-        if drawing and not arguments.dry_run and (few := plan_text.few_prompts(config)):
-            _say(few, arguments)
-    else:
-        config = of_captions.as_planned(config, loaded)
-    if not arguments.overwrite:
-        of_captions.require_unchanged(config, loaded)
-    chosen: Sequence[Observer] = ()
-    lacking: Sequence[str] = ()
-    missing: dict[str, str] = {}
-    if "observe" in stages:
-        from analysis.observe.registry import observers, why_not
-
-        chosen, missing = observers(config)  # what is not there is said before the images are drawn
-        lacking = why_not(missing)
-    if primary.needs == "features":
-        from analysis.observe.missing import require_primary_feature
-
-        require_primary_feature(config, place, missing)
-    if arguments.dry_run:
-        lines = [str(taken), *plan_text.comparison(config)] if taken else _estimated(config, samples, source)
-        print("\n".join([*lines, *(printable(f"observe: {line}") for line in (*chosen, *lacking))]))
-        return config
-    if lacking and not chosen and arguments.stage:
-        raise UserError(f"observe: {'; '.join(lacking)}")
-    for line in lacking if chosen else ():
-        _say(f"observe: {line}", arguments)
-    page = None
-    interrupt.begun()
-    with (
-        claim(config.out_path, Hold.RESULTS if finishing else hold) as directory,
-        contextlib.ExitStack() as held,
-    ):
-        directory = SharedRun(directory, shard) if shard else directory
-        anew = arguments.overwrite and "observe" in stages
-        traced_anew = arguments.overwrite and "trace" in stages
-        if not (arguments.overwrite and drawing):
-            rundir.require_same(directory, config.resolved(), observing_anew=anew, tracing_anew=traced_anew)
-        if stages == ("plan",):
-            rundir.write_plan(
-                directory, config, passed, text, images, captions=captions, overwrite=arguments.overwrite
-            )
-            print(printable(f"planned {images} images in {directory.path}"))
-            return config
-        progress = not arguments.quiet
-        cluster = held.enter_context(driver.joined(config, progress=progress)) if elsewhere else None
-        if "generate" in stages:
-            command = execute.Command(passed, text, arguments.overwrite, progress, captions, team, cluster)
-            if taken:
-                foreign.take_in(directory, config, taken, command)
-            else:
-                from probes.generate import generate
-
-                generate(directory, config, samples, source, command)
-            if faulty := directory.meta.get("faults"):
-                _say(image_faults.sentence(faulty, directory.meta["images"]), arguments)
-        else:
-            rundir.take_up(directory, config, stages, passed=passed, text=text, share=shard is not None)
-            if anew:
-                rundir.remove(directory, rundir.OBSERVED)
-        if "observe" in stages:
-            from analysis.observe.stage import observe
-
-            began = monotonic()
-            skipped = observe(directory, progress=progress, team=team, cluster=cluster)
-            if skipped:
-                _say(f"observe: {skipped}", arguments)
-            else:
-                before = shards.spent(directory, "observed") if finishing else 0.0
-                rundir.reached(directory, "observed", before + monotonic() - began)
-        if "trace" in stages:
-            from probes.trace.stage import forget, trace
-
-            if traced_anew:
-                forget(directory)
-            trace(directory, source, samples, execute.Command(progress=progress, team=team, cluster=cluster))
-            if faulty := directory.meta["trace"]["faults"]:
-                _say(f"trace: {image_faults.sentence(faulty, directory.meta['trace']['rows'])}", arguments)
-        held.close()  # this machine alone measures
-        if "measure" in stages:
-            _load(team, config, "measure")
-            from analysis.tables.stage import measure
-
-            began = monotonic()
-            _say("measure: comparing pairs, resampling prompts", arguments)
-            measure(directory, team=team, processes=workers.measuring(config))
-            rundir.reached(directory, "measured", monotonic() - began)
-        if "report" in stages:
-            _load(team, config, "report")
-            from analysis.report.page import report
-
-            began = monotonic()
-            _say("report: drawing figures", arguments)
-            page = report(directory, team=team, processes=workers.reporting(config))
-            rundir.reached(directory, "complete", monotonic() - began)
-    what = f"shard {shard}" if shard else arguments.stage
-    print(printable(f"report: {page}" if page else f"{what}: done in {config.out_path}"))
-    if over := unfinished.said(directory.meta):
-        print(printable(f"the run is not finished: {stages[-1]} over {over}"))
-    return config
+        require_preset(asked.config)
 
 
-def _stages(config: Config, asked: str | None) -> tuple[Config, tuple[str, ...]]:
-    """The stages to go through, and the configuration with what a trace does where it is asked for by name alone."""
-    if asked is None:
-        return config, tuple(stage for stage in STAGES if stage != "trace" or config.trace is not None)
-    if asked == "trace" and config.trace is None:
-        config = config.model_copy(update={"trace": Trace()})
-    return config, (asked,)
+def _start_helpers(asked: Asked, team: Team) -> None:
+    """Let helpers load what the first stage takes, while this process plans."""
+    if asked.dry:
+        return
+    here = asked.includes("generate") and not asked.clustered
+    if here and not (asked.config.out_path / "run.json").exists():
+        team.start(workers.expected(asked.config))
+    if asked.stages in (("measure",), ("report",)):
+        _load(asked.stages[0], asked.config, team)
 
 
-def _load(team: Team, config: Config, stage: str) -> None:
-    """Let helpers load what a stage takes, while this process does."""
+def _load(stage: str, config: Config, team: Team) -> None:
+    """Let helpers load what measures, or what draws figures, while this process does."""
     if stage == "measure":
         team.start(workers.measuring(config), "analysis.tables.stage")
     else:
         team.start(workers.reporting(config), "analysis.report.saving")
 
 
-def _estimated(config: Config, samples: list[Sample], source: Source) -> list[str]:
-    """The plan of what is to be drawn, and what it will take."""
-    from probes import estimate
+def _observers(asked: Asked, config: Config, primary: Metric) -> tuple[Sequence[Observer], Sequence[str]]:
+    """Who is going to look at the images, and lines on who cannot: known before any image is drawn."""
+    chosen: Sequence[Observer] = ()
+    skipped: Sequence[str] = ()
+    missing: Mapping[str, str] = {}
+    if asked.includes("observe"):
+        from analysis.observe.registry import observers, why_not
 
-    lines = [plan_text.describe(config, samples), str(estimate.estimate(config, samples, source))]
-    if config.trace is not None:
-        from probes.trace.estimate import described
+        chosen, missing = observers(config)
+        skipped = why_not(missing)
+    if primary.needs == "features":
+        from analysis.observe.missing import require_primary_feature
 
-        lines.append(described(config, source))
-    return [*lines, *plan_text.cluster(config)]
+        require_primary_feature(config, asked.place("measure.primary"), missing)
+    return chosen, skipped
 
 
-def _say(text: str, arguments: argparse.Namespace) -> None:
-    if not arguments.quiet:
-        print(printable(text), file=sys.stderr, flush=True)
+def _say_skipped(asked: Asked, observers: Sequence[Observer], skipped: Sequence[str]) -> None:
+    """Say who does not look; refuse the stage observe alone where nobody does."""
+    if skipped and not observers and asked.arguments.stage:
+        raise UserError(f"observe: {'; '.join(skipped)}")
+    for line in skipped if observers else ():
+        asked.say(f"observe: {line}")
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The stages of a command on a run directory that is held."""
+
+    asked: Asked
+    plan: Planned
+    run: Run
+    team: Team
+
+    def through(self) -> str:
+        """Go through the stages in their order; gives a line on what was done."""
+        asked = self.asked
+        self.require_same()
+        if asked.stages == ("plan",):
+            return self.write_plan()
+        with self.cluster() as cluster:
+            if asked.includes("generate"):
+                self.generate(cluster)
+            else:
+                self.take_up()
+            if asked.includes("observe"):
+                self.observe(cluster)
+            if asked.includes("trace"):
+                self.trace(cluster)
+        if asked.includes("measure"):
+            self.measure()
+        if asked.includes("report"):
+            return self.report()
+        what = f"shard {asked.shard}" if asked.shard else asked.arguments.stage
+        return f"{what}: done in {self.plan.config.out_path}"
+
+    def require_same(self) -> None:
+        """Refuse a directory that holds another run, unless that is to be replaced."""
+        asked = self.asked
+        if not (asked.arguments.overwrite and asked.drawing):
+            rundir.require_same(
+                self.run,
+                self.plan.config.resolved(),
+                observing_anew=asked.anew("observe"),
+                tracing_anew=asked.anew("trace"),
+            )
+
+    def write_plan(self) -> str:
+        """Record what is to be drawn."""
+        asked, plan = self.asked, self.plan
+        overwrite = asked.arguments.overwrite
+        rundir.write_plan(
+            self.run,
+            plan.config,
+            asked.passed,
+            asked.text,
+            plan.images,
+            captions=plan.captions,
+            overwrite=overwrite,
+        )
+        return f"planned {plan.images} images in {self.run.path}"
+
+    @contextlib.contextmanager
+    def cluster(self) -> Iterator[Cluster | None]:
+        """Hold the cluster whose workers draw and look at images; None where this machine alone does."""
+        if not self.asked.clustered:
+            yield None
+            return
+        from probes.cluster import driver
+
+        with driver.joined(self.plan.config, progress=self.progress) as cluster:
+            yield cluster
+
+    @property
+    def progress(self) -> bool:
+        return not self.asked.arguments.quiet
+
+    def generate(self, cluster: Cluster | None) -> None:
+        """Draw the images of the plan, or take in those of another program."""
+        asked, plan = self.asked, self.plan
+        command = execute.Command(
+            asked.passed,
+            asked.text,
+            asked.arguments.overwrite,
+            self.progress,
+            plan.captions,
+            self.team,
+            cluster,
+        )
+        if plan.taken:
+            from probes.foreign.stage import take_in
+
+            take_in(self.run, plan.config, plan.taken, command)
+        else:
+            from probes.generate import generate
+
+            assert plan.source is not None
+            generate(self.run, plan.config, plan.samples, plan.source, command)
+        if faulty := self.run.meta.get("faults"):
+            asked.say(image_faults.sentence(faulty, self.run.meta["images"]))
+
+    def take_up(self) -> None:
+        """Go on with a run that was drawn before."""
+        asked = self.asked
+        rundir.take_up(
+            self.run,
+            self.plan.config,
+            asked.stages,
+            passed=asked.passed,
+            text=asked.text,
+            share=asked.shard is not None,
+        )
+        if asked.anew("observe"):
+            rundir.remove(self.run, rundir.OBSERVED)
+
+    def observe(self, cluster: Cluster | None) -> None:
+        """Look at the images."""
+        from analysis.observe.stage import observe
+
+        began = monotonic()
+        skipped = observe(self.run, progress=self.progress, team=self.team, cluster=cluster)
+        if skipped:
+            self.asked.say(f"observe: {skipped}")
+            return
+        before = shards.spent(self.run, "observed") if self.asked.finishing else 0.0
+        rundir.reached(self.run, "observed", before + monotonic() - began)
+
+    def trace(self, cluster: Cluster | None) -> None:
+        """Draw images with activations exchanged."""
+        from probes.trace.stage import forget, trace
+
+        if self.asked.anew("trace"):
+            forget(self.run)
+        command = execute.Command(progress=self.progress, team=self.team, cluster=cluster)
+        assert self.plan.source is not None
+        trace(self.run, self.plan.source, self.plan.samples, command)
+        traced = self.run.meta["trace"]
+        if traced["faults"]:
+            self.asked.say(f"trace: {image_faults.sentence(traced['faults'], traced['rows'])}")
+
+    def measure(self) -> None:
+        """Write the tables of the run."""
+        config = self.plan.config
+        _load("measure", config, self.team)
+        from analysis.tables.stage import measure
+
+        began = monotonic()
+        self.asked.say("measure: comparing pairs, resampling prompts")
+        measure(self.run, team=self.team, processes=workers.measuring(config))
+        rundir.reached(self.run, "measured", monotonic() - began)
+
+    def report(self) -> str:
+        """Write the report of the run; gives a line on where it stands."""
+        config = self.plan.config
+        _load("report", config, self.team)
+        from analysis.report.page import report
+
+        began = monotonic()
+        self.asked.say("report: drawing figures")
+        page = report(self.run, team=self.team, processes=workers.reporting(config))
+        rundir.reached(self.run, "complete", monotonic() - began)
+        return f"report: {page}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

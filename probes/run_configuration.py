@@ -15,6 +15,7 @@ from probes.storage import is_object
 from probes.store import Run
 from probes.yaml_source import YamlSource, read_yaml
 
+RECORD = "run.json"
 Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
 
 
@@ -41,10 +42,15 @@ def configuration(
     Raises
     ------
     UserError
-        There is no such file, what it says is no configuration, or the directory holds no run.
+        There is no such file, what it says is no configuration, the directory holds no run, or a run is to stand at no
+        path.
     """
     path = expand_run(given, "command line")
     line = {flag: value for flag, value in chosen.values()}
+    if path.name == RECORD and not is_object(path) and path.is_file():
+        raise UserError(
+            f"{path}: expected triplets.yaml or the folder of a run, got the record of one: give {path.parent}"
+        )
     if not is_object(path) and not path.is_dir():
         source = read_yaml(path)
         read: list[Loaded] = []
@@ -63,12 +69,12 @@ def configuration(
     )
     if not isinstance(before, dict) or not isinstance(resolved, dict):
         raise UserError(
-            f"{path / 'run.json'}: expected the configuration of a run, found none: run it from triplets.yaml"
+            f"{path / RECORD}: expected the configuration of a run, found none: run it from triplets.yaml"
         )
     passed = {**before, "command_line": {**before.get("command_line", {}), **line}}
     # a folder whose name begins with ~ is the folder, and no one's home
     out = str(path.absolute() if str(path).startswith("~") else path)
-    source = YamlSource(name=f"{path / 'run.json'}", text="", data={**resolved, "out": out})
+    source = YamlSource(name=f"{path / RECORD}", text="", data={**resolved, "out": out})
     config = build_config(source.data, source, chosen)
     _require_out(config, chosen, f"{source.name}: out")
     return config, source, passed, None
@@ -86,5 +92,8 @@ def _out(path: Path, source: YamlSource, chosen: Chosen) -> Path:
 
 def _require_out(config: Config, chosen: Chosen, place: str) -> None:
     """Refuse a run directory that no file system takes, before anything is planned."""
+    place = chosen[("out",)][0] if ("out",) in chosen else place
+    if config.out is not None and not config.out.strip():
+        raise UserError(f"{place}: expected a folder, got {config.out!r}: name one, or leave it out")
     if config.out:
-        expand_run(config.out, chosen[("out",)][0] if ("out",) in chosen else place)
+        expand_run(config.out, place)

@@ -146,13 +146,20 @@ def _require(
         raise another_run(run, name, before[name], after[name], remedy)
 
 
-def require_model(path: Path, files: Mapping[str, str]) -> None:
+def require_model(path: Path, files: Mapping[str, str], published: str = "") -> None:
     """Refuse a model whose description differs from that of the run in a folder, before any of it is read.
 
     Parameters
     ----------
     files
-        From :func:`probes.description.files`.
+        From :func:`probes.model_files.files`.
+    published
+        The model's name, where it is bundled or of the hub: a folder says little, and may be the same at another place.
+
+    Raises
+    ------
+    UserError
+        Names the file of the description that differs, or the model where it is another published one.
     """
     if not files or not (path / "run.json").exists():
         return
@@ -160,6 +167,8 @@ def require_model(path: Path, files: Mapping[str, str]) -> None:
     there = run.meta.get("part_fields") or {}
     there = {name: value for name, value in there.items() if name.startswith("model/")}
     name = differing(there, files) if there else None
+    if name is not None and published not in ("", before := run.resolved.get("model")):
+        raise another_run(run, "model", before, published)
     if name is not None:
         raise another_run(run, name, there.get(name), files.get(name))
 

@@ -9,6 +9,7 @@ from analysis.observe.checkpoints import find
 from analysis.observe.features.observer import is_asked
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.known_checkpoints import size
+from probes.attributes.options import BLIP2_WEIGHTS
 from probes.config import Config
 from probes.errors import UserError
 from probes.text.nouns import nouns
@@ -20,7 +21,8 @@ def absent(config: Config) -> list[str]:
     Parameters
     ----------
     config
-        Of which section ``observe`` names models, and ``measure`` what finds nouns.
+        Of which section ``observe`` names models (of objects, and BLIP-2 where it is asked questions), and ``measure``
+        what finds nouns.
 
     Returns
     -------
@@ -47,11 +49,28 @@ def absent(config: Config) -> list[str]:
             text_encoder(settings.text_encoder)
         except UserError:
             lacking.append(_sized(settings.text_encoder))
+    lacking += _without_answers(config)
     try:
         nouns("a dog", backend=config.measure.nouns)
     except UserError:
         lacking.append(f"what measure.nouns: {config.measure.nouns} needs")
     return lacking
+
+
+def _without_answers(config: Config) -> list[str]:
+    """BLIP-2's weights, where it is to answer questions and they are not there, or not whole."""
+    from analysis.observe.attributes.blip2 import located
+    from analysis.observe.attributes.observer import is_questioned
+
+    settings = config.observe.questions
+    weights = settings.blip2 or BLIP2_WEIGHTS
+    if not is_questioned("blip2", config):
+        return []
+    try:
+        located(weights, settings.revision, fetch=False)
+    except UserError:
+        return [_sized(weights)]
+    return []
 
 
 def _sized(name: str) -> str:

@@ -26,13 +26,18 @@ def seen_and_planted(
         A row an image: ``triplet``, ``seed``, ``indicator``, ``prompt``.
     images : sequence of PIL.Image.Image, or numpy.ndarray of shape (n, 64, 64, 3)
     model : str
-        Name of the world: ``toyworld``, ``toyworld-mirror``, ``toyworld-null``.
+        Name of the world: ``toyworld``, ``toyworld-mirror``, ``toyworld-null``, ``toyworld-work``.
 
     Returns
     -------
     pandas.DataFrame
         A row an (image, thing): ``triplet``, ``seed``, ``indicator``, ``thing``, ``seen`` (bool), ``planted``
         (probability), ``named`` (the caption names it).
+
+    Raises
+    ------
+    UserError
+        Nothing was planted in the model.
     """
     world = load_world(model)
     seen = read_images(images)

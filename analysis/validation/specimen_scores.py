@@ -78,7 +78,13 @@ def own_scores(sample: pd.DataFrame) -> pd.DataFrame:
 
 
 def planted_scores(run: Run) -> pd.Series:
-    """Bias score of every thing if a run's prompts were drawn as planted, many times; NaN where it never comes."""
+    """Bias score of every thing if a run's prompts were drawn as planted, many times; NaN where it never comes.
+
+    Raises
+    ------
+    UserError
+        Nothing was planted in the run's model.
+    """
     samples = run.samples(["indicator", "prompt"])
     world = load_world(run.config.model)
     sums = {}
@@ -107,6 +113,11 @@ def score_table(run: Run, sample: pd.DataFrame, *, min_images: int = OCCURRENCES
         ``thing``, ``first``, ``second`` (images), ``score``, ``low``, ``high``, ``p_bh`` (exact paired test, adjusted
         over all objects of the run), the columns of `own_scores`, ``planted``, ``inside`` (boolean: the specimen's own
         score lies within the interval; missing where there is none), ordered by ``planted``.
+
+    Raises
+    ------
+    UserError
+        Nothing was planted in the run's model.
     """
     tests = run.table("object_tests")
     tests = tests[(tests["group"] == "all") & (tests["first"] == FIRST) & (tests["second"] == SECOND)]

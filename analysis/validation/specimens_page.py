@@ -149,7 +149,7 @@ def _frequency_section(run: Run) -> list[str]:
     )
     different = frequencies.index[frequencies["p adjusted"] < 0.05]
     lines = [
-        f"### {run.config['model']}\n",
+        f"### {run.config.model}\n",
         f"What a caption names is drawn in {100 * named['seen'].mean():.1f} % of cases ({len(named)}). What no "
         f"caption names comes within 0.10 of the planted frequency in {100 * near.mean():.1f} % of {len(near)} "
         f"(indicator, thing) cells. Images generated from feminine and from masculine prompts differ, after "

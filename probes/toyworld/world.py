@@ -6,6 +6,8 @@ from importlib import resources
 
 import yaml
 
+from probes.errors import UserError
+
 WHOLE_BODY = ("suit", "uniform", "dress")  # an upper garment that hides the lower one
 GROUPS = ("neutral", "feminine", "masculine")
 
@@ -79,14 +81,19 @@ def _data(file: str = "world.yaml") -> dict:
 
 
 def load_world(name: str = "toyworld") -> World:
-    """Load a world by its name.
+    """Load a world by its name: the frequencies that were planted in the specimen of that name.
 
     Raises
     ------
-    KeyError
-        No world of that name in ``world.yaml``.
+    UserError
+        No world of that name in ``world.yaml``: other specimens and other models have none of their own.
     """
     data, work = _data(), _data("professions.yaml")
+    if name not in data["worlds"]:
+        raise UserError(
+            f"world.yaml: expected a model with planted frequencies ({', '.join(data['worlds'])}), got {name!r}:"
+            " name one of them"
+        )
     planted = work["professions"] if name == work["world"] else {}
     professions = {word: Profession(one["lean"], tuple(one["skins"])) for word, one in planted.items()}
     return World(name=name, mixture=data["worlds"][name], data=data, professions=professions)

@@ -3,6 +3,7 @@
 import json
 import random
 import time
+from pathlib import Path
 
 import pytest
 
@@ -264,3 +265,36 @@ def test_the_dry_run_shows_no_escape_codes(tmp_path, capsys):
     assert all(line.isprintable() for line in out.splitlines())
     assert main([str(tmp_path / "a.yaml"), "--dry-run", "--stage", "x\x1b[31m\u202e"]) == 2
     assert "\\x1b[31m\\u202e" in proper(capsys.readouterr().err.strip("\n"))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["--out", ""], "--out: expected a folder, got '': name one, or leave it out"),
+        (["--out", " "], "--out: expected a folder, got ' ': name one, or leave it out"),
+        (["--model", ""], "--model: expected a text, got an empty one: write one, or leave the key out"),
+    ],
+)
+def test_an_empty_option_is_no_option_that_was_left_out(line, message, tmp_path, monkeypatch, capsys):
+    """As of a shell's variable that is not set: `--out "$WHERE" --overwrite` must not replace another run."""
+    monkeypatch.chdir(tmp_path)
+    Path("triplets.yaml").write_text('prompts: ["a {person} with a dog"]\n')
+    assert main(["triplets.yaml", "--stage", "plan", "--overwrite", *line]) == 2
+    assert capsys.readouterr().err == f"{message}\n"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["triplets.yaml"]
+
+
+def test_a_name_that_is_a_path_and_a_record_in_the_place_of_its_run(tmp_path, capsys):
+    file = tmp_path / "triplets.yaml"
+    file.write_text('name: a/b\nprompts: ["a {person} with a dog"]\n')
+    assert main([str(file)]) == 2
+    assert capsys.readouterr().err == (
+        "triplets.yaml: name: expected letters, digits, `.`, `_` and `-`, a letter or digit first, got 'a/b': write"
+        " another `name:`\n"
+    )
+    record = tmp_path / "run.json"
+    record.write_text("{}")
+    assert main([str(record)]) == 2
+    assert capsys.readouterr().err.endswith(
+        f"expected triplets.yaml or the folder of a run, got the record of one: give {tmp_path}\n"
+    )

@@ -197,6 +197,14 @@ def test_a_file_that_is_added_is_told(saved, started, tmp_path):
         generated(started, configuration(model))
 
 
+def test_another_published_model_is_told_by_its_name(started):
+    files = {"model/model_index.json": "other"}
+    with pytest.raises(UserError, match=r"holds another run: model is '.*' there, expected 'owner/other'"):
+        rundir.require_model(started, files, "owner/other")
+    with pytest.raises(UserError, match=r"holds another run: model/.* is "):
+        rundir.require_model(started, files)
+
+
 # A later stage alone
 
 

@@ -192,16 +192,20 @@ def question_observer(name: str, config: Config) -> tuple[QuestionObserver | Non
         A question is no good, or a reader is asked for by name and its weights cannot be had.
     """
     settings = config.observe.questions
-    if isinstance(settings.readers, list):
-        asked = name in settings.readers
-    else:
-        asked = is_diagnostic(config) and name in (OF_TOYWORLD if of_toyworld(config) else ("blip2",))
-    if not asked:
+    if not is_questioned(name, config):
         return None, ""
     questions(config)  # what is wrong with them is said before anything is drawn
     if name == "blip2" and settings.readers == "auto" and not _there(config):
         return None, "no weights on this machine: name a folder or a hub id in `observe.questions.blip2`"
     return QuestionObserver(MAKERS[name](config), config), ""
+
+
+def is_questioned(name: str, config: Config) -> bool:
+    """Whether a configuration puts its questions to a reader: by name, or as the usual one of an audit."""
+    readers = config.observe.questions.readers
+    if isinstance(readers, list):
+        return name in readers
+    return is_diagnostic(config) and name in (OF_TOYWORLD if of_toyworld(config) else ("blip2",))
 
 
 def _there(config: Config) -> bool:

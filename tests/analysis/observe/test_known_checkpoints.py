@@ -74,3 +74,21 @@ def test_what_is_there_or_not_asked_for_is_not_missing(bare, tmp_path):
     bundled = Config(prompts=PROMPTS)
     assert missing.absent(bundled) == []
     missing.require_preset(bundled)
+
+
+def asking(readers, **questions):
+    over = {"objects": False, "questions": {"readers": readers, **questions}}
+    return Config(preset="wu2025", prompts=PROMPTS, observe=over, measure={"nouns": "lemminflect"})
+
+
+def test_weights_that_are_to_answer_questions_are_missing_where_they_are_not_there(bare, tmp_path):
+    gone, half = tmp_path / "gone", tmp_path / "half"
+    half.mkdir()
+    (half / "config.json").write_text("{}")
+    for folder in (gone, half):
+        assert missing.absent(asking(["blip2"], blip2=str(folder))) == [str(folder)]
+        assert missing.absent(asking(["clip"], blip2=str(folder))) == []
+        assert missing.absent(asking("auto", blip2=str(folder))) == []  # no audit: nobody is asked
+    assert missing.absent(asking(["blip2"])) == []  # of the hub, so it is fetched
+    with pytest.raises(UserError, match=f"preset wu2025: not on this machine: {gone}: docs/models.md"):
+        missing.require_preset(asking(["blip2"], blip2=str(gone)))

@@ -77,6 +77,17 @@ def test_nothing_is_significant_where_nothing_was_planted():
     assert "0 of 38 (feminine, masculine)" in alone and "|" not in alone
 
 
+def test_a_run_of_a_model_in_which_nothing_was_planted_has_no_scores():
+    sample = rendered("toyworld", 20, 9)
+    run = as_run("toyworld-decoy", sample)
+    with pytest.raises(
+        UserError, match=r"expected a model with planted frequencies .*, got 'toyworld-decoy'"
+    ):
+        planted_scores(run)
+    with pytest.raises(UserError, match="planted frequencies"):
+        score_table(run, sample)
+
+
 def test_scores_by_hand():
     table = pd.DataFrame({"indicator": ["feminine", "masculine", "masculine", "neutral"], "triplet": 0})
     table = table.assign(**{thing: False for thing in LEAST}, prompt="a man with a tie")

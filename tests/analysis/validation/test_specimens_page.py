@@ -3,8 +3,12 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
+from PIL import Image
 
 from analysis.validation import specimens_page
+from probes.config import Config
+from tests.analysis.validation.test_specimen_frequencies import rendered
 
 
 def test_the_sentence_on_all_measures_names_those_that_were_tested(monkeypatch):
@@ -21,3 +25,19 @@ def test_the_sentence_on_all_measures_names_those_that_were_tested(monkeypatch):
     assert (
         "| SSIM | 0.0 % of 2 | 50.0 % of 2 |" in text and "| ResNet |" not in text
     )  # it stands with the features
+
+
+def test_the_section_on_frequencies_names_the_specimen_and_every_thing_that_may_come():
+    samples, images = rendered("toyworld-null", prompts=6, seeds=1)
+    tests = pd.DataFrame({"group": ["all"], "first": ["feminine"], "second": ["masculine"], "p_bh": [0.7]})
+    run = SimpleNamespace(
+        config=Config.stored({"model": "toyworld-null"}),
+        samples=lambda columns: samples.assign(sample_id=samples.index)[columns],
+        images=lambda ids: [Image.fromarray(images[row]) for row in ids],
+        table=lambda name: tests,
+    )
+    head, claim, *table = specimens_page._frequency_section(run)
+    assert head == "### toyworld-null\n"
+    assert claim.startswith("What a caption names is drawn in 100.0 % of cases")
+    assert claim.endswith("after adjustment: 0 of 1 (feminine, masculine).\n")
+    assert sum(line.startswith("| ") for line in table) > 20 and table[-1] == ""

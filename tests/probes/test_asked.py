@@ -1,0 +1,63 @@
+"""What a command asks for: its stages, how it holds the run, what no shard can share."""
+
+import pytest
+
+from probes.asked import asked_for, require_shareable
+from probes.claim import Hold
+from probes.errors import UserError
+from probes.run_options import parser
+from probes.shards import Shard
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "triplets.yaml"
+    path.write_text('prompts: ["a {person} with a dog"]\n')
+    return str(path)
+
+
+def command(*line, **options):
+    return asked_for(parser().parse_args(line), **options)
+
+
+def test_all_stages_but_a_trace_that_nobody_asked_for(file):
+    asked = command(file)
+    assert asked.stages == ("plan", "generate", "observe", "measure", "report")
+    assert asked.drawing and asked.hold is Hold.ALONE and not asked.clustered
+    assert asked.config.trace is None
+
+
+def test_a_trace_that_is_named_has_the_options_of_one(file):
+    asked = command(file, "--stage", "trace")
+    assert asked.stages == ("trace",) and not asked.drawing
+    assert asked.config.trace is not None and asked.config.trace.sites == ["unet.*.cross"]
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "hold"),
+    [
+        (["--stage", "measure"], {}, Hold.RESULTS),
+        (["--stage", "report"], {}, Hold.RESULTS),
+        (["--stage", "observe"], {}, Hold.ALONE),
+        ([], {"finishing": True}, Hold.RESULTS),
+        ([], {"shard": Shard(0, 2)}, Hold.SHARD),
+    ],
+)
+def test_how_a_run_is_held(file, line, options, hold):
+    assert command(file, *line, **options).hold is hold
+
+
+def test_only_what_is_gone_through_is_replaced(file):
+    asked = command(file, "--stage", "observe", "--overwrite")
+    assert (asked.anew("observe"), asked.anew("trace")) == (True, False)
+    assert not command(file, "--stage", "observe").anew("observe")
+
+
+def test_the_place_of_a_field_is_the_file(file):
+    assert command(file).place("measure.primary") == "triplets.yaml: measure.primary"
+
+
+def test_a_cluster_has_no_shards(file):
+    require_shareable(command(file, "--cluster", "local"))
+    with pytest.raises(UserError, match="--shard: expected one process that draws its share, got a cluster"):
+        require_shareable(command(file, "--cluster", "local", shard=Shard(0, 2)))
