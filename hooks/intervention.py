@@ -88,7 +88,13 @@ class Intervention(HookedBlock):
 
     @property
     def written(self) -> list[Written]:
-        """By patch, in the order in which they were passed."""
+        """By patch, in the order in which they were passed.
+
+        Raises
+        ------
+        HookError
+            The block has not ended yet, or ended with an exception.
+        """
         if self._phase != "done":
             raise HookError("Intervention.written: read before the block has ended without an exception")
         return [Written(patch, writes, tuple(changes.tolist())) for patch, writes, changes in self._counts()]

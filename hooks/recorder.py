@@ -99,7 +99,7 @@ class Recorder:
         self._parts.clear()
 
     def record(self, address: str, values: Tensor) -> None:
-        """Record a site of the denoiser's call under way."""
+        """Record a site of the denoiser's call under way; `values` has the batch's rows first."""
         self._add(address, len(self.timesteps) - 1, values)
 
     def gather(self, address: str, values: Tensor) -> None:

@@ -70,15 +70,29 @@ class Records:
         return key in self._entries
 
     def add(self, key: str, call: int, *values: Tensor, group: int = 0) -> None:
+        """Append an entry of a UNet call to a key that was named at the beginning."""
         self._entries[key].append((call, values, group))
 
     def clear(self, keys: Iterable[str]) -> None:
+        """Drop the entries of some keys; those that are not there are passed over."""
         for key in keys:
             if key in self._entries:
                 self._entries[key] = []
 
     def similarities(self, timesteps: np.ndarray, left: Tensor, right: Tensor) -> dict[str, Similarity]:
-        """All entries as arrays, moved from each device in one transfer."""
+        """All entries as arrays, moved from each device in one transfer.
+
+        Parameters
+        ----------
+        timesteps : ndarray of float, shape (n_calls,)
+        left, right : Tensor of int, shape (n_pairs,)
+            Rows that are compared.
+
+        Returns
+        -------
+        dict of str to Similarity
+            With values of shape (n_entries, n_pairs), float32.
+        """
         entries = [values for of_key in self._entries.values() for _, values, _ in of_key]
         flat = iter(to_cpu([tensor for values in entries for tensor in values]))
         left, right = left.numpy(), right.numpy()
@@ -99,7 +113,7 @@ class Records:
         return found
 
     def tensors(self, timesteps: np.ndarray) -> dict[str, Kept]:
-        """All entries as stacked tensors."""
+        """All entries as stacked tensors: by key, shape (n_entries, ...); `timesteps` is that of `similarities`."""
         return {
             key: Kept(
                 torch.stack([values for _, (values,), _ in of_key]) if of_key else torch.empty(0),

@@ -203,6 +203,11 @@ class SharedPositions:
         Returns
         -------
         Tensor, shape (n_pairs,), float32
+
+        Raises
+        ------
+        HookError
+            A shared position is beyond the prompt's length.
         """
         if self.highest >= values.shape[1]:
             raise HookError(

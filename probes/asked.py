@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from probes import shards
 from probes.claim import Hold
 from probes.config import Config, Trace
+from probes.config_messages import naming
 from probes.errors import UserError, printable
 from probes.prompts.source import Loaded
 from probes.run_configuration import configuration
@@ -90,6 +92,10 @@ class Asked:
     def place(self, field: str) -> str:
         """Where a field of the configuration stands, for errors."""
         return f"{self.yaml_source.name}: {field}"
+
+    def naming(self) -> contextlib.AbstractContextManager[None]:
+        """Say of an error in a field of the configuration in which file it stands, or by which flag it was given."""
+        return naming(Config, self.yaml_source, options(self.arguments))
 
     def say(self, text: str) -> None:
         """Tell the user in a line, on stderr."""

@@ -18,7 +18,7 @@ from probes import config_checks as checks
 from probes import presets
 from probes.cluster_options import Cluster
 from probes.config_checks import prompt_id
-from probes.config_messages import message
+from probes.config_messages import message, naming
 from probes.config_sections import (
     Capture,
     Generate,
@@ -272,9 +272,10 @@ def load_config(
         )
     context = {"folder": Path(path).parent, "said": [] if said is None else said}
     data = {"name": Path(path).stem, **source.data}
-    if data.get("images") is not None:
-        data = foreign.configured(data, source, options or {}, context, build_config)
-    return build_config(data, source, options, context)
+    with naming(Config, source, options or {}):
+        if data.get("images") is not None:
+            data = foreign.configured(data, source, options or {}, context, build_config)
+        return build_config(data, source, options, context)
 
 
 def schema_text() -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from probes.config_values import HINT, NAME, shown
+from probes.errors import UserError
 from probes.yaml_source import YamlSource, show
+
+_FIELD = re.compile(r"([a-z]+(?:\.[a-z_]+|\[\d+\])*): ")
 
 
 def message(
@@ -21,11 +26,36 @@ def message(
     context = fault.get("ctx", {})
     loc = tuple(step for step in fault["loc"] if step != "[key]")
     loc = (*loc, *context.get("at", ()))
-    option = next((flag for at, (flag, _) in options.items() if loc[: len(at)] == at), None)
+    option = _option(loc, options)
     place = option or f"{source.name}: {show(loc)}"
     hint = "" if option else source.hint(loc, _value_at(source.data, loc))
     more = f" ({len(faults) - 1} more like this)" if len(faults) > 1 else ""
     return f"{place}: {fault_text(fault, loc, schema, hint)}{more}"
+
+
+@contextlib.contextmanager
+def naming(schema: type[BaseModel], source: YamlSource, options: Mapping[tuple, tuple]) -> Iterator[None]:
+    """Say of an error that begins with a field of the configuration in which file, or by which flag, it stands.
+
+    Raises
+    ------
+    UserError
+        The one that was raised inside, ``sampler.height: ...`` as ``triplets.yaml: sampler.height: ...``.
+    """
+    try:
+        yield
+    except UserError as error:
+        field = _FIELD.match(str(error))
+        loc = tuple(re.split(r"[.\[]", field[1])) if field else ()
+        if field is None or loc[0] not in schema.model_fields:
+            raise
+        place = _option(loc, options) or f"{source.name}: {field[1]}"
+        raise UserError(f"{place}: {str(error)[field.end() :]}") from None
+
+
+def _option(loc: tuple, options: Mapping[tuple, tuple]) -> str | None:
+    """The flag of the command line that gave what stands at a place; None where it stands in the file."""
+    return next((flag for at, (flag, _) in options.items() if loc[: len(at)] == at), None)
 
 
 def fault_text(fault: Mapping[str, Any], loc: tuple, schema: type[BaseModel], hint: str) -> str:

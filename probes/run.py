@@ -52,6 +52,11 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _run_once(asked: Asked, team: Team) -> Config:
     """Plan what a command asks for and go through its stages; gives the configuration as it was planned."""
+    with asked.naming():
+        return _planned_and_done(asked, team)
+
+
+def _planned_and_done(asked: Asked, team: Team) -> Config:
     primary = _primary(asked)
     _require_possible(asked)
     _start_helpers(asked, team)

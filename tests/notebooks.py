@@ -3,7 +3,9 @@
 They are committed with their pictures, since many will only read them.
 """
 
+import re
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +13,8 @@ import nbformat
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
+# what `tempfile` names is another folder each time
+TEMPORARY = re.compile(rf"{re.escape(tempfile.gettempdir())}/tmp[a-z0-9_]{{8}}/")
 
 
 def executed(path: Path) -> nbformat.NotebookNode:
@@ -21,9 +25,19 @@ def executed(path: Path) -> nbformat.NotebookNode:
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         cell["outputs"] = [one for one in cell.get("outputs", []) if one.get("name") != "stderr"]
+        for output in cell["outputs"]:
+            _without_temporary_names(output)
         if cell.cell_type != "code":
             del cell["outputs"]
     return notebook
+
+
+def _without_temporary_names(output: nbformat.NotebookNode) -> None:
+    """Write the path of a file in a temporary folder as it is within that folder, in an output's texts."""
+    data = output.get("data", {})
+    for holder, key in ((output, "text"), (data, "text/plain"), (data, "text/html")):
+        if key in holder:
+            holder[key] = TEMPORARY.sub("", holder[key])
 
 
 def main(names: Sequence[str]) -> None:

@@ -304,7 +304,7 @@ def one_line(captured, *messages):
         (["--stage", "draw"], "command line: argument --stage"),
         (["--stepz", "3"], "unrecognized arguments: --stepz 3"),
         (["--dtype", "int8"], "--dtype: expected 'auto'"),
-        (["--height", "50"], "sampler.height: expected a multiple of 16"),
+        (["--height", "50"], "--height: expected a multiple of 16"),
         (["--scheduler", "eulr"], "did you mean euler"),
         (["--stage", "observe"], "expected a generated run, found it empty"),
         (["--stage", "measure"], "expected a generated run, found it empty"),

@@ -1,6 +1,7 @@
 """Every notebook runs from top to bottom, and defines nothing."""
 
 import ast
+import re
 
 import nbformat
 import pytest
@@ -39,6 +40,24 @@ def test_notebooks_are_committed_with_what_they_show(path):
     notebook = nbformat.read(path, as_version=4)
     assert path.stat().st_size <= LARGEST and pictures(notebook)
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
+    assert not re.search(r"/tmp/|/home/|/root/|[A-Z]:\\\\Users", path.read_text("utf-8"))
+
+
+def test_files_in_a_temporary_folder_go_by_their_names_there(tmp_path, forked_kernel):
+    source = """
+import tempfile
+from pathlib import Path
+
+folder = Path(tempfile.mkdtemp())
+print(f"done in {folder / 'run'}")
+folder / "run"
+"""
+    path = tmp_path / "notebooks" / "a.ipynb"
+    path.parent.mkdir()
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)]), path)
+    printed, shown = executed(path).cells[0].outputs
+    assert printed.text == "done in run\n"
+    assert shown.data["text/plain"] == "PosixPath('run')"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -299,7 +299,8 @@ def test_what_is_wrong_is_one_line_before_anything_is_drawn(name, model, tmp_pat
     over, message = WRONG[name]
     assert run(settings(tmp_path, model, **over), tmp_path / "run") == 2
     said = capsys.readouterr().err.strip()
-    assert message in said and "\n" not in said and not (tmp_path / "run").exists()
+    assert said.startswith("triplets.yaml: ") and message in said and "\n" not in said
+    assert not (tmp_path / "run").exists()
 
 
 def test_what_is_no_drawn_run_of_one_text_encoder(copy, model, tmp_path, capsys):

@@ -43,7 +43,13 @@ class Audit:
     source: str
 
     def with_values(self, values: NDArray[np.float64], source: str) -> Audit:
-        """Return an audit of the same images, read in another way."""
+        """Return an audit of the same images, read in another way.
+
+        Raises
+        ------
+        ValueError
+            `values` has another shape.
+        """
         if values.shape != self.values.shape:
             raise ValueError(f"values: expected shape {self.values.shape}, got {values.shape}")
         return replace(self, values=values, source=source)

@@ -84,6 +84,11 @@ def agreements(
     Returns
     -------
     tau, mcc, pearson, n : ndarray, shape (n_pairs,)
+
+    Raises
+    ------
+    ValueError
+        `zero` is none of these.
     """
     first, second = (np.asarray(side, float).round(EQUAL) for side in (estimated, labelled))
     if zero not in ("positive", "left out"):

@@ -158,6 +158,11 @@ def false_locations(p_adjusted: ArrayLike, *, alpha: float = 0.05) -> float:
         Adjusted over the sites of a map; NaN where nothing changed in any prompt, which locates nothing.
     alpha : float
 
+    Raises
+    ------
+    ValueError
+        `p_adjusted` has another number of axes.
+
     Examples
     --------
     >>> false_locations([[0.2, np.nan], [0.01, 0.5], [np.nan, np.nan], [1.0, 0.3]])
@@ -197,6 +202,11 @@ def entering_steps(low: ArrayLike, high: ArrayLike, spans: Sequence[Span]) -> se
         Ends of the intervals; a window with NaN is not counted.
     spans : sequence of (int, int)
         First step of each window and the one after its last.
+
+    Raises
+    ------
+    ValueError
+        There are not as many spans as intervals.
 
     Examples
     --------

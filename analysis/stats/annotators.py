@@ -46,6 +46,11 @@ def krippendorff_alpha(answers: ArrayLike) -> float:
     float
         NaN where no question has two answers, or all answers are the same.
 
+    Raises
+    ------
+    ValueError
+        `answers` has another number of axes.
+
     Notes
     -----
     With :math:`m_u` answers to a question, every ordered pair of them counts :math:`1 / (m_u - 1)` in the table of

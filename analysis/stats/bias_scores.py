@@ -134,6 +134,11 @@ def presence_differences(
     each with one image that differs, one either way; holds for rare objects too. ``percentile`` and ``bca``: bootstrap
     over prompts, see `bias_scores` for the other parameters.
 
+    Raises
+    ------
+    ValueError
+        `method` is none of these.
+
     Source
     ------
     Bonett and Price 2012 for ``adjusted`` with one seed a prompt.

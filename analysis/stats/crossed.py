@@ -67,7 +67,18 @@ class CrossedMean:
     level: float
 
     def p_equivalent(self, delta: float | NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the p-value of the test that the mean lies within ±delta; small speaks for it."""
+        """Return the p-value of the test that the mean lies within ±delta; small speaks for it.
+
+        Parameters
+        ----------
+        delta : float or ndarray of float64, shape (n_columns,)
+            In the unit of the mean.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_columns,)
+            NaN where nothing can be inferred, see ``reason``.
+        """
         parts = [(self.prompts, np.maximum(self.n - 1, 1)), (self.seeds, max(self.n_seeds - 1, 1))]
         room = delta - np.abs(self.mean)
         both = crossed_p_value(room**2, parts) / 2
@@ -82,6 +93,11 @@ def crossed_mean(values: ArrayLike, *, level: float = 0.95) -> CrossedMean:
     values : array_like of float, shape (n_prompts, n_seeds, n_columns)
         NaN where there is none; a prompt that lacks a seed is left out of that column.
     level : float
+
+    Raises
+    ------
+    ValueError
+        `values` has another number of axes, or `level` is no number between 0 and 1.
 
     Source
     ------
@@ -161,14 +177,38 @@ def crossed_variances(
 
 
 def crossed_bound(alpha: float | NDArray[np.float64], variances: Parts) -> NDArray[np.float64]:
-    r"""Return :math:`\sum V t_f(\alpha)^2`: the square of the largest mean that is not rejected at α (Banerjee)."""
+    r"""Return :math:`\sum V t_f(\alpha)^2`: the square of the largest mean that is not rejected at α (Banerjee).
+
+    Parameters
+    ----------
+    alpha : float or ndarray, shape (n_columns,)
+        Two-sided.
+    variances : sequence of (ndarray, ndarray or int)
+        Of the mean by each factor, shape (n_columns,), and its degrees of freedom.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_columns,)
+    """
     return sum(
         variance * special.stdtrit(np.maximum(degrees, 1), alpha / 2) ** 2 for variance, degrees in variances
     )
 
 
 def crossed_p_value(square: NDArray[np.float64], variances: Parts) -> NDArray[np.float64]:
-    """Return the α at which the bound is the square, by bisection of its logarithm; nothing is below 1e-16."""
+    """Return the α at which `crossed_bound` is the square, by bisection of its logarithm.
+
+    Parameters
+    ----------
+    square : ndarray of float64, shape (n_columns,)
+    variances
+        See `crossed_bound`.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_columns,)
+        From 1e-16 to 1.
+    """
     low, high = np.full(len(square), np.log(1e-16)), np.zeros(len(square))
     for _ in range(50):
         middle = (low + high) / 2

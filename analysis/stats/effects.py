@@ -102,6 +102,11 @@ def prompt_means(values: ArrayLike) -> NDArray[np.float64]:
     ndarray of float64, shape (n_prompts, n_columns)
         NaN where a prompt has no seed with a value.
 
+    Raises
+    ------
+    ValueError
+        `values` has another number of axes.
+
     Examples
     --------
     >>> prompt_means([[[1.0], [3.0]], [[5.0], [np.nan]]]).tolist()
@@ -123,6 +128,11 @@ def student_interval(values: ArrayLike, *, level: float = 0.95) -> Interval:
     values : array_like of float, shape (n_prompts, n_columns)
         NaN where a prompt has no value.
     level : float
+
+    Raises
+    ------
+    ValueError
+        `level` is no number between 0 and 1.
 
     Source
     ------
@@ -187,6 +197,11 @@ def effect_sizes(
     resamples, seed : int
     chunk : int, optional
         Columns worked on at a time; no result depends on it.
+
+    Raises
+    ------
+    ValueError
+        `level` is no number between 0 and 1.
 
     Source
     ------

@@ -99,6 +99,11 @@ def equivalence_test(
         Of the interval of level 1 − 2α that is returned beside the p-value.
     permutations, resamples, seed : int
 
+    Raises
+    ------
+    ValueError
+        `method` is none of these, `delta` is not above 0, or `alpha` not between 0 and 0.5.
+
     Source
     ------
     Schuirmann 1987; `statsmodels.stats.weightstats.ttost_paired`.

@@ -52,7 +52,20 @@ def on_grid(
 def central_sums(
     values: NDArray[np.float64], centre: NDArray[np.float64] | float, *powers: int
 ) -> list[NDArray[np.float64]]:
-    """Sums over rows of (value − centre)^power, NaN left out, in whatever order it is done; see `on_grid`."""
+    """Sums over rows of (value − centre)^power, the same in whatever order it is done; see `on_grid`.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n_rows, n_columns)
+        NaN is left out.
+    centre : float or ndarray of float64, shape (n_columns,)
+    *powers : int
+
+    Returns
+    -------
+    list of ndarray of float64, shape (n_columns,)
+        One for each power.
+    """
     exponents = [_exponents(values, centre, power) for power in powers]
     totals = np.zeros((len(powers), values.shape[1]))
     for rows in slabs(values):
@@ -83,7 +96,7 @@ def _exponents(
 
 
 def exact_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum over rows, NaN left out, in whatever order it is done; see `on_grid` for the rounding."""
+    """Sum over rows, shape (n_columns,), NaN left out, in whatever order it is done; see `on_grid` for the rounding."""
     return central_sums(values, 0.0, 1)[0]
 
 

@@ -100,6 +100,11 @@ def floor_of_mean(
         Factor on value, floor, sd and excess.
     reason : str
         Why the p-value is undefined although the score is not; empty where it is defined.
+
+    Raises
+    ------
+    ValueError
+        `draws` is below 1.
     """
     if draws < 1:
         raise ValueError(f"draws: expected at least 1, got {draws}")

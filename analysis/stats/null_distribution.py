@@ -92,6 +92,11 @@ def frequency_difference(successes: int, n_first: int, n_second: int, *, null: s
         Fisher's conditional test, exact whatever the probability). ``pooled`` draws both samples anew with the
         probability (k_1 + k_2) / (n_1 + n_2) (two binomials; parametric).
 
+    Raises
+    ------
+    ValueError
+        `null` is none of these.
+
     Examples
     --------
     One success among two samples of two images: whichever gets it, the frequencies differ by one half.

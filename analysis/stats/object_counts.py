@@ -71,7 +71,13 @@ class ObjectTable:
         return self.indicators.index(indicator)
 
     def values(self, of: str) -> NDArray[np.int64]:
-        """``presence`` or ``detections``, shape (n_cells, k)."""
+        """``presence`` or ``detections``, shape (n_cells, k).
+
+        Raises
+        ------
+        ValueError
+            `of` is none of these.
+        """
         if of not in ("presence", "detections"):
             raise ValueError(f"of: expected presence or detections, got {of!r}")
         return getattr(self, of)
@@ -97,7 +103,13 @@ class ObjectTable:
         return sparse.csr_array((cells[keep].astype(np.float32), where), shape=shape)
 
     def select(self, indicators: Sequence[str]) -> ObjectTable:
-        """The table of some of the indicators; objects that none of them has stay, with counts of 0."""
+        """The table of some of the indicators; objects that none of them has stay, with counts of 0.
+
+        Raises
+        ------
+        ValueError
+            They are fewer than two, or one stands twice.
+        """
         order = [self.column(name) for name in indicators]
         if len(set(order)) < len(order) or len(order) < 2:
             raise ValueError(f"indicators: expected two or more different ones, got {list(indicators)}")

@@ -303,7 +303,13 @@ def cochran_mantel_haenszel(
 
 
 def normal_quantile(level: float) -> float:
-    """Two-sided normal quantile of a level."""
+    """Two-sided normal quantile of a level.
+
+    Raises
+    ------
+    ValueError
+        `level` is no number between 0 and 1.
+    """
     if not 0 < level < 1:
         raise ValueError(f"level: expected a number between 0 and 1, got {level}")
     return float(special.ndtri((1 + level) / 2))

@@ -195,6 +195,11 @@ def prompts_for_presence(
     dict
         With the keys `PRESENCE_COLUMNS`. The number of prompts starts from the normal distribution and is raised by
         5 % until the simulated power of the exact test reaches `power`.
+
+    Raises
+    ------
+    ValueError
+        One of the two frequencies is not between 0 and 1.
     """
     if not (0 < frequency < 1 and 0 < frequency + difference < 1):
         raise ValueError(

@@ -25,6 +25,13 @@ CONSTANT = "the same value in every prompt"
 
 
 def matrix(values: ArrayLike) -> NDArray[np.float64]:
+    """Values as float64, shape (n_prompts, n_columns), NaN where there is none.
+
+    Raises
+    ------
+    ValueError
+        They have another number of axes, or one is infinite.
+    """
     values = np.asarray(values, np.float64)
     if values.ndim != 2:
         raise ValueError(f"values: expected shape (n_prompts, n_columns), got {values.shape}")
@@ -64,7 +71,13 @@ def moments(
 
 @lru_cache(maxsize=1)
 def resample_counts(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
-    """How often each of n rows is drawn in each resample, shape (resamples, n); not to be written to."""
+    """How often each of n rows is drawn in each resample.
+
+    Returns
+    -------
+    ndarray of uint16, shape (resamples, n)
+        Rows sum to n. It is kept, and not to be written to.
+    """
     rng = np.random.default_rng([seed, BOOTSTRAP_STREAM])
     counts = np.empty((resamples, n), np.uint16)
     for start in range(0, resamples, BLOCK):
@@ -77,9 +90,12 @@ def resample_counts(n: int, resamples: int, seed: int) -> NDArray[np.uint16]:
 
 @lru_cache(maxsize=1)
 def sign_blocks(n: int, total: int, exact: bool, seed: int) -> list[NDArray[np.uint8]]:
-    """Which of n rows keep their sign: blocks of flips, every combination or drawn ones, eight to a byte.
+    """Which of n rows keep their sign under each of `total` flips: every combination, or drawn ones.
 
-    Not to be written to.
+    Returns
+    -------
+    list of ndarray of uint8, shape (at most ``BLOCK``, n / 8 rounded up)
+        A bit a row, as of `numpy.packbits`. They are kept, and not to be written to.
     """
     rng, blocks = np.random.default_rng([seed, FLIP_STREAM]), []
     for start in range(0, total, BLOCK):
@@ -104,7 +120,18 @@ def flipped_sums(
 
 
 def product(counts: NDArray, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return counts @ columns in float64, a column's numbers side by side, without a float64 copy of all the counts."""
+    """Return counts @ columns without a float64 copy of all the counts.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (resamples, n)
+    columns : ndarray of float64, shape (n, n_columns)
+
+    Returns
+    -------
+    ndarray of float64, shape (resamples, n_columns)
+        A column's numbers lie side by side.
+    """
     rows = max(1, CHUNK_BYTES // (8 * max(counts.shape[1], 1)))
     result = np.empty((columns.shape[1], len(counts)))
     buffer = np.empty((min(rows, len(counts)), counts.shape[1]))
@@ -132,6 +159,14 @@ def resampled_deviations(
     values: NDArray[np.float64], mean: NDArray[np.float64], counts: NDArray[np.uint16]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | float]:
     """Sum and spread of the deviations from a mean in every resample.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n, n_columns)
+        NaN where there is none.
+    mean : ndarray of float64, shape (n_columns,)
+    counts : ndarray of uint16, shape (resamples, n)
+        Of `resample_counts`.
 
     Returns
     -------

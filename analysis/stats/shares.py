@@ -177,6 +177,11 @@ def beyond_floor(
     SignFlips
         NaN, with the reason, where nothing changed in any prompt.
 
+    Raises
+    ------
+    ValueError
+        `floor` has another shape than the effects.
+
     Examples
     --------
     Both move the outcome by 1, the second is what a synonym does, too.

@@ -223,7 +223,13 @@ def flip_columns(
     seed: int = 0,
     chunk: int | None = None,
 ) -> FlipColumns:
-    """Test some columns of a family, see `sign_flip_test`; `adjusted_together` adjusts all of them."""
+    """Test some columns of a family, see `sign_flip_test`; `adjusted_together` adjusts all of them.
+
+    Raises
+    ------
+    ValueError
+        `alternative` is none of these, or `permutations` is below 1.
+    """
     values = matrix(values)
     if alternative not in ALTERNATIVES:
         raise ValueError(f"alternative: expected one of {', '.join(ALTERNATIVES)}, got {alternative!r}")

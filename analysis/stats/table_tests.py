@@ -120,6 +120,11 @@ def label_swap_test(
     of : {"presence", "detections"}
     permutations, seed : int
 
+    Raises
+    ------
+    ValueError
+        `permutations` is below 1.
+
     Source
     ------
     Pitman 1937; Phipson and Smyth 2010 for the + 1; Westfall and Young 1993 for max-T.

@@ -126,6 +126,11 @@ def word_test(
         are then a fourth sample, see `analysis.stats.crossed`; with one seed there is no p-value.
     level : float
 
+    Raises
+    ------
+    ValueError
+        `level` is no number between 0 and 1, or an array of words has another number of axes.
+
     Source
     ------
     Banerjee 1960; Clark 1973, and Westfall, Kenny and Judd 2014, for words (stimuli) as samples.

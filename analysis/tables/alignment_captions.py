@@ -17,6 +17,7 @@ from analysis.metrics.captions import (
 )
 from analysis.stats.resampling import resample_counts
 from analysis.tables.alignment import by_indicator, interval
+from probes.errors import UserError
 from probes.store import Run
 
 KIND = "attributes/captions"
@@ -45,7 +46,15 @@ def captions_table(run: Run) -> pd.DataFrame:
     captions, METEOR of all captions the package's aggregate. An image without a caption is counted as missing; an
     empty caption is a caption.
     """
-    stored = pd.concat([part.to_pandas() for part in run.part_tables(KIND, ["sample_id", "caption"])])
+    wanted = ["sample_id", "caption"]
+    parts = [part.to_pandas() for part in run.part_tables(KIND, wanted)]
+    for part in parts:
+        if not {*wanted} <= {*part.columns}:
+            raise UserError(
+                f"{run.path / KIND}: expected columns {' and '.join(wanted)}, got {', '.join(part.columns) or 'none'}:"
+                " run --stage observe --overwrite"
+            )
+    stored = pd.concat(parts)
     samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt"])
     table = samples.merge(stored, on="sample_id", how="left")
     table["unit"] = table["triplet" if run.config.unit == "prompt" else "seed"]

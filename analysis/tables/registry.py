@@ -41,6 +41,7 @@ from analysis.tables.stored_similarities import (
 from analysis.tables.table import Latex, Table
 from analysis.tables.trace_registry import TRACE
 from analysis.tables.wu import CHI_SQUARE_COLUMNS, chi_square, figure_objects, figure_scores, similarity_pairs
+from probes.errors import UserError
 from probes.store import Run
 
 COUNT = "count_"  # begins a column of each indicator
@@ -357,3 +358,21 @@ def write(run: Run, name: str, frame: pd.DataFrame) -> None:
     if not row.fits(list(frame.columns)):
         raise ValueError(f"{name}: expected the columns {', '.join(row.columns)}, got {', '.join(frame)}")
     (run.write_table if row.csv else run.write_parquet)(name, with_unit(frame, run.config))
+
+
+def read(run: Run, name: str) -> pd.DataFrame:
+    """Return a result table of a run with the columns that its row names.
+
+    Raises
+    ------
+    UserError
+        The run has no such table, it is damaged, or it lacks a column: another program or version wrote it.
+    """
+    frame = run.table(name)
+    missing = [one for one in TABLES[name].columns if not one.endswith("*") and one not in frame]
+    if missing:
+        raise UserError(
+            f"{run.path / 'tables' / name}.parquet: expected a column `{missing[0]}`, found none: run --stage measure"
+            " again"
+        )
+    return frame

@@ -30,7 +30,7 @@ class Batch:
     width: int
 
     def branch(self, name: str, values: Tensor, address: str) -> Tensor:
-        """Rows of one branch.
+        """Rows of one branch, shape (rows, ...), of values of all branches, shape (rows x branches, ...).
 
         Raises
         ------
@@ -46,7 +46,7 @@ class Batch:
         return values[start : start + self.rows] if len(self.branches) > 1 else values
 
     def conditional(self, values: Tensor, address: str) -> Tensor:
-        """Rows of the prompts."""
+        """Rows of the prompts, see :meth:`branch`."""
         return self.branch("conditional", values, address)
 
 

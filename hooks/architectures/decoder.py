@@ -60,7 +60,7 @@ def decoder_sites(vae: Any, place: Callable[[str], Place]) -> Iterator[Site]:
 
 
 def final_latent(pipe: Any, given: Tensor) -> Tensor:
-    """z0, before division by the VAE's scaling factor, from what the decoder is given."""
+    """z0, before division by the VAE's scaling factor, from what the decoder is given; both (rows, channels, h, w)."""
     config = pipe.vae.config
     mean, std = getattr(config, "latents_mean", None), getattr(config, "latents_std", None)
     if "XL" in type(pipe).__name__ and mean is not None and std is not None:

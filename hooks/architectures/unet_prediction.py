@@ -150,6 +150,11 @@ def predict_x0(sample: Tensor, output: Tensor, level: Tensor, prediction_type: s
     -------
     Tensor, shape (rows, c, h, w), float32
 
+    Raises
+    ------
+    ValueError
+        `prediction_type` is none of these.
+
     Examples
     --------
     >>> import torch

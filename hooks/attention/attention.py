@@ -75,6 +75,7 @@ class AttentionSums:
         self.tokens: int | None = None
 
     def attach(self, stack: contextlib.ExitStack) -> None:
+        """Hook the projections of every layer; closing the stack takes the hooks off."""
         for layer in self.layers:
             fused = "to_kv" if self._kind == "cross" else "to_qkv"
             for name in ("to_q", "to_k", fused):

@@ -35,7 +35,13 @@ class WordMaps:
     version: str = definitions.DAAM.version
 
     def heat(self, row: int) -> np.ndarray:
-        """Maps of one row of the batch, shape (n_tokens, h, w), float32, at least 0."""
+        """Maps of one row of the batch, shape (n_tokens, h, w), float32, at least 0.
+
+        Raises
+        ------
+        HookError
+            The batch has no such row.
+        """
         if not 0 <= row < len(self.values):
             raise HookError(f"row: expected one of the batch's {len(self.values)} rows, but got {row}")
         return self.values[row]

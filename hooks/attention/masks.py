@@ -115,6 +115,11 @@ def mask(heat: np.ndarray, size: int | tuple[int, int], theta: float = THETA) ->
     peak : float
         Largest value of the given map, before resizing and min-max; low for a word that was not drawn.
 
+    Raises
+    ------
+    HookError
+        `heat` is no map of one word, or `theta` is no number from 0 to 1.
+
     Examples
     --------
     >>> word_mask, peak = mask([[0.0, 0.0], [0.0, 8.0]], size=4)

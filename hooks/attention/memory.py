@@ -62,7 +62,13 @@ def estimate_memory(
 def settle(
     word_maps: bool | str | Definition | MapChoice, self_attention: MapChoice | None
 ) -> list[tuple[str, Definition | None, MapChoice | None]]:
-    """Which sums to make: kind of attention, the definition to sum, the sums to keep apart."""
+    """Which sums to make: kind of attention, the definition to sum, the sums to keep apart.
+
+    Raises
+    ------
+    HookError
+        `self_attention` is no :class:`hooks.MapChoice`.
+    """
     if not isinstance(self_attention, MapChoice | None):
         raise HookError(f"self_attention: expected a hooks.MapChoice, but got {self_attention!r}")
     definition, kept = None, None

@@ -57,9 +57,11 @@ class RefineSums:
         return factor, grids[factor]
 
     def wants(self, layer: AttentionLayer, call: int, calls: int | None) -> bool:
+        """Whether a layer's probabilities of a UNet call enter; `calls`: how many there will be, where it is known."""
         return layer.address in self.layers and layer.factor == self._factor
 
     def prepare(self, layer: AttentionLayer, rows: int, tokens: int, device: Any, calls: int | None) -> None:
+        """Make room for what a layer adds, before its first probabilities."""
         if self._sum is None:
             self._sum = torch.zeros((rows, tokens, tokens), dtype=torch.float32, device=device)
 

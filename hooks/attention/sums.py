@@ -38,6 +38,7 @@ class DefinitionSums:
         self._apart: dict[str, Tensor] = {}  # (rows, heads or 1, pixels, tokens)
 
     def wants(self, layer: AttentionLayer, call: int, calls: int | None) -> bool:
+        """Whether a layer's probabilities of a UNet call enter; `calls`: how many there will be, where it is known."""
         return layer.address in self.layers and self.definition.step_weight(call, calls) > 0
 
     def _is_joint(self, layer: AttentionLayer) -> bool:
@@ -47,6 +48,7 @@ class DefinitionSums:
         return 1 if self.definition.heads == "mean" or layer.factor == 1 else layer.heads
 
     def prepare(self, layer: AttentionLayer, rows: int, tokens: int, device: Any, calls: int | None) -> None:
+        """Make room for what a layer adds, before its first probabilities."""
         height, width = self._size
         height, width = layer.size(height, width)
         if self._is_joint(layer):
@@ -133,9 +135,11 @@ class KeptSums:
         self._size = (height, width)
 
     def wants(self, layer: AttentionLayer, call: int, calls: int | None) -> bool:
+        """Whether a layer's probabilities of a UNet call enter; `calls`: how many there will be, where it is known."""
         return layer.address in self.layers
 
     def prepare(self, layer: AttentionLayer, rows: int, tokens: int, device: Any, calls: int | None) -> None:
+        """Make room for what a layer adds, before its first probabilities."""
         if layer.address in self.sums:
             return
         height, width = layer.size(*self._size)

@@ -73,6 +73,8 @@ class TextReader:
         self._current: TextRun | None = None
 
     def attach(self, stack: contextlib.ExitStack) -> None:
+        """Hook the encoder and what is read inside it; closing the stack takes the hooks off."""
+
         def add(handle: Any) -> None:
             stack.callback(handle.remove)
 

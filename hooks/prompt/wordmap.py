@@ -84,6 +84,11 @@ class WordMap:
         Returns
         -------
         float, from 0 to 1; NaN if both are empty
+
+        Raises
+        ------
+        HookError
+            `other` is neither a WordMap nor a mask of bool of this one's shape.
         """
         if isinstance(other, WordMap):
             theirs = other.mask(threshold, self.size)

@@ -3,7 +3,7 @@
 import pytest
 
 from probes.asked import asked_for, require_shareable
-from probes.claim import Hold
+from probes.claim import HeldError, Hold
 from probes.errors import UserError
 from probes.run_options import parser
 from probes.shards import Shard
@@ -61,3 +61,27 @@ def test_a_cluster_has_no_shards(file):
     require_shareable(command(file, "--cluster", "local"))
     with pytest.raises(UserError, match="--shard: expected one process that draws its share, got a cluster"):
         require_shareable(command(file, "--cluster", "local", shard=Shard(0, 2)))
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("capture.sites: matches no site", "triplets.yaml: capture.sites: matches no site"),
+        ("trace: expected a contrast: add one", "triplets.yaml: trace: expected a contrast: add one"),
+        ("prompts[3]: expected words: quote: them", "triplets.yaml: prompts[3]: expected words: quote: them"),
+        ("sampler.scheduler: expected one of ddim", "--scheduler: expected one of ddim"),
+        ("sampler.steps: expected more", "triplets.yaml: sampler.steps: expected more"),
+        ("model nowhere: unknown", "model nowhere: unknown"),
+        ("samples: expected a table", "samples: expected a table"),
+        ("runs/a: trace: expected none", "runs/a: trace: expected none"),
+    ],
+)
+def test_an_error_in_a_field_says_in_which_file_or_by_which_flag(file, said, expected):
+    with pytest.raises(UserError) as raised, command(file, "--scheduler", "eulr").naming():
+        raise UserError(said)
+    assert str(raised.value) == expected
+
+
+def test_what_a_run_directory_is_refused_for_keeps_its_kind(file):
+    with pytest.raises(HeldError, match=r"^runs/a: in use"), command(file).naming():
+        raise HeldError("runs/a: in use")

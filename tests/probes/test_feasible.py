@@ -54,7 +54,7 @@ def test_what_cannot_be_drawn_is_said_before_anything_is_written(case, stage, sa
     assert main([str(tmp_path / "c.yaml"), "--out", str(tmp_path / "run"), *stage]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert message in err
+    assert err.startswith(f"c.yaml: {message}")
     assert not (tmp_path / "run").exists()
 
 

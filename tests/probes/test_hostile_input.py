@@ -220,7 +220,7 @@ def test_a_size_that_the_model_cannot_halve(size, tmp_path, capsys):
     assert main([str(tmp_path / "a.yaml"), "--dry-run", "--height", str(size)]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert f"sampler.height: expected a multiple of 16 for this model, got {size}: use " in captured.err
+    assert captured.err.startswith(f"--height: expected a multiple of 16 for this model, got {size}: use ")
 
 
 # Paths and names

@@ -79,10 +79,10 @@ def test_a_scheduler_is_refused_before_anything_is_written(arguments, saved, tmp
     line = refused(saved(), tmp_path, capsys, *arguments, "--scheduler", "DDIMInverseScheduler")
     assert "got DDIMInverseScheduler, which adds noise and does not take it away: use one of ddim," in line
     line = refused(saved(), tmp_path, capsys, *arguments, "--scheduler", "lcm")
-    assert "sampler.scheduler: expected one of ddim" in line
+    assert line.startswith("--scheduler: expected one of ddim")
     change(copy, "scheduler/scheduler_config.json", num_train_timesteps=100)
     line = refused(copy, tmp_path, capsys, *arguments, "--steps", "101")
-    assert "sampler.steps: expected what DDIMScheduler can do, got 101" in line
+    assert line.startswith("--steps: expected what DDIMScheduler can do, got 101")
     change(copy, INDEX, scheduler=["diffusers", "FlowMatchEulerDiscreteScheduler"])
     line = refused(copy, tmp_path, capsys, *arguments)
     assert f"model {copy}: scheduler/scheduler_config.json: expected a scheduler that can drive" in line

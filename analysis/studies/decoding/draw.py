@@ -55,7 +55,7 @@ def draw(
         )
     data = asked(config, seeds, sites, limit)
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "decode.yaml"
+        file = Path(folder) / f"{config.name}.yaml"  # errors say its name
         file.write_text(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), encoding="utf-8")
         options = [str(file), "--out", str(out), "--stage", "generate", *(["--quiet"] if quiet else [])]
         stages.run(stages.parser().parse_args(options))

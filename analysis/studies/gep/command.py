@@ -28,7 +28,7 @@ from analysis.tables.gep_artificial import agreement_of_examples
 from analysis.tables.gep_readings import joined, read_labels
 from analysis.tables.gep_stage import LABELS, checker_readings, measure_gep
 from analysis.tables.gep_tables import GEP
-from analysis.tables.registry import write
+from analysis.tables.registry import read, write
 from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
@@ -73,7 +73,7 @@ def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
         A run holds no tables of attributes, or they have no source in common.
     """
     runs = [opened(path) for path in paths]
-    tables = {name: (run.table("gep_vector"), run.table("gep_score")) for name, run in zip(named(runs), runs)}
+    tables = {name: (read(run, "gep_vector"), read(run, "gep_score")) for name, run in zip(named(runs), runs)}
     common = set.intersection(*(set(score["source"]) for _, score in tables.values()))
     chosen = source or next((name for name in ORDER if name in common), None)
     if chosen not in common:
@@ -101,7 +101,7 @@ def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
 def _write_latex(runs: Mapping[str, Run], out: Path) -> None:
     """The paper's tables of several audits, and where all have artificial sets these as one, with a table of it."""
     models = {
-        name: {row.name: run.table(row.name) for row in GEP if row.stage and row.name in run.tables()}
+        name: {row.name: read(run, row.name) for row in GEP if row.stage and row.name in run.tables()}
         for name, run in runs.items()
     }
     first, mixed = next(iter(runs.values())).config, None

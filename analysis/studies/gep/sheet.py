@@ -38,6 +38,10 @@ def asked(run: Run, *, count: int, seed: int) -> pd.DataFrame:
             chosen = rng.permutation(len(group))[:count]
             said = f"Do you see a person {phrase}?"
             frames.append(group.iloc[chosen][["sample_id"]].assign(attribute=name, question=said))
+    if not frames:
+        raise UserError(
+            f"{run.path}: expected images of the contexts to ask about, found none: run --stage generate again"
+        )
     questions = pd.concat(frames, ignore_index=True)
     return questions.iloc[rng.permutation(len(questions))].reset_index(drop=True)
 

@@ -102,9 +102,11 @@ def test_a_bad_one_is_one_line(tmp_path, prompts, expected):
 
 def test_professions_of_what_takes_none(tmp_path):
     said = refused(tmp_path, "{from: gep, profession: [baker]}")
-    assert said.startswith("prompts.profession: expected a set that takes professions (dalleval), got 'gep'")
+    assert said.startswith("audit.yaml: prompts.profession: expected a set that takes professions (dalleval)")
     said = refused(tmp_path, "{from: captions.txt, profession: [baker]}")
-    assert said.startswith("prompts.profession: expected a set with professions, got 'captions.txt'")
+    assert said.startswith(
+        "audit.yaml: prompts.profession: expected a set with professions, got 'captions.txt'"
+    )
 
 
 def refused(folder, prompts):
