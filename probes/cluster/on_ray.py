@@ -7,6 +7,7 @@ another. Calls of an actor are made in order, one at a time.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -22,6 +23,7 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError
 
 from probes import interrupt, workers
 from probes.cluster.engine import Heard
+from probes.cluster.garbage import set_aside
 from probes.cluster.worker import Worker
 from probes.cluster_options import AUTO, LOCAL, Cluster
 from probes.errors import UserError
@@ -33,6 +35,21 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 class Actor(Worker):
     """A worker as Ray's actor."""
+
+    def asked(self, function: str, text: str) -> str:
+        """As a worker answers."""
+        with set_aside():
+            return super().asked(function, text)
+
+    def opened(self, function: str, text: str) -> str:
+        """As a worker does."""
+        with set_aside():
+            return super().opened(function, text)
+
+    def _close(self) -> None:
+        gc.unfreeze()
+        super()._close()
+        gc.collect()
 
     def node(self) -> str:
         """The machine that it is on, by Ray's name."""
@@ -81,7 +98,8 @@ class OnRay:
         return self._started
 
     def shared(self, text: str) -> Any:
-        """Hold a text once, whoever is sent it."""
+        """Hold a text once, whoever is sent it; where a stage begins."""
+        gc.freeze()  # this process is asked for collections, too, see `probes.cluster.garbage`
         return ray.put(text)
 
     def send(self, worker: int, call: str, *told: Any) -> None:
