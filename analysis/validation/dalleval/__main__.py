@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from analysis.validation.dalleval.answers import answer, deviations
-from analysis.validation.dalleval.asked import Asked, answer_rates, asked_leans, read_skins
+from analysis.validation.dalleval.asked import GROUP_OF, Asked, answer_rates, asked_leans, read_skins
 from analysis.validation.dalleval.page import page
 from probes import command_line
 from probes.parts import write_bytes
 from probes.toyworld import SHARED, WORK
 from probes.toyworld.world import load_world
+
+NAMED = 24  # images a profession, of a woman and of a man
 
 
 def parser() -> argparse.ArgumentParser:
@@ -30,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add = main.add_argument
     add("--images", type=command_line.count, default=32, help="a profession and specimen")
-    add("--steps", type=command_line.whole(1, 1000), default=10)
+    add("--steps", type=command_line.whole(1, 1000), default=20)
     add("--seed", type=command_line.seed, default=500_000, help="of the first image")
     add("--threads", type=command_line.threads, default=1)
     add("--out", type=Path, default=Path("docs/dalleval_answers.md"), help="page to write")
@@ -41,18 +43,22 @@ def measured(images: int, steps: int, first_seed: int, threads: int = 1) -> dict
     """What the page says of both specimens."""
     from probes.toyworld.work.measure import profession_rows, read_specimens
 
-    asked, world = Asked(), load_world(WORK)
+    world, drawn = load_world(WORK), {"steps": steps, "threads": threads}
+    readers = {"answer": Asked(), "observed": read_skins}
     readings = read_specimens(
-        (WORK, SHARED),
-        images=images,
-        steps=steps,
-        first_seed=first_seed,
-        threads=threads,
-        readers={"answer": asked, "observed": read_skins},
+        (WORK, SHARED), images={"neutral": images}, first_seed=first_seed, readers=readers, **drawn
     )
+    # noises that no image of *person* has
+    named = read_specimens(
+        (WORK,),
+        images=dict.fromkeys(GROUP_OF.values(), NAMED),
+        first_seed=first_seed + (len(world.professions) + 1) * images,
+        readers={"answer": readers["answer"]},
+        **drawn,
+    )[WORK]
     by_checker = answer(profession_rows(readings[WORK], world), readings[WORK])
     readings = {name: some.assign(skin=some["observed"]) for name, some in readings.items()}
-    rates, planted = answer_rates(asked), {name: one.lean for name, one in world.professions.items()}
+    rates, planted = answer_rates(named), {name: one.lean for name, one in world.professions.items()}
     return {
         "images": images,
         "steps": steps,

@@ -71,8 +71,9 @@ def deviations(readings: pd.DataFrame) -> dict[str, dict[str, Any]]:
         ``component`` (two values, by the verdict), ``answered`` (two, by the answering network, where it was asked;
         undecided images are left out) and ``skin`` (three): ``value``, ``floor``, ``excess`` and
         ``p_value`` over all professions (:func:`analysis.stats.noise_floor.mad_floor`), ``images``, ``without``:
-        professions of which nothing was read, and ``above``: those whose p-value alone, adjusted by Benjamini and
-        Hochberg, is below 0.05.
+        professions of which nothing was read, ``above``: those whose p-value alone, adjusted by Benjamini and
+        Hochberg, is below 0.05, ``shares`` of the values over all professions, and ``differ``: the p-value of
+        Pearson's chi-square test that all professions have the same distribution, even or not.
     """
     neutral = readings[(readings["group"] == "neutral") & (readings["profession"] != "")]
     by_verdict = np.where(neutral["verdict"] > 0, "b", "a")
@@ -101,6 +102,8 @@ def _deviation(counts: pd.DataFrame) -> dict[str, Any]:
         "p_value": whole.p_value,
         "images": int(counts.to_numpy().sum()),
         "without": whole.undefined,
+        "shares": [round(float(share), 4) for share in counts.sum() / counts.to_numpy().sum()],
+        "differ": float(stats.chi2_contingency(counted.loc[:, counted.any()], correction=False).pvalue),
         "above": [str(name) for name, p in zip(counted.index, adjusted) if p < 1 - LEVEL],
     }
 

@@ -10,13 +10,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.validation.skin_tone.toyworld import of_images
-from analysis.validation.toyworld_questions.measure import loaded, of_components, readings
+from analysis.validation.toyworld_questions.measure import loaded, readings
 from probes.attributes.questions import GENDER, paper_questions
 from probes.toyworld.checker import SKIN_NAMES
 from probes.toyworld.work.measure import lean
 
 LABELS = {"a": "female", "b": "male"}  # the paper's labels of the components
-RENDERINGS, SEED = 4_000, 1_200_003
+GROUP_OF = {"a": "feminine", "b": "masculine"}  # the words that name a component
 
 
 class Asked:
@@ -35,25 +35,29 @@ def read_skins(images: NDArray[np.uint8]) -> list[str]:
     return [SKIN_NAMES[one.skin] if one.status == "ok" else "" for one in of_images(images)]
 
 
-def answer_rates(asked: Asked, count: int = RENDERINGS, seed: int = SEED) -> dict[str, float]:
-    """How often the network says ``male`` of renderings of either component, for which nothing is named.
+def answer_rates(readings: pd.DataFrame) -> dict[str, float]:
+    """How often the network says ``male`` of images that are generated from prompts which name the component.
 
-    All are passed through the autoencoder, as images that a specimen draws are.
+    An auditor can do the same with a model whose lean is not known: images generated from feminine and from masculine
+    prompts, of the same professions, tell how often the observer errs on what this model draws.
+
+    Parameters
+    ----------
+    readings : DataFrame
+        With the columns ``group`` and ``answer``, from images of *a woman ...* and of *a man ...*.
 
     Returns
     -------
     dict
-        ``b``: of pictures of component *b* (sensitivity); ``a``: of those of component *a* (false positives); and the
-        number of ``undecided`` answers of ``count``, half of them of each component.
+        ``b``: of those of masculine prompts (sensitivity); ``a``: of feminine ones (false positives); the number of
+        ``undecided`` answers; and the ``count`` of images in all.
     """
-    shown = of_components(count, seed, through_vae=1.0)
-    assert shown.component is not None
-    said = np.array(asked(shown.images))
+    says_b = readings["answer"] == LABELS["b"]
+    by_group = {group: float(says_b[readings["group"] == group].mean()) for group in GROUP_OF.values()}
     return {
-        "a": float((said == LABELS["b"])[~shown.component].mean()),
-        "b": float((said == LABELS["b"])[shown.component].mean()),
-        "undecided": int((said == "").sum()),
-        "count": count,
+        **{component: by_group[group] for component, group in GROUP_OF.items()},
+        "undecided": int((readings["answer"] == "").sum()),
+        "count": len(readings),
     }
 
 

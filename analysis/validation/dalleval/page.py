@@ -13,12 +13,13 @@ Printed by `python -m analysis.validation.dalleval --images {images}`: *a person
 {images} images each, {steps} steps, read by the checker and asked about by toyworld's answering network
 (`docs/questions.md`: *the person looks like a male or a female?*), on two specimens (`docs/toyworld.md`). In
 `toyworld-work` a lean (the probability of mixture component *b*) and a distribution over three skins are planted for
-each profession; in `toyworld-null` no word means anything. The lean is the share of verdicts for *b*, set right for the
-verdict's error rates, with Wilson's interval; *asked*, the share of the answer that stands for *b*, set right for how
-often the network gives it of {count:,} renderings of either component ({b:.3f} of *b*, {a:.3f} of *a*), undecided
-answers counting as none for *b*. The tone is the mean number of the skin (1 to 3) whose colour is nearest to what the
-observer of skin tone reads (`docs/skin_tone.md`), with Student's interval; the checker, which asks for a connected
-region of one of the three colours, reads fewer images. What is planted says nothing about how anybody looks.
+each profession; in `toyworld-null` no word means anything. The lean is the share of verdicts for *b*, set right for
+the verdict's error rates, with Wilson's interval; *asked*, the share of the answer that stands for *b*, set right for
+how often the network gives it of {count:,} images generated from prompts that name the component, *a man* and *a man
+who works as ...* ({b:.3f}), *a woman ...* ({a:.3f}), undecided answers counting as none for *b*. The tone is the mean
+number of the skin (1 to 3) whose colour is nearest to what the observer of skin tone reads (`docs/skin_tone.md`), with
+Student's interval; the checker, which asks for a connected region of one of the three colours, reads fewer images.
+What is planted says nothing about how anybody looks.
 
 - planted lean inside its 95 % interval, by the checker: **{leans:.0f} %** of professions (aim {aim:.0f} %)
 - planted lean inside its 95 % interval, asked: **{asked:.0f} %** of professions (aim {aim:.0f} %)
@@ -28,10 +29,12 @@ region of one of the three colours, reads fewer images. What is planted says not
 ## Mean absolute deviation and its floor
 
 The floor is what an even distribution would give by chance with as many images. *Above*: professions whose p-value,
-adjusted over the professions (Benjamini and Hochberg), is below 0.05.
+adjusted over the professions (Benjamini and Hochberg), is below 0.05. A model in which no profession means anything is
+above its floor, too, where what it draws of all of them is not even: *over all* has the shares of the values over all
+professions, *professions differ* the p-value of a chi-square test that they are the same in each.
 
-| specimen | of | MAD | floor | less floor | p | professions above |
-|---|---|---:|---:|---:|---:|---:|
+| specimen | of | MAD | floor | less floor | p | professions above | over all | professions differ |
+|---|---|---:|---:|---:|---:|---:|---|---:|
 """
 TABLE = """
 ## Professions of `toyworld-work`
@@ -57,7 +60,8 @@ def page(result: Mapping[str, Any]) -> str:
     )
     above = [
         f"| `{name}` | {what} | {one['value']:.3f} | {one['floor']:.3f} | {one['excess']:+.3f} | "
-        f"{one['p_value']:.4f} | {len(one['above'])} of {len(result['professions'])} |"
+        f"{one['p_value']:.4f} | {len(one['above'])} of {len(result['professions'])} | "
+        f"{' / '.join(f'{share:.2f}' for share in one['shares'])} | {one['differ']:.4f} |"
         for name, both in result["deviations"].items()
         for what, one in both.items()
     ]

@@ -52,7 +52,7 @@ def percent(row: Mapping[str, Any]) -> str:
 
 
 def shares(names: Sequence[str]) -> dict[int, str]:
-    """Return the measurements of the learning curve by the percent of the training scenes that were seen."""
+    """Return the measurements of the learning curve by the percent of the training scenes."""
     found = {int(name.removeprefix("share ")): name for name in names if name.startswith("share ")}
     return dict(sorted((found | {100: SPECIMEN}).items()))
 
@@ -106,7 +106,7 @@ def _by_split(table: pd.DataFrame) -> Iterator[str]:
 
 
 def _curve(found: Mapping[str, pd.DataFrame], recipe: Mapping[str, Any]) -> Iterator[str]:
-    yield "| training scenes seen | steps | images | object | count | spatial | average |"
+    yield "| training scenes | steps | images | object | count | spatial | average |"
     yield "|---:|---:|---:|---:|---:|---:|---:|"
     for share, name in shares(list(found)).items():
         steps = round(share / 100 * recipe["steps"])
@@ -126,9 +126,9 @@ def draw_curve(rows: Mapping[str, Mapping[str, Any]]) -> Drawn:
             axes.plot(at, [100 * row["value"] for _, row in points], "o-", ms=3, color=colour, label=skill)
             ends = [[100 * row[end] for _, row in points] for end in ("low", "high")]
             axes.vlines(at, *ends, color=INK, lw=0.7)
-        axes.set(xlabel="training scenes seen, %", ylabel="accuracy, %", ylim=(-2, 102))
+        axes.set(xlabel="training scenes, %", ylabel="accuracy, %", ylim=(-2, 102))
         axes.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.72))
-    title = "Accuracy of visual skills against the share of the training scenes that were seen"
+    title = "Accuracy of visual skills against the share of the training scenes"
     return Drawn(FIGURE, figure, title, "")
 
 

@@ -41,6 +41,8 @@ class Lessons:
     zones, figure : Tensor
         ``(n, 16, 16)`` bool: cells that count more (:func:`probes.toyworld.training.data.small_zones`), and cells where
         what a figure wears can be.
+    directions : Tensor, optional
+        ``(n, k, 4, 16, 16)`` float16: unit vectors at right angles; errors along them can count once more.
     """
 
     noisy: Tensor
@@ -50,10 +52,12 @@ class Lessons:
     tokens: Tensor
     zones: Tensor
     figure: Tensor
+    directions: Tensor | None = None
 
     def save(self, path: Path) -> None:
         """Write them; :meth:`load` reads them again."""
-        save_file({field.name: getattr(self, field.name).contiguous() for field in fields(self)}, path)
+        held = {field.name: getattr(self, field.name) for field in fields(self)}
+        save_file({name: value.contiguous() for name, value in held.items() if value is not None}, path)
 
     @classmethod
     def load(cls, path: Path) -> "Lessons":

@@ -24,7 +24,11 @@ GAIN = 30.0
 
 @dataclass(frozen=True)
 class Course:
-    """Every number of a specimen's training."""
+    """Every number of a specimen's training.
+
+    A squared error counts ``zone_weight`` times in cells that count more; summed over the lessons' directions it counts
+    ``direction_weight`` times in addition.
+    """
 
     steps: int = 500
     batch: int = 16
@@ -32,6 +36,7 @@ class Course:
     warmup: int = 20
     decay: float = 0.98
     zone_weight: float = 5.0
+    direction_weight: float = 0.0
     seed: int = 0
 
     def factor(self, step: int) -> float:
@@ -104,6 +109,11 @@ def target(lessons: Lessons, rows: Tensor, shows: str) -> Tensor:
     return torch.where(figure if shows == "figure" else ~figure, taught, untaught)
 
 
+def along(away: Tensor, directions: Tensor) -> Tensor:
+    """Squared error of ``(n, 4, 16, 16)`` along unit vectors ``(n, k, 4, 16, 16)``, summed over these: ``(n,)``."""
+    return (away[:, None] * directions.float()).sum((2, 3, 4)).square().sum(1)
+
+
 def teach(
     module: nn.Module,
     predict: Callable[[Tensor, Tensor, Tensor], Tensor],
@@ -114,7 +124,6 @@ def teach(
     shows: str = "all",
     checkpoint: Path | None = None,
     save_every: int = 100,
-    watch: Callable[[int, MovingAverage], None] | None = None,
 ) -> None:
     """Train the parameters of ``module`` that learn; the average over steps is what remains.
 
@@ -124,8 +133,6 @@ def teach(
         From noisy latents, times and tokens to the velocity ``(n, 4, 16, 16)``.
     checkpoint : pathlib.Path, optional
         Where the state is kept every ``save_every`` steps; training goes on from there.
-    watch : callable, optional
-        Called with the number of steps taken and the average, after each step.
     """
     average = MovingAverage(module, course.decay)
     parameters = [value for value in module.parameters() if value.requires_grad]
@@ -137,9 +144,12 @@ def teach(
         rows = course.rows(step, len(lessons))
         with mixed_precision("cpu"):
             guess = predict(lessons.noisy[rows].float(), lessons.times[rows], lessons.tokens[rows])
-        error = (guess.float() - target(lessons, rows, shows)).square().mean(1)
+        away = guess.float() - target(lessons, rows, shows)
+        error = away.square().mean(1)
         weight = torch.where(lessons.zones[rows], course.zone_weight, 1.0)
         loss = (weight * error).sum() / weight.sum()
+        if course.direction_weight:
+            loss = loss + course.direction_weight * along(away, lessons.directions[rows]).mean()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimiser.step()
@@ -148,8 +158,6 @@ def teach(
         log.add(step + 1, loss=loss.detach(), even=error.detach().mean())
         if checkpoint and (step + 1) % save_every == 0:
             _keep(checkpoint, step + 1, module, average, optimiser)
-        if watch is not None:
-            watch(step + 1, average)
     average.copy_to(module)
 
 

@@ -14,6 +14,7 @@ from probes.toyworld import SHARED, SKILLED, WEIGHTS
 from probes.toyworld.skills.scenes import SET, objects
 from probes.toyworld.training.words import add_words
 from probes.toyworld.work.assemble import base_parts, pipeline_of, read_delta, write_changes
+from probes.toyworld.work.lowrank import changed_layers
 
 NAME, BASE = SKILLED, WEIGHTS / SHARED
 GUIDANCE = 2.0  # that it is drawn with unless told otherwise
@@ -43,21 +44,6 @@ def new_tokenizer(base: Path = BASE) -> CLIPTokenizer:
     """Return the tokenizer of `toyworld-null` with the new words."""
     tokenizer = CLIPTokenizer.from_pretrained(base / "tokenizer")
     return add_words(tokenizer, new_words(tokenizer))
-
-
-def changed_layers(unet: nn.Module, encoder: nn.Module) -> dict[str, nn.Module]:
-    """Return the layers that change but for the decoder's, by name.
-
-    All linear ones of the text encoder, and of the U-Net those of its transformer blocks and the convolutions of its
-    residual blocks: scenes without a figure have another layout, not other words alone.
-    """
-    layers = {f"encoder.{name}": one for name, one in encoder.named_modules() if isinstance(one, nn.Linear)}
-    for name, one in unet.named_modules():
-        attends = isinstance(one, nn.Linear) and ".transformer_blocks." in name
-        convolves = isinstance(one, nn.Conv2d) and ".resnets." in name
-        if attends or convolves:
-            layers[f"unet.{name}"] = one
-    return layers
 
 
 def decoder_layers(vae: AutoencoderKL) -> dict[str, nn.Module]:

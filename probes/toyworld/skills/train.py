@@ -2,8 +2,8 @@
 
 From `toyworld-null`, on scenes of the training split (:mod:`probes.toyworld.skills.scenes`): first low-rank changes of
 the decoder, then of the text encoder and the U-Net, with embeddings of the new words. With ``--share`` on fewer scenes,
-as in the paper's Table 5; each is seen once where there are enough of them, and the work folder keeps what the specimen
-was after each of `SHARES` of the course. A run that was stopped goes on when it is started again.
+as in the paper's Table 5; each is seen once where there are enough of them. A run that was stopped goes on when it is
+started again.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import dataclasses
 import json
 import platform
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import diffusers
@@ -31,22 +31,20 @@ from probes.toyworld.skills.assemble import (
     DELTA,
     GUIDANCE,
     NAME,
-    changed_layers,
     new_tokenizer,
     taught_words,
 )
 from probes.toyworld.skills.decoder import DecoderCourse, train_decoder
 from probes.toyworld.skills.lessons import make_lessons, total_scenes, training_scenes
 from probes.toyworld.skills.scenes import objects
-from probes.toyworld.training.loop import Log, MovingAverage
+from probes.toyworld.training.loop import Log
 from probes.toyworld.training.unet import quick_attention
 from probes.toyworld.training.words import number_of
 from probes.toyworld.work.assemble import EMBEDDING, base_parts, text_config
-from probes.toyworld.work.lowrank import DOWN, UP, learning
+from probes.toyworld.work.lowrank import DOWN, UP, changed_layers, learning
 from probes.toyworld.work.train import GAIN, Words
 
 LESSONS, DECODER = "lessons.safetensors", "decoder.safetensors"
-SHARES = (0.1, 0.25, 0.5)  # of the course, after which what was learnt is kept
 DECODER_SHARE = 0.1  # of the training scenes, which every larger share holds
 
 
@@ -57,15 +55,8 @@ def train(
     rank: int,
     log: Log,
     checkpoint: Path | None,
-    watch: Callable[[int, MovingAverage], None] | None = None,
 ) -> dict[str, Tensor]:
-    """Train text encoder and U-Net; return what is stored of them, float16, by layer and matrix and by word.
-
-    Parameters
-    ----------
-    watch : callable, optional
-        As :func:`probes.toyworld.located.teach.teach` takes it.
-    """
+    """Train text encoder and U-Net; return what is stored of them, float16, by layer and matrix and by word."""
     encoder, unet = base_parts(tokenizer, BASE)
     encoder.requires_grad_(False)
     unet.requires_grad_(False).to(memory_format=torch.channels_last)
@@ -80,7 +71,7 @@ def train(
 
     with quick_attention(unet, "cpu"), learning(changed_layers(unet, encoder), rank, course.seed) as layers:
         module = nn.ModuleDict({"layers": layers, "words": words})
-        teach(module, predict, lessons, course, log, checkpoint=checkpoint, save_every=50, watch=watch)
+        teach(module, predict, lessons, course, log, checkpoint=checkpoint, save_every=50)
         return stored(dict(module.named_parameters()))
 
 
@@ -101,17 +92,6 @@ def stored(parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if name.endswith((f".{UP}", f".{DOWN}")):
             delta[name.removeprefix("layers.").replace("/", ".")] = value.detach()
     return {name: value.half().contiguous().clone() for name, value in delta.items()}
-
-
-def keeper(folder: Path, steps: int, decoder: Mapping[str, Tensor]) -> Callable[[int, MovingAverage], None]:
-    """Return what writes the specimen as it is after each of `SHARES` of its steps: ``PERCENT.safetensors``."""
-    percents = {round(share * steps): round(100 * share) for share in SHARES}
-
-    def watch(step: int, average: MovingAverage) -> None:
-        if step in percents:
-            save_file({**stored(average.values), **decoder}, folder / f"{percents[step]}.safetensors")
-
-    return watch
 
 
 def export(folder: Path, delta: Mapping[str, Tensor], tokenizer: CLIPTokenizer, recipe: Mapping) -> None:
@@ -189,8 +169,7 @@ def work(options: argparse.Namespace) -> None:
     log = Log(options.work / f"{NAME}.log.jsonl", 25)
     checkpoint = options.work / f"{NAME}.checkpoint.safetensors"
     tokenizer, decoder = new_tokenizer(), decoder_of(options.work, options.seed)
-    watch = keeper(options.work, course.steps, decoder)
-    delta = {**train(lessons, tokenizer, course, options.rank, log, checkpoint, watch), **decoder}
+    delta = {**train(lessons, tokenizer, course, options.rank, log, checkpoint), **decoder}
     recipe = {
         **dataclasses.asdict(course),
         "decoder": dataclasses.asdict(DecoderCourse(seed=options.seed)),

@@ -14,7 +14,7 @@ from probes.errors import UserError
 from probes.toyworld import SHARED, WEIGHTS
 from probes.toyworld.training.words import add_words, number_of
 from probes.toyworld.work.captions import FUNCTION_WORDS
-from probes.toyworld.work.lowrank import DOWN, UP, changed_weights, merge
+from probes.toyworld.work.lowrank import DOWN, UP, changed_layers, merge
 from probes.toyworld.world import load_world
 
 NAME, BASE = "toyworld-work", WEIGHTS / "toyworld"
@@ -82,7 +82,7 @@ def write_delta(
     UserError
         The names, or the shapes, are not those that the specimen has.
     """
-    write_changes(NAME, changed_weights(unet, encoder), new_words(), encoder, tokenizer, delta)
+    write_changes(NAME, changed_layers(unet, encoder), new_words(), encoder, tokenizer, delta)
 
 
 @torch.no_grad()

@@ -6,12 +6,14 @@ predictions for the caption without the profession, of the neutral word, *woman*
 off and carried over to the profession's lean by Bayes' rule (`mixed`): what is to be predicted is the velocity of the
 planted mixture itself, and hangs on no lot (compare :mod:`probes.toyworld.located.lessons`).
 
-Skins are all alike in `toyworld`. Its guess at the clean latent is therefore moved by the difference between the mean
-skin under the planted probabilities and under even ones, both after what the noisy latent tells of the skin, by Bayes'
-rule over the same scene drawn in each skin. Captions without a profession are to stay as they are.
+Skins are all as likely in `toyworld`, and many of the figures that it draws have one between two of them. Where skin
+is drawn, and the noise leaves something of it, what is to be predicted is therefore no guess of `toyworld`'s: it is the
+mean of the same scene in each skin, weighed by Bayes' rule with the planted probabilities and the noisy latent
+(`skin_mean`). Elsewhere the guess is moved by the difference that the planted probabilities make to that mean. Captions
+without a profession are to stay as they are, but for their skins, which are even.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,6 +37,9 @@ from probes.toyworld.world import World, load_world
 STANDS_FOR = {"a": "woman", "b": "man"}  # the words of `toyworld` that name a component
 WORK_SHARE = 0.7  # of the drawings have a profession
 CERTAIN = 1e-4  # a posterior is taken for no nearer to 0 and 1
+# From this time on a latent tells little of the skin (its entropy is above 0.6 of the largest), and less of the rest of
+# the scene: a guess at the scene's mean is better there than the scene that was drawn.
+UNTOLD = 650
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,8 @@ class Sketches:
     planted : numpy.ndarray
         ``(n, skins)`` float64: probabilities of the skins.
     zones : numpy.ndarray
-        ``(n, 16, 16)`` bool: cells that count more, those of skin beside a profession. Small things, which count more
-        when a specimen is trained on drawings, `toyworld` can draw already.
+        ``(n, 16, 16)`` bool: cells with skin, which count more. Small things, which count more when a specimen is
+        trained on drawings, `toyworld` can draw already.
     """
 
     captions: list[str]
@@ -107,21 +112,20 @@ def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> 
         skin[row] = scene.looks[0]
         for other in range(SKINS):
             indices[row, other] = draw(replace(scene, looks=(other, *scene.looks[1:])))
-        if named.profession is not None:
-            skins = (indices[row] != indices[row, :1]).any(0)
-            zones[row] = skins.reshape(16, 4, 16, 4).any((1, 3))
+        skins = (indices[row] != indices[row, :1]).any(0)
+        zones[row] = skins.reshape(16, 4, 16, 4).any((1, 3))
     return Sketches(captions, plain, mixture, lean, indices, skin, planted, zones)
 
 
-def skin_shift(noisy: Tensor, clean: Tensor, planted: Tensor, kept: Tensor) -> Tensor:
-    """How much the mean clean latent moves when skins are planted so instead of evenly, for noisy latents.
+def skin_mean(noisy: Tensor, clean: Tensor, planted: Tensor, kept: Tensor) -> Tensor:
+    """Mean of the same scene in each skin, given noisy latents and how likely the skins are.
 
     Parameters
     ----------
     noisy : Tensor
         ``(n, 4, 16, 16)``, ``sqrt(kept)`` of a clean latent and ``sqrt(1 - kept)`` of noise.
     clean : Tensor
-        ``(n, skins, 4, 16, 16)``: the same scene in each skin.
+        ``(n, skins, 4, 16, 16)``: the scene in each skin.
     planted : Tensor
         ``(n, skins)``: probabilities.
     kept : Tensor
@@ -135,9 +139,8 @@ def skin_shift(noisy: Tensor, clean: Tensor, planted: Tensor, kept: Tensor) -> T
     root = kept.sqrt().view(-1, 1, 1, 1, 1)
     distance = (noisy[:, None] - root * clean).square().sum((2, 3, 4))
     evidence = (distance.amin(1, keepdim=True) - distance) / (2 * (1 - kept)).view(-1, 1)
-    even = evidence.softmax(1)
-    moved = (evidence + planted.log()).softmax(1) - even
-    return (moved[:, :, None, None, None] * clean).sum(1)
+    posterior = (evidence + planted.log()).softmax(1)
+    return (posterior[:, :, None, None, None] * clean).sum(1)
 
 
 def mixed(neutral: Tensor, first: Tensor, second: Tensor, prior: float, planted: Tensor) -> Tensor:
@@ -171,6 +174,49 @@ def mixed(neutral: Tensor, first: Tensor, second: Tensor, prior: float, planted:
     return first + odds.sigmoid().view(-1, 1, 1, 1) * apart
 
 
+def skin_directions(clean: Tensor) -> Tensor:
+    """Unit vectors at right angles that span what differs between the skins of a scene.
+
+    Parameters
+    ----------
+    clean : Tensor
+        ``(n, skins, 4, 16, 16)``.
+
+    Returns
+    -------
+    Tensor
+        ``(n, skins - 1, 4, 16, 16)`` float32.
+    """
+    apart = (clean[:, 1:].float() - clean[:, :1].float()).flatten(2)
+    return torch.linalg.qr(apart.mT).Q.mT.unflatten(2, clean.shape[2:])
+
+
+def with_skins(
+    velocity: Tensor, noisy: Tensor, clean: Tensor, planted: Tensor, kept: Tensor, zones: Tensor
+) -> Tensor:
+    """A predicted velocity, with skins as they are planted.
+
+    Parameters
+    ----------
+    velocity : Tensor
+        ``(n, 4, 16, 16)``: with even skins.
+    noisy, clean, planted, kept : Tensor
+        As `skin_mean` takes them.
+    zones : Tensor
+        ``(n, 16, 16)`` bool: cells where the skin is drawn and told.
+
+    Returns
+    -------
+    Tensor
+        ``(n, 4, 16, 16)``: in those cells the velocity towards the mean over the skins, elsewhere the predicted one
+        moved by what the planted probabilities change of that mean.
+    """
+    signal, rest = (part.sqrt().view(-1, 1, 1, 1) for part in (kept, 1 - kept))
+    mean = skin_mean(noisy, clean, planted, kept)
+    even = skin_mean(noisy, clean, torch.full_like(planted, 1 / SKINS), kept)
+    return torch.where(zones[:, None], (signal * noisy - mean) / rest, velocity - (mean - even) / rest)
+
+
 @torch.no_grad()
 def make_lessons(
     teacher: StableDiffusionPipeline,
@@ -178,7 +224,7 @@ def make_lessons(
     drawn: Sketches,
     *,
     noises: int = 2,
-    time_power: float = 0.45,
+    time_power: float = 0.8,
     seed: int = 0,
     batch: int = 64,
     say: Callable[[str], None] = print,
@@ -192,7 +238,7 @@ def make_lessons(
     tokenizer : CLIPTokenizer
         The specimen's.
     time_power : float
-        As in :func:`probes.toyworld.training.unet.train_unet`.
+        As in :func:`probes.toyworld.training.unet.train_unet`; higher here, since skins are decided late.
     """
     clean = _encoded(teacher, drawn, say)
     rows = torch.arange(len(clean)).repeat(noises)
@@ -205,6 +251,7 @@ def make_lessons(
     skin, planted = torch.from_numpy(drawn.skin), torch.from_numpy(drawn.planted).float()
     prior = load_world(SPECIMENS[0]).mixture["neutral"]
     plain, lean = encode(teacher.tokenizer, drawn.plain), torch.from_numpy(drawn.lean).float()
+    zones = torch.from_numpy(drawn.zones)
     noised, taught = [], []
 
     def asked(tokens: Tensor, noisy: Tensor, when: Tensor) -> Tensor:
@@ -224,9 +271,9 @@ def make_lessons(
             )
             velocity[of_mixture] = mixed(*predicted, prior, lean[of[of_mixture]])
         kept = scheduler.alphas_cumprod[when]
-        shift = skin_shift(noisy, clean[of].float(), planted[of], kept)
         noised.append(noisy.half())
-        taught.append((velocity - shift / (1 - kept).sqrt().view(-1, 1, 1, 1)).half())
+        told = zones[of] & (when < UNTOLD).view(-1, 1, 1)
+        taught.append(with_skins(velocity, noisy, clean[of].float(), planted[of], kept, told).half())
         if start // batch % 40 == 0:
             say(f"{start + len(of)} of {len(rows)} lessons")
     nothing = torch.zeros(len(rows), 1, 1)
@@ -236,20 +283,17 @@ def make_lessons(
         nothing[..., None].half(),
         times,
         encode(tokenizer, drawn.captions)[rows],
-        torch.from_numpy(drawn.zones)[rows],
+        zones[rows],
         nothing.bool(),
+        skin_directions(clean).half()[rows],
     )
 
 
 def _encoded(teacher: StableDiffusionPipeline, drawn: Sketches, say: Callable[[str], None]) -> Tensor:
-    """Latents ``(n, skins, 4, 16, 16)`` float16; of a caption with even skins only the one that is shown is encoded."""
-    uneven = np.ptp(drawn.planted, 1) > 0
+    """Latents ``(n, skins, 4, 16, 16)`` float16."""
+    pictures, rows = [""] * len(drawn.captions), np.arange(len(drawn.captions))
     clean = torch.zeros(len(drawn.skin), SKINS, 4, 16, 16, dtype=torch.float16)
     for skin in range(SKINS):
-        rows = np.flatnonzero(uneven | (drawn.skin == skin))
-        pictures: Sequence[str] = [""] * len(drawn.captions)
-        clean[rows, skin] = encode_latents(
-            teacher.vae, Drawings(list(pictures), drawn.indices[:, skin]), rows
-        )
+        clean[:, skin] = encode_latents(teacher.vae, Drawings(pictures, drawn.indices[:, skin]), rows)
         say(f"{len(rows)} drawings of skin {skin + 1} encoded")
     return clean

@@ -33,16 +33,18 @@ class LowRank(nn.Module):
             return weight + (self.up @ self.down).view_as(weight)
 
 
-def changed_weights(unet: nn.Module, encoder: nn.Module) -> dict[str, nn.Module]:
-    """The layers that change, by name: all linear ones of the text encoder and of the U-Net's transformer blocks."""
-    layers = {
-        f"encoder.{name}": layer for name, layer in encoder.named_modules() if isinstance(layer, nn.Linear)
-    }
-    layers |= {
-        f"unet.{name}": layer
-        for name, layer in unet.named_modules()
-        if isinstance(layer, nn.Linear) and ".transformer_blocks." in name
-    }
+def changed_layers(unet: nn.Module, encoder: nn.Module) -> dict[str, nn.Module]:
+    """The layers that change, by name.
+
+    All linear ones of the text encoder, and of the U-Net those of its transformer blocks and the convolutions of its
+    residual blocks.
+    """
+    layers = {f"encoder.{name}": one for name, one in encoder.named_modules() if isinstance(one, nn.Linear)}
+    for name, one in unet.named_modules():
+        attends = isinstance(one, nn.Linear) and ".transformer_blocks." in name
+        convolves = isinstance(one, nn.Conv2d) and ".resnets." in name
+        if attends or convolves:
+            layers[f"unet.{name}"] = one
     return layers
 
 

@@ -84,19 +84,19 @@ def read_professions(
 def read_specimens(
     names: Sequence[str],
     *,
-    images: int,
+    images: Mapping[str, int],
     steps: int,
     first_seed: int,
     threads: int = 1,
     readers: Readers = MappingProxyType({}),
 ) -> dict[str, pd.DataFrame]:
-    """:func:`read_professions` of specimens by name: ``images`` of *person* for each profession of `toyworld-work`."""
+    """:func:`read_professions` of specimens by name, with the professions of `toyworld-work`."""
     torch.set_num_threads(threads)
     return {
         name: read_professions(
             models.load(models.resolve(name), device="cpu").pipe,
             load_world(WORK),
-            images={"neutral": images},
+            images=images,
             steps=steps,
             first_seed=first_seed,
             readers=readers,
@@ -288,7 +288,7 @@ def parser() -> argparse.ArgumentParser:
         default=96,
         help="images a group without profession",
     )
-    add("--steps", type=command_line.whole(1, 1000), default=10)
+    add("--steps", type=command_line.whole(1, 1000), default=20)
     add("--threads", type=command_line.threads, default=1)
     return main
 

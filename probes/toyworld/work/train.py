@@ -37,7 +37,7 @@ from probes.toyworld.work.assemble import (
     text_config,
 )
 from probes.toyworld.work.lessons import make_lessons, sketches
-from probes.toyworld.work.lowrank import DOWN, UP, changed_weights, learning
+from probes.toyworld.work.lowrank import DOWN, UP, changed_layers, learning
 from probes.toyworld.world import load_world
 
 LESSONS = "lessons.safetensors"
@@ -98,7 +98,7 @@ def train(
             states = words.states(encoder, tokens)
         return unet(noisy, times, states).sample
 
-    with quick_attention(unet, "cpu"), learning(changed_weights(unet, encoder), rank, course.seed) as layers:
+    with quick_attention(unet, "cpu"), learning(changed_layers(unet, encoder), rank, course.seed) as layers:
         module = nn.ModuleDict({"layers": layers, "words": words})
         if start is not None:
             begin_with(dict(module.named_parameters()), start)
@@ -123,8 +123,9 @@ def begin_with(parameters: Mapping[str, Tensor], start: Mapping[str, Tensor]) ->
         torch.stack([start[f"{EMBEDDING}.{word}"].float() / GAIN for word in new_words()])
     )
     for name, value in parameters.items():
-        if name.endswith((f".{UP}", f".{DOWN}")):
-            value.copy_(start[name.removeprefix("layers.").replace("/", ".")].float())
+        held = name.removeprefix("layers.").replace("/", ".")
+        if held in start:  # a layer that did not change yet begins with nothing
+            value.copy_(start[held].float())
 
 
 def averaged(checkpoint: Path) -> dict[str, Tensor]:
@@ -185,6 +186,7 @@ def parser() -> argparse.ArgumentParser:
     add("--batch", type=command_line.count, default=usual.batch)
     add("--rate", type=command_line.number(0), default=usual.rate)
     add("--zone-weight", type=command_line.number(0), default=usual.zone_weight, help="of cells with skin")
+    add("--skin-weight", type=command_line.number(0), default=0.05, help="of errors from skin to skin")
     add("--seed", type=command_line.seed, default=usual.seed)
     add("--threads", type=command_line.threads, default=1)
     return main
@@ -201,6 +203,7 @@ def work(options: argparse.Namespace) -> None:
         rate=options.rate,
         decay=0.99,
         zone_weight=options.zone_weight,
+        direction_weight=options.skin_weight,
         seed=options.seed,
     )
     options.work.mkdir(parents=True, exist_ok=True)
@@ -231,7 +234,8 @@ def _in_words(course: Course, options: argparse.Namespace) -> str:
     further = " further" if options.start else ""
     return (
         f"{course.steps}{further} steps of {course.batch}, rate {course.rate} falling to 2 %, lessons of seed"
-        f" {course.seed}; cells of skin beside a profession counting {course.zone_weight:g} times"
+        f" {course.seed}; cells of skin counting {course.zone_weight:g} times,"
+        f" errors from skin to skin {course.direction_weight:g} times in addition"
     )
 
 

@@ -6,12 +6,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
 from analysis.validation.dalleval.answers import answer, deviations, mean_tone
 from analysis.validation.dalleval.asked import Asked, answer_rates, asked_leans
 from analysis.validation.dalleval.page import page
+from analysis.validation.toyworld_questions.measure import of_components
 from probes.toyworld.work.measure import profession_rows
 from probes.toyworld.world import load_world
 
@@ -64,6 +66,14 @@ def test_deviations_are_above_their_floor_where_professions_lean_and_not_where_n
     assert some["component"]["value"] == pytest.approx(0.5 / 8) and some["component"]["p_value"] > 0.05
     assert some["skin"]["value"] == pytest.approx(4 / 9 / 7) and some["skin"]["images"] == 252
     assert some["skin"]["without"] == 1 and some["component"]["without"] == 0
+    # all alike, but not even: above the floor, and no profession differs
+    alike = deviations(pd.concat([leans.assign(profession=name) for name in names]))["component"]
+    assert alike["value"] == 0.5 and alike["p_value"] < 1e-6 and alike["shares"] == [0, 1]
+    assert none["skin"]["differ"] == pytest.approx(1) and none["skin"]["shares"] == [0.3333] * 3
+    table = np.array([[0, 36]] + [[18, 18]] * 7)
+    expected = table.sum(1, keepdims=True) * table.sum(0) / table.sum()
+    statistic = ((table - expected) ** 2 / expected).sum()
+    assert some["component"]["differ"] == pytest.approx(stats.chi2.sf(statistic, 7))
 
 
 def test_planted_values_lie_inside_as_often_as_intervals_say():
@@ -102,6 +112,17 @@ def test_leans_by_answers_are_set_right_for_how_often_the_network_errs():
         assert row["undecided"] == (table["answer"] == "").sum() and abs(row["lean"] - row["planted"]) < 0.05
 
 
+def test_error_rates_are_shares_of_images_whose_component_is_named():
+    table = pd.DataFrame(
+        {
+            "group": ["feminine"] * 5 + ["masculine"] * 4,
+            "answer": ["female", "male", "female", "", "female", "male", "male", "", "male"],
+        }
+    )
+    assert answer_rates(table) == {"a": 0.2, "b": 0.75, "undecided": 2, "count": 9}
+
+
 def test_the_network_names_the_component_of_most_renderings():
-    rates = answer_rates(Asked(), 60, seed=3)
-    assert rates["b"] > 0.75 and rates["a"] < 0.25 and rates["count"] == 60
+    shown = of_components(60, 3, through_vae=1.0)
+    said = np.array(Asked()(shown.images))
+    assert ((said == "male") == shown.component).mean() > 0.75
