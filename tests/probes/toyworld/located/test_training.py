@@ -41,9 +41,13 @@ def test_lessons_are_what_the_two_models_predict(lessons, pipes, tmp_path):
             states = pipe.text_encoder(lessons.tokens[row]).last_hidden_state
             alone = pipe.unet(lessons.noisy[row].float(), lessons.times[row], states).sample
         torch.testing.assert_close(said[row].float(), alone, atol=2e-3, rtol=2e-3)
-    lessons.save(tmp_path / "lessons.safetensors")
-    again = Lessons.load(tmp_path / "lessons.safetensors")
-    assert all(torch.equal(getattr(again, name), getattr(lessons, name)) for name in vars(lessons))
+    assert lessons.directions is None
+    for kept in (lessons, replace(lessons, directions=torch.rand(len(lessons), 2, 4, 16, 16))):
+        kept.save(tmp_path / "lessons.safetensors")
+        again = vars(Lessons.load(tmp_path / "lessons.safetensors"))
+        names = [name for name, value in again.items() if value is not None]
+        assert ("directions" in names) == (kept is not lessons) and len(names) >= 7
+        assert all(torch.equal(again[name], getattr(kept, name)) for name in names)
 
 
 def test_the_figures_cells_hold_whatever_it_wears():
