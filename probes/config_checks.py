@@ -110,15 +110,20 @@ def check_prompts(config: Config) -> None:
             _check_template(prompt, at)
         elif isinstance(prompt, dict):
             _check_captions(prompt, names, at)
-        identifier, key = prompt_id(prompt, index), repr(prompt)
-        if isinstance(prompt, dict):
-            key = repr(sorted((name, text) for name, text in prompt.items() if name not in ABOUT))
-            key += repr(levels(prompt)) if SKILL in levels(prompt) else ""
+        identifier, key = prompt_id(prompt, index), _said(prompt)
         if key in first:
             raise fail(f"the same as prompts[{first[key]}]: keep one", at=at)
         if identifier in ids:
             raise fail(f"id `{identifier}` is that of prompts[{ids[identifier]}]: rename it", at=at)
         first[key], ids[identifier] = index, index
+
+
+def _said(prompt: str | Mapping[str, Any]) -> str:
+    """What a prompt says, the same for all that text encoders do not tell apart."""
+    if isinstance(prompt, str):
+        return _said({"text": prompt})
+    said = sorted((name, normal(text)) for name, text in prompt.items() if name not in ABOUT)
+    return repr(said) + (repr(levels(prompt)) if SKILL in levels(prompt) else "")
 
 
 def _check_template(prompt: Mapping[str, Any], at: tuple[Any, ...]) -> None:

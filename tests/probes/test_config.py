@@ -219,6 +219,10 @@ FAULTS = {
     PROMPTS + "capture: {definition: dam}": ("capture.definition: expected one of daam, ", "got 'dam'"),
     PROMPTS + "capture: {sites: []}": ("capture.sites: expected `default` or a list",),
     "prompts: ['a {person}', 'b {person}', 'a {person}']": ("prompts[2]: the same as prompts[0]",),
+    "prompts: ['a {person} sits', 'b {person}', ' A  {person} sits']": (
+        "prompts[2]: the same as prompts[0]",
+    ),
+    "prompts: ['a {person}', {text: 'A {person}', id: again}]": ("prompts[1]: the same as prompts[0]",),
     "prompts: [{neutral: a, feminine: b}]": (
         "prompts[0]: expected a text for each of",
         "without `masculine`",
