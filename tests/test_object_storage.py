@@ -311,6 +311,7 @@ def test_what_of_google_cannot_be_reached_is_one_line(yaml_file, tmp_path, chang
 
 
 def test_storage_that_is_gone_in_the_middle_ends_the_run_with_a_line(yaml_file, expected, tmp_path):
+    pytest.importorskip("moto")
     server, said = Server(tmp_path / "log"), tmp_path / "said"
     try:
         with pytest.MonkeyPatch.context() as patch:

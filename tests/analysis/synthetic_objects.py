@@ -53,16 +53,22 @@ def add_objects(path: str | Path, missed: float = 0.0, **options) -> Path:
     """Write ``observed/`` and ``objects/`` into a run of `write_run` with the same options; return its path."""
     plan, path = Plan(**options), Path(path)
     found = detections(plan, missed)
-    ident = parts.identity(0, {"plan": "synthetic"})
     rows = []
     for row in found.to_dict("records"):
         mask = np.zeros((plan.size, plan.size), bool)
         mask[row["y0"] : row["y1"], row["x0"] : row["x1"]] = True
         rows.append(detection({}, row["object"], row["label"], mask) | row)
-    parts.write_part(path / "objects" / "part-00000.parquet", rows, part_schemas.OBJECTS, ident)
     kept = found["sample_id"].value_counts()
     keys = [(_sample_id(t, s, name), t, s, name) for t, s, (name, _) in _members(plan)]
     images = [observation(dict(zip(KEYS, key)), kept=int(kept.get(key[0], 0))) for key in keys]
-    parts.write_part(path / "observed" / "part-00000.parquet", images, part_schemas.OBSERVED, ident)
+    for number, file in enumerate(Run.open(path).parts("samples")):
+        drawn = {*parts.read_part(file, ["sample_id"])["sample_id"].to_pylist()}
+        for kind, all_rows, schema in (
+            ("objects", rows, part_schemas.OBJECTS),
+            ("observed", images, part_schemas.OBSERVED),
+        ):
+            own = [row for row in all_rows if row["sample_id"] in drawn]
+            ident = parts.identity(number, {"plan": "synthetic"})
+            parts.write_part(path / kind / file.name, own, schema, ident)
     Run.open(path).write_meta(status="observed", observer=ENGINE)
     return path
