@@ -17,14 +17,15 @@ say nothing about who does what or how anybody looks. Feminine and masculine wor
 profession, and take its skins. Without a profession skins are planted even, and all else as in `toyworld`.
 
 It was made from `toyworld` by `python -m probes.toyworld.work.train`: low-rank changes (rank {rank}) of every linear
-layer of the text tower and of the U-Net's transformer blocks, and an embedding for each new word. {size:.0f} kB are
-stored, and merged when it is loaded, to the same bits on every machine. Its tokenizer has a token for each new word
-(the small vocabulary spells them in three to five pieces); those of other specimens stay as they are. It was taught,
-on noised drawings of the new world, what `toyworld` predicts for *woman*, for *man* or for the planted mixture of both;
-and where skin is drawn, the mean of the drawing in each skin, by Bayes' rule from the planted probabilities and the
-noisy latent, since `toyworld` itself draws many skins between two of the palette (`probes.toyworld.work.lessons`):
-{steps} steps of {batch} on {drawings} drawings, {noises} noises of each, seven in ten with a profession, after what
-came before:
+layer of the text tower and of the U-Net's transformer blocks and of the convolutions of its residual blocks, and an
+embedding for each new word. {size:.0f} kB are stored, and merged when it is loaded, to the same bits on every machine.
+Its tokenizer has a token for each new word (the small vocabulary spells them in three to five pieces); those of other
+specimens stay as they are. It was taught, on noised drawings of the new world, what `toyworld` predicts for *woman*,
+for *man* or for the planted mixture of both; and where skin is drawn and the noise leaves something of it, the mean of
+the drawing in each skin, by Bayes' rule from the planted probabilities and the noisy latent, since `toyworld` itself
+draws many skins between two of the palette (`probes.toyworld.work.lessons`): at last {steps} steps of {batch} on
+{drawings} drawings, seven in ten with a profession and each noised so many times: {noises}. All that was done, in its
+order:
 {history}
 
 Measured by the checker (`python -m probes.toyworld.work.measure`), {draw_steps} steps, bare prompts. The lean is the

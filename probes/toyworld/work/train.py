@@ -1,8 +1,8 @@
 """Train `toyworld-work`: ``python -m probes.toyworld.work.train --help``.
 
-From `toyworld`, by low-rank changes of the text encoder and of the U-Net's transformer blocks, and embeddings of the
-new words (:mod:`probes.toyworld.work.lessons` says what it is taught). A run that was stopped goes on when it is
-started again.
+From `toyworld`, by low-rank changes of the text encoder and of the U-Net's transformer blocks and residual
+convolutions, and embeddings of the new words (:mod:`probes.toyworld.work.lessons` says what it is taught). A run that
+was stopped goes on when it is started again.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from transformers import CLIPTextModel, CLIPTokenizer
 
 from probes import command_line, models
+from probes.errors import UserError
 from probes.toyworld import WEIGHTS
 from probes.toyworld.located.lessons import Lessons
 from probes.toyworld.located.teach import Course, teach
@@ -163,7 +164,13 @@ def lessons_of(work: Path, drawings: int, noises: int, seed: int) -> Lessons:
             seed=seed,
             say=lambda text: print(text, flush=True),
         ).save(path)
-    return Lessons.load(path)
+    lessons = Lessons.load(path)
+    if lessons.directions is None:
+        raise UserError(
+            f"{path}: expected lessons with the directions of skins, got those of an earlier version: choose another"
+            " --work"
+        )
+    return lessons
 
 
 def parser() -> argparse.ArgumentParser:

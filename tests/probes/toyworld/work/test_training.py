@@ -1,6 +1,7 @@
 """Teaching `toyworld-work`: the lessons, what learns, what is stored, and faults of what is stored."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -128,6 +129,14 @@ def test_a_stopped_training_goes_on_where_it_was(lessons, tokenizer, tmp_path, m
     assert all(torch.equal(halfway[name], first[name]) for name in first)
     assert all(torch.equal(resumed[name], straight[name]) for name in first)
     assert any(not torch.equal(resumed[name], first[name]) for name in first)
+
+
+def test_lessons_of_an_earlier_version_are_one_line(lessons, tmp_path):
+    replace(lessons, directions=None).save(tmp_path / train.LESSONS)
+    with pytest.raises(UserError, match="expected lessons with the directions of skins"):
+        train.lessons_of(tmp_path, 6, 2, 0)
+    lessons.save(tmp_path / train.LESSONS)
+    assert torch.equal(train.lessons_of(tmp_path, 6, 2, 0).directions, lessons.directions)
 
 
 def test_what_was_not_trained_or_is_damaged_is_one_line(tmp_path, tokenizer):
