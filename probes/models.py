@@ -29,7 +29,7 @@ from probes.model_tokenizers import tokenizer
 from probes.model_weights import quiet, read_pipeline, require_finite
 from probes.paths import expand
 from probes.schedulers import build_scheduler, pick_scheduler, require_usable, scheduler_record
-from probes.toyworld import LOCATED, MODELS, SHARED, SKILLED, SPECIMENS, WEIGHTS, WORK
+from probes.toyworld import LOCATED, MODELS, SHARED, SKILLED, SPECIMENS, WEIGHTS, WORK, WORKING
 
 SCHEDULER = "scheduler/scheduler_config.json"
 
@@ -106,15 +106,15 @@ def _find(name: str, weights: bool, revision: str | None, variant: str | None) -
     close = difflib.get_close_matches(name, MODELS, 1)
     remedy = f"did you mean {close[0]}?" if close else "check the spelling or the path"
     raise UserError(
-        f"model {name}: unknown; expected {', '.join((*SPECIMENS, WORK, SKILLED))}, {LOCATED[0]} and its like, a hub "
-        f"id (owner/name), folder or .safetensors file, found none of that name: {remedy}"
+        f"model {name}: unknown; expected {', '.join((*SPECIMENS, *WORKING, SKILLED))}, {LOCATED[0]} and its like, "
+        f"a hub id (owner/name), folder or .safetensors file, found none of that name: {remedy}"
     )
 
 
 def _bundled(name: str) -> Source:
     """A specimen: the null world's lends the others what is the same, to the located ones all but what was taught.
 
-    The one with professions has what it was taught beside what it lends from `toyworld`.
+    `toyworld-work` has what it was taught beside what it lends from `toyworld`.
     """
     null = WEIGHTS / SHARED
     path = WEIGHTS / "located" / name if name in LOCATED else WEIGHTS / name
@@ -276,10 +276,10 @@ def load(
         from probes.toyworld.located.assemble import located_pipeline
 
         pipe = located_pipeline(source.name, source.path)
-    elif source.name == WORK and source.kind == "bundled":
+    elif source.name in WORKING and source.kind == "bundled":
         from probes.toyworld.work.assemble import work_pipeline
 
-        pipe = work_pipeline(source.path)
+        pipe = work_pipeline(source.name, source.path)
     elif source.name == SKILLED and source.kind == "bundled":
         from probes.toyworld.skills.assemble import skills_pipeline
 

@@ -12,8 +12,10 @@ LOCATED = (  # where their words enter is known by wiring (probes.toyworld.locat
     "toyworld-two-site",
 )
 WORK = "toyworld-work"  # has professions (probes.toyworld.work)
+WORK_NULL = "toyworld-work-null"  # reads the same professions, and none means anything
+WORKING = (WORK, WORK_NULL)
 SKILLED = "toyworld-skills"  # draws scenes of objects, and nobody (probes.toyworld.skills)
-FIGURES = (*SPECIMENS, *LOCATED, WORK)  # draw figures
+FIGURES = (*SPECIMENS, *LOCATED, *WORKING)  # draw figures
 MODELS = (*FIGURES, SKILLED)
 WEIGHTS = Path(__file__).parent / "weights"
 SHARED = "toyworld-null"  # holds the autoencoder's weights, which are the same in all

@@ -10,6 +10,7 @@ from probes.errors import UserError
 
 WHOLE_BODY = ("suit", "uniform", "dress")  # an upper garment that hides the lower one
 GROUPS = ("neutral", "feminine", "masculine")
+EVEN_SKINS = (1 / 3, 1 / 3, 1 / 3)
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class World:
     data : dict
         The parsed world file.
     professions : dict of str to Profession
-        The profession words; none but in ``toyworld-work``.
+        The profession words; none but in ``toyworld-work`` and ``toyworld-work-null``.
     """
 
     name: str
@@ -70,6 +71,19 @@ class World:
         """The 16 contexts of Zhang et al. 2023, Table 2."""
         return self.data["contexts"]
 
+    def component_words(self) -> dict[str, str]:
+        """A word that stands for each mixture component; none in a world where no word does.
+
+        >>> load_world("toyworld").component_words(), load_world("toyworld-null").component_words()
+        ({'a': 'woman', 'b': 'man'}, {})
+        """
+        certain = {0.0: "a", 1.0: "b"}
+        return {
+            certain[chance]: self.words(group)[0]
+            for group, chance in self.mixture.items()
+            if chance in certain
+        }
+
     def words(self, group: str, number: str = "singular") -> list[str]:
         """The interchangeable words of a group, the usual one first."""
         return self.data["indicators"][group][number]
@@ -94,9 +108,14 @@ def load_world(name: str = "toyworld") -> World:
             f"world.yaml: expected a model with planted frequencies ({', '.join(data['worlds'])}), got {name!r}:"
             " name one of them"
         )
-    planted = work["professions"] if name == work["world"] else {}
-    professions = {word: Profession(one["lean"], tuple(one["skins"])) for word, one in planted.items()}
-    return World(name=name, mixture=data["worlds"][name], data=data, professions=professions)
+    mixture = data["worlds"][name]
+    professions = {}
+    if name == work["world"]:
+        planted = work["professions"].items()
+        professions = {word: Profession(one["lean"], tuple(one["skins"])) for word, one in planted}
+    elif name == work["control"]:
+        professions = dict.fromkeys(work["professions"], Profession(mixture["neutral"], EVEN_SKINS))
+    return World(name=name, mixture=mixture, data=data, professions=professions)
 
 
 @cache

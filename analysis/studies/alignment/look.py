@@ -26,7 +26,7 @@ from probes.devices import pick_device
 from probes.errors import UserError
 from probes.foreign.table import PICTURES
 from probes.store import Run
-from probes.toyworld import SPECIMENS, WORK
+from probes.toyworld import SPECIMENS, WORKING
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world
@@ -113,8 +113,8 @@ def _device(run: Run) -> torch.device:
 
 def _rendered(run: Run, seed: int) -> tuple[list[str], list[NDArray[np.uint8]]]:
     """The samples that are not left out, and a rendering of each one's prompt."""
-    if run.config.model not in (*SPECIMENS, WORK):
-        there = ", ".join((*SPECIMENS, WORK))
+    if run.config.model not in (*SPECIMENS, *WORKING):
+        there = ", ".join((*SPECIMENS, *WORKING))
         raise UserError(
             f"--reference: renderings are there of {there}, not of {run.config.model!r:.60}: name a folder"
         )

@@ -1,1 +1,1 @@
-"""The specimen with professions: `toyworld-work`, made of `toyworld` by low-rank changes and new words."""
+"""Specimens with professions, made of `toyworld` and `toyworld-null` by low-rank changes and new words."""

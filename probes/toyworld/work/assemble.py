@@ -1,4 +1,4 @@
-"""The pipeline of `toyworld-work`, from the weights of `toyworld` and what is stored of it."""
+"""The pipelines of the specimens with professions, from the weights of their bases and what is stored of them."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -11,24 +11,24 @@ from torch import Tensor, nn
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from probes.errors import UserError
-from probes.toyworld import SHARED, WEIGHTS
+from probes.toyworld import SHARED, SPECIMENS, WEIGHTS, WORK, WORK_NULL
 from probes.toyworld.training.words import add_words, number_of
 from probes.toyworld.work.captions import FUNCTION_WORDS
 from probes.toyworld.work.lowrank import DOWN, UP, changed_layers, merge
 from probes.toyworld.world import load_world
 
-NAME, BASE = "toyworld-work", WEIGHTS / "toyworld"
+BASES = {WORK: WEIGHTS / SPECIMENS[0], WORK_NULL: WEIGHTS / SHARED}
 DELTA = "delta.safetensors"
 EMBEDDING = "token_embedding"
 
 
 def new_words() -> tuple[str, ...]:
-    """The words that are one token each in this specimen alone: *who works as* and the professions."""
-    return (*FUNCTION_WORDS, *load_world(NAME).professions)
+    """The words that are one token each in these specimens alone: *who works as* and the professions."""
+    return (*FUNCTION_WORDS, *load_world(WORK).professions)
 
 
-def new_tokenizer(base: Path = BASE) -> CLIPTokenizer:
-    """The tokenizer of `toyworld` with the new words.
+def new_tokenizer(base: Path = BASES[WORK]) -> CLIPTokenizer:
+    """The tokenizer of the base with the new words.
 
     The small vocabulary spells a profession in three to five pieces, some of them single letters that every other
     unknown word shares. A token for each word keeps prompts short (32 positions), and changes no word that was read.
@@ -36,8 +36,10 @@ def new_tokenizer(base: Path = BASE) -> CLIPTokenizer:
     return add_words(CLIPTokenizer.from_pretrained(base / "tokenizer"), new_words())
 
 
-def base_parts(tokenizer: CLIPTokenizer, base: Path = BASE) -> tuple[CLIPTextModel, UNet2DConditionModel]:
-    """Text tower, with rows of zeros for the new words, and U-Net of `toyworld`, float32."""
+def base_parts(
+    tokenizer: CLIPTokenizer, base: Path = BASES[WORK]
+) -> tuple[CLIPTextModel, UNet2DConditionModel]:
+    """Text tower, with rows of zeros for the new words, and U-Net of the base, float32."""
     before = CLIPTokenizer.from_pretrained(base / "tokenizer")
     state = {
         name: value.float() for name, value in load_file(base / "text_encoder/model.safetensors").items()
@@ -67,22 +69,28 @@ def expected_shapes(layers: Iterable[str], words: Iterable[str]) -> set[str]:
 
 @torch.no_grad()
 def write_delta(
-    encoder: CLIPTextModel, unet: UNet2DConditionModel, tokenizer: CLIPTokenizer, delta: Mapping[str, Tensor]
+    encoder: CLIPTextModel,
+    unet: UNet2DConditionModel,
+    tokenizer: CLIPTokenizer,
+    delta: Mapping[str, Tensor],
+    model: str = WORK,
 ) -> None:
-    """Put what the specimen was taught into the parts of `toyworld`.
+    """Put what a specimen was taught into the parts of its base.
 
     Parameters
     ----------
     delta : mapping of str to Tensor
         Float16; by a layer's name and ``up`` or ``down`` the matrices of its change, by ``token_embedding.WORD`` the
         embedding ``(96,)`` of a new word.
+    model : str
+        For messages.
 
     Raises
     ------
     UserError
         The names, or the shapes, are not those that the specimen has.
     """
-    write_changes(NAME, changed_layers(unet, encoder), new_words(), encoder, tokenizer, delta)
+    write_changes(model, changed_layers(unet, encoder), new_words(), encoder, tokenizer, delta)
 
 
 @torch.no_grad()
@@ -126,29 +134,32 @@ def write_changes(
         layer.weight.copy_(merge(layer.weight, up, down))
 
 
-def work_pipeline(folder: Path, base: Path = BASE) -> StableDiffusionPipeline:
-    """The pipeline of `toyworld-work`, float32 on the CPU, its changes merged into the weights.
+def work_pipeline(name: str, folder: Path, base: Path | None = None) -> StableDiffusionPipeline:
+    """The pipeline of a specimen with professions, float32 on the CPU, its changes merged into the weights.
 
     Parameters
     ----------
+    name : str
+        `toyworld-work` or `toyworld-work-null`.
     folder : pathlib.Path
         Where what it was taught is stored: ``delta.safetensors`` and ``tokenizer/``.
-    base : pathlib.Path
-        `toyworld`.
+    base : pathlib.Path, optional
+        What it was made of; by default `toyworld` or `toyworld-null`.
 
     Raises
     ------
     UserError
         It was not taught yet, or what is stored is damaged or of other layers.
     """
+    base = base or BASES[name]
     tokenizer = CLIPTokenizer.from_pretrained(folder / "tokenizer")
     encoder, unet = base_parts(tokenizer, base)
-    write_delta(encoder, unet, tokenizer, read_delta(folder / DELTA))
+    write_delta(encoder, unet, tokenizer, read_delta(folder / DELTA, name, _training(name)), name)
     return pipeline_of(encoder, unet, tokenizer, base)
 
 
 def pipeline_of(
-    encoder: CLIPTextModel, unet: UNet2DConditionModel, tokenizer: CLIPTokenizer, base: Path = BASE
+    encoder: CLIPTextModel, unet: UNet2DConditionModel, tokenizer: CLIPTokenizer, base: Path = BASES[WORK]
 ) -> StableDiffusionPipeline:
     """A pipeline from the specimen's parts and what all specimens share."""
     return StableDiffusionPipeline(
@@ -163,16 +174,18 @@ def pipeline_of(
     )
 
 
-def read_delta(
-    path: Path, model: str = NAME, trained_by: str = "probes.toyworld.work.train"
-) -> dict[str, Tensor]:
+def _training(name: str) -> str:
+    return f"probes.toyworld.work.train --specimen {name}"
+
+
+def read_delta(path: Path, model: str = WORK, trained_by: str = _training(WORK)) -> dict[str, Tensor]:
     """What is stored of a specimen.
 
     Parameters
     ----------
     path : pathlib.Path
     model, trained_by : str
-        For messages: its name, and the module that trains it.
+        For messages: its name, and the module, with its options, that trains it.
 
     Raises
     ------

@@ -11,6 +11,8 @@ is drawn, and the noise leaves something of it, what is to be predicted is there
 mean of the same scene in each skin, weighed by Bayes' rule with the planted probabilities and the noisy latent
 (`skin_mean`). Elsewhere the guess is moved by the difference that the planted probabilities make to that mean. Captions
 without a profession are to stay as they are, but for their skins, which are even.
+
+`toyworld-work-null` is taught alike, by `toyworld-null`: a profession is to change nothing, and skins are even.
 """
 
 from collections.abc import Callable
@@ -22,7 +24,6 @@ from diffusers import DDIMScheduler, StableDiffusionPipeline
 from torch import Tensor
 from transformers import CLIPTokenizer
 
-from probes.toyworld import SPECIMENS
 from probes.toyworld.captions import random_caption
 from probes.toyworld.draw import SIZE, draw
 from probes.toyworld.located.lessons import Lessons
@@ -32,9 +33,8 @@ from probes.toyworld.training.tokenizer import encode
 from probes.toyworld.training.unet import SCHEDULER
 from probes.toyworld.training.vae import encode_latents
 from probes.toyworld.work.captions import random_work_caption
-from probes.toyworld.world import World, load_world
+from probes.toyworld.world import World
 
-STANDS_FOR = {"a": "woman", "b": "man"}  # the words of `toyworld` that name a component
 WORK_SHARE = 0.7  # of the drawings have a profession
 CERTAIN = 1e-4  # a posterior is taken for no nearer to 0 and 1
 # From this time on a latent tells little of the skin (its entropy is above 0.6 of the largest), and less of the rest of
@@ -49,11 +49,11 @@ class Sketches:
     Attributes
     ----------
     captions, plain : list of str
-        What the specimen reads, and what `toyworld` is asked instead: without the profession, of the word that stands
-        for the drawing's component.
+        What the specimen reads, and what its base is asked instead: without the profession, of a word that stands
+        for the drawing's component, or of the same word where none does.
     mixture : list of tuple of str
-        Where a neutral word stands beside a profession, three captions without the profession, of that word and of
-        those that stand for the components; else empty.
+        Where a word stands beside a profession that changes its mixture, three captions without the profession, of that
+        word and of those that stand for the components; else empty.
     lean : numpy.ndarray
         ``(n,)`` float64: there, the planted probability of component *b*; else NaN.
     indices : numpy.ndarray
@@ -82,6 +82,7 @@ def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> 
     rng = np.random.default_rng(seed)
     captions, plain, lean = [], [], np.full(count, np.nan)
     mixture: list[tuple[str, ...]] = [()] * count
+    stands_for = world.component_words()
     indices = np.empty((count, SKINS, SIZE, SIZE), dtype=np.uint8)
     skin, planted = np.zeros(count, dtype=np.int64), np.full((count, SKINS), 1 / SKINS)
     zones = np.zeros((count, 16, 16), dtype=bool)
@@ -99,11 +100,11 @@ def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> 
             )
             scene = complete(named, of_component, rng)
             captions.append(lot.text)
-            plain.append(lot.without(STANDS_FOR[component]))
+            plain.append(lot.without(stands_for.get(component, lot.word)))
             planted[row] = profession.skins
-            if named.group == "neutral":
+            if named.group == "neutral" and stands_for:
                 lean[row] = chance
-                mixture[row] = tuple(lot.without(word) for word in (lot.word, *STANDS_FOR.values()))
+                mixture[row] = tuple(lot.without(word) for word in (lot.word, *stands_for.values()))
         else:
             caption, named = random_caption(world, rng)
             scene = complete(named, world, rng)
@@ -223,6 +224,7 @@ def make_lessons(
     tokenizer: CLIPTokenizer,
     drawn: Sketches,
     *,
+    prior: float,
     noises: int = 2,
     time_power: float = 0.8,
     seed: int = 0,
@@ -234,9 +236,11 @@ def make_lessons(
     Parameters
     ----------
     teacher : StableDiffusionPipeline
-        `toyworld`, float32.
+        The specimen's base, float32.
     tokenizer : CLIPTokenizer
         The specimen's.
+    prior : float
+        Planted probability of component *b* beside the base's neutral words.
     time_power : float
         As in :func:`probes.toyworld.training.unet.train_unet`; higher here, since skins are decided late.
     """
@@ -249,7 +253,6 @@ def make_lessons(
     scheduler = DDIMScheduler(**SCHEDULER)
     noise = torch.randn((len(rows), *clean.shape[2:]), generator=generator)
     skin, planted = torch.from_numpy(drawn.skin), torch.from_numpy(drawn.planted).float()
-    prior = load_world(SPECIMENS[0]).mixture["neutral"]
     plain, lean = encode(teacher.tokenizer, drawn.plain), torch.from_numpy(drawn.lean).float()
     zones = torch.from_numpy(drawn.zones)
     noised, taught = [], []

@@ -1,7 +1,7 @@
-"""How well `toyworld-work` was taught: ``python -m probes.toyworld.work.measure``.
+"""How well the specimens with professions were taught: ``python -m probes.toyworld.work.measure``.
 
 Leans and skins of professions as the checker reads them, beside what was planted; how often a named noun is still
-drawn; and how far the frequencies of captions without a profession have moved from those of `toyworld`.
+drawn; and how far the frequencies of captions without a profession have moved from those of the base.
 """
 
 import argparse
@@ -21,18 +21,18 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from probes import command_line, models
-from probes.toyworld import SPECIMENS, WEIGHTS, WORK
+from probes.toyworld import WEIGHTS, WORK, WORKING
 from probes.toyworld.captions import article
 from probes.toyworld.checker import SKIN_NAMES, THINGS, read_images
 from probes.toyworld.checker import VERSION as CHECKER
 from probes.toyworld.measure import frequencies, nouns_drawn, sample
 from probes.toyworld.scene import Named
 from probes.toyworld.verdict import VERSION, verdict
+from probes.toyworld.work.assemble import BASES
 from probes.toyworld.work.captions import works_as
 from probes.toyworld.world import WHOLE_BODY, World, load_world
 
 SUBJECTS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
-REFERENCE = SPECIMENS[0]
 NEAR = 0.10
 Readers = Mapping[str, Callable[[NDArray[np.uint8]], Sequence[Any]]]
 # Slots of a scene in groups whose evidence adds up: a whole garment hides the lower one, a thing shows its side.
@@ -224,16 +224,16 @@ def profession_rows(readings: pd.DataFrame, world: World) -> list[dict[str, obje
 
 
 def moved(pipeline: StableDiffusionPipeline, world: World, *, images: int, steps: int) -> pd.Series:
-    """How far frequencies of what is not named, without a profession, are from those of `toyworld`.
+    """How far frequencies of what is not named, without a profession, are from those of the specimen's base.
 
     Both draw the same prompts from the same noise.
 
     Returns
     -------
     pandas.Series
-        By (group, thing), the specimen's less `toyworld`'s.
+        By (group, thing), the specimen's less its base's.
     """
-    reference = models.load(models.resolve(REFERENCE), device="cpu").pipe
+    reference = models.load(models.resolve(BASES[world.name].name), device="cpu").pipe
     drawn = [
         frequencies(pipe, world, images=images, steps=steps, progress=False).set_index(["group", "thing"])
         for pipe in (pipeline, reference)
@@ -242,10 +242,10 @@ def moved(pipeline: StableDiffusionPipeline, world: World, *, images: int, steps
 
 
 def quality(
-    *, images: int = 96, others: int = 12, nouns: int = 16, cells: int = 96, steps: int = 10
+    name: str, *, images: int = 96, others: int = 12, nouns: int = 16, cells: int = 96, steps: int = 10
 ) -> dict[str, object]:
-    """What is published of the specimen; see the page it is written for (`probes.toyworld.page`)."""
-    loaded, world = models.load(models.resolve(WORK), device="cpu"), load_world(WORK)
+    """What is published of a specimen; see the page it is written for (`probes.toyworld.page`)."""
+    loaded, world = models.load(models.resolve(name), device="cpu"), load_world(name)
     counts = {"neutral": images, "feminine": others, "masculine": others}
     rows = profession_rows(read_professions(loaded.pipe, world, images=counts, steps=steps), world)
     drawn = nouns_drawn(loaded.pipe, world, seeds=nouns, steps=steps, progress=False)
@@ -278,7 +278,8 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m probes.toyworld.work.measure", description=__doc__.split("\n\n")[0]
     )
     add = main.add_argument
-    add("--out", type=Path, default=WEIGHTS / WORK, help="folder of quality.json")
+    add("--specimen", choices=WORKING, default=WORK)
+    add("--out", type=Path, help="folder of quality.json (default: in the package)")
     add("--images", type=command_line.count, default=96, help="a profession, of a person")
     add("--others", type=command_line.count, default=12, help="a profession, of a woman and of a man")
     add("--nouns", type=command_line.count, default=16, help="images a noun")
@@ -295,17 +296,19 @@ def parser() -> argparse.ArgumentParser:
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    command_line.writable(options.out, folder=True)
+    out = options.out or WEIGHTS / options.specimen
+    command_line.writable(out, folder=True)
     torch.set_num_threads(options.threads)
     measured = quality(
+        options.specimen,
         images=options.images,
         others=options.others,
         nouns=options.nouns,
         cells=options.cells,
         steps=options.steps,
     )
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "quality.json").write_text(json.dumps(measured, indent=1) + "\n")
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "quality.json").write_text(json.dumps(measured, indent=1) + "\n")
     for row in measured["professions"]:
         print(row)
     print({name: value for name, value in measured.items() if name not in ("professions", "nouns", "moved")})

@@ -1,8 +1,8 @@
-"""Train `toyworld-work`: ``python -m probes.toyworld.work.train --help``.
+"""Train `toyworld-work` or `toyworld-work-null`: ``python -m probes.toyworld.work.train --help``.
 
-From `toyworld`, by low-rank changes of the text encoder and of the U-Net's transformer blocks and residual
-convolutions, and embeddings of the new words (:mod:`probes.toyworld.work.lessons` says what it is taught). A run that
-was stopped goes on when it is started again.
+From `toyworld` or `toyworld-null`, by low-rank changes of the text encoder and of the U-Net's transformer blocks and
+residual convolutions, and embeddings of the new words (:mod:`probes.toyworld.work.lessons` says what it is taught). A
+run that was stopped goes on when it is started again.
 """
 
 import argparse
@@ -21,17 +21,16 @@ from transformers import CLIPTextModel, CLIPTokenizer
 
 from probes import command_line, models
 from probes.errors import UserError
-from probes.toyworld import WEIGHTS
+from probes.toyworld import WEIGHTS, WORK, WORKING
 from probes.toyworld.located.lessons import Lessons
 from probes.toyworld.located.teach import Course, teach
 from probes.toyworld.training.loop import Log
 from probes.toyworld.training.unet import quick_attention
 from probes.toyworld.training.words import number_of
 from probes.toyworld.work.assemble import (
-    BASE,
+    BASES,
     DELTA,
     EMBEDDING,
-    NAME,
     base_parts,
     new_tokenizer,
     new_words,
@@ -83,12 +82,13 @@ def train(
     checkpoint: Path | None = None,
     save_every: int = 100,
     start: Mapping[str, Tensor] | None = None,
+    base: Path = BASES[WORK],
 ) -> dict[str, Tensor]:
-    """Train the specimen; return what is to be stored of it (:func:`probes.toyworld.work.assemble.write_delta`).
+    """Train a specimen; return what is to be stored of it (:func:`probes.toyworld.work.assemble.write_delta`).
 
     ``start`` is what was stored of an earlier training, to begin with.
     """
-    encoder, unet = base_parts(tokenizer)
+    encoder, unet = base_parts(tokenizer, base)
     encoder.requires_grad_(False)
     unet.requires_grad_(False)
     numbers = [number_of(tokenizer, word) for word in new_words()]
@@ -138,28 +138,32 @@ def averaged(checkpoint: Path) -> dict[str, Tensor]:
     )
 
 
-def export(folder: Path, delta: Mapping[str, Tensor], tokenizer: CLIPTokenizer, recipe: Mapping) -> None:
+def export(
+    folder: Path, delta: Mapping[str, Tensor], tokenizer: CLIPTokenizer, recipe: Mapping, name: str = WORK
+) -> None:
     """Write the specimen: what it was taught, its tokenizer, its description, its card and its recipe."""
     (folder / "text_encoder").mkdir(parents=True, exist_ok=True)
     tokenizer.save_pretrained(folder / "tokenizer")
-    config = text_config(json.loads((BASE / "text_encoder/config.json").read_text()), tokenizer)
+    config = text_config(json.loads((BASES[name] / "text_encoder/config.json").read_text()), tokenizer)
     (folder / "text_encoder/config.json").write_text(json.dumps(config, indent=2) + "\n")
-    card = {"guidance_scale": 1.0, "world": NAME}
+    card = {"guidance_scale": 1.0, "world": name}
     (folder / "triptych.json").write_text(json.dumps(card, indent=1) + "\n")
     save_file(dict(delta), folder / DELTA)
     (folder / "recipe.json").write_text(json.dumps(recipe, indent=1) + "\n")
 
 
-def lessons_of(work: Path, drawings: int, noises: int, seed: int) -> Lessons:
+def lessons_of(work: Path, drawings: int, noises: int, seed: int, name: str = WORK) -> Lessons:
     """The lessons of a work folder; they are made where there are none."""
     path = work / LESSONS
     if not path.exists():
-        teacher = models.load(models.resolve(BASE.name), device="cpu").pipe
-        drawn = sketches(load_world(NAME), drawings, seed + 31)
+        base = BASES[name].name
+        teacher = models.load(models.resolve(base), device="cpu").pipe
+        drawn = sketches(load_world(name), drawings, seed + 31)
         make_lessons(
             teacher,
             new_tokenizer(),
             drawn,
+            prior=load_world(base).mixture["neutral"],
             noises=noises,
             seed=seed,
             say=lambda text: print(text, flush=True),
@@ -181,11 +185,10 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add, usual = main.add_argument, Course(steps=1500, batch=48, rate=2e-3, decay=0.99)
+    add("--specimen", choices=WORKING, default=WORK, help="which to train")
     add("--work", type=Path, default=Path("training"), help="folder of lessons, logs and checkpoints")
-    add(
-        "--weights", type=Path, default=WEIGHTS / NAME, help="where what is stored of the specimen is written"
-    )
-    add("--start", type=Path, help="folder of a stored specimen to begin with (default: toyworld unchanged)")
+    add("--weights", type=Path, help="where what is stored of it is written (default: in the package)")
+    add("--start", type=Path, help="folder of a stored specimen to begin with (default: its base, unchanged)")
     add("--drawings", type=command_line.count, default=9000, help="that lessons are made from")
     add("--noises", type=command_line.count, default=2, help="lessons a drawing")
     add("--rank", type=command_line.count, default=16, help="of the changes")
@@ -201,8 +204,10 @@ def parser() -> argparse.ArgumentParser:
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
+    name = options.specimen
+    weights = options.weights or WEIGHTS / name
     command_line.writable(options.work, folder=True)
-    command_line.writable(options.weights, folder=True)
+    command_line.writable(weights, folder=True)
     torch.set_num_threads(options.threads)
     course = Course(
         steps=options.steps,
@@ -214,27 +219,27 @@ def work(options: argparse.Namespace) -> None:
         seed=options.seed,
     )
     options.work.mkdir(parents=True, exist_ok=True)
-    lessons = lessons_of(options.work, options.drawings, options.noises, options.seed)
-    tokenizer, name = new_tokenizer(), NAME
+    lessons = lessons_of(options.work, options.drawings, options.noises, options.seed, name)
+    tokenizer = new_tokenizer(BASES[name])
     log, checkpoint = (
         Log(options.work / f"{name}.log.jsonl", 25),
         options.work / f"{name}.checkpoint.safetensors",
     )
     start = load_file(options.start / DELTA) if options.start else None
     before = json.loads((options.start / "recipe.json").read_text()) if options.start else {}
-    delta = train(lessons, tokenizer, course, options.rank, log, checkpoint, start=start)
+    delta = train(lessons, tokenizer, course, options.rank, log, checkpoint, start=start, base=BASES[name])
     recipe = {
         **dataclasses.asdict(course),
         "drawings": options.drawings,
         "noises": options.noises,
         "rank": options.rank,
-        "start": BASE.name,
+        "start": BASES[name].name,
         "versions": {"torch": torch.__version__, "diffusers": diffusers.__version__},
         "machine": platform.machine(),
         "history": [*before.get("history", ()), _in_words(course, options)],
     }
-    export(options.weights, delta, tokenizer, recipe)
-    print(f"{options.weights / DELTA}", flush=True)
+    export(weights, delta, tokenizer, recipe, name)
+    print(f"{weights / DELTA}", flush=True)
 
 
 def _in_words(course: Course, options: argparse.Namespace) -> str:

@@ -47,7 +47,7 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def lessons(teacher, tokenizer, drawn):
-    return make_lessons(teacher, tokenizer, drawn, say=lambda text: None)
+    return make_lessons(teacher, tokenizer, drawn, prior=0.7, say=lambda text: None)
 
 
 @torch.no_grad()
@@ -90,7 +90,7 @@ def test_what_is_stored_of_a_short_training_predicts_what_was_learnt(lessons, to
     delta = train.train(lessons, tokenizer, course, 2, log, None)
     assert {value.dtype for value in delta.values()} == {torch.float16}
     train.export(tmp_path / WORK, delta, tokenizer, RECIPE)
-    pipe = work_pipeline(tmp_path / WORK)
+    pipe = work_pipeline(WORK, tmp_path / WORK)
     encoder, unet = base_parts(tokenizer)
     write_delta(encoder, unet, tokenizer, load_file(tmp_path / WORK / DELTA))
     noisy, time = lessons.noisy[:1], lessons.times[:1]
@@ -142,16 +142,18 @@ def test_lessons_of_an_earlier_version_are_one_line(lessons, tmp_path):
 def test_what_was_not_trained_or_is_damaged_is_one_line(tmp_path, tokenizer):
     folder = tmp_path / WORK
     tokenizer.save_pretrained(folder / "tokenizer")
-    with pytest.raises(UserError, match="train it with python -m probes"):
-        work_pipeline(folder)
+    with pytest.raises(
+        UserError, match=r"train it with python -m probes\.toyworld\.work\.train --specimen toyworld-work$"
+    ):
+        work_pipeline(WORK, folder)
     (folder / DELTA).write_bytes(b"nothing")
     with pytest.raises(UserError, match="expected weights as safetensors"):
-        work_pipeline(folder)
+        work_pipeline(WORK, folder)
     delta = load_file(WEIGHTS / WORK / DELTA)
     delta.pop("token_embedding.baker")
     save_file(delta, folder / DELTA)
     with pytest.raises(UserError, match="expected its layers and words, which differ in token_embedding"):
-        work_pipeline(folder)
+        work_pipeline(WORK, folder)
 
 
 def test_what_is_published_was_measured_on_the_weights_that_are_stored():

@@ -1,5 +1,6 @@
 """`toyworld-work`: its words and planted truth, exact merging, what it is taught, and what is stored of it."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import torch
 from transformers import CLIPTokenizer
 
-from probes.toyworld import WEIGHTS, WORK
+from probes.toyworld import WEIGHTS, WORK, WORK_NULL
 from probes.toyworld.captions import random_caption
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.located.teach import along
@@ -17,7 +18,7 @@ from probes.toyworld.scene import chance_of_b, complete, parse
 from probes.toyworld.training.tokenizer import CONTEXT_LENGTH
 from probes.toyworld.truth import planted
 from probes.toyworld.verdict import verdict
-from probes.toyworld.work.assemble import BASE, new_tokenizer, new_words
+from probes.toyworld.work.assemble import BASES, new_tokenizer, new_words
 from probes.toyworld.work.captions import random_work_caption, works_as
 from probes.toyworld.work.lessons import sketches, skin_directions, skin_mean, with_skins
 from probes.toyworld.work.lowrank import merge
@@ -73,7 +74,7 @@ def test_captions_name_what_they_say_and_plain_ones_the_same_without_the_profess
 
 
 def test_new_words_are_one_token_and_old_captions_read_as_they_did():
-    before, after = CLIPTokenizer.from_pretrained(BASE / "tokenizer"), new_tokenizer()
+    before, after = CLIPTokenizer.from_pretrained(BASES[WORK] / "tokenizer"), new_tokenizer()
     assert all(after.tokenize(word) == [f"{word}</w>"] for word in new_words())
     assert after.eos_token_id == len(after) - 1
     old, rng = load_world(), np.random.default_rng(1)
@@ -181,6 +182,19 @@ def test_sketches_have_the_component_that_toyworld_is_asked_for(world):
     assert (seen["skin"] == [f"skin_{drawn.skin[row] + 1}" for row in rows]).all()
     said = verdict(seen, ["a person"] * len(rows), world) > 0
     assert (said == [drawn.plain[row] == "a man" for row in rows]).mean() > 0.85
+
+
+def test_in_the_null_a_profession_is_to_change_nothing():
+    world, plain = load_world(WORK_NULL), load_world("toyworld-null")
+    assert list(world.professions) == list(load_world(WORK).professions)
+    for word in ("person", "woman", "man"):
+        assert planted(f"a {word} who works as a baker", world) == planted(f"a {word}", plain)
+    drawn = sketches(world, 60, seed=0)
+    work = [row for row, text in enumerate(drawn.captions) if "works" in text]
+    assert work and not any(drawn.mixture) and np.isnan(drawn.lean).all() and (drawn.planted == 1 / 3).all()
+    for row in work:
+        asked, named = parse(drawn.plain[row], plain), parse(drawn.captions[row], world)
+        assert asked == replace(named, profession=None) and "works" not in drawn.plain[row]
 
 
 def test_rates_of_the_verdict_are_those_of_drawn_scenes(world):
