@@ -71,18 +71,15 @@ class World:
         """The 16 contexts of Zhang et al. 2023, Table 2."""
         return self.data["contexts"]
 
-    def component_words(self) -> dict[str, str]:
-        """A word that stands for each mixture component; none in a world where no word does.
+    @property
+    def component_groups(self) -> dict[str, str]:
+        """The group of words that stands for each mixture component; none in a world where no word does.
 
-        >>> load_world("toyworld").component_words(), load_world("toyworld-null").component_words()
-        ({'a': 'woman', 'b': 'man'}, {})
+        >>> load_world("toyworld").component_groups, load_world("toyworld-null").component_groups
+        ({'a': 'feminine', 'b': 'masculine'}, {})
         """
         certain = {0.0: "a", 1.0: "b"}
-        return {
-            certain[chance]: self.words(group)[0]
-            for group, chance in self.mixture.items()
-            if chance in certain
-        }
+        return {certain[chance]: group for group, chance in self.mixture.items() if chance in certain}
 
     def words(self, group: str, number: str = "singular") -> list[str]:
         """The interchangeable words of a group, the usual one first."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.validation.dalleval.answers import answer, deviations
-from analysis.validation.dalleval.asked import GROUP_OF, Asked, answer_rates, asked_leans, read_skins
+from analysis.validation.dalleval.asked import Asked, answer_rates, asked_leans, read_skins
 from analysis.validation.dalleval.page import page
 from probes import command_line
 from probes.parts import write_bytes
@@ -51,14 +51,17 @@ def measured(images: int, steps: int, first_seed: int, threads: int = 1) -> dict
     # noises that no image of *person* has
     named = read_specimens(
         (WORK,),
-        images=dict.fromkeys(GROUP_OF.values(), NAMED),
+        images=dict.fromkeys(world.component_groups.values(), NAMED),
         first_seed=first_seed + (len(world.professions) + 1) * images,
         readers={"answer": readers["answer"]},
         **drawn,
     )[WORK]
     by_checker = answer(profession_rows(readings[WORK], world), readings[WORK])
     readings = {name: some.assign(skin=some["observed"]) for name, some in readings.items()}
-    rates, planted = answer_rates(named), {name: one.lean for name, one in world.professions.items()}
+    rates, planted = (
+        answer_rates(named, world.component_groups),
+        {name: one.lean for name, one in world.professions.items()},
+    )
     return {
         "images": images,
         "steps": steps,

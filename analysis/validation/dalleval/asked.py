@@ -16,7 +16,6 @@ from probes.toyworld.checker import SKIN_NAMES
 from probes.toyworld.work.measure import lean
 
 LABELS = {"a": "female", "b": "male"}  # the paper's labels of the components
-GROUP_OF = {"a": "feminine", "b": "masculine"}  # the words that name a component
 
 
 class Asked:
@@ -35,7 +34,7 @@ def read_skins(images: NDArray[np.uint8]) -> list[str]:
     return [SKIN_NAMES[one.skin] if one.status == "ok" else "" for one in of_images(images)]
 
 
-def answer_rates(readings: pd.DataFrame) -> dict[str, float]:
+def answer_rates(readings: pd.DataFrame, groups: Mapping[str, str]) -> dict[str, float]:
     """How often the network says ``male`` of images that are generated from prompts which name the component.
 
     An auditor can do the same with a model whose lean is not known: images generated from feminine and from masculine
@@ -45,6 +44,8 @@ def answer_rates(readings: pd.DataFrame) -> dict[str, float]:
     ----------
     readings : DataFrame
         With the columns ``group`` and ``answer``, from images of *a woman ...* and of *a man ...*.
+    groups : mapping of str to str
+        By component, the words that name it (:attr:`probes.toyworld.world.World.component_groups`).
 
     Returns
     -------
@@ -53,9 +54,9 @@ def answer_rates(readings: pd.DataFrame) -> dict[str, float]:
         ``undecided`` answers; and the ``count`` of images in all.
     """
     says_b = readings["answer"] == LABELS["b"]
-    by_group = {group: float(says_b[readings["group"] == group].mean()) for group in GROUP_OF.values()}
+    by_group = {group: float(says_b[readings["group"] == group].mean()) for group in groups.values()}
     return {
-        **{component: by_group[group] for component, group in GROUP_OF.items()},
+        **{component: by_group[group] for component, group in groups.items()},
         "undecided": int((readings["answer"] == "").sum()),
         "count": len(readings),
     }

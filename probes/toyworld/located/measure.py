@@ -19,9 +19,8 @@ from probes.toyworld import LOCATED, SPECIMENS, WEIGHTS
 from probes.toyworld.checker import read_images
 from probes.toyworld.measure import nouns_drawn, sample
 from probes.toyworld.verdict import VERSION, verdict
-from probes.toyworld.world import World, load_world
+from probes.toyworld.world import GROUPS, World, load_world
 
-SUBJECTS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 REFERENCE = SPECIMENS[0]
 RESAMPLES = 10_000
 
@@ -51,8 +50,8 @@ def verdicts(
     tails = [ending for ending in endings(world) for _ in range(seeds)]
     noise = range(first_seed, first_seed + len(tails))
     images, values = {}, {}
-    for group, word in SUBJECTS.items():
-        prompts = [f"a {word}{ending}" for ending in tails]
+    for group in GROUPS:
+        prompts = [f"a {world.words(group)[0]}{ending}" for ending in tails]
         images[group] = sample(pipeline, prompts, noise, steps=steps, progress=False)
         values[group] = verdict(read_images(images[group]), prompts, world).reshape(-1, seeds)
     same = [(images[group] == images["neutral"]).all((1, 2, 3)) for group in ("feminine", "masculine")]

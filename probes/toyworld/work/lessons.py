@@ -82,7 +82,7 @@ def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> 
     rng = np.random.default_rng(seed)
     captions, plain, lean = [], [], np.full(count, np.nan)
     mixture: list[tuple[str, ...]] = [()] * count
-    stands_for = world.component_words()
+    stands_for = {component: world.words(group)[0] for component, group in world.component_groups.items()}
     indices = np.empty((count, SKINS, SIZE, SIZE), dtype=np.uint8)
     skin, planted = np.zeros(count, dtype=np.int64), np.full((count, SKINS), 1 / SKINS)
     zones = np.zeros((count, 16, 16), dtype=bool)

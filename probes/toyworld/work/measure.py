@@ -32,7 +32,6 @@ from probes.toyworld.work.assemble import BASES
 from probes.toyworld.work.captions import works_as
 from probes.toyworld.world import WHOLE_BODY, World, load_world
 
-SUBJECTS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 NEAR = 0.10
 Readers = Mapping[str, Callable[[NDArray[np.uint8]], Sequence[Any]]]
 # Slots of a scene in groups whose evidence adds up: a whole garment hides the lower one, a thing shows its side.
@@ -74,7 +73,7 @@ def read_professions(
         for group, count in images.items()
         for image in range(count)
     ]
-    prompts = [_prompt(SUBJECTS[row["group"]], row["profession"]) for row in rows]
+    prompts = [_prompt(world.words(row["group"])[0], row["profession"]) for row in rows]
     pictures = sample(pipeline, prompts, [row["seed"] for row in rows], steps=steps, progress=False)
     seen = read_images(pictures)
     said = {name: read(pictures) for name, read in readers.items()}

@@ -119,7 +119,8 @@ def test_error_rates_are_shares_of_images_whose_component_is_named():
             "answer": ["female", "male", "female", "", "female", "male", "male", "", "male"],
         }
     )
-    assert answer_rates(table) == {"a": 0.2, "b": 0.75, "undecided": 2, "count": 9}
+    groups = {"a": "feminine", "b": "masculine"}
+    assert answer_rates(table, groups) == {"a": 0.2, "b": 0.75, "undecided": 2, "count": 9}
 
 
 def test_the_network_names_the_component_of_most_renderings():
