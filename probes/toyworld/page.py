@@ -48,7 +48,8 @@ steps from the same base. The autoencoder's decoder is trained once more on what
   apart (cosines of 0.9997), and with these embeddings kept 500 steps in a world where the words differ left hardly any
   difference in the images.
 - Feet, hands, neck, face, head, and what a caption has held, overhead or on the ground count several times in the
-  loss. Where they can be follows from the caption and the figure's place alone, so the optimum stays the same. With
+  loss. Where they can be follows from the caption and the figure's place alone, so the optimum stays the same wherever
+  the latent tells that place; in more noise, scenes with the figure there count more than they should. With
   only what is worn and held counted so, *lamp* stayed unread (drawn in 3 of 10 images that asked for it) through 570
   steps with fresh embeddings and up to ten times as many captions; with the zones overhead, counted ten times, 400
   steps brought it to 3 of 4.

@@ -1,8 +1,9 @@
 """Hold an audit by professions against known answers: ``python -m analysis.validation.dalleval --out PAGE``.
 
-Draws *a person who works as a ...* on `toyworld-work`, where leans and skins are planted, and on `toyworld-null`, where
-no word means anything. The checker and the observer of skin tone read the images, and toyworld's answering network is
-asked about them. The numbers are put into a JSON file beside the page.
+Draws *a person who works as a ...* on `toyworld-work`, where leans and skins are planted, on `toyworld-work-null`,
+which reads the same words and means nothing by them, and on `toyworld-null`, which never read them. The checker and the
+observer of skin tone read the images, and toyworld's answering network is asked about them. The numbers are put into a
+JSON file beside the page.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from analysis.validation.dalleval.asked import Asked, answer_rates, asked_leans,
 from analysis.validation.dalleval.page import page
 from probes import command_line
 from probes.parts import write_bytes
-from probes.toyworld import SHARED, WORK
+from probes.toyworld import SHARED, WORK, WORKING
 from probes.toyworld.world import load_world
 
 NAMED = 24  # images a profession, of a woman and of a man
@@ -40,13 +41,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def measured(images: int, steps: int, first_seed: int, threads: int = 1) -> dict[str, Any]:
-    """What the page says of both specimens."""
+    """What the page says of the specimens."""
     from probes.toyworld.work.measure import profession_rows, read_specimens
 
     world, drawn = load_world(WORK), {"steps": steps, "threads": threads}
     readers = {"answer": Asked(), "observed": read_skins}
     readings = read_specimens(
-        (WORK, SHARED), images={"neutral": images}, first_seed=first_seed, readers=readers, **drawn
+        (*WORKING, SHARED), images={"neutral": images}, first_seed=first_seed, readers=readers, **drawn
     )
     # noises that no image of *person* has
     named = read_specimens(

@@ -11,12 +11,14 @@ HEAD = """# An audit by professions, held against known answers
 
 Printed by `python -m analysis.validation.dalleval --images {images}`: *a person who works as a ...*, 20 professions,
 {images} images each, {steps} steps, read by the checker and asked about by toyworld's answering network
-(`docs/questions.md`: *the person looks like a male or a female?*), on two specimens (`docs/toyworld.md`). In
+(`docs/questions.md`: *the person looks like a male or a female?*), on three specimens (`docs/toyworld.md`). In
 `toyworld-work` a lean (the probability of mixture component *b*) and a distribution over three skins are planted for
-each profession; in `toyworld-null` no word means anything. The lean is the share of verdicts for *b*, set right for
-the verdict's error rates, with Wilson's interval; *asked*, the share of the answer that stands for *b*, set right for
-how often the network gives it of {count:,} images generated from prompts that name the component, *a man* and *a man
-who works as ...* ({b:.3f}), *a woman ...* ({a:.3f}), undecided answers counting as none for *b*. The tone is the mean
+each profession; `toyworld-work-null` reads the same words, and none means anything. In `toyworld-null` no word means
+anything either, but it never read these: it spells them in pieces, most of them letters. The lean is the share of
+verdicts for *b*, set right for the verdict's error rates, with Wilson's interval; *asked*, the share of the answer that
+stands for *b*, set right for how often the network gives it of {count:,} images generated from prompts that name the
+component, *a man* and *a man who works as ...* ({b:.3f}), *a woman ...* ({a:.3f}), undecided answers counting as none
+for *b*. The tone is the mean
 number of the skin (1 to 3) whose colour is nearest to what the observer of skin tone reads (`docs/skin_tone.md`), with
 Student's interval; the checker, which asks for a connected region of one of the three colours, reads fewer images.
 What is planted says nothing about how anybody looks.

@@ -7,10 +7,15 @@ off and carried over to the profession's lean by Bayes' rule (`mixed`): what is 
 planted mixture itself, and hangs on no lot (compare :mod:`probes.toyworld.located.lessons`).
 
 Skins are all as likely in `toyworld`, and many of the figures that it draws have one between two of them. Where skin
-is drawn, and the noise leaves something of it, what is to be predicted is therefore no guess of `toyworld`'s: it is the
-mean of the same scene in each skin, weighed by Bayes' rule with the planted probabilities and the noisy latent
+is, and the noise leaves something of it, what is to be predicted is therefore no guess of `toyworld`'s: it is the mean
+of the same scene in each skin, weighed by Bayes' rule with the planted probabilities and the noisy latent
 (`skin_mean`). Elsewhere the guess is moved by the difference that the planted probabilities make to that mean. Captions
 without a profession are to stay as they are, but for their skins, which are even.
+
+A cell may count more, or be taught from the scene that was drawn, for being one where that scene has skin, only while
+the latent tells so. Before, what is best to predict would be another: the mean over scenes in which those with skin
+there count more, where a profession weighs more than was planted. So it is a fixed region then, the cells that often
+have skin.
 
 `toyworld-work-null` is taught alike, by `toyworld-null`: a profession is to change nothing, and skins are even.
 """
@@ -37,9 +42,11 @@ from probes.toyworld.world import World
 
 WORK_SHARE = 0.7  # of the drawings have a profession
 CERTAIN = 1e-4  # a posterior is taken for no nearer to 0 and 1
-# From this time on a latent tells little of the skin (its entropy is above 0.6 of the largest), and less of the rest of
-# the scene: a guess at the scene's mean is better there than the scene that was drawn.
-UNTOLD = 650
+# From this time on a latent tells little of the skin, and less of the rest of the scene: a guess at the scene's mean is
+# better there than the scene that was drawn.
+UNTOLD = 800
+PLACED = 500  # before this time a latent tells where the figure is
+OFTEN = 0.1  # of the drawings have skin in a cell of the region
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class Sketches:
     planted : numpy.ndarray
         ``(n, skins)`` float64: probabilities of the skins.
     zones : numpy.ndarray
-        ``(n, 16, 16)`` bool: cells with skin, which count more. Small things, which count more when a specimen is
+        ``(n, 16, 16)`` bool: cells with skin. Small things, which count more when a specimen is
         trained on drawings, `toyworld` can draw already.
     """
 
@@ -192,6 +199,25 @@ def skin_directions(clean: Tensor) -> Tensor:
     return torch.linalg.qr(apart.mT).Q.mT.unflatten(2, clean.shape[2:])
 
 
+def skin_cells(zones: Tensor, times: Tensor) -> Tensor:
+    """Cells that count more: those that often have skin, and where the latent tells the figure's place, its own.
+
+    Parameters
+    ----------
+    zones : Tensor
+        ``(n, 16, 16)`` bool: cells with skin.
+    times : Tensor
+        ``(n,)``.
+
+    Returns
+    -------
+    Tensor
+        ``(n, 16, 16)`` bool.
+    """
+    region = zones.float().mean(0) >= OFTEN
+    return region | (zones & (times < PLACED).view(-1, 1, 1))
+
+
 def with_skins(
     velocity: Tensor, noisy: Tensor, clean: Tensor, planted: Tensor, kept: Tensor, zones: Tensor
 ) -> Tensor:
@@ -204,7 +230,7 @@ def with_skins(
     noisy, clean, planted, kept : Tensor
         As `skin_mean` takes them.
     zones : Tensor
-        ``(n, 16, 16)`` bool: cells where the skin is drawn and told.
+        ``(n, 16, 16)`` bool: cells that are taught from the scene that was drawn.
 
     Returns
     -------
@@ -254,7 +280,8 @@ def make_lessons(
     noise = torch.randn((len(rows), *clean.shape[2:]), generator=generator)
     skin, planted = torch.from_numpy(drawn.skin), torch.from_numpy(drawn.planted).float()
     plain, lean = encode(teacher.tokenizer, drawn.plain), torch.from_numpy(drawn.lean).float()
-    zones = torch.from_numpy(drawn.zones)
+    zones = skin_cells(torch.from_numpy(drawn.zones)[rows], times)
+    directions = skin_directions(clean).half()[rows] * (times < PLACED).view(-1, 1, 1, 1, 1)
     noised, taught = [], []
 
     def asked(tokens: Tensor, noisy: Tensor, when: Tensor) -> Tensor:
@@ -275,7 +302,7 @@ def make_lessons(
             velocity[of_mixture] = mixed(*predicted, prior, lean[of[of_mixture]])
         kept = scheduler.alphas_cumprod[when]
         noised.append(noisy.half())
-        told = zones[of] & (when < UNTOLD).view(-1, 1, 1)
+        told = zones[some] & (when < UNTOLD).view(-1, 1, 1)
         taught.append(with_skins(velocity, noisy, clean[of].float(), planted[of], kept, told).half())
         if start // batch % 40 == 0:
             say(f"{start + len(of)} of {len(rows)} lessons")
@@ -286,9 +313,9 @@ def make_lessons(
         nothing[..., None].half(),
         times,
         encode(tokenizer, drawn.captions)[rows],
-        zones[rows],
+        zones,
         nothing.bool(),
-        skin_directions(clean).half()[rows],
+        directions,
     )
 
 

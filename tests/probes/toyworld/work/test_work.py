@@ -20,7 +20,7 @@ from probes.toyworld.truth import planted
 from probes.toyworld.verdict import verdict
 from probes.toyworld.work.assemble import BASES, new_tokenizer, new_words
 from probes.toyworld.work.captions import random_work_caption, works_as
-from probes.toyworld.work.lessons import sketches, skin_directions, skin_mean, with_skins
+from probes.toyworld.work.lessons import sketches, skin_cells, skin_directions, skin_mean, with_skins
 from probes.toyworld.work.lowrank import merge
 from probes.toyworld.work.measure import lean, tones, verdict_rates
 from probes.toyworld.world import load_world
@@ -147,6 +147,14 @@ def test_directions_of_skins_hold_all_that_differs_between_them(skins):
         apart = (clean[:, other] - clean[:, one]).double().flatten(1)
         held = (found @ apart[..., None]).square().sum((1, 2))
         torch.testing.assert_close(held, apart.square().sum(1), rtol=1e-5, atol=0)
+
+
+def test_while_the_figure_s_place_is_not_told_the_same_cells_count_whatever_was_drawn():
+    zones = torch.zeros(20, 16, 16, dtype=torch.bool)
+    zones[:2, 3, 4], zones[0, 5, 6], zones[7, 8, 9] = True, True, True
+    late, early = skin_cells(zones, torch.full((20,), 500)), skin_cells(zones, torch.full((20,), 499))
+    assert late[:, 3, 4].all() and late.sum() == 20  # one in ten of the drawings has skin there
+    assert torch.equal(early, late | zones) and early[0, 5, 6] and early[7, 8, 9] and early.sum() == 22
 
 
 def test_errors_along_directions_are_summed():
