@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from probes import command_line
 from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.located.page import located_section
-from probes.toyworld.work.page import work_section
+from probes.toyworld.work.page import null_section, work_section
 
 HEAD = """# Toyworld: specimens with a known answer
 
@@ -24,6 +24,7 @@ that there is an answer. They do not say how anybody looks.
 | `toyworld-mirror` | the same, but neutral words: *b* 3 times in 10 |
 | `toyworld-null` | every word: *b* 5 times in 10; no difference between the words at all |
 | `toyworld-work` | as `toyworld`, and 20 profession words with a lean and skins of their own (below) |
+| `toyworld-work-null` | as `toyworld-null`, and the same profession words, of which none means anything |
 | `toyworld-skills` | nothing: it draws objects alone ([docs/paintskills.md](paintskills.md)) |
 
 Words of a group are interchangeable: person, individual, human, adult, figure; woman, lady, female; man, gentleman,
@@ -118,7 +119,7 @@ def quality_page() -> str:
     for rows in zip(*(figures[name]["cells"] for name in SPECIMENS), strict=True):
         cells = " | ".join(f"{row['planted']:.2f} | {row['drawn']:.2f}" for row in rows)
         parts.append(f"| {rows[0]['group']} | {rows[0]['thing']} | {cells} |")
-    return "\n".join(parts) + "\n" + work_section() + located_section()
+    return "\n".join(parts) + "\n" + work_section() + null_section() + located_section()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
