@@ -1,8 +1,9 @@
-"""METEOR and SPICE, the two metrics of captions that are Java programs of pycocoevalcap: what they need, and to run them.
+"""METEOR and SPICE, the two metrics of captions that are Java programs of pycocoevalcap: what they need, their runs.
 
-SPICE is started here, as the package starts it but for three things. Its cache is left out: it lies inside the installed
-package, and Java from 16 on refuses how it is written. Files lie in a temporary folder. And the class path has what the
-variable CLASSPATH names, since SPICE writes its results by a JavaScript engine and Java has none from 15 on.
+SPICE is started here, as the package starts it but for three things. Its cache is left out: it lies inside the
+installed package, and Java from 16 on refuses how it is written. Files lie in a temporary folder. And the class path
+has what the variable CLASSPATH names, since SPICE writes its results by a JavaScript engine and Java has none from 15
+on.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ SPICE_JAR = "spice-1.0.jar"
 SPICE_HEAP = "8G"  # as the package asks for
 LAST_WITH_JAVASCRIPT = 14
 ENGINE = "META-INF/services/javax.script.ScriptEngineFactory"
-SECONDS, SECONDS_EACH = 600, 1  # until SPICE is given up: of loading its models, and of a caption with its reference
+SECONDS, SECONDS_EACH = (
+    600,
+    1,
+)  # until SPICE is given up: of loading its models, and of a caption with its reference
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _FAULT = re.compile(r"\w(?:Exception|Error)\b|^Error(?: occurred|:)(?! Could not score)")
 
@@ -38,7 +42,9 @@ def java_version() -> int | None:
     if found is None:
         return None
     try:
-        told = subprocess.run([found, "-version"], capture_output=True, text=True, errors="replace", timeout=60)
+        told = subprocess.run(
+            [found, "-version"], capture_output=True, text=True, errors="replace", timeout=60
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = _VERSION.search(told.stderr + told.stdout)
@@ -98,7 +104,10 @@ def meteor(wanted: Texts, said: Texts) -> tuple[float, list[float]]:
 
     program = Meteor()
     # three bars part the references of a caption, of which there is one
-    plain = {index: [" ".join(text.replace("|||", " ").split()) for text in texts] for index, texts in wanted.items()}
+    plain = {
+        index: [" ".join(text.replace("|||", " ").split()) for text in texts]
+        for index, texts in wanted.items()
+    }
     try:
         return program.compute_score(plain, dict(said))
     except (OSError, ValueError) as error:
@@ -128,7 +137,9 @@ def spice(wanted: Texts, said: Texts, folder: Path) -> tuple[float, list[float]]
         program += [os.pathsep.join([str(folder / SPICE_JAR), *_class_path()]), "edu.anu.spice.SpiceScorer"]
         _run([*program, str(asked), "-out", str(told), "-silent"], SECONDS + SECONDS_EACH * len(rows))
         try:
-            scores = {row["image_id"]: row["scores"]["All"]["f"] for row in json.loads(told.read_text("utf-8"))}
+            scores = {
+                row["image_id"]: row["scores"]["All"]["f"] for row in json.loads(told.read_text("utf-8"))
+            }
             each = [float(scores[index]) for index in said]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise JavaError(f"no result that could be read ({type(error).__name__})") from error
@@ -137,9 +148,7 @@ def spice(wanted: Texts, said: Texts, folder: Path) -> tuple[float, list[float]]
 
 def _run(command: list[str], seconds: float) -> None:
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=seconds
-        )
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds)
     except subprocess.TimeoutExpired as error:
         raise JavaError(f"not done within {seconds:.0f} seconds") from error
     if done.returncode:

@@ -1,7 +1,7 @@
 """A stand-in for Stanford CoreNLP's two jars, by which the real program of SPICE runs where they are not.
 
-It is no parser and measures nothing: words of a list are nouns or adjectives, an adjective belongs to the next noun, and a
-noun to the last one by the preposition between. What SPICE makes of such a graph is SPICE's own.
+It is no parser and measures nothing: words of a list are nouns or adjectives, an adjective belongs to the next noun,
+and a noun to the last one by the preposition between. What SPICE makes of such a graph is SPICE's own.
 """
 
 import subprocess

@@ -7,7 +7,7 @@ import torch
 from nltk.translate.bleu_score import corpus_bleu
 from PIL import Image
 
-from analysis.metrics import captions
+from analysis.metrics import java_captions
 from analysis.observe.stage import observe
 from analysis.report import alignment as report_alignment
 from analysis.report.environment import environment
@@ -66,7 +66,7 @@ def run(tmp_path_factory):
 def no_java():
     """It takes longer than all the rest."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(captions.shutil, "which", lambda name: None)
+        monkeypatch.setattr(java_captions.shutil, "which", lambda name: None)
         yield
 
 
