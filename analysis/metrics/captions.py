@@ -1,15 +1,14 @@
 """How like a caption of an image is to the prompt that it was drawn from: BLEU, CIDEr, METEOR and SPICE.
 
 BLEU is made of NLTK's counts and needs nothing more. The others are those of COCO's evaluation, which DALL-Eval uses,
-by pycocoevalcap (``pip install triptych[captions]``); METEOR and SPICE are Java programs in it. Texts are split by
-NLTK's tokenizer for all of them, so that no number depends on whether there is Java; COCO's own, which is one, gives
-the same words but for brackets.
+by pycocoevalcap (``pip install triptych[captions]``); METEOR and SPICE are Java programs in it, which
+`analysis.metrics.java_captions` runs. Texts are split by NLTK's tokenizer for all of them, so that no number depends on
+whether there is Java; COCO's own, which is one, gives the same words but for brackets.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +18,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from analysis.metrics import java_captions
 
 CAPTIONS_VERSION = "1"
 ORDERS = 4
@@ -121,28 +122,33 @@ def other_scores(captions: Sequence[str], references: Sequence[str]) -> dict[str
 
 
 def _score(name: str, said: Mapping[int, list[str]], wanted: Mapping[int, list[str]]) -> CaptionScore:
+    nothing = np.full(len(said), np.nan)
+    if not said:
+        return CaptionScore(np.nan, nothing, reason="needs captions, of which there are none")
     lacking = _lacks(name)
     if lacking:
-        return CaptionScore(np.nan, np.full(len(said), np.nan), reason=lacking)
+        return CaptionScore(np.nan, nothing, reason=lacking)
     try:
         value, each = _RUN[name](dict(wanted), dict(said))
     except Exception as error:  # programs in Java fail in every way there is
         first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-        return CaptionScore(np.nan, np.full(len(said), np.nan), reason=f"{PACKAGE} failed: {first}")
+        return CaptionScore(np.nan, nothing, reason=f"{PACKAGE} failed: {first}")
     return CaptionScore(float(value), np.asarray(each, float), f"{PACKAGE} {metadata.version(PACKAGE)}")
 
 
 def _lacks(name: str) -> str:
     """What a metric needs and is not there; empty where it can be had."""
     try:
-        import pycocoevalcap.spice.spice as spice
+        folder = _spice_folder()
     except ImportError:
         return f"needs the package {PACKAGE}: pip install triptych[captions]"
-    if name != "cider" and shutil.which("java") is None:
-        return "needs Java, which is not on this machine"
-    if name == "spice" and not (Path(spice.__file__).parent / "lib" / "stanford-corenlp-3.6.0.jar").exists():
-        return "needs Stanford CoreNLP 3.6.0: python -m pycocoevalcap.spice.get_stanford_models downloads it"
-    return ""
+    return "" if name == "cider" else java_captions.lacks(name, folder)
+
+
+def _spice_folder() -> Path:
+    import pycocoevalcap.spice.spice as package
+
+    return Path(package.__file__).parent
 
 
 def _cider(wanted: dict, said: dict) -> tuple[float, Any]:
@@ -151,17 +157,8 @@ def _cider(wanted: dict, said: dict) -> tuple[float, Any]:
     return Cider().compute_score(wanted, said)
 
 
-def _meteor(wanted: dict, said: dict) -> tuple[float, Any]:
-    from pycocoevalcap.meteor.meteor import Meteor
-
-    return Meteor().compute_score(wanted, said)
-
-
 def _spice(wanted: dict, said: dict) -> tuple[float, Any]:
-    from pycocoevalcap.spice.spice import Spice
-
-    value, each = Spice().compute_score(wanted, said)
-    return value, [one["All"]["f"] for one in each]
+    return java_captions.spice(wanted, said, _spice_folder())
 
 
-_RUN = {"cider": _cider, "meteor": _meteor, "spice": _spice}
+_RUN = {"cider": _cider, "meteor": java_captions.meteor, "spice": _spice}

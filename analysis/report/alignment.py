@@ -80,7 +80,10 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     ]
     [entry] = [one for row in ALIGNMENT for one in row.printed]
     caption = entry.caption.format(data=run.config.name, model=model)
-    yield entry.name, latex(caption, heads, rows, entry.label, entry.note)
+    asked = set(captions["metric"]) if len(captions) else set()
+    away = [NAMES[one] for one in PRINTED if one in asked and NAMES[one] not in heads]
+    note = f"{entry.note} Not measured: {', '.join(away)}." if away else entry.note
+    yield entry.name, latex(caption, heads, rows, entry.label, note)
 
 
 def _last(cells: Mapping[str, Mapping[str, str]]) -> list[str]:

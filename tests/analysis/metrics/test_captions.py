@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from nltk.translate.bleu_score import corpus_bleu, sentence_bleu
 
-from analysis.metrics import captions
+from analysis.metrics import captions, java_captions
 from analysis.metrics.captions import bleu, bleu_counts, other_scores, words
 
 SAID = [
@@ -116,7 +116,7 @@ def test_what_is_not_there_is_said_and_the_rest_goes_on(monkeypatch):
 
 def test_without_java_cider_alone_is_made(monkeypatch):
     pytest.importorskip("pycocoevalcap")
-    monkeypatch.setattr(captions.shutil, "which", lambda name: None)
+    monkeypatch.setattr(java_captions.shutil, "which", lambda name: None)
     found = other_scores(SAID, PROMPTS)
     assert found["cider"].reason == "" and found["cider"].value > 0
     assert {found[name].reason for name in ("meteor", "spice")} == {

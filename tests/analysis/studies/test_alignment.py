@@ -7,7 +7,7 @@ import torch
 from nltk.translate.bleu_score import corpus_bleu
 from PIL import Image
 
-from analysis.metrics import captions
+from analysis.metrics import java_captions
 from analysis.observe.stage import observe
 from analysis.report import alignment as report_alignment
 from analysis.report.environment import environment
@@ -66,7 +66,7 @@ def run(tmp_path_factory):
 def no_java():
     """It takes longer than all the rest."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(captions.shutil, "which", lambda name: None)
+        monkeypatch.setattr(java_captions.shutil, "which", lambda name: None)
         yield
 
 
@@ -108,7 +108,8 @@ def test_the_section_and_the_latex_hold_what_was_measured(run, tables):
     [(name, text)] = report_alignment.documents(run)
     row = tables["alignment_retrieval"].set_index("indicator").loc["all"]
     assert name == "dalleval_table19_alignment" and "R-precision (clip)" in text and "FID (clip)" in text
-    assert f"{100 * row['r_precision']:.1f}" in text and "BLEU-4" in text and "METEOR" not in text
+    assert f"{100 * row['r_precision']:.1f}" in text and "BLEU-4" in text
+    assert "METEOR &" not in text and "Not measured: METEOR, " in text and "SPICE." in text
     [figure] = report_alignment.draw(tables).values()
     assert [axes.get_title(loc="left") for axes in figure.figure.axes] == ["clip", "dino"]
     page = environment().get_template("alignment.html.j2").render(a=shown, figures={}, level=0.95)
