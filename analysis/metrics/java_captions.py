@@ -24,10 +24,8 @@ SPICE_JAR = "spice-1.0.jar"
 SPICE_HEAP = "8G"  # as the package asks for
 LAST_WITH_JAVASCRIPT = 14
 ENGINE = "META-INF/services/javax.script.ScriptEngineFactory"
-SECONDS, SECONDS_EACH = (
-    600,
-    1,
-)  # until SPICE is given up: of loading its models, and of a caption with its reference
+SECONDS = 600  # until SPICE is given up: of loading its models,
+SECONDS_EACH = 1  # and of a caption with its reference
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _FAULT = re.compile(r"\w(?:Exception|Error)\b|^Error(?: occurred|:)(?! Could not score)")
 
