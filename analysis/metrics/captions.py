@@ -24,7 +24,7 @@ from analysis.metrics import java_captions
 CAPTIONS_VERSION = "1"
 ORDERS = 4
 BLEU = tuple(f"bleu_{n}" for n in range(1, ORDERS + 1))
-OTHERS = ("cider", "meteor", "spice")
+OTHERS = {"cider": 10.0, "meteor": 1.0, "spice": 1.0}  # and their largest value; the least is 0
 PACKAGE = "pycocoevalcap"
 # what COCO's evaluation leaves out of its tokens, with brackets
 _DROPPED = {"''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";", *"()[]{}"}
@@ -38,8 +38,7 @@ class CaptionScore:
     Attributes
     ----------
     value : float
-        Of all together, as the package has it; NaN where there is none. BLEU, METEOR and SPICE lie in [0, 1], CIDEr in
-        [0, 10].
+        Of all together, as the package has it; NaN where there is none. It lies in [0, 1], CIDEr in [0, 10].
     each : ndarray of float64, shape (n,)
         Of each caption.
     package : str

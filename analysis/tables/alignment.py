@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from analysis.metrics import quality
 from analysis.metrics.alignment import R_PRECISION_VERSION, r_precision
-from analysis.stats.intervals import bootstrap_interval
 from analysis.study import indicators
+from analysis.tables.dalleval import bounded_interval
 from probes.errors import UserError
 from probes.store import Run
 
@@ -174,19 +174,20 @@ def _retrieved(own: pd.DataFrame, run: Run) -> dict[str, object]:
     }
 
 
-def interval(values: pd.Series, run: Run) -> tuple[float, float, str]:
-    """Return the bootstrap interval of a mean over prompts, or why there is none."""
-    measure = run.config.measure
+def interval(values: pd.Series, run: Run, ends: tuple[float, float] = (0.0, 1.0)) -> tuple[float, float, str]:
+    """Return the bootstrap interval of a mean over prompts, or why there is none.
+
+    Parameters
+    ----------
+    values : Series of float
+        Of each prompt.
+    ends : tuple of float
+        The least and the largest value that there can be; the interval ends there.
+    """
     if len(values) < 2:
         return float("nan"), float("nan"), "fewer than two prompts"
-    found = bootstrap_interval(
-        values.to_numpy(float)[:, None],
-        method="envelope",
-        level=measure.level,
-        resamples=measure.bootstrap,
-        seed=measure.seed,
-    )
-    return float(found.low[0]), float(found.high[0]), str(found.reason[0])
+    _, low, high = bounded_interval(values.to_numpy(float)[:, None], ends, run.config.measure)
+    return float(low[0]), float(high[0]), ""
 
 
 def quality_tables(

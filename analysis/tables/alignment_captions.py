@@ -94,13 +94,13 @@ def _other_rows(
 ) -> list[dict[str, object]]:
     """The other metrics of some captions, with intervals over prompts, or why there is none."""
     rows = []
-    for name in OTHERS:
+    for name, largest in OTHERS.items():
         score = others[name]
         if score.reason:
             rows.append({"metric": name, "value": np.nan, "package": score.package, "reason": score.reason})
             continue
         each = pd.Series(score.each[own.index.to_numpy()])
-        low, high, reason = interval(each.groupby(own["unit"].to_numpy()).mean(), run)
+        low, high, reason = interval(each.groupby(own["unit"].to_numpy()).mean(), run, (0.0, largest))
         value = score.value if len(own) == whole else each.mean()
         scaled = {"value": SCALE * value, "low": SCALE * low, "high": SCALE * high}
         rows.append({"metric": name, **scaled, "package": score.package, "reason": reason})

@@ -258,7 +258,7 @@ def test_the_program_of_spice_by_a_stand_in_for_corenlp(folder, tmp_path, monkey
     shutil.copy(folder / "lib" / CORENLP[0], folder / "lib" / CORENLP[1])
     make_engine(tmp_path / "an engine.jar", tmp_path / "engine")
     monkeypatch.setattr(captions, "_spice_folder", lambda: folder)
-    monkeypatch.setattr(captions, "OTHERS", ("spice",))
+    monkeypatch.setattr(captions, "OTHERS", {"spice": 1.0})
     monkeypatch.setenv("CLASSPATH", str(tmp_path / "an engine.jar"))
     before = sorted(folder.rglob("*"))
     found = other_scores(*zip(*(text[:2] for text in TEXTS)))["spice"]

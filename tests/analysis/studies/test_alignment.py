@@ -12,7 +12,7 @@ from analysis.observe.stage import observe
 from analysis.report import alignment as report_alignment
 from analysis.report.environment import environment
 from analysis.studies.alignment import command, look
-from analysis.tables.alignment import retrieval_table
+from analysis.tables.alignment import interval, retrieval_table
 from analysis.tables.registry import TABLES
 from probes.errors import UserError
 from probes.parts import read_part
@@ -240,6 +240,16 @@ def test_without_the_package_it_is_said_what_installs_it(run, monkeypatch):
     with pytest.raises(UserError, match=r"expected the package torch-fidelity, found none: pip install"):
         measured(run, "--reference", "renderings")
     assert set(measured(run)) == {"alignment_retrieval", "alignment_captions"}  # which need none
+
+
+def test_intervals_end_where_values_do(run):
+    few = pd.Series([1.0, 1.0, 0.5, 1.0])
+    low, high, reason = interval(few, run)
+    assert 0.0 <= low < few.mean() < high == 1.0 and reason == ""
+    assert interval(few, run, (0.0, 10.0))[1] > 1.0
+    low, high, _ = interval(pd.Series([1.0] * 9), run)  # alike: others may come that are not
+    assert 0.0 < low < high == 1.0
+    assert np.isnan(interval(few[:1], run)[0]) and interval(few[:1], run)[2] == "fewer than two prompts"
 
 
 @pytest.mark.slow
