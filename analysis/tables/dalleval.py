@@ -34,10 +34,9 @@ from analysis.stats.rare_changes import bounded_ends, exponential_weights
 from analysis.stats.reader_correction import NO_IMAGES, corrected_shares
 from analysis.tables.dalleval_readings import CHECKER
 from probes.config import Measure
-from probes.prompts.diagnostic import NONE
+from probes.prompts.diagnostic import ALL, NONE
 
 LABELS = ("human", CHECKER)  # readers that others are held against
-ALL = "(all)"  # professions together, or all words together
 COUNTS = ("planned", "asked", *(name.replace(" ", "_") for name in STATUSES))
 PLACE = ("source", "question", "profession", "indicator")
 PROFESSION_COLUMNS = (
