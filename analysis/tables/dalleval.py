@@ -86,7 +86,7 @@ def profession_table(
     readings : sequence of Reading
     main : sequence of str
         Indicators whose tones stand together in the rows of all words, as in Tables 20 and 21. Their images share
-        noise, so intervals are over draws.
+        noise, so intervals are over draws; floor and test take them as independent.
     measure : Measure
     correct : bool
 

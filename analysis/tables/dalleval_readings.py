@@ -42,14 +42,27 @@ _KEY = ["sample_id", "value", "status"]
 
 
 def readers(run: Run) -> list[str]:
-    """Return who answered questions of a run's images: first those that ``dalleval.readers`` names, in its order."""
+    """Return who answered questions of a run's images: first those that ``dalleval.readers`` names, in its order.
+
+    People who answered about some of the images alone, to check the others by, come last.
+    """
     folder = run.path / FOLDER
     there = sorted(one.name for one in folder.iterdir()) if folder.is_dir() else []
     there = [name for name in there if name not in NO_READERS and run.parts(f"{FOLDER}/{name}")]
     if PEOPLE not in there and LABELS in run.tables():
         there.append(PEOPLE)
     order = {name: place for place, name in enumerate(run.config.dalleval.readers)}
+    if PEOPLE in there and _some_alone(run):
+        order[PEOPLE] = len(order) + 1
     return sorted(there, key=lambda name: order.get(name, len(order)))
+
+
+def _some_alone(run: Run) -> bool:
+    """Whether people answered about some of the images, and not about others that can be read."""
+    if LABELS not in run.tables():
+        return False
+    readable = set(run.samples(["sample_id"])["sample_id"]) - set(run.left_out())
+    return not readable <= set(run.table(LABELS)["sample_id"])
 
 
 def tone_rules(run: Run) -> list[str]:

@@ -341,6 +341,21 @@ def test_people_say_tones_after_the_rules_and_are_held_against_them(small, tmp_p
     assert row["mean_abs_difference"] == pytest.approx(7 / 3)
 
 
+def test_people_who_saw_some_images_alone_do_not_speak_first(small, tmp_path):
+    write_answers(small, "toyworld-checker", lambda sample: {"gender": "male"})
+    samples = small.samples(["sample_id"])["sample_id"]
+    for number, expected in (
+        (1, ["toyworld-checker", "human"]),
+        (len(samples), ["human", "toyworld-checker"]),
+    ):
+        file = tmp_path / f"{number}.csv"
+        file.write_text(
+            "\n".join(["sample_id,question,answer", *(f"{one},gender,male" for one in samples[:number])])
+        )
+        assert label(["labels", str(small.path), str(file)]) == 0
+        assert [one.source for one in read_all(Run.open(small.path))] == expected
+
+
 def test_tables_8_16_and_17_of_the_paper_through_the_same_code():
     """Nine images a prompt, read as the paper prints: the MAD that the recomputed Table 8 has, and its floor."""
     printed = pd.read_csv(FOLDER / "dalleval2023_table16_17_gender.csv")
