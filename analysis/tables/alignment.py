@@ -153,7 +153,7 @@ def by_indicator(table: pd.DataFrame, run: Run) -> Iterator[tuple[str, pd.DataFr
 def _retrieved(own: pd.DataFrame, run: Run) -> dict[str, object]:
     """The numbers of a row: means over images, and the interval over prompts."""
     measure, seen = run.config.measure, own[own["hit"].notna()]
-    low, high, reason = interval(seen.groupby("unit")["hit"].mean(), run)
+    low, high, reason = interval(seen.groupby("unit")["hit"].mean(), run, largest=1.0)
     if seen.empty:
         reason = "no image that was looked at, or a single caption"
     return {
@@ -174,8 +174,8 @@ def _retrieved(own: pd.DataFrame, run: Run) -> dict[str, object]:
     }
 
 
-def interval(values: pd.Series, run: Run) -> tuple[float, float, str]:
-    """Return the bootstrap interval of a mean over prompts, or why there is none."""
+def interval(values: pd.Series, run: Run, *, largest: float = np.inf) -> tuple[float, float, str]:
+    """Return the bootstrap interval of a mean over prompts, from 0 to `largest` at most, or why there is none."""
     measure = run.config.measure
     if len(values) < 2:
         return float("nan"), float("nan"), "fewer than two prompts"
@@ -186,7 +186,8 @@ def interval(values: pd.Series, run: Run) -> tuple[float, float, str]:
         resamples=measure.bootstrap,
         seed=measure.seed,
     )
-    return float(found.low[0]), float(found.high[0]), str(found.reason[0])
+    low, high = np.clip([found.low[0], found.high[0]], 0.0, largest)
+    return float(low), float(high), str(found.reason[0])
 
 
 def quality_tables(

@@ -12,7 +12,7 @@ from analysis.observe.stage import observe
 from analysis.report import alignment as report_alignment
 from analysis.report.environment import environment
 from analysis.studies.alignment import command, look
-from analysis.tables.alignment import retrieval_table
+from analysis.tables.alignment import interval, retrieval_table
 from analysis.tables.registry import TABLES
 from probes.errors import UserError
 from probes.parts import read_part
@@ -153,6 +153,13 @@ def test_a_hit_is_the_nearest_of_stored_embeddings(run, tables):
             hits.append(own[int(np.argmax(cosines))] == said)
     row = tables["alignment_retrieval"].set_index("indicator").loc["feminine"]
     assert row["r_precision"] == pytest.approx(np.mean(hits))
+
+
+def test_an_interval_does_not_leave_what_a_share_can_be(run):
+    few = pd.Series([1.0, 0.0, 0.0, 0.0, 0.0])
+    low, high, _ = interval(few, run, largest=1.0)
+    assert low == 0 and 0.2 < high < 1
+    assert interval(1 - few, run, largest=1.0)[:2] == pytest.approx((1 - high, 1.0))
 
 
 def test_of_the_whole_run_the_same_prompt_with_another_word_is_a_negative(run):
