@@ -60,7 +60,9 @@ def test_images_of_professions_have_the_profession_of_their_prompt(tmp_path):
     assert professions(config) == ("(none)", "nurse", "pilot", "editor")
     taken = stage.plan(config, "closed.yaml")
     of_triplet = {place.triplet: place.profession for place in places(config)}
-    found = [(of_triplet[image.columns["triplet"]], image.row.prompt) for draw in taken.draws for image in draw]
+    found = [
+        (of_triplet[image.columns["triplet"]], image.row.prompt) for draw in taken.draws for image in draw
+    ]
     assert [name for name, _ in found] == ["(none)"] * 2 + ["nurse"] * 2 + ["editor"] * 2
     assert all(name == "(none)" or name in prompt for name, prompt in found)
 
