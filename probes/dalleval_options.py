@@ -17,7 +17,8 @@ class DallEval(Section):
     """An audit of professions (DALL-Eval, Cho et al. 2023), of prompts that have a ``profession`` among their levels.
 
     Every reader of the images stands in the tables; of ``readers`` the first that read them speaks in figures, in the
-    report's sentences and in the paper's tables, any others after these. ``tone`` is the rule whose tones do so: the
+    report's sentences and in the paper's tables, any others after these; people who answered about some of the images
+    alone come last. ``tone`` is the rule whose tones do so: the
     nearest of the Monk scale by ``ita`` or by ``ciede2000``, or the published code's (``dalleval2023``).
 
     ``bare`` says where the prompt that names no profession counts among the professions: for ``attributes`` alone, as

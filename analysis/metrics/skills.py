@@ -195,13 +195,36 @@ def shuffled(
     >>> shuffled([Asked("object", "dog"), Asked("object", "cat")], found)
     {('object', 'accuracy'): 0.5}
     """
-    sums: Counter[tuple[str, str]] = Counter()
-    places = {skill: [i for i, one in enumerate(asked) if one.skill == skill] for skill in TASKS}
-    dealt = {skill: _of(images, members) for skill, members in places.items() if members}
+    places, shares = _by_skill(asked), dealt(asked, images, rules)
+    return {
+        (skill, task): float(shares[task][members].mean())
+        for skill, members in places.items()
+        for task in TASKS[skill]
+    }
+
+
+def dealt(
+    asked: Sequence[Asked], images: Seen, rules: Skills | None = None
+) -> dict[str, NDArray[np.float64]]:
+    """Return for each prompt the share of the images of its skill that are right for it, ``(n_images,)``, by task.
+
+    `shuffled` is its mean over a skill, and over some prompts of it the accuracy of these when its images are dealt out
+    at random. NaN where a task is another skill's.
+
+    Examples
+    --------
+    >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (1, "dog", 0.9, 0, 0, 4, 4), (2, "cat", 0.8, 8, 1, 12, 5)]
+    >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 3, ["dog", "cat"])
+    >>> asked = [Asked("object", "dog"), Asked("object", "dog"), Asked("object", "cat")]
+    >>> dealt(asked, found)["accuracy"].round(2).tolist()
+    [0.67, 0.67, 0.33]
+    """
+    shares = {task: np.full(len(asked), np.nan) for tasks in TASKS.values() for task in tasks}
+    of_skill = {skill: _of(images, members) for skill, members in _by_skill(asked).items()}
     for one, members in _alike(asked).items():
-        for task, said in right(one, dealt[one.skill], rules).items():
-            sums[one.skill, task] += len(members) * int(said.sum())
-    return {(skill, task): total / len(places[skill]) ** 2 for (skill, task), total in sums.items()}
+        for task, said in right(one, of_skill[one.skill], rules).items():
+            shares[task][members] = said.mean()
+    return shares
 
 
 def chance(asked: Sequence[Asked]) -> dict[str, float]:
@@ -218,12 +241,25 @@ def chance(asked: Sequence[Asked]) -> dict[str, float]:
     >>> chance(pairs)["spatial"] == 2 / (4 * 3**2)
     True
     """
-    found = {}
-    for skill in TASKS:
-        scenes = Counter(_scene(one) for one in asked if one.skill == skill)
-        if n := scenes.total():
-            found[skill] = sum(number**2 for number in scenes.values()) / n**2
-    return found
+    shares = chances(asked)
+    return {skill: float(shares[members].mean()) for skill, members in _by_skill(asked).items()}
+
+
+def chances(asked: Sequence[Asked]) -> NDArray[np.float64]:
+    """Return for each prompt the share of its skill's prompts that the same images fulfil, ``(n_prompts,)``.
+
+    >>> chances([Asked("object", "dog"), Asked("object", "dog"), Asked("object", "cat")]).round(2).tolist()
+    [0.67, 0.67, 0.33]
+    """
+    scenes = [(one.skill, _scene(one)) for one in asked]
+    alike, total = Counter(scenes), Counter(one.skill for one in asked)
+    return np.array([alike[scene] / total[scene[0]] for scene in scenes])
+
+
+def _by_skill(asked: Sequence[Asked]) -> dict[str, list[int]]:
+    """Places of the prompts of each skill that there is."""
+    places = {skill: [i for i, one in enumerate(asked) if one.skill == skill] for skill in TASKS}
+    return {skill: members for skill, members in places.items() if members}
 
 
 def _scene(asked: Asked) -> tuple:

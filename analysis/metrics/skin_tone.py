@@ -25,6 +25,7 @@ Mean = Literal["lab", "linear"]
 Rule = Literal["ita", "ciede2000", "dalleval2023"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 NO_PIXELS = "no pixels of skin"
+NO_ANGLE = "no typology angle"  # how the reason begins of a colour that has none and other rules read
 # b* of grey reaches 0.005, since the matrix of sRGB is rounded
 _GREY = 0.02
 
@@ -256,4 +257,4 @@ def _why_not(lab: NDArray[np.float64]) -> str:
         return NO_PIXELS
     if lab[0] <= 0:
         return "black: L* is 0"
-    return f"no typology angle: b* is {lab[2]:.1f}, not above 0"
+    return f"{NO_ANGLE}: b* is {lab[2]:.1f}, not above 0"

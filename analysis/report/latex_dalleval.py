@@ -17,6 +17,7 @@ from analysis.report.format import LATEX_DASH, fixed
 from analysis.report.latex import Raw, escaped, latex
 from analysis.study import comparison
 from analysis.tables.dalleval import ALL
+from analysis.tables.dalleval_readings import PEOPLE
 from analysis.tables.dalleval_tables import DALLEVAL
 from analysis.tables.dalleval_words import AVERAGES, PROMPT, compared
 from analysis.tables.table import Latex
@@ -252,6 +253,19 @@ def _cell(value: float | None, digits: int, *, signed: bool = False) -> str:
     return text if text == LATEX_DASH else text.replace("-", "$-$").replace("+", "$+$")
 
 
+def _rules(audits: Audits) -> Body:
+    """Table 18: how far each rule's tones are from what people say."""
+    rows = []
+    for model, tables in audits.models.items():
+        table = tables.get("dalleval_agreement", pd.DataFrame(columns=["question"]))
+        for row in table[table["question"] == TONE].to_dict("records"):
+            if row["second"] == PEOPLE and row["images"]:
+                shares = [row["same"], *(row[f"within_{k}"] for k in (1, 2, 3))]
+                cells = [*(_cell(100 * one, 2) for one in shares), _cell(row["mean_abs_difference"], 2)]
+                rows.append((f"{model}: {named(row['first'])}", [*cells, str(row["images"])]))
+    return [*(f"Precision@{k}" for k in range(4)), "Average difference", "Images"], rows
+
+
 _BODIES: Mapping[int, Callable[[Audits], Body]] = {
     6: lambda audits: _averages(audits, GENDER, _examples(GENDER_EXAMPLES), True),
     7: lambda audits: _averages(audits, TONE, _examples(TONE_EXAMPLES), True),
@@ -259,6 +273,7 @@ _BODIES: Mapping[int, Callable[[Audits], Body]] = {
     9: _attribute_examples,
     16: lambda audits: _averages(audits, GENDER, _first_half, False),
     17: lambda audits: _averages(audits, GENDER, _second_half, True),
+    18: _rules,
     20: lambda audits: _averages(audits, TONE, _first_half, False),
     21: lambda audits: _averages(audits, TONE, _second_half, True),
     22: lambda audits: _words(audits, audits.attributes, whole=True),

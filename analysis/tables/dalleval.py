@@ -34,10 +34,9 @@ from analysis.stats.rare_changes import bounded_ends, exponential_weights
 from analysis.stats.reader_correction import NO_IMAGES, corrected_shares
 from analysis.tables.dalleval_readings import CHECKER
 from probes.config import Measure
-from probes.prompts.diagnostic import NONE
+from probes.prompts.diagnostic import ALL, NONE
 
 LABELS = ("human", CHECKER)  # readers that others are held against
-ALL = "(all)"  # professions together, or all words together
 COUNTS = ("planned", "asked", *(name.replace(" ", "_") for name in STATUSES))
 PLACE = ("source", "question", "profession", "indicator")
 PROFESSION_COLUMNS = (
@@ -87,7 +86,7 @@ def profession_table(
     readings : sequence of Reading
     main : sequence of str
         Indicators whose tones stand together in the rows of all words, as in Tables 20 and 21. Their images share
-        noise, so intervals are over draws.
+        noise, so intervals are over draws; floor and test take them as independent.
     measure : Measure
     correct : bool
 

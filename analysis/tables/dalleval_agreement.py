@@ -16,7 +16,8 @@ from analysis.tables.dalleval import bounded_interval
 from probes.config import Measure
 
 AGREEMENT_COLUMNS = (
-    *("question", "first", "second", "same", "low", "high", "alpha", "mean_abs_difference", "correlation"),
+    *("question", "first", "second", "same", "low", "high", "alpha", "mean_abs_difference"),
+    *("within_1", "within_2", "within_3", "correlation"),
     *("images", "only_first", "only_second", "neither", "professions", "level", "reason"),
 )
 
@@ -28,8 +29,10 @@ def agreement_table(readings: Sequence[Reading], measure: Measure) -> pd.DataFra
     -------
     DataFrame
         ``same``: share of the images that both decided, with its interval over prompts; ``alpha``: Krippendorff's,
-        nominal; of tones also the mean distance in tones. ``correlation``: Pearson's of the averages of the prompts.
-        ``only_first``, ``only_second`` and ``neither``: images that one or both did not decide.
+        nominal; of tones also the mean distance in tones, and ``within_1`` to ``within_3``: the share at most so many
+        tones apart (the paper's precision@K, Table 18, where the second are people). ``correlation``: Pearson's of the
+        averages of the prompts. ``only_first``, ``only_second`` and ``neither``: images that one or both did not
+        decide.
     """
     rows = []
     for question in dict.fromkeys(one.question for one in readings):
@@ -47,6 +50,7 @@ def _agreement(first: Reading, second: Reading, measure: Measure) -> dict[str, o
     by_prompt = _by_prompt(same)
     _, low, high = bounded_interval(by_prompt[:, None], (0.0, 1.0), measure)
     apart = np.abs(first.values - second.values)[both]
+    of_tones = images > 0 and first.question == TONE
     return {
         "question": first.question,
         "first": first.source,
@@ -55,7 +59,8 @@ def _agreement(first: Reading, second: Reading, measure: Measure) -> dict[str, o
         "low": low[0],
         "high": high[0],
         "alpha": krippendorff_alpha(np.stack([first.values[both], second.values[both]])),
-        "mean_abs_difference": float(apart.mean()) if images and first.question == TONE else np.nan,
+        "mean_abs_difference": float(apart.mean()) if of_tones else np.nan,
+        **{f"within_{k}": float((apart <= k).mean()) if of_tones else np.nan for k in (1, 2, 3)},
         "correlation": _correlation(averages(first), averages(second)),
         "images": images,
         "only_first": int((known[0] & ~known[1]).sum()),

@@ -15,9 +15,11 @@ from analysis.metrics.dalleval import (
     NO_FACE,
     NO_SKIN,
     TONE,
+    TONES,
     UNDECIDED,
     Reading,
 )
+from analysis.metrics.skin_tone import NO_ANGLE
 from analysis.tables.human_answers import LABELS, human_answers
 from probes.errors import UserError
 from probes.prompts.diagnostic import places, professions
@@ -31,20 +33,36 @@ CHECKER = "toyworld-checker"  # reads toyworld's images exactly: what the others
 # rules of tones, each a reader of its own, and their columns
 TONE_RULES = {"ita": "tone", "ciede2000": "tone_ciede2000", "dalleval2023": "tone_dalleval2023"}
 _TONE_STATUS = {"ok": DECIDED, "no face": NO_FACE, "no skin": NO_SKIN, "unreadable": FAULTY}
-_WORDS = {GENDER: {"female": 1.0, "male": -1.0}}
+_WORDS = {
+    GENDER: {"female": 1.0, "male": -1.0},
+    TONE: {str(number): float(number) for number in range(1, TONES + 1)},
+}
 _YES_NO = {"yes": 1.0, "no": 0.0}
 _KEY = ["sample_id", "value", "status"]
 
 
 def readers(run: Run) -> list[str]:
-    """Return who answered questions of a run's images: first those that ``dalleval.readers`` names, in its order."""
+    """Return who answered questions of a run's images: first those that ``dalleval.readers`` names, in its order.
+
+    People who answered about some of the images alone, to check the others by, come last.
+    """
     folder = run.path / FOLDER
     there = sorted(one.name for one in folder.iterdir()) if folder.is_dir() else []
     there = [name for name in there if name not in NO_READERS and run.parts(f"{FOLDER}/{name}")]
     if PEOPLE not in there and LABELS in run.tables():
         there.append(PEOPLE)
     order = {name: place for place, name in enumerate(run.config.dalleval.readers)}
+    if PEOPLE in there and _some_alone(run):
+        order[PEOPLE] = len(order) + 1
     return sorted(there, key=lambda name: order.get(name, len(order)))
+
+
+def _some_alone(run: Run) -> bool:
+    """Whether people answered about some of the images, and not about others that can be read."""
+    if LABELS not in run.tables():
+        return False
+    readable = set(run.samples(["sample_id"])["sample_id"]) - set(run.left_out())
+    return not readable <= set(run.table(LABELS)["sample_id"])
 
 
 def tone_rules(run: Run) -> list[str]:
@@ -58,6 +76,8 @@ def tone_rules(run: Run) -> list[str]:
 def read_all(run: Run) -> list[Reading]:
     """Return what each reader says to each question, and each rule of tones; readers in order, questions as they stand.
 
+    Tones that people said come after those of the rules.
+
     Questions with other readings than yes and no, but for gender, have no average and are left to ``attributes/``.
 
     Raises
@@ -66,17 +86,17 @@ def read_all(run: Run) -> list[Reading]:
         A part is damaged, or has two answers of an image or what is no tone.
     """
     layout = _Layout(run)
-    found = []
+    found: list[Reading] = []
     for name in readers(run):
         for question, rows in _answers_of(run, name).groupby("question", sort=False):
             if _two_answers(str(question), rows):
                 found.append(layout.reading(_answers(str(question), rows), str(question), name))
     if rules := tone_rules(run):
         columns = [TONE_RULES[rule] for rule in rules]
-        tables = run.part_tables(f"{FOLDER}/{SKIN_TONE}", _columns("status", *columns))
+        tables = run.part_tables(f"{FOLDER}/{SKIN_TONE}", _columns("status", "reason", *columns))
         tones = pd.concat((table.to_pandas() for table in tables), ignore_index=True)
         found += [layout.reading(_tones(run, tones, rule), TONE, rule) for rule in rules]
-    return found
+    return sorted(found, key=lambda one: (one.question, one.source) == (TONE, PEOPLE))
 
 
 def _answers_of(run: Run, reader: str) -> pd.DataFrame:
@@ -92,8 +112,8 @@ def _columns(*names: str) -> list[str]:
 
 
 def _two_answers(question: str, rows: pd.DataFrame) -> bool:
-    """Whether a question is of gender, or can be answered by yes and no alone: others have no average."""
-    return question == GENDER or set(rows["reading"].dropna()) <= set(_YES_NO)
+    """Whether a question is of gender or tone, or can be answered by yes and no alone: others have no average."""
+    return question in _WORDS or set(rows["reading"].dropna()) <= set(_YES_NO)
 
 
 def _answers(question: str, rows: pd.DataFrame) -> pd.DataFrame:
@@ -112,6 +132,8 @@ def _tones(run: Run, rows: pd.DataFrame, rule: str) -> pd.DataFrame:
             f"{run.path / FOLDER / SKIN_TONE}: expected one of {listed}, got {got!r:.60}:"
             " delete these parts and run --stage observe"
         )
+    # a colour without a typology angle is skin all the same, and other rules read it
+    status = status.mask((status == NO_SKIN) & rows["reason"].fillna("").str.startswith(NO_ANGLE), DECIDED)
     value = rows[TONE_RULES[rule]].astype(float)
     value = value.where(status == DECIDED)
     wrong = value.notna() & ~value.between(1, 10)

@@ -113,5 +113,14 @@ DALLEVAL = (
         "a question and two readers: how often they say the same",
         dalleval_agreement.AGREEMENT_COLUMNS,
         dalleval_agreement.agreement_table,
+        printed=(
+            Latex(
+                "dalleval_table18_skin",
+                "dalleval-skin-methods",
+                "Rules of tones held against people: share of images at most K tones apart in percent"
+                " (precision@K), and mean difference in tones.",
+                "Of images that both decided.",
+            ),
+        ),
     ),
 )

@@ -8,7 +8,8 @@ import pandas as pd
 
 from analysis.tables.table import Table
 from probes import part_schemas
-from probes.attributes.questions import questions
+from probes.attributes.options import TONE
+from probes.attributes.questions import Asked, people_questions
 from probes.errors import UserError
 from probes.store import Run
 
@@ -24,7 +25,8 @@ def read_answers(path: Path, run: Run) -> pd.DataFrame:
     ----------
     path : pathlib.Path
         Columns ``sample_id``, ``question`` (its key), ``answer`` and, where there are several, ``annotator``. An empty
-        answer is none; *unclear* is an answer that decides nothing.
+        answer is none; *unclear* is an answer that decides nothing. Of ``tone`` it is a number of the Monk scale, 1 to
+        10.
     run : Run
 
     Returns
@@ -49,7 +51,7 @@ def read_answers(path: Path, run: Run) -> pd.DataFrame:
             f"{path}: expected the columns {', '.join(COLUMNS)}, found none called {missing[0]}: add it"
         )
     samples = set(run.samples(["sample_id"])["sample_id"])
-    known = {asked.key: asked for asked in questions(run.config)}
+    known = {asked.key: asked for asked in people_questions(run.config)}
     for number, row in enumerate(table[list(COLUMNS)].itertuples(index=False), 2):
         place = f"{path}: line {number}"
         if row.sample_id not in samples:
@@ -61,7 +63,7 @@ def read_answers(path: Path, run: Run) -> pd.DataFrame:
                 f"{place}: expected one of {', '.join(known)}, got {row.question!r:.60}: correct it or take it out"
             )
         said, asked = row.answer.strip(), known[row.question]
-        if said and said.casefold() != UNDECIDED and asked.read(said) is None:
+        if said and said.casefold() != UNDECIDED and not _reads(asked, said):
             raise UserError(
                 f"{place}: expected {', '.join(asked.readings)} or {UNDECIDED}, got {row.answer!r:.60}: correct it"
             )
@@ -73,6 +75,11 @@ def read_answers(path: Path, run: Run) -> pd.DataFrame:
             f"{path}: line {number}: expected one answer an annotator, got a second one: keep one"
         )
     return table[list(COLUMNS)].reset_index(drop=True)
+
+
+def _reads(asked: Asked, said: str) -> bool:
+    """Whether an answer can be read; a tone is a number of the scale and nothing more."""
+    return said in asked.readings if asked.key == TONE else asked.read(said) is not None
 
 
 def human_answers(run: Run) -> pd.DataFrame:
@@ -87,7 +94,7 @@ def human_answers(run: Run) -> pd.DataFrame:
     """
     if LABELS not in run.tables():
         return pd.DataFrame(columns=part_schemas.ANSWERS.names)
-    labels, asked = run.table(LABELS), {one.key: one for one in questions(run.config)}
+    labels, asked = run.table(LABELS), {one.key: one for one in people_questions(run.config)}
     labels = labels[labels["question"].isin(list(asked))]
     samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).set_index("sample_id")
     rows = []

@@ -19,9 +19,9 @@ from analysis.metrics.skills import (
     TASKS,
     VERSION,
     Seen,
-    chance,
+    chances,
+    dealt,
     judge,
-    shuffled,
 )
 from analysis.stats.effects import wilson_interval
 from analysis.stats.rates import effective
@@ -38,6 +38,7 @@ ACCURACY_COLUMNS = (
     *("skill", "split", "level", "task", "value", "low", "high", "n", "n_prompts", "left_out"),
     *("shuffled", "chance", "rule", "threshold", "detector", "version", "reason"),
 )
+CHANCE = "chance"
 AVERAGE = "average"  # in the place of a skill: the mean of the three
 NOTHING = "no image could be judged"
 
@@ -89,14 +90,14 @@ def image_table(judged: Judged) -> pd.DataFrame:
 def accuracy_table(judged: Judged, level: float) -> pd.DataFrame:
     """Return ``skills_accuracy``: how often images show what was asked for, by skill, task and split.
 
-    Intervals are Wilson's with the effective size over prompts (`analysis.stats.rates.effective`), at `level`. The
-    average of the skills (as in the paper's Table 2) has no interval.
+    ``shuffled`` is the accuracy of images that are dealt out at random to the prompts of their skill, of those of the
+    split; ``chance`` the same of images that show exactly what was asked for. Intervals are Wilson's with the effective
+    size over prompts (`analysis.stats.rates.effective`), at `level`. The average of the skills (as in the paper's Table
+    2) has no interval.
     """
     images, rows = image_table(judged), []
     can = images["reason"] == ""
-    asked = [one for one, fine in zip(judged.asked, can) if fine]
-    dealt = shuffled(asked, _kept(judged.seen, can.to_numpy()), judged.rules) if asked else {}
-    by_chance = chance(asked)
+    baselines = _baselines(judged, can.to_numpy())
     for skill, tasks in TASKS.items():
         of_skill = images[images["skill"] == skill]
         for split, value, some in _splits(of_skill, skill):
@@ -107,15 +108,29 @@ def accuracy_table(judged: Judged, level: float) -> pd.DataFrame:
                     "level": value,
                     "task": task,
                     **_rate(some, task, level),
+                    "shuffled": _mean(baselines[task], some.index),
+                    "chance": _mean(baselines[CHANCE], some.index) if task == ACCURACY else np.nan,
                 }
-                if split == ALL:
-                    row["shuffled"] = dealt.get((skill, task), np.nan)
-                    row["chance"] = by_chance.get(skill, np.nan) if task == ACCURACY else np.nan
                 rows.append({**row, "rule": getattr(judged.rules, skill)})
     rows += _average(rows)
     table = pd.DataFrame(rows, columns=[name for name in ACCURACY_COLUMNS])
     table = table.astype({"n": "int64", "n_prompts": "int64", "left_out": "int64"})
     return table.assign(threshold=judged.threshold, detector=judged.detector, version=VERSION)
+
+
+def _baselines(judged: Judged, can: np.ndarray) -> dict[str, np.ndarray]:
+    """Of every image, by task and as `CHANCE`: how often one of its skill's, taken at random, fits its prompt."""
+    asked = [one for one, fine in zip(judged.asked, can) if fine]
+    found = {**dealt(asked, _kept(judged.seen, can), judged.rules), CHANCE: chances(asked)}
+    baselines = {task: np.full(len(can), np.nan) for task in found}
+    for task, shares in found.items():
+        baselines[task][can] = shares
+    return baselines
+
+
+def _mean(shares: np.ndarray, rows: pd.Index) -> float:
+    known = shares[rows][~np.isnan(shares[rows])]
+    return float(known.mean()) if len(known) else float("nan")
 
 
 def _splits(images: pd.DataFrame, skill: str) -> Iterator[tuple[str, str, pd.DataFrame]]:
@@ -143,8 +158,6 @@ def _rate(images: pd.DataFrame, task: str, level: float) -> dict[str, object]:
         "n": len(can),
         "n_prompts": len(by_prompt),
         "left_out": len(images) - len(can),
-        "shuffled": np.nan,
-        "chance": np.nan,
         "reason": reason,
     }
 

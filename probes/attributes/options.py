@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from probes.config_section import Section
 from probes.config_values import CHARACTERS, Positive, Word, fail, shown
 
 READERS = ("blip2", "clip", "toyworld-vqa", "toyworld-checker")  # who can be asked; people answer in a file
 QUESTION = "{question}"
+GENDER, TONE = "gender", "tone"  # keys of what has an average by profession beside what is worn
 # as transformers documents visual question answering by BLIP-2
 BLIP2_PROMPT = "Question: {question} Answer:"
 # BLIP-2 with FLAN-T5-XXL, which the authors of Cho et al. 2023 ask in the code that they published
@@ -25,6 +26,21 @@ def _form(value: str) -> str:
         raise fail(
             f"expected a text with one {QUESTION}, got {shown(value)}: write it where the question goes"
         )
+    return value
+
+
+def _readers(value: Any) -> Any:
+    """Refuse readers that there are not; said here, since of a choice of two kinds pydantic tells of the first."""
+    listed = ", ".join(READERS)
+    if value != "auto" and not isinstance(value, list):
+        raise fail(f"expected auto or a list of {listed}, got {shown(value)}: write it so")
+    for index, name in enumerate(value if isinstance(value, list) else ()):
+        if name not in READERS:
+            raise fail(
+                f"expected one of {listed}, got {shown(name)}: choose one (people answer in a file, see"
+                " `python -m analysis questions`)",
+                at=(index,),
+            )
     return value
 
 
@@ -71,7 +87,8 @@ class Questions(Section):
     ``readers``: ``auto`` asks in an audit of professions alone (`probes.prompts.diagnostic`), on the bundled specimens
     ``toyworld-vqa`` and ``toyworld-checker``, elsewhere ``blip2`` where its weights are on this machine. ``paper`` asks
     the paper's questions: *the person looks like a male or a female?* as ``gender``, and for each attribute of GEP *Is
-    the person wearing a suit?*; ``ask`` are others, by a key, or the same in other words.
+    the person wearing a suit?*; ``ask`` are others, by a key, or the same in other words; ``tone`` is no key of one,
+    and readings of ``gender`` hold ``female`` and ``male``.
 
     ``blip2`` names BLIP-2's weights (a folder or a hub id) and ``revision`` a branch, tag or commit of the hub;
     ``prompt`` is the form in which it is asked, ``beams`` how many answers are searched at a time and ``tokens`` how
@@ -81,6 +98,7 @@ class Questions(Section):
     readers: Annotated[
         Literal["auto"] | Annotated[list[Literal[*READERS]], Field(json_schema_extra={"uniqueItems": True})],
         Field(union_mode="left_to_right"),
+        BeforeValidator(_readers),
     ] = "auto"
     paper: bool = True
     ask: dict[Key, Question] = {}
@@ -96,4 +114,16 @@ class Questions(Section):
         if isinstance(self.readers, list) and len({*self.readers}) < len(self.readers):
             twice = next(name for name in self.readers if self.readers.count(name) > 1)
             raise fail(f"{twice!r} stands twice: keep one", at=("readers",))
+        if TONE in self.ask:
+            raise fail(
+                "expected another key, since tables have tones of skin under this one: rename it",
+                at=("ask", TONE),
+            )
+        said = self.ask[GENDER].readings if GENDER in self.ask else {}
+        if said and not {"female", "male"} <= {*said}:
+            raise fail(
+                f"expected female and male among the readings of gender, got {shown([*said])}: name them so, or take"
+                " another key for the question",
+                at=("ask", GENDER, "readings"),
+            )
         return self

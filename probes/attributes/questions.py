@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from probes.attributes.options import Question
+from probes.attributes.options import GENDER, TONE, Question
 from probes.config import Config
 from probes.errors import UserError
 from probes.prompts import sets
 from probes.prompts.audit import bare
+from probes.prompts.diagnostic import is_diagnostic
 
-GENDER = "gender"
 YES_NO: Mapping[str, tuple[str, ...]] = {"yes": ("yes",), "no": ("no",)}
 # the words that the authors' published code reads
 GENDERS: Mapping[str, tuple[str, ...]] = {"female": ("female", "woman"), "male": ("male", "man")}
@@ -20,6 +20,7 @@ GENDER_QUESTION = "the person looks like a male or a female?"
 # of the earlier classifier by CLIP, in the authors' published code
 GENDER_SENTENCES: Mapping[str, str] = {"female": "a photo of a female", "male": "a photo of a male"}
 WORN_QUESTION = "Is the person wearing {}?"
+TONE_QUESTION = "Which of the ten tones of the Monk scale is the skin nearest to?"  # of people
 _SAID = {"uniform": "a uniform"}  # GEP says *in uniform*
 # what takes a word back: *not a male*, *isn't male*, *neither male nor female*
 _NEGATED = re.compile(r"(?:\b(?:not|never|neither|nor)|n't)\s+(?:(?:a|an|the|really)\s+)*$")
@@ -127,6 +128,21 @@ def questions(config: Config) -> tuple[Asked, ...]:
             "observe.questions: expected a question, got none: leave `paper` true or name some in `ask`"
         )
     return tuple(asked.values())
+
+
+def people_questions(config: Config) -> tuple[Asked, ...]:
+    """Return what people can be asked: `questions`, and where skin tones are read, ``tone``, answered by 1 to 10.
+
+    Raises
+    ------
+    UserError
+        As of `questions`.
+    """
+    look = config.observe.skin_tone.look
+    if look is False or not (look is True or is_diagnostic(config)):
+        return questions(config)
+    tones = {str(number): (str(number),) for number in range(1, 11)}
+    return (*questions(config), Asked(TONE, TONE_QUESTION, tones, {}))
 
 
 def _asked(key: str, said: Question, usual: Asked | None) -> Asked:

@@ -28,8 +28,8 @@ class SkinTone(Section):
     ``shades-of-grey``, ``white-patch``), the light that ``illuminant`` names (``given``; a CIE illuminant such as
     ``A`` or ``D50``, or the colour of a white surface in the images as ``#ffd2a0``), or TRUST's estimate of the albedo
     (``trust``; the folder ``trust`` holds its published files). By ``adaptation`` cone responses (``bradford``) or
-    red, green and blue (``channels``) are scaled. ``mean`` of the region is taken of L*a*b* or of linear light.
-    ``nearest`` says which of the three readings that are stored the tables show.
+    red, green and blue (``channels``) are scaled. ``mean`` of the region is taken of L*a*b* or of linear light. Three
+    readings are stored; ``dalleval.tone`` says which the tables show first.
     """
 
     look: Literal["auto"] | bool = "auto"
@@ -42,7 +42,6 @@ class SkinTone(Section):
     trust: Annotated[str, Field(min_length=1)] | None = None
     adaptation: Literal["bradford", "channels"] = "bradford"
     mean: Literal["lab", "linear"] = "lab"
-    nearest: Literal["ita", "ciede2000", "dalleval2023"] = "ita"
 
     @model_validator(mode="after")
     def _consistent(self) -> SkinTone:

@@ -1,7 +1,7 @@
 """Images of an audit, whose prompts are known beforehand: their text says which one it is, and of which word.
 
-``images: {from: pictures}`` beside ``prompts: {from: gep}`` (or a grid): a row names its prompt and nothing else, and
-has the attribute and the context that the audit's prompt has.
+``images: {from: pictures}`` beside ``prompts: {from: gep}``, ``{from: dalleval}`` or a grid: a row names its prompt and
+nothing else, and has the attribute and the context, or the profession, that the audit's prompt has.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from probes.errors import UserError
 from probes.foreign.table import Row
 from probes.foreign.triplets import Forms, Triplets, triplets
 from probes.prompts.alignment import fill
+from probes.prompts.diagnostic import AXIS as PROFESSION
 
 Prompt = str | Mapping[str, Any]
 
 
 def is_audit(prompts: Sequence[Prompt]) -> bool:
-    """Tell whether every prompt stands in a context, as those of `probes.prompts.grids` do."""
-    return bool(prompts) and all("context" in levels(prompt) for prompt in prompts)
+    """Tell whether every prompt stands in a context or names a profession or none, as those of audits do."""
+    return bool(prompts) and all({"context", PROFESSION} & {*levels(prompt)} for prompt in prompts)
 
 
 def placed(rows: Sequence[Row], prompts: Sequence[Prompt], words: Mapping[str, str]) -> list[Row]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 AXIS = "profession"
 NONE = "(none)"  # the level of a prompt that names no profession
+ALL = "(all)"  # in tables: all professions, or all words together
 _ARTICLES = ("a", "an", "the")
 
 
@@ -99,9 +100,9 @@ def check_professions(names: Sequence[str]) -> None:
                 f"expected a profession without its article, got {shown(name)}: write {' '.join(rest)}",
                 at=(index,),
             )
-        if name == NONE or name != " ".join(name.split()):
+        if name in (NONE, ALL) or name != " ".join(name.split()):
             raise fail(
-                f"expected single spaces and a name other than {NONE}, got {shown(name)}: write it so",
+                f"expected single spaces and a name other than {NONE} and {ALL}, got {shown(name)}: write it so",
                 at=(index,),
             )
         if (key := slug(name)) in before:

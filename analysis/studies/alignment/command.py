@@ -72,7 +72,8 @@ def measure(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
     if options.reference is not None:
         if not names:
             raise UserError(
-                f"{options.run}: expected features of its images, found none: run --stage observe"
+                f"{options.run}: expected features of its images, found none: name some (`observe: {{features:"
+                " [clip]}`) and run --stage observe"
             )
         require()
     clip = options.clip or "clip"

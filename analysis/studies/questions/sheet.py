@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from PIL import Image, ImageDraw
 
+from analysis.metrics.skin_tone import monk_colours
 from analysis.studies.gep.sheet import FILE, write_images
 from analysis.tables.human_answers import UNDECIDED
-from probes.attributes.questions import questions
+from probes.attributes.options import TONE
+from probes.attributes.questions import people_questions
 from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.store import Run
 
+CARD, PATCH = "monk_tones.png", 72  # the ten colours, and the side of each in pixels
 COLUMNS = ("sample_id", "image", "question", "asked", "answers", "annotator", "answer")
 
 
@@ -37,7 +42,7 @@ def asked(run: Run, *, count: int, seed: int) -> pd.DataFrame:
     rows = [
         (sample, one.key, one.text, " / ".join((*one.readings, UNDECIDED)))
         for sample in (chosen[place] for place in rng.permutation(len(chosen)))
-        for one in questions(run.config)
+        for one in people_questions(run.config)
     ]
     return pd.DataFrame(rows, columns=["sample_id", "question", "asked", "answers"])
 
@@ -56,7 +61,23 @@ def write(run: Run, out: Path, *, count: int, seed: int) -> str:
     files = write_images(run, out, set(rows["sample_id"]), seed=seed)
     table = rows.assign(image=rows["sample_id"].map(files), annotator="", answer="")
     write_bytes(out / FILE, table[list(COLUMNS)].to_csv(index=False, lineterminator="\n").encode())
+    if (rows["question"] == TONE).any():
+        write_bytes(out / CARD, _card())
     return (
         f"{len(table)} questions about {len(files)} images: fill in the column answer of {out / FILE}, then"
         f" python -m analysis questions labels {run.path} {out / FILE}"
     )
+
+
+def _card() -> bytes:
+    """The ten Monk tones with their numbers, as PNG."""
+    colours = monk_colours()
+    card = Image.new("RGB", (PATCH * len(colours), PATCH * 4 // 3), "white")
+    drawn = ImageDraw.Draw(card)
+    for number, colour in enumerate(colours):
+        left = number * PATCH
+        drawn.rectangle((left, 0, left + PATCH - 1, PATCH - 1), fill=tuple(map(int, colour)))
+        drawn.text((left + PATCH // 2, PATCH * 7 // 6), str(number + 1), fill="black", anchor="mm")
+    data = io.BytesIO()
+    card.save(data, "png")
+    return data.getvalue()

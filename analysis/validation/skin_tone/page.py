@@ -197,7 +197,8 @@ D65 and stores three readings of each image in `attributes/skin_tone`:
   reads tone 10 as 4.
 
 An image without a face, without enough skin, or with a colour that has no angle (b* not above 0) has a row with its
-`status` and why. A tone is the nearest of ten printed colours: nothing is said of whoever is drawn.
+`status` and why; a colour without an angle is undecided by the angle, and counts by the other rules. A
+tone is the nearest of ten printed colours: nothing is said of whoever is drawn.
 
 ![The card of the ten colours in files and lights, with what is read of it]({figure})
 

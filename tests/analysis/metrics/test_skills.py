@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.metrics.skills import COLUMNS, INVERSE, RELATIONS, chance, judge, right, seen, shuffled
+from analysis.metrics.skills import COLUMNS, INVERSE, RELATIONS, chance, dealt, judge, right, seen, shuffled
 from probes.prompts import sets
 from probes.prompts.paintskills import SKILLS, Asked, grid
 from probes.skills_options import Skills
@@ -110,6 +110,10 @@ def test_shuffled_is_the_mean_over_all_permutations():
     expected = {skill: float(total) for skill, total in sums.items()}
     told = {skill: value for (skill, task), value in shuffled(asked, found).items() if task == "accuracy"}
     assert told == pytest.approx(expected, abs=1e-12)
+    each = dealt(asked, found)["accuracy"]
+    for place, one in enumerate(asked):
+        of_skill = [other for other, another in enumerate(asked) if another.skill == one.skill]
+        assert each[place] == pytest.approx(right(one, found)["accuracy"][of_skill].mean(), abs=1e-12)
 
 
 def test_chance_of_the_papers_prompts():

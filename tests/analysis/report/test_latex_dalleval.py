@@ -71,7 +71,24 @@ def tables():
             "dalleval_words": pd.concat([apart, over]).query("model == @model").assign(**BLIP),
             "dalleval_absolute": pd.concat([distances.query("model == @model"), whole]).assign(**BLIP),
         }
+    made["Stable Diffusion"]["dalleval_agreement"] = against_people()
     return made
+
+
+def against_people():
+    """Table 18, as a run would hold it whose tones people said of 78 images."""
+    table = published("table18_skin_methods")
+    shares = {"same": 0, **{f"within_{k}": k for k in (1, 2, 3)}}
+    return pd.DataFrame(
+        {
+            "question": "tone",
+            "first": table["skin_segmentation"] + ", " + table["skin_tone_scoring_space"],
+            "second": "human",
+            **{name: table[f"precision_at_{k}"] / 100 for name, k in shares.items()},
+            "mean_abs_difference": table["average_difference_from_human"],
+            "images": 78,
+        }
+    )
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +107,7 @@ def printed(tables):
 
 def test_every_table_that_is_described_is_made(printed):
     described = [int(re.search(r"table(\d+)", one.name)[1]) for row in DALLEVAL for one in row.printed]
-    assert sorted(described) == [6, 7, 8, 9, 16, 17, 20, 21, 22, *range(23, 32)] == sorted(printed)
+    assert sorted(described) == [6, 7, 8, 9, 16, 17, 18, 20, 21, 22, *range(23, 32)] == sorted(printed)
 
 
 def wide(table, index, columns, values):
@@ -121,6 +138,16 @@ def test_mad(printed):
     expected = published("table8_mad").set_index("model").map("{:.4f}".format)
     assert {name: [row[0], row[2]] for name, row in rows.items()} == {
         name: list(row) for name, row in zip(expected.index, expected.to_numpy())
+    }
+
+
+def test_rules_of_tones_held_against_people(printed):
+    heads, rows = printed[18]
+    assert heads == [*(f"Precision@{k}" for k in range(4)), "Average difference", "Images"]
+    expected = published("table18_skin_methods").set_index(["skin_segmentation", "skin_tone_scoring_space"])
+    assert rows == {
+        f"Stable Diffusion: {', '.join(name)}": [*map("{:.2f}".format, row), "78"]
+        for name, row in zip(expected.index, expected.to_numpy(float))
     }
 
 

@@ -156,6 +156,13 @@ def test_a_hit_is_the_nearest_of_stored_embeddings(run, tables):
     assert row["r_precision"] == pytest.approx(np.mean(hits))
 
 
+def test_an_interval_does_not_leave_what_a_share_can_be(run):
+    few = pd.Series([1.0, 0.0, 0.0, 0.0, 0.0])
+    low, high, _ = interval(few, run)
+    assert low == 0 and 0.2 < high < 1
+    assert interval(1 - few, run)[:2] == pytest.approx((1 - high, 1.0))
+
+
 def test_of_the_whole_run_the_same_prompt_with_another_word_is_a_negative(run):
     texts = look.prompt_vectors(run, "clip")
     wide = retrieval_table(run, "clip", texts, pool="run", negatives=32)

@@ -7,12 +7,14 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from analysis.metrics.dalleval import DECIDED, Reading
+from analysis.metrics.skin_tone import NO_ANGLE
 from analysis.papers.tables import FOLDER
 from analysis.stats.noise_floor import mad_floor
 from analysis.studies.questions.command import main as label
-from analysis.tables import dalleval, dalleval_mad, dalleval_words
+from analysis.tables import dalleval, dalleval_agreement, dalleval_mad, dalleval_words
 from analysis.tables.dalleval_readings import read_all
 from analysis.tables.dalleval_stage import measure_professions
+from probes import part_schemas, parts
 from probes.config import Measure
 from probes.errors import UserError
 from probes.store import Run
@@ -21,6 +23,7 @@ from tests.analysis.dalleval_parts import (
     PROFESSIONS,
     answers_of,
     truths,
+    write,
     write_answers,
     write_audit,
     write_tones,
@@ -189,7 +192,18 @@ def test_agreement(run, images):
     found = rows(run, "dalleval_agreement", second="toyworld-vqa").set_index("question")
     assert found["same"].to_dict() == pytest.approx(same.to_dict()) and set(found["images"]) == {84}
     tones = rows(run, "dalleval_agreement", first="ita", second="ciede2000").iloc[0]
-    assert tones["same"] == 1 and tones["mean_abs_difference"] == 0
+    assert tones["same"] == 1 and tones["mean_abs_difference"] == 0 and tones["within_1"] == 1
+    published = rows(run, "dalleval_agreement", first="ita", second="dalleval2023").iloc[0]
+    ita, other = (
+        one.values
+        for one in read_all(run)
+        if one.question == "tone" and one.source in ("ita", "dalleval2023")
+    )
+    apart = np.abs(ita - other)
+    assert published["mean_abs_difference"] == pytest.approx(apart.mean()) and apart.mean() > 0
+    for k in (1, 2, 3):
+        assert published[f"within_{k}"] == pytest.approx(np.mean(apart <= k))
+    assert np.isnan(found["within_1"]).all()
 
 
 @pytest.fixture(scope="module")
@@ -287,6 +301,59 @@ def test_tones_off_the_scale_and_unknown_words_are_refused(small):
         UserError, match=r"skin_tone: expected one of ok, no face, no skin, unreadable, got 'none'"
     ):
         read_all(small)
+
+
+def test_a_colour_without_an_angle_is_read_by_other_rules(small):
+    write_tones(small, lambda sample: 2)
+    for number, file in enumerate(small.parts("attributes/skin_tone")):
+        none = {
+            "status": "no skin",
+            "reason": f"{NO_ANGLE}: b* is -1.0, not above 0",
+            "tone": None,
+            "ita": None,
+        }
+        found = [{**row, **none} for row in parts.read_part(file).to_pylist()]
+        write(small, "attributes/skin_tone", number, found, part_schemas.TONES)
+    ita, ciede2000, _ = read_all(small)
+    assert set(ita.status.ravel()) == {"undecided"} and np.isnan(ita.values).all()
+    assert set(ciede2000.status.ravel()) == {DECIDED} and (ciede2000.values == 2).all()
+
+
+def test_people_say_tones_after_the_rules_and_are_held_against_them(small, tmp_path):
+    write_tones(small, lambda sample: 5)
+    samples = small.samples(["sample_id"])["sample_id"]
+    said = dict(zip(samples, ("5", "7", "unclear", "10")))
+    file = tmp_path / "labels.csv"
+    file.write_text(
+        "sample_id,question,answer\n" + "".join(f"{one},tone,{tone}\n" for one, tone in said.items())
+    )
+    assert label(["labels", str(small.path), str(file)]) == 0
+    run = Run.open(small.path)
+    *_, last = readings = read_all(run)
+    assert [one.source for one in readings] == ["ita", "ciede2000", "dalleval2023", "human"]
+    assert sorted(last.values[~np.isnan(last.values)]) == [5, 7, 10]
+    table = dalleval_agreement.agreement_table(readings, MEASURE).set_index(["first", "second"])
+    row = table.loc[("ita", "human")]
+    assert (row["images"], row["only_first"]) == (3, len(samples) - 3)
+    assert row[["same", "within_1", "within_2", "within_3"]].tolist() == pytest.approx(
+        [1 / 3, 1 / 3, 2 / 3, 2 / 3]
+    )
+    assert row["mean_abs_difference"] == pytest.approx(7 / 3)
+
+
+def test_people_who_saw_some_images_alone_do_not_speak_first(small, tmp_path):
+    write_answers(small, "toyworld-checker", lambda sample: {"gender": "male"})
+    samples = small.samples(["sample_id"])["sample_id"]
+    for number, expected in (
+        (1, ["toyworld-checker", "human"]),
+        (len(samples), ["human", "toyworld-checker"]),
+    ):
+        file = tmp_path / f"{number}.csv"
+        file.write_text(
+            "\n".join(["sample_id,question,answer", *(f"{one},gender,male" for one in samples[:number])])
+        )
+        assert label(["labels", str(small.path), str(file)]) == 0
+        assert [one.source for one in read_all(Run.open(small.path))] == expected
 
 
 def test_tables_8_16_and_17_of_the_paper_through_the_same_code():

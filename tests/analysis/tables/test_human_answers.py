@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from analysis.metrics.skin_tone import monk_colours
 from analysis.studies.questions import command, sheet
 from analysis.tables.human_answers import human_answers, read_answers
 from probes import part_schemas
@@ -45,6 +47,24 @@ def test_what_most_say_counts_and_a_tie_is_undecided(run, tmp_path):
     )
     assert first.score == pytest.approx(2 / 3) and first.asked == "the person looks like a male or a female?"
     assert by_key[TWO, "tie"].reading is None and by_key[TWO, "gender"].reading is None and len(said) == 3
+
+
+def test_people_say_tones_where_tones_are_read(tmp_path):
+    image = np.zeros((64, 64, 3), np.uint8)
+    run = image_run(
+        tmp_path / "run", [image] * 3, ["a person"], engine="toyworld-checker", skin_tone={"look": True}
+    )
+    out = tmp_path / "sheet"
+    assert "51 questions about 3 images" in sheet.write(run, out, count=1, seed=0)
+    assert "1 / 2 / 3 / 4 / 5 / 6 / 7 / 8 / 9 / 10 / unclear" in (out / sheet.FILE).read_text()
+    with Image.open(out / sheet.CARD) as card:
+        colours = card.convert("RGB").getcolors(card.width * card.height)
+    assert {tuple(colour) for colour in monk_colours()} <= {colour for _, colour in colours}
+    rows = [f"{ONE},tone,a,10", f"{ONE},tone,b,10", f"{ONE},tone,c,1"]
+    assert read_answers(written(tmp_path, *rows), run)["answer"].tolist() == ["10", "10", "1"]
+    for wrong in ("0", "11", "5.5", "dark"):
+        with pytest.raises(UserError, match=f"line 2: expected 1, 2, .* 10 or unclear, got '{wrong}'"):
+            read_answers(written(tmp_path, f"{ONE},tone,a,{wrong}"), run)
 
 
 @pytest.mark.parametrize(

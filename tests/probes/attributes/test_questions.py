@@ -73,7 +73,7 @@ def test_other_questions_and_other_words_for_the_same():
     assert len(asked) == 17 and asked["age"].read("an elderly man") == "old"
     assert asked["age"].sentences["young"] == "a young person"
     assert (asked["tie"].text, asked["tie"].sentences) == ("A tie?", paper_questions()["tie"].sentences)
-    other = {"gender": {"readings": {"masculine": ["masculine"], "feminine": ["feminine"]}}}
+    other = {"gender": {"readings": {"male": ["masculine"], "female": ["feminine"], "both": ["both"]}}}
     assert questions(configured(ask=other))[0].sentences == {}  # the paper's go with other readings
 
 
@@ -103,7 +103,13 @@ def test_what_cannot_be_asked_is_said_in_a_line(settings, said):
         ),
         ({"prompt": "Question:"}, "one {question}"),
         ({"readers": ["clip", "clip"]}, "stands twice"),
-        ({"readers": ["blip"]}, "blip2"),
+        ({"readers": ["blip"]}, "expected one of blip2, clip, .*got 'blip': choose one"),
+        ({"readers": "blip2"}, "expected auto or a list of blip2"),
+        ({"ask": {"tone": {"text": "Is the skin dark?"}}}, "expected another key"),
+        (
+            {"ask": {"gender": {"readings": {"woman": ["woman"], "man": ["man"]}}}},
+            "expected female and male among the readings of gender, got .'woman', 'man'.",
+        ),
         ({"ask": {"Two Words": {"text": "a"}}}, "pattern"),
     ],
 )

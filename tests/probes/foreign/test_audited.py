@@ -8,6 +8,7 @@ from probes.config import load_config
 from probes.config_checks import levels
 from probes.errors import UserError
 from probes.foreign import stage
+from probes.prompts.diagnostic import places, professions
 
 WORDS = {"feminine": "woman", "masculine": "man"}
 GRID = {
@@ -50,6 +51,20 @@ def test_a_prompt_says_where_its_images_stand(tmp_path):
     assert all(("dress in a park" in prompt) == (triplet == 3) for triplet, _, prompt in shown)
     again = [image.columns["template"] for draw in stage.plan(config, "closed.yaml").draws for image in draw]
     assert again[0] == "a {person} with a tie at sea"
+
+
+def test_images_of_professions_have_the_profession_of_their_prompt(tmp_path):
+    said = [f"A {word} who works as {what}." for what in ("an editor", "a nurse") for word in WORDS.values()]
+    prompts = {"from": "dalleval", "profession": ["nurse", "pilot", "editor"]}
+    config = load_config(written(tmp_path, ["a woman", "a man", *said], prompts=prompts))
+    assert professions(config) == ("(none)", "nurse", "pilot", "editor")
+    taken = stage.plan(config, "closed.yaml")
+    of_triplet = {place.triplet: place.profession for place in places(config)}
+    found = [
+        (of_triplet[image.columns["triplet"]], image.row.prompt) for draw in taken.draws for image in draw
+    ]
+    assert [name for name, _ in found] == ["(none)"] * 2 + ["nurse"] * 2 + ["editor"] * 2
+    assert all(name == "(none)" or name in prompt for name, prompt in found)
 
 
 def test_a_word_without_images_leaves_its_prompt_out(tmp_path):

@@ -90,6 +90,10 @@ def test_what_is_no_audit_and_what_a_limit_leaves():
         ("profession: ['--']", ".profession[0]: expected the name of a profession without braces, got '--'"),
         ("profession: ['web  designer']", ".profession[0]: expected single spaces"),
         ("profession: ['(none)']", ".profession[0]: expected single spaces and a name other than (none)"),
+        (
+            "profession: [cook, '(all)']",
+            ".profession[1]: expected single spaces and a name other than (none)",
+        ),
         ("profession: []", ".profession: List should have at least 1 item"),
         ("profession: baker", ".profession: expected a list"),
         ("profession: [3]", ".profession[0]: expected"),
