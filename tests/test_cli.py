@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from probes import part_schemas, parts
@@ -358,6 +359,11 @@ def test_a_folder_that_holds_another_run(copy, yaml_file, capsys):
     assert len(stored(copy)) == 6  # two parts of three kinds; the old tables are gone
 
 
+def rewritten(file, other):
+    """A table as another program stores it, which knows nothing of its name."""
+    pq.write_table(parts.read_part(file).replace_schema_metadata(None), other)
+
+
 def test_a_corrupted_part(copy, yaml_file, capsys, figures_once):
     """A later stage names it; the stage that made it finds it and makes it again."""
     part, before = copy / "samples" / "part-00002.parquet", stored(copy)
@@ -376,6 +382,20 @@ def test_a_corrupted_part(copy, yaml_file, capsys, figures_once):
     assert stored(copy) == before
     (noted,) = Run.open(copy).meta["made_again"]
     assert noted["found"].startswith(f"{part}: expected a whole part")
+
+
+@pytest.mark.parametrize(
+    ("held", "by", "message"),
+    [
+        ("disparity", shutil.copyfile, "expected the table gap, found disparity: put its own file back"),
+        ("table06_gap", shutil.copyfile, "expected the table gap, found table06_gap"),
+        ("disparity", rewritten, "gap.parquet: expected a column `contrast`, found none: run"),
+    ],
+)
+def test_a_table_that_holds_another(held, by, message, copy, capsys):
+    by(copy / "tables" / f"{held}.parquet", copy / "tables" / "gap.parquet")
+    assert main([str(copy), "--stage", "report", "--quiet"]) == 2
+    one_line(capsys.readouterr(), message)
 
 
 def test_an_image_that_cannot_be_read(copy, capsys, monkeypatch):
