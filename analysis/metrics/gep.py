@@ -139,6 +139,16 @@ def score(differences: NDArray[np.float64]) -> NDArray[np.float64]:
     Of a GEP vector it is the GEP score, in 0 to 1 for labels; of `by_context` the score of each context (the paper's
     Table 15). It is positive by chance alone: see `analysis.stats.noise_floor`.
 
+    Parameters
+    ----------
+    differences : ndarray of float64, shape (..., n_attributes)
+        Frequency or estimate of each attribute, one side less the other; NaN where there is none.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        At least 0, which is no difference; NaN where all are.
+
     Examples
     --------
     >>> float(score(np.array([0.5, -0.25, np.nan])))

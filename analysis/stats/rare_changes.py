@@ -73,6 +73,13 @@ def few_carry(n_effective: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray
 
     Fewer than `FEWEST`, or than `SHARE` of the prompts where that is less.
 
+    Parameters
+    ----------
+    n_effective : ndarray of float64, shape (n_columns,)
+        As many prompts as would carry the variance evenly; NaN where there is none, which is not few.
+    n : ndarray of int64, shape (n_columns,)
+        Prompts with a value.
+
     Examples
     --------
     >>> few_carry(np.array([3.9, 4.1, 2.5, np.nan]), np.array([24, 24, 8, 24])).tolist()
@@ -219,7 +226,23 @@ def rare_ends(
     resamples: int,
     seed: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Ends of the interval of columns whose variance few prompts carry, between the ends of their range."""
+    """Ends of the interval of columns whose variance few prompts carry, between the ends of their range.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n_prompts, n_columns)
+        NaN where there is none.
+    ends : tuple of ndarray of float64, shape (n_columns,)
+        Least and greatest that a prompt can have, of `range_of`.
+    level : float
+        Of confidence, between 0 and 1.
+    resamples, seed : int
+        Of the Bayesian bootstrap.
+
+    Returns
+    -------
+    low, high : ndarray of float64, shape (n_columns,)
+    """
     if not values.shape[1]:
         return np.empty(0), np.empty(0)
     low, high = (np.empty(values.shape[1]) for _ in range(2))

@@ -54,7 +54,19 @@ def undefined(values: NDArray[np.float64]) -> NDArray[np.object_]:
 def moments(
     values: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Number, mean and standard deviation (n − 1) of each column, NaN left out."""
+    """Number, mean and standard deviation (n − 1) of each column, NaN left out.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n, n_columns)
+        NaN where there is none.
+
+    Returns
+    -------
+    n : ndarray of int64, shape (n_columns,)
+    mean, sd : ndarray of float64, shape (n_columns,)
+        The mean is NaN of no value, the standard deviation of fewer than two.
+    """
     n, mean, sd = np.empty(values.shape[1], np.int64), *np.empty((2, values.shape[1]))
     for block in column_blocks(values.shape[1], None, rows=len(values)):
         chosen = values[:, block]
