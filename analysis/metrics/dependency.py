@@ -179,7 +179,7 @@ def regroup(objects: pd.DataFrame, *, sigma: float = SIGMA, sigma_human: float =
     Returns
     -------
     DataFrame
-        A copy with ``group``, ``sigma`` and ``sigma_human`` as they are now; hidden nouns and what was not grouped stay so.
+        A copy with new ``group``, ``sigma`` and ``sigma_human``; hidden nouns and what was not grouped stay so.
 
     Raises
     ------

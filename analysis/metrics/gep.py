@@ -122,6 +122,13 @@ def vector(labels: Audit, first: str, second: str) -> NDArray[np.float64]:
     """Return the GEP vector, ``frequency for first - frequency for second`` by attribute (Zhang et al. 2023, Eq. 2).
 
     Shape (n_attributes,), in -1 to 1 for labels; NaN where an indicator has no image that was read.
+
+    Parameters
+    ----------
+    labels : Audit
+        Labels, or estimates, of the images.
+    first, second : str
+        Indicators.
     """
     each = frequencies(labels)
     return each[place(labels, first)] - each[place(labels, second)]

@@ -207,6 +207,18 @@ def range_of(
     """Return the ends of what a prompt can have: ±reach, or as far on both sides of the median as any value lies.
 
     On both sides, since a change that was seen once one way may as well come the other way.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n_prompts, n_columns)
+        NaN where there is none.
+    reach : ndarray of float64, shape (n_columns,), or None
+        How far from 0 a value can lie; None where that is not known.
+
+    Returns
+    -------
+    low, high : ndarray of float64, shape (n_columns,)
+        Never within what was seen; NaN of a column without values or `reach`.
     """
     low, high = (smaller.reduce(values, axis=0, initial=np.nan) for smaller in (np.fmin, np.fmax))
     if reach is not None:

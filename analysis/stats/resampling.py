@@ -208,7 +208,18 @@ def resampled_deviations(
 def studentized(
     first: NDArray[np.float64], spread: NDArray[np.float64], drawn: NDArray[np.float64] | float
 ) -> NDArray[np.float64]:
-    """Deviation of each resample's mean in units of its own standard error, from `resampled_deviations`."""
+    """Deviation of each resample's mean in units of its own standard error, from `resampled_deviations`.
+
+    Parameters
+    ----------
+    first, spread, drawn : ndarray, shape (resamples, n_columns)
+        Of `resampled_deviations`; `drawn` may be one number.
+
+    Returns
+    -------
+    ndarray of float64, shape (resamples, n_columns)
+        NaN where `spread` is.
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = spread * drawn
         variance /= drawn - 1
