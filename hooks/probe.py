@@ -328,6 +328,16 @@ class Probe(HookedBlock):
     def words(self, row: int | None = None) -> list[Word]:
         """The words of the prompts, or of one row's prompt, by encoder, with their token positions.
 
+        Parameters
+        ----------
+        row : int, optional
+            Of the batch; default the words of all prompts.
+
+        Returns
+        -------
+        list of Word
+            Those of an encoder together, in the order of the prompt.
+
         Raises
         ------
         HookError

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import itertools
+from dataclasses import dataclass
 
 from probes import command_line
 from probes.config import schema_text
@@ -18,6 +20,65 @@ EXAMPLES = """examples:
 """
 
 
+@dataclass(frozen=True)
+class _Option:
+    """A flag that stands over a field of ``triplets.yaml``."""
+
+    field: str  # its dotted place there
+    kind: type
+    help: str
+    metavar: str | None = None
+    flag: str = ""  # where it is not the last name of the place
+    several: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of the argument, as argparse stores it."""
+        return self.flag or self.field.rpartition(".")[2]
+
+    @property
+    def written(self) -> str:
+        """The flag as a user writes it."""
+        return f"--{self.name.replace('_', '-')}"
+
+    def add(self, group: argparse._ArgumentGroup) -> None:
+        """Let a parser take it."""
+        group.add_argument(
+            self.written, nargs="+" if self.several else None, metavar=self.metavar, help=self.help
+        )
+
+
+_MODELS = "toyworld, toyworld-mirror, -null, -work or -skills, hub id, folder, .safetensors or .ckpt"
+_GUIDANCE = "classifier-free guidance (default: the model's own)"
+_SCHEDULERS = "ddim, euler, dpm, ... (default: the model's own)"
+_SIDE = "of the images (default: the model's own)"
+_WORKERS = "processes that draw, look at images and measure, or auto"
+_RAY = "workers on Ray that draw and look at images: auto, local, none or host:port"
+_FIELDS = {  # by the title of their group in --help
+    "what to draw": (
+        _Option("model", str, _MODELS),
+        _Option("seeds", int, "seeds, e.g. --seeds 0 1 2", "N", several=True),
+        _Option("limit", int, "only the first N prompts", "N"),
+    ),
+    "how to draw": (
+        _Option("sampler.steps", int, "denoising steps", "N"),
+        _Option("sampler.guidance_scale", float, _GUIDANCE, "X"),
+        _Option("sampler.scheduler", str, _SCHEDULERS, "NAME"),
+        _Option("sampler.negative_prompt", str, "what the images should not show", "TEXT"),
+        _Option("sampler.height", int, _SIDE, "PX"),
+        _Option("sampler.width", int, _SIDE, "PX"),
+    ),
+    "where and with what": (
+        _Option("out", str, "run directory (default: runs/NAME)", "FOLDER"),
+        _Option("generate.device", str, "auto, cpu, cuda, cuda:1, mps"),
+        _Option("generate.dtype", str, "auto, float32, float16, bfloat16"),
+        _Option("generate.batch_triplets", int, "triplets a batch holds, or auto", "N"),
+        _Option("generate.workers", int, _WORKERS, "N"),
+        _Option("cluster.address", str, _RAY, "ADDRESS", flag="cluster"),
+    ),
+}
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line's options; each says which field of ``triplets.yaml`` it stands over."""
     main = command_line.Parser(
@@ -27,38 +88,10 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     main.add_argument("config", help="triplets.yaml, or the folder of a run to take a stage up again")
-
-    what = main.add_argument_group("what to draw")
-    what.add_argument(
-        "--model",
-        help="toyworld, toyworld-mirror, -null, -work or -skills, hub id, folder, .safetensors or .ckpt",
-    )
-    what.add_argument("--seeds", nargs="+", metavar="N", help="seeds, e.g. --seeds 0 1 2")
-    what.add_argument("--limit", metavar="N", help="only the first N prompts")
-
-    how = main.add_argument_group("how to draw")
-    how.add_argument("--steps", metavar="N", help="denoising steps")
-    how.add_argument(
-        "--guidance-scale", metavar="X", help="classifier-free guidance (default: the model's own)"
-    )
-    how.add_argument("--scheduler", metavar="NAME", help="ddim, euler, dpm, ... (default: the model's own)")
-    how.add_argument("--negative-prompt", metavar="TEXT", help="what the images should not show")
-    how.add_argument("--height", metavar="PX", help="of the images (default: the model's own)")
-    how.add_argument("--width", metavar="PX", help="of the images (default: the model's own)")
-
-    where = main.add_argument_group("where and with what")
-    where.add_argument("--out", metavar="FOLDER", help="run directory (default: runs/NAME)")
-    where.add_argument("--device", help="auto, cpu, cuda, cuda:1, mps")
-    where.add_argument("--dtype", help="auto, float32, float16, bfloat16")
-    where.add_argument("--batch-triplets", metavar="N", help="triplets a batch holds, or auto")
-    where.add_argument(
-        "--workers", metavar="N", help="processes that draw, look at images and measure, or auto"
-    )
-    where.add_argument(
-        "--cluster",
-        metavar="ADDRESS",
-        help="workers on Ray that draw and look at images: auto, local, none or host:port",
-    )
+    for title, fields in _FIELDS.items():
+        group = main.add_argument_group(title)
+        for field in fields:
+            field.add(group)
 
     which = main.add_argument_group("which work")
     which.add_argument(
@@ -87,36 +120,14 @@ class _Schema(argparse.Action):
         parser.exit()
 
 
-_OPTIONS = {
-    "model": (("model",), str),
-    "seeds": (("seeds",), int),
-    "limit": (("limit",), int),
-    "steps": (("sampler", "steps"), int),
-    "guidance_scale": (("sampler", "guidance_scale"), float),
-    "scheduler": (("sampler", "scheduler"), str),
-    "negative_prompt": (("sampler", "negative_prompt"), str),
-    "height": (("sampler", "height"), int),
-    "width": (("sampler", "width"), int),
-    "out": (("out",), str),
-    "device": (("generate", "device"), str),
-    "dtype": (("generate", "dtype"), str),
-    "batch_triplets": (("generate", "batch_triplets"), int),
-    "workers": (("generate", "workers"), int),
-    "cluster": (("cluster", "address"), str),
-}
-
-
-def options(arguments: argparse.Namespace) -> dict:
-    """What the command line gave, by the place it has in ``triplets.yaml``."""
-    chosen = {}
-    for name, (place, kind) in _OPTIONS.items():
-        value = getattr(arguments, name)
+def options(arguments: argparse.Namespace) -> dict[tuple[str, ...], tuple[str, object]]:
+    """What the command line gave, each with its flag, by the place it has in ``triplets.yaml``."""
+    chosen: dict[tuple[str, ...], tuple[str, object]] = {}
+    for field in itertools.chain.from_iterable(_FIELDS.values()):
+        value = getattr(arguments, field.name)
         if value is not None:
-            flag = f"--{name.replace('_', '-')}"
-            chosen[place] = (
-                flag,
-                [_as(v, kind) for v in value] if isinstance(value, list) else _as(value, kind),
-            )
+            given = [_as(one, field.kind) for one in value] if field.several else _as(value, field.kind)
+            chosen[tuple(field.field.split("."))] = (field.written, given)
     return chosen
 
 

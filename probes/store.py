@@ -44,11 +44,11 @@ from probes.parts import (
     column_names,
     disk_error,
     is_leftover,
-    parquet_bytes,
     part_files,
     read_part,
     write_bytes,
 )
+from probes.result_tables import read_table, table_bytes
 from probes.run_record import no_record, read_record, record_bytes
 from probes.storage import remove, run_path
 from probes.stored_images import StoredImages
@@ -305,7 +305,8 @@ class Run:
         Raises
         ------
         UserError
-            The run holds none of that name; says whether measuring again would make it.
+            The run holds none of that name, and the line says whether measuring again would make it; or its file is
+            damaged, or holds another table.
         """
         path = self.path / "tables" / f"{name}.parquet"
         if not path.exists():
@@ -313,7 +314,7 @@ class Run:
             close = difflib.get_close_matches(name, there, 3, 0.3)
             found = f"{len(there)} others (such as {', '.join(close or there[:3])})" if there else "none"
             raise UserError(f"{path}: expected a table, found {found}: {self._remedy(bool(there))}")
-        return read_part(path).to_pandas()
+        return read_table(path)
 
     def write_table(self, name: str, frame: pd.DataFrame) -> None:
         """Write a result table as CSV and Parquet; the same frame gives the same bytes.
@@ -329,8 +330,7 @@ class Run:
 
     def write_parquet(self, name: str, frame: pd.DataFrame) -> None:
         """Write a table that is read by programs, not by people, as Parquet alone; :meth:`table` reads it."""
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-        self.write_file(f"tables/{name}.parquet", parquet_bytes(table))
+        self.write_file(f"tables/{name}.parquet", table_bytes(name, frame))
 
     def write_file(self, name: str, data: bytes | memoryview) -> None:
         """Write another result by its path in the run: a table in LaTeX, a figure, the page."""

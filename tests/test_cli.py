@@ -3,15 +3,14 @@
 import json
 import os
 import random
-import re
 import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from probes import part_schemas, parts
@@ -20,50 +19,12 @@ from probes.store import Run
 from tests.forked import Forked
 from tests.probes.conftest import flipped, stored
 from tests.remembered import leave_figures_out, remember_figures
-from tests.tiny import tiny_pipeline
-
-ROOT = Path(__file__).parent.parent
-PATIENCE = 1800  # seconds until a command counts as hanging, also on a machine that is busy otherwise
-YAML = """\
-name: small
-model: {model}
-indicators:
-  neutral: person
-  feminine: woman
-  masculine: man
-  individual: {{word: individual, control: true}}
-prompts:
-  - a {{person}} with a dog
-  - a {{person}} reading a book
-  - a {{person}} in a car
-seeds: [0, 1]
-sampler: {{steps: 2}}
-generate: {{part_triplets: 1, batch_triplets: 1, device: cpu}}
-observe: {{engine: toyworld-checker}}
-measure: {{bootstrap: 50, permutations: 64}}
-report: {{gallery: 2}}
-"""
+from tests.small_run import PATIENCE, ROOT, one_line, run, small_yaml
 
 
 @pytest.fixture(scope="session")
-def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "tiny"
-    tiny_pipeline("toy").save_pretrained(path)
-    return path
-
-
-@pytest.fixture(scope="session")
-def yaml_file(model, tmp_path_factory):
-    path = tmp_path_factory.mktemp("yaml") / "small.yaml"
-    path.write_text(YAML.format(model=model))
-    return path
-
-
-def run(*arguments):
-    """A process from its beginning."""
-    line = [sys.executable, "-m", "probes.run", *map(str, arguments)]
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
-    return done.returncode, done.stdout, done.stderr
+def yaml_file(tmp_path_factory):
+    return small_yaml(tmp_path_factory.mktemp("yaml"))
 
 
 @pytest.fixture(scope="session")
@@ -220,132 +181,7 @@ def test_observe_again(copy, yaml_file, tmp_path, capsys):
     )
 
 
-def test_dry_run_writes_nothing(yaml_file, tmp_path, capsys):
-    assert main([str(yaml_file), "--out", str(tmp_path / "run"), "--dry-run", "--limit", "2"]) == 0
-    out = capsys.readouterr().out
-    assert "t00001-s1-individual" in out
-    assert "an individual reading a book" in out
-    assert "observe: toyworld-checker, 39 things by their palette colours, no vision model\n" in out
-    assert re.search(r"16 images, about \d+ (s|min), [\d.]+ GB of memory, \d+ MB on disk \(", out)
-    assert not (tmp_path / "run").exists()
-
-
-def test_options_stand_over_the_file(yaml_file, tmp_path):
-    arguments = [
-        "--seeds",
-        "7",
-        "--steps",
-        "1",
-        "--guidance-scale",
-        "3",
-        "--limit",
-        "1",
-        "--scheduler",
-        "euler",
-    ]
-    path = tmp_path / "run"
-    assert main([str(yaml_file), "--out", str(path), *arguments, "--stage", "generate", "--quiet"]) == 0
-    meta = json.loads((path / "run.json").read_text())
-    sampler = meta["config"]["resolved"]["sampler"]
-    assert (sampler["steps"], sampler["guidance_scale"], sampler["scheduler"]) == (1, 3.0, "euler")
-    assert (meta["images"], meta["scheduler"]["class"]) == (4, "EulerDiscreteScheduler")
-    assert meta["config"]["passed"]["command_line"]["--seeds"] == [7]
-
-
-# Bad input: exit status 2, one line that names the place, nothing of a finished run lost.
-
-BAD_YAML = {
-    "template": ("a {person} in a car", "a man in a car", "prompts[2]: expected a text with one {person}"),
-    "unknown key": ("sampler: {", "samplr: {", "samplr: unknown key"),
-    "duplicate key": (
-        "seeds: [0, 1]",
-        "seeds: [0]\nseeds: [1]",
-        "key `seeds` stands twice, on lines 12 and 13",
-    ),
-    "bare no": ("feminine: woman", "feminine: no", "indicators.feminine: expected a word"),
-    "seed": ("seeds: [0, 1]", "seeds: [0, x]", "seeds[1]: expected an integer, got 'x'"),
-    "too long": ("a car", "a car" + " and a car" * 15, "prompts[2] (neutral): expected at most 32 tokens"),
-    "model": ("model: ", "model: /nowhere", "unknown; expected toyworld"),
-    "primary": (
-        "measure: {",
-        "measure: {primary: lpips, ",
-        "measure.primary: expected 't', 'z0', 'ssim'",
-    ),
-    "site": ("sampler: {", "capture: {sites: [unet.dwn.*]}\nsampler: {", "unet.dwn.*"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_YAML)
-def test_bad_yaml(case, yaml_file, tmp_path, capsys):
-    old, new, message = BAD_YAML[case]
-    file = tmp_path / "bad.yaml"
-    text = yaml_file.read_text()
-    assert old in text
-    file.write_text(text.replace(old, new))
-    assert main([str(file), "--out", str(tmp_path / "run"), "--quiet"]) == 2
-    one_line(capsys.readouterr(), message)
-
-
-def one_line(captured, *messages):
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1, captured.err
-    for message in messages:
-        assert message in captured.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--seeds", "1", "x"], "--seeds: expected an integer, got 'x'"),
-        (["--steps", "0"], "--steps: "),
-        (["--model", "toyword"], "did you mean toyworld"),
-        (["--model", "CompVis/stable-diffusion-v1-4"], "give a local folder"),
-        (["--device", "cuda:7"], "--device cuda:7"),
-        (["--stage", "draw"], "command line: argument --stage"),
-        (["--stepz", "3"], "unrecognized arguments: --stepz 3"),
-        (["--dtype", "int8"], "--dtype: expected 'auto'"),
-        (["--height", "50"], "--height: expected a multiple of 16"),
-        (["--scheduler", "eulr"], "did you mean euler"),
-        (["--stage", "observe"], "expected a generated run, found it empty"),
-        (["--stage", "measure"], "expected a generated run, found it empty"),
-        (["--stage", "report"], "expected a generated run, found it empty"),
-    ],
-)
-def test_bad_options(arguments, message, yaml_file, tmp_path, capsys):
-    assert main([str(yaml_file), "--out", str(tmp_path / "run"), "--quiet", *arguments]) == 2
-    one_line(capsys.readouterr(), message)
-    assert not (tmp_path / "run" / "samples").exists()
-
-
-def test_bad_input_as_a_user_sees_it(tmp_path):
-    (tmp_path / "bad.yaml").write_text("prompts: [no]\n")
-    status, out, err = run(tmp_path / "bad.yaml")
-    assert (status, out) == (2, "")
-    assert err == (
-        "bad.yaml: prompts[0]: expected a text with one {person}, got False"
-        " (YAML reads a bare `no` as False): quote it\n"
-    )
-
-
-@pytest.mark.parametrize("out", ["/proc/nowhere/run", "{file}/run", "/dev/null"])
-def test_an_unwritable_folder(out, yaml_file, capsys):
-    assert main([str(yaml_file), "--out", out.format(file=yaml_file), "--quiet"]) == 2
-    one_line(capsys.readouterr(), "cannot be written")
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_permission(yaml_file, tmp_path, capsys):
-    tmp_path.chmod(0o500)
-    assert main([str(yaml_file), "--out", str(tmp_path / "run"), "--quiet"]) == 2
-    one_line(capsys.readouterr(), "Permission denied")
-
-
-def test_a_folder_that_holds_something_else(yaml_file, tmp_path, capsys):
-    (tmp_path / "thesis.txt").write_text("years of work")
-    for more in ([], ["--overwrite"]):
-        assert main([str(yaml_file), "--out", str(tmp_path), "--quiet", *more]) == 2
-        one_line(capsys.readouterr(), "expected an empty folder or a run, got other files (thesis.txt)")
-    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+# Exit status 2, one line that names the place, nothing of a finished run lost.
 
 
 def test_a_folder_that_holds_another_run(copy, yaml_file, capsys):
@@ -356,6 +192,11 @@ def test_a_folder_that_holds_another_run(copy, yaml_file, capsys):
     arguments = [str(yaml_file), "--out", str(copy), "--steps", "3", "--limit", "1", "--quiet"]
     assert main([*arguments, "--overwrite", "--stage", "generate"]) == 0
     assert len(stored(copy)) == 6  # two parts of three kinds; the old tables are gone
+
+
+def rewritten(file, other):
+    """A table as another program stores it, which knows nothing of its name."""
+    pq.write_table(parts.read_part(file).replace_schema_metadata(None), other)
 
 
 def test_a_corrupted_part(copy, yaml_file, capsys, figures_once):
@@ -376,6 +217,20 @@ def test_a_corrupted_part(copy, yaml_file, capsys, figures_once):
     assert stored(copy) == before
     (noted,) = Run.open(copy).meta["made_again"]
     assert noted["found"].startswith(f"{part}: expected a whole part")
+
+
+@pytest.mark.parametrize(
+    ("held", "by", "message"),
+    [
+        ("disparity", shutil.copyfile, "expected the table gap, found disparity: put its own file back"),
+        ("table06_gap", shutil.copyfile, "expected the table gap, found table06_gap"),
+        ("disparity", rewritten, "gap.parquet: expected a column `contrast`, found none: run"),
+    ],
+)
+def test_a_table_that_holds_another(held, by, message, copy, capsys):
+    by(copy / "tables" / f"{held}.parquet", copy / "tables" / "gap.parquet")
+    assert main([str(copy), "--stage", "report", "--quiet"]) == 2
+    one_line(capsys.readouterr(), message)
 
 
 def test_an_image_that_cannot_be_read(copy, capsys, monkeypatch):
@@ -430,33 +285,3 @@ def test_two_at_once(copy, yaml_file, capsys):
     with claim(copy):
         assert main([str(yaml_file), "--out", str(copy), "--quiet"]) == 2
     one_line(capsys.readouterr(), "expected to be the only one writing here")
-
-
-def test_a_bug_keeps_its_traceback(yaml_file, tmp_path, monkeypatch):
-    from probes.prompts import plan as prompts
-
-    def broken(*args):
-        raise ZeroDivisionError("a bug")
-
-    monkeypatch.setattr(prompts, "plan", broken)
-    with pytest.raises(ZeroDivisionError):
-        main([str(yaml_file), "--out", str(tmp_path / "run")])
-    assert not (tmp_path / "run").exists()
-
-
-def test_the_example_is_complete(model, capsys):
-    """At least 24 prompts, three words a group that share their article, and the tokenizer takes them all."""
-    assert main([str(ROOT / "triplets.yaml"), "--model", str(model), "--dry-run"]) == 0
-    from probes.config import load_config
-    from probes.text.articles import article
-
-    config = load_config(ROOT / "triplets.yaml")
-    assert (config.model, config.sampler.steps, config.seeds) == ("toyworld", 20, [0])
-    assert len(config.prompts) >= 24
-    controls = {name: one.control for name, one in config.indicators.items() if one.control}
-    feminine, masculine = (
-        dict.fromkeys(("lady", "female"), "feminine"),
-        dict.fromkeys(("gentleman", "male"), "masculine"),
-    )
-    assert controls == {"human": True, "figure": True} | feminine | masculine
-    assert {article(one.word) for one in config.indicators.values()} == {"a"}

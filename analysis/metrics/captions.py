@@ -99,6 +99,17 @@ def bleu(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return BLEU-1 to BLEU-4 (Papineni et al. 2002) of sums of `bleu_counts`: shape (..., 4) of shape (..., 10).
 
     Without smoothing: 0 where nothing matches. One reference a caption.
+
+    Parameters
+    ----------
+    sums : ndarray of float64, shape (..., 10)
+        `bleu_counts`, added up over a corpus: four counts of matches and four of all, of 1 to 4 words in a row, then
+        the length of the captions and of their references.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., 4)
+        0 to 1; 1 where captions, of four words and more, are their references.
     """
     matches, totals = sums[..., :ORDERS], sums[..., ORDERS : 2 * ORDERS]
     length, wanted = sums[..., -2], sums[..., -1]

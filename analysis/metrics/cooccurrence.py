@@ -138,6 +138,17 @@ def amounts(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Distinct objects of each group and distinct nouns (Table 12), and what the groups have in common (Table 13).
 
+    Parameters
+    ----------
+    images : DataFrame
+        The images looked at: ``triplet``, ``indicator``.
+    objects : DataFrame
+        Table ``objects``: ``indicator``, ``group``, ``lemma``.
+    nouns : DataFrame
+        Table ``nouns``: ``triplet``, ``indicator``, ``lemma``.
+    names : sequence of str
+        Indicators.
+
     Returns
     -------
     amounts : DataFrame

@@ -169,6 +169,18 @@ def regroup(objects: pd.DataFrame, *, sigma: float = SIGMA, sigma_human: float =
     An object is guided where a word covers more than `sigma` of it, or, if it is human, a human word more than
     `sigma_human`.
 
+    Parameters
+    ----------
+    objects : DataFrame
+        Table ``objects`` of a run: ``object``, ``human``, ``coverage``, ``best_human_coverage``, ``reason``, ``group``.
+    sigma, sigma_human : float
+        Shares of an object's area, 0 to 1.
+
+    Returns
+    -------
+    DataFrame
+        A copy with new ``group``, ``sigma`` and ``sigma_human``; hidden nouns and what was not grouped stay so.
+
     Raises
     ------
     ValueError

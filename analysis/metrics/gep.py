@@ -122,6 +122,13 @@ def vector(labels: Audit, first: str, second: str) -> NDArray[np.float64]:
     """Return the GEP vector, ``frequency for first - frequency for second`` by attribute (Zhang et al. 2023, Eq. 2).
 
     Shape (n_attributes,), in -1 to 1 for labels; NaN where an indicator has no image that was read.
+
+    Parameters
+    ----------
+    labels : Audit
+        Labels, or estimates, of the images.
+    first, second : str
+        Indicators.
     """
     each = frequencies(labels)
     return each[place(labels, first)] - each[place(labels, second)]
@@ -138,6 +145,16 @@ def score(differences: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Of a GEP vector it is the GEP score, in 0 to 1 for labels; of `by_context` the score of each context (the paper's
     Table 15). It is positive by chance alone: see `analysis.stats.noise_floor`.
+
+    Parameters
+    ----------
+    differences : ndarray of float64, shape (..., n_attributes)
+        Frequency or estimate of each attribute, one side less the other; NaN where there is none.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        At least 0, which is no difference; NaN where all are.
 
     Examples
     --------

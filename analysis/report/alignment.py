@@ -13,6 +13,7 @@ from analysis.report.format import LATEX_DASH, fixed
 from analysis.report.latex import latex
 from analysis.tables.alignment import ALL
 from analysis.tables.alignment_tables import ALIGNMENT
+from analysis.tables.registry import read
 
 if TYPE_CHECKING:
     from probes.store import Run
@@ -30,7 +31,7 @@ FID_FEATURES = ("inception", "clip", "clip_vit_l_14", "resnet50", "dino", "resne
 def read_alignment(run: Run) -> Tables:
     """Return the tables of the section that a run holds, by name; none where `analysis alignment` was not run."""
     there = run.tables()
-    return {row.name: run.table(row.name) for row in ALIGNMENT if row.name in there}
+    return {row.name: read(run, row.name) for row in ALIGNMENT if row.name in there}
 
 
 def draw(tables: Tables) -> dict[str, Drawn]:

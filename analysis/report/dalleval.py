@@ -22,6 +22,7 @@ from analysis.report.format import counted, number, p_value
 from analysis.study import comparison
 from analysis.tables.dalleval import ALL, COUNTS
 from analysis.tables.dalleval_words import AVERAGES, compared
+from analysis.tables.registry import read
 from probes.config import Config
 from probes.prompts.diagnostic import NONE
 
@@ -56,7 +57,7 @@ def read_professions(run: Run) -> Professions | None:
     there = set(run.tables())
     if "dalleval_professions" not in there:
         return None
-    return Professions({name: run.table(name) for name in (*NAMES, *MORE) if name in there})
+    return Professions({name: read(run, name) for name in (*NAMES, *MORE) if name in there})
 
 
 def draw(professions: Professions, config: Config) -> dict[str, Drawn]:

@@ -25,7 +25,7 @@ from analysis.report.wording import Finding, finding
 from analysis.stats.multiplicity import gatekept
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.control_columns import words_of
-from analysis.tables.registry import TABLES
+from analysis.tables.registry import TABLES, read
 from probes.config import Config
 from probes.store import Run
 
@@ -51,7 +51,7 @@ def read_summaries(run: Run) -> list[Summary]:
     UserError
         If the run was not measured, or by a version that wrote no ``tables/specifications``.
     """
-    tables = (run.table(name) for name in ("gap", "specifications", "agreement"))
+    tables = (read(run, name) for name in ("gap", "specifications", "agreement"))
     return summaries(*tables, run.config)
 
 

@@ -16,6 +16,7 @@ from analysis.report.format import number, p_value
 from analysis.study import indicators
 from analysis.tables.gep import LABELS
 from analysis.tables.gep_powered import POWERED
+from analysis.tables.registry import read
 from probes.config import Config
 from probes.prompts.audit import places
 
@@ -57,7 +58,7 @@ def read_attributes(run: Run) -> Attributes | None:
     """Read the tables of the section; None for a run that is no audit."""
     if not set(NAMES) <= set(run.tables()):
         return None
-    tables = {name: run.table(name) for name in (*NAMES, *MORE) if name in run.tables()}
+    tables = {name: read(run, name) for name in (*NAMES, *MORE) if name in run.tables()}
     there = set(tables["gep_score"]["source"])
     source = next((source for source in ORDER if source in there), None)
     return Attributes(tables, source, examples(run, tables["gep_frequencies"], source)) if source else None

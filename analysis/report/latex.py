@@ -16,7 +16,7 @@ from analysis.report.format import LATEX_DASH, counted, fixed, label, latex_p_va
 from analysis.report.wording import not_run
 from analysis.study import Comparison, comparison
 from analysis.tables.looked_for import PROMPTS_ALONE, prompts_alone
-from analysis.tables.registry import TABLES
+from analysis.tables.registry import TABLES, read
 from analysis.tables.similarities import pair_name
 from probes.store import Run
 
@@ -109,12 +109,12 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     for name, entry in ((row.name, row.latex) for row in TABLES.values() if row.latex):
         found: Iterable[tuple[str, str]] = ()
         if name == "figure04_bias_scores" and name in there:
-            found = _score_tables(run.table(name), compared["chosen"], plain)
+            found = _score_tables(read(run, name), compared["chosen"], plain)
         elif name == "disparity" and config.unit == "seed":
-            text = intra_prompt_table(run.table(name), run, metrics, **compared)
+            text = intra_prompt_table(read(run, name), run, metrics, **compared)
             found = [(TABLES[name].latex_alone.name, text)]
         elif name in there or TABLES[name].needs == "samples":  # every measured run has these
-            found = [(entry.name, shown[name](run.table(name)))]
+            found = [(entry.name, shown[name](read(run, name)))]
         for file, text in found:
             yield file, _noted(text) if open_cells and TABLES[name].needs == "objects" else text
 

@@ -20,6 +20,7 @@ from analysis.tables.dalleval import ALL
 from analysis.tables.dalleval_readings import PEOPLE
 from analysis.tables.dalleval_tables import DALLEVAL
 from analysis.tables.dalleval_words import AVERAGES, PROMPT, compared
+from analysis.tables.registry import read
 from analysis.tables.table import Latex
 from probes.prompts.diagnostic import NONE
 
@@ -76,7 +77,7 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     stored = run.tables()
     there = [row.name for row in DALLEVAL if row.name in stored]
     if "dalleval_professions" in there:
-        models = {run.config.model: {name: run.table(name) for name in there}}
+        models = {run.config.model: {name: read(run, name) for name in there}}
         chosen = comparison(run.config)
         pairs = [pair for *pair, kind in compared(chosen) if kind == "contrast"]
         first, second = pairs[0] if pairs else (chosen.reference, chosen.reference)

@@ -19,6 +19,7 @@ from analysis.report.latex import Raw, escaped, latex
 from analysis.tables.gep import LABELS
 from analysis.tables.gep_powered import POWERED
 from analysis.tables.gep_tables import GEP
+from analysis.tables.registry import read
 from analysis.tables.table import Latex
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     stored = run.tables()
     there = [row.name for row in GEP if row.stage and row.name in stored]
     if "gep_score" in there:
-        audits = Audits({run.config.model: {name: run.table(name) for name in there}})
+        audits = Audits({run.config.model: {name: read(run, name) for name in there}})
         yield from of_audits(audits, run.config.reference)
 
 

@@ -11,7 +11,7 @@ from analysis.report.figures.trace import patch_name
 from analysis.report.format import LATEX_DASH, fixed, latex_p_value
 from analysis.report.latex import latex
 from analysis.report.trace import outcome_words
-from analysis.tables.registry import TABLES
+from analysis.tables.registry import TABLES, read
 from probes.store import Run
 
 HEADS = ("Sufficiency", "95 % interval", "Necessity", "95 % interval", "Floor", "p", "n")
@@ -21,7 +21,7 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     """Return the LaTeX of the shares that a run's trace holds, with its name; none where it holds none."""
     if "trace_shares" not in run.tables():
         return
-    table = run.table("trace_shares")
+    table = read(run, "trace_shares")
     table = table[table["outcome"] == table["outcome"].iloc[0]]
     table = table[table["donor"] == table["donor"].iloc[0]]  # both words together
     if table[["sufficiency", "necessity"]].isna().all(axis=None):

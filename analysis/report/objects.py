@@ -18,7 +18,7 @@ from analysis.report.overlays import overlays
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.looked_for import PROMPTS_ALONE, prompts_alone
 from analysis.tables.object_claims import DETECTOR, HEDGED, HOLDS
-from analysis.tables.registry import TABLES
+from analysis.tables.registry import TABLES, read
 from probes.config import Config
 
 if TYPE_CHECKING:
@@ -78,10 +78,10 @@ def read_objects(run: Run) -> Objects | None:
     """Read the tables of the section; None for a run whose images were not looked at."""
     if not (run.path / "tables" / "objects.parquet").exists():
         return None
-    tables = {name: run.table(name) for name in NEEDED}
+    tables = {name: read(run, name) for name in NEEDED}
     for name in MAYBE:
         there = (run.path / "tables" / f"{name}.parquet").exists()
-        tables[name] = run.table(name) if there else pd.DataFrame(columns=list(TABLES[name].columns))
+        tables[name] = read(run, name) if there else pd.DataFrame(columns=list(TABLES[name].columns))
     observer = run.meta.get("observer") or {}
     return Objects(tables, observer, open=PROMPTS_ALONE if prompts_alone(run) else "")
 

@@ -37,6 +37,7 @@ from analysis.report.trace import TraceSection
 from analysis.report.units import in_units
 from analysis.report.wording import not_run
 from analysis.study import Member, contrasts, indicators
+from analysis.tables.registry import read as read_table
 from analysis.tables.registry import write
 from analysis.tables.stored_similarities import timesteps
 from probes import unfinished
@@ -157,13 +158,13 @@ def read(run: Run) -> Content:
     shown = samples[samples.set_index(["triplet", "seed"]).index.isin([*chosen, *more])]["sample_id"]
     if objects and run.parts("objects"):  # the tables may be all that is left of them
         objects = replace(objects, overlays=report_objects.read_overlays(run, objects, list(shown)))
-    gap = run.table("gap")
+    gap = read_table(run, "gap")
     return Content(
         config=run.config,
         meta=record.shown(run.meta),
         gap=gap,
-        disparity=run.table("disparity"),
-        summaries=summaries(gap, run.table("specifications"), run.table("agreement"), run.config),
+        disparity=read_table(run, "disparity"),
+        summaries=summaries(gap, read_table(run, "specifications"), read_table(run, "agreement"), run.config),
         timesteps=timesteps(run),
         samples=samples.assign(left_out=samples["sample_id"].map(left_out)),
         chosen=chosen,
@@ -171,7 +172,7 @@ def read(run: Run) -> Content:
         words=run.of_samples("words", shown, WORDS),
         objects=objects,
         more=more,
-        not_measured=run.table("not_measured") if run.config.images is not None else None,
+        not_measured=read_table(run, "not_measured") if run.config.images is not None else None,
         attributes=report_gep.read_attributes(run),
         traced=report_trace.read_trace(run),
         professions=report_professions.read_professions(run),

@@ -16,7 +16,7 @@ from analysis.report.figures.skills import draw_skills
 from analysis.report.format import LATEX_DASH, counted, fixed
 from analysis.report.latex import latex
 from analysis.report.saving import saved
-from analysis.tables.registry import TABLES
+from analysis.tables.registry import TABLES, read
 from analysis.tables.skills import ALL, AVERAGE
 from probes import unfinished
 
@@ -44,7 +44,7 @@ def write_report(run: Run, team: Team | None = None, processes: int = 1) -> Path
     UserError
         A table or a part is missing or damaged, or the disk takes no more.
     """
-    images, accuracy = run.table("skills_images"), run.table("skills_accuracy")
+    images, accuracy = read(run, "skills_images"), read(run, "skills_accuracy")
     drawn = draw_skills(accuracy)
     written = saved({drawn.name: drawn} if drawn else {}, team, processes)
     with run.writing("report"):

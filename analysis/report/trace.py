@@ -24,6 +24,7 @@ from analysis.report.figures.trace import (
 from analysis.report.format import DASH, counted, interval, listed, number, p_value
 from analysis.study import indicators
 from analysis.tables.families import shares_noise
+from analysis.tables.registry import read
 from probes.config import Config
 from probes.parts import read_part
 from probes.stored_images import read_image
@@ -92,8 +93,8 @@ def read_trace(run: Run) -> TraceSection | None:
     there = set(run.tables())
     if "trace_total" not in there:
         return None
-    tables = {name: run.table(name) for name in NAMES if name in there}
-    outcomes = run.table("trace_outcomes")
+    tables = {name: read(run, name) for name in NAMES if name in there}
+    outcomes = read(run, "trace_outcomes")
     section = TraceSection(tables, int(outcomes["seed"].nunique()))
     if not run.parts("traced"):  # the tables may be all that is left of it
         return section

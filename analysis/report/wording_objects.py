@@ -164,7 +164,15 @@ def _more(rows: pd.DataFrame) -> list[str]:
 
 
 def table_sentence(row: dict | None, pair: tuple[str, str]) -> str:
-    """Say whether the objects as a whole differ, from a row of ``tables/table_tests`` (presence)."""
+    """Say whether the objects as a whole differ, from a row of ``tables/table_tests`` (presence).
+
+    Parameters
+    ----------
+    row : dict or None
+        A row of ``tables/table_tests`` on presence; None where there is none, which is said.
+    pair : (str, str)
+        The indicators that are compared.
+    """
     first, second = pair
     if row is None or not defined(row["p_value"]):
         reason = f": {row['reason']}" if row and row["reason"] else ""
@@ -175,7 +183,13 @@ def table_sentence(row: dict | None, pair: tuple[str, str]) -> str:
 
 
 def chi_square_sentence(row: dict | None) -> str:
-    """Say what the paper's chi-square says and whether it holds, from a row of ``tables/table07_chi_square``."""
+    """Say what the paper's chi-square says and whether it holds, from a row of ``tables/table07_chi_square``.
+
+    Parameters
+    ----------
+    row : dict or None
+        Its ``p_value``, ``reason`` and ``warnings``; None where there is no such row, which is said.
+    """
     if row is None or not defined(row["p_value"]):
         reason = f": {row['reason']}" if row and row["reason"] else ""
         return f"The paper’s chi-square test is undefined here{reason}."

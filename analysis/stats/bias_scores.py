@@ -134,6 +134,18 @@ def presence_differences(
     each with one image that differs, one either way; holds for rare objects too. ``percentile`` and ``bca``: bootstrap
     over prompts, see `bias_scores` for the other parameters.
 
+    Parameters
+    ----------
+    table : ObjectTable
+        Of `analysis.stats.object_counts.object_table`.
+    first, second : str
+        Indicators.
+    method : {"adjusted", "percentile", "bca"}
+    level : float
+        Of confidence, between 0 and 1.
+    resamples, seed, draws
+        Of the bootstrap alone, see `bias_scores`.
+
     Raises
     ------
     ValueError
@@ -240,7 +252,23 @@ def bootstrap_totals(
 ) -> ObjectDraws:
     """Totals of every object in every resample of the prompts.
 
-    The resamples are those of `statistics.bootstrap_interval` with the same seed and number of prompts.
+    The resamples are those of `analysis.stats.intervals.bootstrap_interval` with the same seed and number of prompts.
+
+    Parameters
+    ----------
+    table : ObjectTable
+        Of `analysis.stats.object_counts.object_table`.
+    indicators : tuple of str
+        Those to add up.
+    of : {"presence", "detections"}
+        What is added up.
+    resamples, seed : int
+        Of the bootstrap over prompts.
+
+    Returns
+    -------
+    ObjectDraws
+        Totals of shape (indicators, n_objects, resamples); NaN in a table without prompts.
     """
     matrices = [table.matrix(name, of=of) for name in indicators]
     totals = np.full((len(indicators), len(table.objects), resamples), np.nan)

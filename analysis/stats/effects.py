@@ -268,6 +268,20 @@ def wilson_interval(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Wilson's score interval of a proportion from a (possibly effective, possibly fractional) sample size.
 
+    Parameters
+    ----------
+    share : ndarray of float64
+        Proportions, 0 to 1.
+    size : ndarray of the same shape
+        Sample sizes; of 0 or less there is no interval.
+    level : float
+        Of confidence, between 0 and 1.
+
+    Returns
+    -------
+    low, high : ndarray of float64, of the same shape
+        Within 0 and 1; NaN where there is no interval.
+
     Examples
     --------
     >>> low, high = wilson_interval(np.array([0.5]), np.array([10]), 0.95)

@@ -152,7 +152,20 @@ def drawn_sums(
     draws: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Draw the sum of so many independent values, shape (draws,)."""
+    """Draw the sum of so many independent values, shape (draws,).
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n_values,)
+        What one can be.
+    probability : ndarray of float64, shape (n_values,)
+        Of each; need not add up to 1.
+    count : int
+        How many are added up.
+    draws : int
+        How many sums are drawn.
+    rng : Generator
+    """
     probability = probability / probability.sum()
     if count > len(values):  # how often each value comes is cheaper to draw than every single one
         return rng.multinomial(count, probability, size=draws) @ values

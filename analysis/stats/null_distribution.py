@@ -237,7 +237,15 @@ def _walk(n, maxima, distance, chance, denominator) -> NullDistribution | None:
 
 
 def entropy(counts: NDArray[np.int64], categories: int) -> NDArray[np.float64]:
-    """Entropy of each row of counts over that of the uniform distribution, between 0 and 1, shape (n_rows,)."""
+    """Entropy of each row of counts over that of the uniform distribution, between 0 and 1, shape (n_rows,).
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (n_rows, n_categories)
+        At least one above 0 in each row.
+    categories : int
+        Of the uniform distribution, at least 2.
+    """
     frequency = counts / counts.sum(axis=-1, keepdims=True)
     return special.entr(frequency).sum(axis=-1) / math.log(categories)
 

@@ -247,6 +247,17 @@ def cochran_mantel_haenszel(
     :math:`\mathrm{var} \log\psi = \sum_i (R_i - \psi S_i)^2 / (\sum_i R_i)^2` over prompts, which with one seed a
     prompt is 1/b + 1/c.
 
+    Parameters
+    ----------
+    table : ObjectTable
+        Of `analysis.stats.object_counts.object_table`.
+    first, second : str
+        Indicators; an odds ratio above 1 is of an object that is more often in images of the second.
+    level : float
+        Of confidence, between 0 and 1.
+    correction : bool
+        Whether the test has the correction for continuity.
+
     Source
     ------
     Mantel and Haenszel 1959; Robins, Breslow and Greenland 1986; Liang 1985 for the variance over prompts;

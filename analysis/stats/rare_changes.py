@@ -73,6 +73,13 @@ def few_carry(n_effective: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray
 
     Fewer than `FEWEST`, or than `SHARE` of the prompts where that is less.
 
+    Parameters
+    ----------
+    n_effective : ndarray of float64, shape (n_columns,)
+        As many prompts as would carry the variance evenly; NaN where there is none, which is not few.
+    n : ndarray of int64, shape (n_columns,)
+        Prompts with a value.
+
     Examples
     --------
     >>> few_carry(np.array([3.9, 4.1, 2.5, np.nan]), np.array([24, 24, 8, 24])).tolist()
@@ -200,6 +207,18 @@ def range_of(
     """Return the ends of what a prompt can have: ±reach, or as far on both sides of the median as any value lies.
 
     On both sides, since a change that was seen once one way may as well come the other way.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n_prompts, n_columns)
+        NaN where there is none.
+    reach : ndarray of float64, shape (n_columns,), or None
+        How far from 0 a value can lie; None where that is not known.
+
+    Returns
+    -------
+    low, high : ndarray of float64, shape (n_columns,)
+        Never within what was seen; NaN of a column without values or `reach`.
     """
     low, high = (smaller.reduce(values, axis=0, initial=np.nan) for smaller in (np.fmin, np.fmax))
     if reach is not None:
@@ -219,7 +238,23 @@ def rare_ends(
     resamples: int,
     seed: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Ends of the interval of columns whose variance few prompts carry, between the ends of their range."""
+    """Ends of the interval of columns whose variance few prompts carry, between the ends of their range.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n_prompts, n_columns)
+        NaN where there is none.
+    ends : tuple of ndarray of float64, shape (n_columns,)
+        Least and greatest that a prompt can have, of `range_of`.
+    level : float
+        Of confidence, between 0 and 1.
+    resamples, seed : int
+        Of the Bayesian bootstrap.
+
+    Returns
+    -------
+    low, high : ndarray of float64, shape (n_columns,)
+    """
     if not values.shape[1]:
         return np.empty(0), np.empty(0)
     low, high = (np.empty(values.shape[1]) for _ in range(2))

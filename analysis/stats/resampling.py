@@ -54,7 +54,19 @@ def undefined(values: NDArray[np.float64]) -> NDArray[np.object_]:
 def moments(
     values: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Number, mean and standard deviation (n − 1) of each column, NaN left out."""
+    """Number, mean and standard deviation (n − 1) of each column, NaN left out.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n, n_columns)
+        NaN where there is none.
+
+    Returns
+    -------
+    n : ndarray of int64, shape (n_columns,)
+    mean, sd : ndarray of float64, shape (n_columns,)
+        The mean is NaN of no value, the standard deviation of fewer than two.
+    """
     n, mean, sd = np.empty(values.shape[1], np.int64), *np.empty((2, values.shape[1]))
     for block in column_blocks(values.shape[1], None, rows=len(values)):
         chosen = values[:, block]
@@ -196,7 +208,18 @@ def resampled_deviations(
 def studentized(
     first: NDArray[np.float64], spread: NDArray[np.float64], drawn: NDArray[np.float64] | float
 ) -> NDArray[np.float64]:
-    """Deviation of each resample's mean in units of its own standard error, from `resampled_deviations`."""
+    """Deviation of each resample's mean in units of its own standard error, from `resampled_deviations`.
+
+    Parameters
+    ----------
+    first, spread, drawn : ndarray, shape (resamples, n_columns)
+        Of `resampled_deviations`; `drawn` may be one number.
+
+    Returns
+    -------
+    ndarray of float64, shape (resamples, n_columns)
+        NaN where `spread` is.
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = spread * drawn
         variance /= drawn - 1

@@ -225,6 +225,18 @@ def flip_columns(
 ) -> FlipColumns:
     """Test some columns of a family, see `sign_flip_test`; `adjusted_together` adjusts all of them.
 
+    Parameters
+    ----------
+    values : array_like of float, shape (n_prompts, n_columns)
+        Some columns of the family, with all of its rows.
+    alternative, permutations, seed, chunk
+        As of `sign_flip_test`; all columns of a family take the same.
+
+    Returns
+    -------
+    FlipColumns
+        With the largest statistic under each flip, by which `adjusted_together` adjusts.
+
     Raises
     ------
     ValueError

@@ -49,7 +49,16 @@ def draw_table(
     *,
     shift: tuple[float, ...] = (1.0, 1.0, 1.0),
 ) -> ObjectTable:
-    """Draw a table of a world; indicator g has the frequency ``world.frequency * shift[g]``."""
+    """Draw a table of a world; indicator g has the frequency ``world.frequency * shift[g]``.
+
+    Parameters
+    ----------
+    world : ObjectWorld
+    n_objects : int
+    rng : Generator
+    shift : tuple of float
+        A factor an indicator; 1 in all is the world without a difference.
+    """
     shape = (n_objects, world.n_prompts, world.n_seeds, len(shift))
     remainder = 1 - world.prompt - world.interaction - world.noise
     latent = np.sqrt(remainder) * rng.standard_normal(shape)
@@ -78,7 +87,20 @@ GAP_WORLDS = ("normal", "heavy tails (t, 3 degrees)", "skewed (exponential)")
 def draw_gaps(
     name: str, n_prompts: int, columns: int, rng: np.random.Generator, *, n_seeds: int = 3
 ) -> NDArray[np.float64]:
-    """Differences of mean 0, shape (n_prompts, n_seeds, columns); seeds share their prompt's part."""
+    """Differences of mean 0, shape (n_prompts, n_seeds, columns); seeds share their prompt's part.
+
+    Parameters
+    ----------
+    name : str
+        One of `GAP_WORLDS`: what the differences of prompts are drawn from.
+    n_prompts, columns, n_seeds : int
+    rng : Generator
+
+    Returns
+    -------
+    ndarray of float64
+        The standard deviation between seeds of a prompt is 0.5.
+    """
     shape = (n_prompts, 1, columns)
     if name == GAP_WORLDS[0]:
         prompt = rng.standard_normal(shape)

@@ -366,7 +366,8 @@ def read(run: Run, name: str) -> pd.DataFrame:
     Raises
     ------
     UserError
-        The run has no such table, it is damaged, or it lacks a column: another program or version wrote it.
+        The run has no such table, it is damaged or another one, or it lacks a column: another program or version wrote
+        it.
     """
     frame = run.table(name)
     missing = [one for one in TABLES[name].columns if not one.endswith("*") and one not in frame]

@@ -45,6 +45,17 @@ def similarity_pairs(
     The mean over prompts is the co-occurrence similarity :math:`s_O` (`analysis.tables.disparity`). An image without
     any object has no direction: NaN, with a reason, and left out of the mean (the paper does not say).
 
+    Parameters
+    ----------
+    images : DataFrame
+        The images looked at: ``sample_id``, ``triplet``, ``seed``, ``indicator``.
+    objects : DataFrame
+        Table ``objects``: ``sample_id``, ``lemma``, ``object`` (-1 for a noun that nothing was detected of).
+    names : sequence of str
+        Indicators, of which every two are paired.
+    site : str
+        What the column ``site`` says.
+
     Returns
     -------
     DataFrame

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.analysis.object_frames import SMALL, compared, frame
 from tests.analysis.synthetic_run import configure
 
 
@@ -16,3 +17,10 @@ def audit(tmp_path_factory):
     configure(run, measure={"bootstrap": 100, "permutations": 200})
     measure_professions(run)
     return run
+
+
+@pytest.fixture
+def small():
+    """Images and objects of two prompts, and who is compared with whom."""
+    images, objects = frame(SMALL)
+    return images, objects, compared()

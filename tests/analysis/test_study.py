@@ -4,6 +4,7 @@ import pytest
 
 from analysis import study
 from probes.config import Config
+from tests.analysis import object_frames
 
 STORED = {
     "indicators": {"neutral": "person", "feminine": "woman", "other": {"word": "human", "control": True}},
@@ -29,3 +30,20 @@ def test_a_control_that_names_none_stands_for_the_reference():
     compared = study.comparison(Config.stored(STORED))
     assert compared.controls == {"other": "neutral"} and compared.main == ("neutral", "feminine")
     assert compared.beside == (("neutral", "other"),)
+
+
+def test_what_is_compared():
+    chosen = object_frames.compared()
+    assert chosen.pairs == (("neutral", "feminine"), ("neutral", "masculine"), ("feminine", "masculine"))
+    assert chosen.sets == (*chosen.pairs, object_frames.NAMES)
+    assert chosen.leaning == (("feminine", "masculine"), ("neutral", "feminine"), ("neutral", "masculine"))
+    assert {"person", "woman", "man", "girl", "boy", "female", "male"} == chosen.individuals
+
+
+def test_what_is_compared_with_controls_another_reference_and_two_words():
+    indicators = {"a": "nurse", "b": "doctors", "c": {"word": "adult", "control": True}}
+    chosen = object_frames.compared(indicators=indicators, reference="b", contrasts=[])
+    assert chosen.pairs == (("b", "a"),) == chosen.sets == chosen.leaning
+    assert chosen.names == ("a", "b", "c") and chosen.main == ("a", "b") and chosen.beside == (("b", "c"),)
+    assert {"nurse", "doctor", "adult", "woman"} <= chosen.individuals
+    assert list(chosen.controls) == ["c"]

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.report import page as report
-from probes import parts
+from probes import execute, parts
 from probes.coco_masks import encode
 from probes.errors import UserError
 from probes.part_columns import mask_pixels
@@ -21,7 +21,7 @@ from probes.run import main
 from probes.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, write_run
-from tests.probes.part_faults import mutate_part
+from tests.probes.part_faults import KINDS, mutate_part
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +105,55 @@ def test_pixels_of_a_mask(seed):
     draw = np.random.default_rng(seed)
     mask = draw.random((draw.integers(1, 40), draw.integers(1, 40))) < draw.random()
     assert mask_pixels(encode(mask)) == mask.size
+
+
+def columns_of(file):
+    """The columns of a file with the bytes where they lie; of a nested one each of those in it."""
+    with pq.ParquetFile(file) as part:
+        group, names = part.metadata.row_group(0), part.schema_arrow.names
+    for place in range(group.num_columns):
+        stored = group.column(place)
+        start = stored.dictionary_page_offset or stored.data_page_offset
+        path = f"{stored.path_in_schema}."
+        name = max((name for name in names if path.startswith(f"{name}.")), key=len)
+        yield name, range(start, start + stored.total_compressed_size)
+
+
+def looked_through(path):
+    """Whether the stage that made a part takes it for finished, and what it says of it."""
+    said = []
+    part = execute.Part({path.parent.name: path}, parts.read_identity(path), 1, [])
+    return not execute.due([part], AssertionError, said.append), said
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bit_of_any_column(kind, finished, tmp_path):
+    """The stage that made the part finds it, and so does who reads that column; others may be read.
+
+    Of many columns some twenty stand for all.
+    """
+    path = tmp_path / kind / "part-00000.parquet"
+    path.parent.mkdir()
+    shutil.copyfile(finished / kind / path.name, path)
+    whole, data = parts.read_part(path), path.read_bytes()
+    assert looked_through(path) == (True, [])
+    columns = list(columns_of(path))
+    for name, place in columns[:: len(columns) // 20 or 1]:
+        damaged = bytearray(data)
+        damaged[place[-1]] ^= 4  # of the values: what goes before them says how they are stored
+        path.write_bytes(damaged)
+        finished_still, (found,) = looked_through(path)
+        assert not finished_still and str(found).startswith(f"{path}: expected a whole part"), name
+        with pytest.raises(parts.DamagedPartError):
+            parts.read_part(path, [name])
+        others = [other for other in whole.column_names if other != name]
+        assert parts.read_part(path, others).equals(whole.select(others)), name
+        for index in range(place[0], place[-1], len(place) // 4 or 1):
+            damaged = bytearray(data)
+            damaged[index] ^= 16
+            path.write_bytes(damaged)
+            with contextlib.suppress(UserError):  # some bits are of what nobody reads
+                assert parts.read_part(path).equals(whole), (name, index)
 
 
 def shown(path):

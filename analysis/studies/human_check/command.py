@@ -29,7 +29,7 @@ from analysis.studies.human_check.sheet import render_sheet
 from analysis.studies.opening import opened
 from analysis.study import contrasts, indicators
 from analysis.tables.objects import looked_at
-from analysis.tables.registry import write
+from analysis.tables.registry import read, write
 from probes import command_line
 from probes.errors import UserError
 from probes.parts import write_bytes
@@ -43,8 +43,8 @@ def sample(run: Run, out: Path, *, images: int, extra: int, seed: int) -> str:
     names = [member.name for member in indicators(run.config) if not member.control]
     questions = choose_questions(
         looked_at(run),
-        run.table("nouns"),
-        run.table("objects"),
+        read(run, "nouns"),
+        read(run, "objects"),
         indicators=names,
         images=images,
         extra=extra,
@@ -74,7 +74,7 @@ def check(run: Run, files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
         raise UserError(
             f"{files[-1]}: expected another annotator in each file, got {name!r} twice: rename one"
         )
-    samples, nouns, objects = run.samples(KEYS), run.table("nouns"), run.table("objects")
+    samples, nouns, objects = run.samples(KEYS), read(run, "nouns"), read(run, "objects")
     items = labelled_items(labels, samples, nouns, objects)
     if run.config.unit == "seed":
         items = items.assign(prompt=items["seed"])

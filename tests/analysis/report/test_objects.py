@@ -13,7 +13,7 @@ import pytest
 
 from analysis.metrics.cooccurrence import counted
 from analysis.metrics.dependency import GROUPS
-from analysis.report import gallery, wording_objects
+from analysis.report import gallery
 from analysis.report import objects as report_objects
 from analysis.report.findings import findings_table
 from analysis.report.page import read, render
@@ -299,62 +299,6 @@ def test_objects_without_maps_are_not_grouped(tmp_path):
     entries = [entry for own in embedded(page)["objects"].values() for entry in own]
     assert {entry["group"] for entry in entries} == {4, 5}
     assert "No object can be tested" in page.text or "none differs" in page.text
-
-
-# Words
-
-
-def rows_of(*rows, words=3, corrected=0.001):
-    columns = ["object", "difference_words", "p_claim_adjusted", "claim"]
-    table = pd.DataFrame(rows, columns=columns)
-    table = table.assign(words_first=words, words_second=words, p_corrected=corrected, claim_reason="")
-    return table.assign(p_pooled=table["p_claim_adjusted"])
-
-
-def test_openings_follow_the_claims():
-    pair = ("feminine", "masculine")
-    say = wording_objects.objects_opening
-    holds = [(f"o{i}", 0.1 + i / 100, 0.01, "holds") for i in range(9)]
-    text = say(rows_of(*holds, ("dress", -0.9, 0.01, "holds")), pair)
-    assert "10 differ (false discovery rate at most 5 %, Benjamini–Hochberg over these objects)" in text
-    assert "o8, o7, o6, o5, o4, o3 and 3 more" in text and "from feminine prompts: dress." in text
-    assert "by more than words of one side differ among themselves (3 and 3 words)" in text
-    assert "behind the detector’s known errors" in text
-    assert "detector" not in say(rows_of(*holds, corrected=np.nan), pair)
-    text = say(rows_of(("cup", 0.1, 0.3, "not significant")), pair)
-    assert "Of 1 object" in text and "none differs" in text and "does not show" in text
-    assert "No object can be tested" in say(rows_of(("cup", 0.0, np.nan, "not tested")), pair)
-
-
-def test_what_does_not_hold_is_hedged_or_not_counted():
-    pair = ("feminine", "masculine")
-    say = wording_objects.objects_opening
-    hedged = ("hat", 0.4, 0.2, "these words")
-    assert "For these words alone 1 of 1 differs" in say(rows_of(hedged, words=2), pair)
-    assert "2 against 2: too few to tell" in say(rows_of(hedged, words=2), pair)
-    assert "one against one" in say(rows_of(hedged, words=1), pair)
-    assert "perhaps by no more than words of one side" in say(rows_of(hedged), pair)
-    text = say(rows_of(("tie", 0.5, 0.01, "holds"), hedged), pair)
-    assert "1 differs" in text
-    assert (
-        "For these words alone 1 more differs (false discovery rate at most 5 % together with those above"
-        in text
-    )
-    text = say(rows_of(("slacks", 0.4, 0.2, "not behind the detector")), pair)
-    assert "none differs" in text and "the detector’s errors may make it: slacks" in text
-
-
-def test_table_sentences_follow_the_tables():
-    pair = ("feminine", "masculine")
-    assert "differ." in wording_objects.table_sentence({"p_value": 0.01, "reason": ""}, pair)
-    assert "cannot be told apart" in wording_objects.table_sentence({"p_value": 0.2, "reason": ""}, pair)
-    assert "one prompt only" in wording_objects.table_sentence(
-        {"p_value": np.nan, "reason": "one prompt only"}, pair
-    )
-    holds = {"p_value": 0.01, "warnings": "", "reason": ""}
-    assert "nothing seen speaks against" in wording_objects.chi_square_sentence(holds)
-    assert "does not hold here: few." in wording_objects.chi_square_sentence(holds | {"warnings": "few"})
-    assert "undefined" in wording_objects.chi_square_sentence(None)
 
 
 # A browser, where there is one

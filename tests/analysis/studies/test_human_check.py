@@ -24,6 +24,7 @@ from analysis.studies.human_check.check import (
 from analysis.studies.human_check.command import main
 from analysis.studies.human_check.nouns import noun_agreement
 from analysis.studies.human_check.sheet import render_sheet
+from analysis.tables.registry import TABLES, write
 from probes import part_schemas, parts
 from probes.errors import UserError
 from probes.store import Run
@@ -54,7 +55,7 @@ def run(tmp_path_factory) -> Run:
     path = write_run(tmp_path_factory.mktemp("check") / "run", **options)
     run = Run.open(add_objects(path, missed=0.4, **options))
     for name, table in zip(("nouns", "objects"), tables_of(run)):
-        run.write_table(name, table)
+        write(run, name, table.reindex(columns=list(TABLES[name].columns)))
     return run
 
 
@@ -181,7 +182,7 @@ def test_unreadable_images_are_not_shown(tmp_path):
     options = {"prompts": 2, "seeds": 1, "steps": 2}
     run = Run.open(add_objects(write_run(tmp_path / "run", **options), **options))
     for name, table in zip(("nouns", "objects"), tables_of(run)):
-        run.write_table(name, table)
+        write(run, name, table.reindex(columns=list(TABLES[name].columns)))
     observed = run.observed()
     observed.loc[observed["sample_id"] == "t00001-s0-neutral", "status"] = "unreadable"
     file = run.parts("observed")[0]

@@ -1,0 +1,102 @@
+"""The paper's tables as LaTeX: as many cells as heads, and numbers worked by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.metrics.cooccurrence import (
+    ALL,
+    INCLUDED,
+    LEFT_OUT,
+    amounts,
+    counted,
+    presence,
+)
+from analysis.metrics.registry import headline_metrics
+from analysis.report.latex import (
+    amounts_table,
+    chi_square_table,
+    disparity_table,
+    intersection_table,
+    presence_table,
+    score_table,
+    similarity_table,
+)
+from analysis.tables.wu import chi_square, figure_scores, similarity_pairs
+from tests.analysis.object_frames import CONFIG, NAMES, compared
+
+
+def test_latex_has_as_many_cells_as_heads(small):
+    images, objects, chosen = small
+    where = ("toy_world", "first & last")
+    tables, without = (
+        counted(images, objects, chosen.names, without=own) for own in ((), chosen.individuals)
+    )
+    nouns = pd.DataFrame({"triplet": 0, "indicator": NAMES, "lemma": "hat"})
+    table12, table13 = amounts(images, objects, nouns, chosen.names)
+    table07 = chi_square(without, chosen.sets, LEFT_OUT)
+    scores = figure_scores(tables, chosen.leaning, individuals=chosen.individuals, least=1)
+    score = (scores, ("masculine", "feminine"), ALL)
+    made = {
+        7: chi_square_table(table07, chosen, *where),
+        6: presence_table(presence(images, objects, chosen.names), *where),
+        "amounts": amounts_table(table12, *where),
+        "intersection": intersection_table(table13, *where),
+        "scores": score_table(*score, INCLUDED, "figure04", *where),
+        "others": score_table(*score, LEFT_OUT, "figure04", *where),
+    }
+    for text in made.values():
+        body = text[text.index("\\toprule") : text.index("\\bottomrule")]
+        lines = [line for line in body.splitlines() if line.endswith("\\\\")]
+        assert len({line.count(" & ") for line in lines}) == 1 and len(lines) > 1
+        assert "toy\\_world" in text and "first \\& last" in text
+        assert text.count("{") == text.count("}")
+    assert "Triplet & " in made[7] and "--" in made[7]
+    for name in ("scores", "others"):
+        assert "tie & 1.00 & 0 & 3" in made[name] and "scarf & 0.00 & 1 & 0" in made[name]
+    assert "man & 1.00 & 0 & 1" in made["scores"] and "left out" not in made["scores"]
+    assert "man & 1.00 & 0 & 1" not in made["others"] and "Individuals left out" in made["others"]
+
+
+def test_table_6_has_persons_in_first(small):
+    images, objects, chosen = small
+    rest = objects[~objects["lemma"].isin(chosen.individuals)]
+    means = {}
+    for which, own in ((INCLUDED, objects), (LEFT_OUT, rest)):
+        pairs = similarity_pairs(images, own, chosen.names)
+        means[which] = pairs[pairs["pair"] == "neutral-masculine"]["value"].mean()
+    assert means[INCLUDED] == pytest.approx(7 / np.sqrt(66)) and means[LEFT_OUT] == pytest.approx(
+        7 / np.sqrt(60)
+    )
+    rows = [(which, "neutral", name, means[which]) for which in means for name in ("masculine", "feminine")]
+    table = pd.DataFrame(rows, columns=["individuals", "first", "second", "value"])
+    text = similarity_table(table, chosen, "toy", "data")
+    assert f"(neutral, masculine) & {7 / np.sqrt(66):.3f} & {7 / np.sqrt(60):.3f} \\\\" in text
+    assert " & data & data, individuals left out" in text
+
+
+def test_table_5_as_latex():
+    """A row a pair with the reference, a column a measure of the paper's; a dash for what was not run."""
+    rows = [
+        ("prompt", "text.final", "cosine_sequence", "neutral-feminine", 0.98765),
+        ("prompt", "text.final", "cosine_sequence", "neutral-masculine", 0.99),
+        ("image", "image", "diff_pix", "neutral-feminine", 38.456),
+        ("image", "image", "clip", "neutral-feminine", 0.8586),
+        ("image", "image", "ssim", "feminine-masculine", 0.5),
+        ("image", "image", "ssim", "neutral-individual", 0.9),
+    ]
+    disparity = pd.DataFrame(rows, columns=["space", "site", "metric", "pair", "mean"]).assign(step=-1)
+    indicators = CONFIG["indicators"] | {"individual": {"word": "individual", "control": True}}
+    text = disparity_table(disparity, headline_metrics(), compared(indicators=indicators), "toy", "d")
+    assert "(neutral, feminine) & 0.9877 & -- & -- & 38.46 & -- & 0.859 & -- & -- \\\\" in text
+    assert "(neutral, masculine) & 0.9900 & -- & -- & -- & -- & -- & -- & -- \\\\" in text
+    assert text.count("(neutral, ") == 2 and "individual" not in text and "(feminine, masculine)" not in text
+    heads = (
+        "$\\mathbf{t}$ $\\uparrow$",
+        "$\\mathbf{z}_0$ $\\uparrow$",
+        "SSIM $\\uparrow$",
+        "Diff. Pix. $\\downarrow$ (\\%)",
+    )
+    assert " & ".join(heads) in text and "ResNet, DINO, Split-Product" in text

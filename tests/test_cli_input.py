@@ -1,0 +1,166 @@
+"""What the command line is told: options over the file, and one clear line for what is wrong."""
+
+import json
+import os
+import re
+
+import pytest
+
+from probes.run import main
+from tests.small_run import ROOT, one_line, run, small_yaml
+
+
+@pytest.fixture(scope="session")
+def yaml_file(tmp_path_factory):
+    return small_yaml(tmp_path_factory.mktemp("yaml"))
+
+
+def test_dry_run_writes_nothing(yaml_file, tmp_path, capsys):
+    assert main([str(yaml_file), "--out", str(tmp_path / "run"), "--dry-run", "--limit", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "t00001-s1-individual" in out
+    assert "an individual reading a book" in out
+    assert "observe: toyworld-checker, 39 things by their palette colours, no vision model\n" in out
+    assert re.search(r"16 images, about \d+ (s|min), [\d.]+ GB of memory, \d+ MB on disk \(", out)
+    assert not (tmp_path / "run").exists()
+
+
+def test_options_stand_over_the_file(yaml_file, tmp_path):
+    arguments = [
+        "--seeds",
+        "7",
+        "--steps",
+        "1",
+        "--guidance-scale",
+        "3",
+        "--limit",
+        "1",
+        "--scheduler",
+        "euler",
+    ]
+    path = tmp_path / "run"
+    assert main([str(yaml_file), "--out", str(path), *arguments, "--stage", "generate", "--quiet"]) == 0
+    meta = json.loads((path / "run.json").read_text())
+    sampler = meta["config"]["resolved"]["sampler"]
+    assert (sampler["steps"], sampler["guidance_scale"], sampler["scheduler"]) == (1, 3.0, "euler")
+    assert (meta["images"], meta["scheduler"]["class"]) == (4, "EulerDiscreteScheduler")
+    assert meta["config"]["passed"]["command_line"]["--seeds"] == [7]
+
+
+# Bad input: exit status 2, one line that names the place.
+
+BAD_YAML = {
+    "template": ("a {person} in a car", "a man in a car", "prompts[2]: expected a text with one {person}"),
+    "unknown key": ("sampler: {", "samplr: {", "samplr: unknown key"),
+    "duplicate key": (
+        "seeds: [0, 1]",
+        "seeds: [0]\nseeds: [1]",
+        "key `seeds` stands twice, on lines 12 and 13",
+    ),
+    "bare no": ("feminine: woman", "feminine: no", "indicators.feminine: expected a word"),
+    "seed": ("seeds: [0, 1]", "seeds: [0, x]", "seeds[1]: expected an integer, got 'x'"),
+    "too long": ("a car", "a car" + " and a car" * 15, "prompts[2] (neutral): expected at most 32 tokens"),
+    "model": ("model: ", "model: /nowhere", "unknown; expected toyworld"),
+    "primary": (
+        "measure: {",
+        "measure: {primary: lpips, ",
+        "measure.primary: expected 't', 'z0', 'ssim'",
+    ),
+    "site": ("sampler: {", "capture: {sites: [unet.dwn.*]}\nsampler: {", "unet.dwn.*"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_YAML)
+def test_bad_yaml(case, yaml_file, tmp_path, capsys):
+    old, new, message = BAD_YAML[case]
+    file = tmp_path / "bad.yaml"
+    text = yaml_file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+    assert main([str(file), "--out", str(tmp_path / "run"), "--quiet"]) == 2
+    one_line(capsys.readouterr(), message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--seeds", "1", "x"], "--seeds: expected an integer, got 'x'"),
+        (["--steps", "0"], "--steps: "),
+        (["--model", "toyword"], "did you mean toyworld"),
+        (["--model", "CompVis/stable-diffusion-v1-4"], "give a local folder"),
+        (["--device", "cuda:7"], "--device cuda:7"),
+        (["--stage", "draw"], "command line: argument --stage"),
+        (["--stepz", "3"], "unrecognized arguments: --stepz 3"),
+        (["--dtype", "int8"], "--dtype: expected 'auto'"),
+        (["--height", "50"], "--height: expected a multiple of 16"),
+        (["--scheduler", "eulr"], "did you mean euler"),
+        (["--stage", "observe"], "expected a generated run, found it empty"),
+        (["--stage", "measure"], "expected a generated run, found it empty"),
+        (["--stage", "report"], "expected a generated run, found it empty"),
+    ],
+)
+def test_bad_options(arguments, message, yaml_file, tmp_path, capsys):
+    assert main([str(yaml_file), "--out", str(tmp_path / "run"), "--quiet", *arguments]) == 2
+    one_line(capsys.readouterr(), message)
+    assert not (tmp_path / "run" / "samples").exists()
+
+
+def test_bad_input_as_a_user_sees_it(tmp_path):
+    (tmp_path / "bad.yaml").write_text("prompts: [no]\n")
+    status, out, err = run(tmp_path / "bad.yaml")
+    assert (status, out) == (2, "")
+    assert err == (
+        "bad.yaml: prompts[0]: expected a text with one {person}, got False"
+        " (YAML reads a bare `no` as False): quote it\n"
+    )
+
+
+@pytest.mark.parametrize("out", ["/proc/nowhere/run", "{file}/run", "/dev/null"])
+def test_an_unwritable_folder(out, yaml_file, capsys):
+    assert main([str(yaml_file), "--out", out.format(file=yaml_file), "--quiet"]) == 2
+    one_line(capsys.readouterr(), "cannot be written")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission(yaml_file, tmp_path, capsys):
+    tmp_path.chmod(0o500)
+    assert main([str(yaml_file), "--out", str(tmp_path / "run"), "--quiet"]) == 2
+    one_line(capsys.readouterr(), "Permission denied")
+
+
+def test_a_folder_that_holds_something_else(yaml_file, tmp_path, capsys):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    for more in ([], ["--overwrite"]):
+        assert main([str(yaml_file), "--out", str(tmp_path), "--quiet", *more]) == 2
+        one_line(capsys.readouterr(), "expected an empty folder or a run, got other files (thesis.txt)")
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_bug_keeps_its_traceback(yaml_file, tmp_path, monkeypatch):
+    from probes.prompts import plan as prompts
+
+    def broken(*args):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(prompts, "plan", broken)
+    with pytest.raises(ZeroDivisionError):
+        main([str(yaml_file), "--out", str(tmp_path / "run")])
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_example_is_complete(yaml_file, capsys):
+    """At least 24 prompts, three words a group that share their article, and the tokenizer takes them all."""
+    assert main([str(ROOT / "triplets.yaml"), "--model", str(yaml_file.parent / "tiny"), "--dry-run"]) == 0
+    from probes.config import load_config
+    from probes.text.articles import article
+
+    config = load_config(ROOT / "triplets.yaml")
+    assert (config.model, config.sampler.steps, config.seeds) == ("toyworld", 20, [0])
+    assert len(config.prompts) >= 24
+    controls = {name: one.control for name, one in config.indicators.items() if one.control}
+    feminine, masculine = (
+        dict.fromkeys(("lady", "female"), "feminine"),
+        dict.fromkeys(("gentleman", "male"), "masculine"),
+    )
+    assert controls == {"human": True, "figure": True} | feminine | masculine
+    assert {article(one.word) for one in config.indicators.values()} == {"a"}
