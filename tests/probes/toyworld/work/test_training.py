@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from probes import models
 from probes.components import weight_hash
 from probes.errors import UserError
-from probes.toyworld import WEIGHTS, WORK
+from probes.toyworld import WEIGHTS, WORK, WORKING
 from probes.toyworld.located.teach import Course
 from probes.toyworld.measure import specimen_pipeline
 from probes.toyworld.training.loop import Log
@@ -156,16 +156,17 @@ def test_what_was_not_trained_or_is_damaged_is_one_line(tmp_path, tokenizer):
         work_pipeline(WORK, folder)
 
 
-def test_what_is_published_was_measured_on_the_weights_that_are_stored():
-    measured = json.loads((WEIGHTS / WORK / "quality.json").read_text())
-    source = models.resolve(WORK)
+@pytest.mark.parametrize("name", WORKING)
+def test_what_is_published_was_measured_on_the_weights_that_are_stored(name):
+    measured = json.loads((WEIGHTS / name / "quality.json").read_text())
+    source = models.resolve(name)
     assert source.kind == "bundled" and models.tokenizers(source)[1] == 32
     loaded = models.load(source, device="cpu")
     assert measured["weight_hash"] == loaded.record["weight_hash"] == weight_hash(loaded.pipe)
-    assert loaded.record["card"] == {"world": WORK}
-    planted = {name: one.lean for name, one in load_world(WORK).professions.items()}
+    assert loaded.record["card"] == {"world": name}
+    planted = {word: one.lean for word, one in load_world(name).professions.items()}
     assert {
         row["profession"]: row["planted"] for row in measured["professions"] if row["profession"]
     } == planted
-    files = [path for path in (WEIGHTS / WORK).rglob("*") if path.is_file()]
+    files = [path for path in (WEIGHTS / name).rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) <= 2.5e6
