@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from probes.config_sections import Section
-from probes.config_values import fail
+from probes.config_values import READER, fail
 
 READERS = ("human", "toyworld-checker", "blip2", "toyworld-vqa", "clip")
-Reader = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+Reader = Annotated[str, Field(pattern=READER)]
 
 
 class DallEval(Section):
