@@ -9,6 +9,7 @@ from statsmodels.stats.proportion import proportion_confint
 from analysis.metrics.dalleval import DECIDED, Reading
 from analysis.metrics.skin_tone import NO_ANGLE
 from analysis.papers.tables import FOLDER
+from analysis.stats.clustered_floor import clustered_mad_floor
 from analysis.stats.noise_floor import mad_floor
 from analysis.studies.questions.command import main as label
 from analysis.tables import dalleval, dalleval_agreement, dalleval_mad, dalleval_words
@@ -88,6 +89,53 @@ def test_tones_of_all_words_together(run):
     assert shares["share"].sum() == pytest.approx(1)
     published = rows(run, "dalleval_distribution", source="dalleval2023", profession=dalleval.ALL)
     assert set(published.loc[published["images"] > 0, "category"]) <= {5.0, 6.0, 7.0}
+
+
+def test_the_floor_of_all_words_together_takes_the_images_of_a_noise_as_one(run):
+    tones = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/skin_tone"))
+    names = [prompt["levels"]["profession"] for prompt in run.config.prompts]
+    own = tones[tones["triplet"].map(dict(enumerate(names))) == "pilot"]
+    noises = pd.crosstab(own["seed"], own["tone"]).reindex(columns=range(1, 11), fill_value=0).to_numpy()
+    assert noises.shape == (4, 10) and (noises.sum(axis=1) == 3).all() and (noises > 1).any()
+    rng, draws = np.random.default_rng(1), 20_000
+    relabelled = sum(rng.permuted(np.tile(noise, (draws, 1)), axis=1) for noise in noises)
+    null = np.abs(relabelled / 12 - 0.1).mean(axis=1)
+    (reading,) = [one for one in read_all(run) if one.source == "ita"]
+    measure = Measure(bootstrap=100, permutations=5000)
+    table = dalleval.profession_table([reading], reading.words, measure)
+    row = table[(table["profession"] == "pilot") & (table["indicator"] == dalleval.ALL)].iloc[0]
+    assert row["floor"] == pytest.approx(null.mean(), abs=5 * null.std() / np.sqrt(draws))
+    share = (null >= row["mad"] - 1e-9).mean()
+    assert row["p_value"] == pytest.approx(share, abs=4 * np.sqrt(share / 5000) + 2e-4)
+    assert row["tested"] == "ten tones equally likely (MAD, noises relabelled, 4999 draws)"
+    alone = dalleval.profession_table([reading.of(["pilot"])], reading.words, measure).iloc[-1]
+    same = ["mad", "floor", "p_value", "low", "high"]
+    assert alone[same].tolist() == row[same].tolist()
+    (over,) = dalleval_mad.mad_table([reading], table, reading.words, measure, "all").iloc[[-1]].itertuples()
+    pooled = table[table["indicator"] == dalleval.ALL]
+    assert (
+        over.floor == pytest.approx(pooled["floor"].mean())
+        and over.chance_low < over.floor < over.chance_high
+    )
+    # another program's images of a draw may have noises of their own: then each counts
+    apart = dalleval.profession_table([reading], reading.words, measure, paired=False)
+    single = apart[(apart["profession"] == "pilot") & (apart["indicator"] == dalleval.ALL)].iloc[0]
+    counted = mad_floor(noises.sum(axis=0))
+    assert (single["floor"], single["p_value"]) == (counted.floor, counted.p_value)
+    assert counted.floor < row["floor"] and counted.p_value < row["p_value"]
+    over = dalleval_mad.mad_table([reading], apart, reading.words, measure, "all", paired=False).iloc[-1]
+    assert over["floor"] == pytest.approx(apart.loc[apart["indicator"] == dalleval.ALL, "floor"].mean())
+
+
+def test_an_undecided_image_is_left_out_of_its_noise():
+    values = np.array([[[3.0, 3.0], [3.0, np.nan], [3.0, 5.0]]])
+    status = np.where(np.isnan(values), "undecided", DECIDED).astype(object)
+    one = Reading(values, status, ("nurse",), ("person", "woman", "man"), "tone", "ita")
+    row = dalleval.profession_table([one], one.words, MEASURE).iloc[-1]
+    expected = np.zeros((2, 10), int)
+    expected[0, 2], expected[1, 2], expected[1, 4] = 3, 1, 1
+    floor = clustered_mad_floor(expected, draws=199)
+    assert (row["floor"], row["p_value"], row["decided"]) == (floor.floor, floor.p_value, 5)
 
 
 def test_tones_of_the_images_in_which_an_attribute_is_read(run, images):
