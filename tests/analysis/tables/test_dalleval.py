@@ -15,6 +15,7 @@ from analysis.studies.questions.command import main as label
 from analysis.tables import dalleval, dalleval_agreement, dalleval_mad, dalleval_words
 from analysis.tables.dalleval_readings import read_all
 from analysis.tables.dalleval_stage import measure_professions
+from analysis.tables.stage import measure
 from probes import part_schemas, parts
 from probes.config import Measure
 from probes.errors import UserError
@@ -445,3 +446,61 @@ def test_people_are_a_reader_and_captions_are_none(tmp_path):
     counts = pd.Series(said.status.ravel()).value_counts()
     assert (said.source, said.question) == ("human", "gender") and np.nansum(said.values) == 1
     assert counts[DECIDED] == 1 and counts["undecided"] == 1 and counts["missing"] == len(run.samples()) - 2
+
+
+@pytest.fixture
+def answered(small):
+    """The same, read by CLIP and by a model that nobody thought of."""
+    for reader in ("clip", "llava-1.5"):
+        write_answers(small, reader, lambda sample: {"gender": "male"})
+    return small
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        (
+            ["clpi"],
+            r"dalleval.readers\[0\]: expected one of clip, llava-1.5, .* got 'clpi': did you mean clip\?",
+        ),
+        (["clip", "people"], r"readers\[1\]: .* got 'people': name one of these, or take it out"),
+        (
+            ["clip", "blip2"],
+            r"readers\[1\]: .* got 'blip2': let it be asked with `observe.questions` and --stage observe, or",
+        ),
+        (["clip", "skin_tone"], r"readers\[1\]: .* got 'skin_tone': name"),
+    ],
+)
+def test_a_name_that_is_no_reader_of_the_run_is_one_line(answered, named, expected):
+    configure(answered, dalleval={"readers": named})
+    with pytest.raises(UserError, match=expected):
+        measure_professions(answered)
+    assert not answered.tables()
+
+
+def test_whoever_reads_later_may_be_named(answered):
+    configure(answered, dalleval={"readers": ["human", "llava-1.5", "clip"]})
+    assert [one.source for one in read_all(answered)] == ["llava-1.5", "clip"]
+    configure(answered, dalleval={"readers": ["blip2", "llava-1.5"]})
+    answered.write_meta(unfinished={"images": [3, 9], "parts": {"samples": "0"}})
+    assert [one.source for one in read_all(answered)] == ["llava-1.5", "clip"]
+    configure(answered, dalleval={"readers": ["lava", "blip2"]})
+    with pytest.raises(UserError, match=r"got 'lava': did you mean llava-1.5\?"):
+        read_all(answered)
+
+
+def test_nothing_is_lost_to_a_name_that_is_no_reader(tmp_path):
+    run = write_audit(
+        tmp_path / "run", seeds=2, professions=("nurse", "cook"), readers=("clip",), tones=False
+    )
+    measure(run)
+    before = {name: run.table(name) for name in run.tables()}
+    assert "dalleval_mad" in before
+    configure(run, dalleval={"readers": ["clop"]})
+    with pytest.raises(UserError, match="got 'clop': did you mean clip"):
+        measure(run)
+    assert set(run.tables()) == set(before)
+    configure(run, dalleval={"readers": ["clip"]})
+    measure(run)
+    for name, table in before.items():
+        pd.testing.assert_frame_equal(run.table(name), table)
