@@ -23,7 +23,6 @@ from analysis.metrics.dalleval import (
 from analysis.metrics.skin_tone import NO_ANGLE
 from analysis.tables.human_answers import LABELS, human_answers
 from analysis.tables.unfinished import unfinished
-from probes.dalleval_options import READERS
 from probes.errors import UserError
 from probes.prompts.diagnostic import places, professions
 from probes.store import Run
@@ -67,15 +66,16 @@ def require_readers(run: Run) -> None:
     UserError
         A name is none of those that read the images.
     """
-    named, there = run.config.dalleval.readers, _readers(run)
-    if not there or named == list(READERS):
+    options, there = run.config.dalleval, _readers(run)
+    named, usual = options.readers, type(options)().readers
+    if not there or named == usual:
         return
-    awaited = READERS if unfinished(run.meta) is not None else (PEOPLE,)
+    awaited = usual if unfinished(run.meta) is not None else (PEOPLE,)
     for index, name in enumerate(named):
         if name not in there and name not in awaited:
             close = difflib.get_close_matches(name, there, 1)
             remedy = f"did you mean {close[0]}?" if close else "name one of these, or take it out"
-            if name in READERS:
+            if name in usual:
                 remedy = "let it be asked with `observe.questions` and --stage observe, or take it out"
             raise UserError(
                 f"dalleval.readers[{index}]: expected one of {', '.join(there)}, who read the images of {run.path},"
