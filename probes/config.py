@@ -32,6 +32,7 @@ from probes.config_sections import (
     Trace,
 )
 from probes.config_values import (
+    FLAVOUR,
     NAME,
     PERSON,
     Alters,
@@ -97,7 +98,7 @@ class Config(Section):
     # commit run.json keeps; variant: the weights of a folder or hub model that are called so, such as fp16
     model: Annotated[str, Field(min_length=1), Alters("nothing")] = "toyworld"
     revision: Annotated[str | None, Field(min_length=1), Alters("nothing")] = None
-    variant: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9_]+$"), Alters("nothing")] = None
+    variant: Annotated[str | None, Field(pattern=FLAVOUR), Alters("nothing")] = None
     edit: Edit | None = None  # of the model, once it is loaded
     indicators: dict[
         str, Annotated[Indicator, BeforeValidator(indicator, json_schema_input_type=Word | Indicator)]

@@ -10,10 +10,11 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from probes.config_values import HINT, NAME, shown
+from probes.config_values import FORMS, HINT, shown
 from probes.errors import UserError
 from probes.yaml_source import YamlSource, show
 
+_BOUNDS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
 _FIELD = re.compile(r"([a-z]+(?:\.[a-z_]+|\[\d+\])*): ")
 
 
@@ -75,9 +76,19 @@ def fault_text(fault: Mapping[str, Any], loc: tuple, schema: type[BaseModel], hi
             return f"expected a text, got {shown(value)}{hint}: quote it"
         case "string_too_short":
             return f"expected a text, got an empty one{hint}: write one, or leave the key out"
-        case "string_pattern_mismatch" if context["pattern"] == NAME:
-            rule = "letters, digits, `.`, `_` and `-`, a letter or digit first"
-            return f"expected {rule}, got {shown(value)}{hint}: write another `name:`"
+        case "string_pattern_mismatch":
+            rule = FORMS.get(context["pattern"], f"a text of the form `{context['pattern']}`")
+            remedy = "write another `name:`" if loc == ("name",) else "write another"
+            return f"expected {rule}, got {shown(value)}{hint}: {remedy}"
+        case "string_too_long":
+            return f"expected at most {context['max_length']} characters, got {len(value)}{hint}: shorten it"
+        case "too_short" | "too_long":
+            return _entries(context, hint)
+        case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
+            ((name, bound),) = ((key, context[key]) for key in _BOUNDS if key in context)
+            return f"expected a number {_BOUNDS[name]} {bound}, got {shown(value)}{hint}: choose another"
+        case "finite_number":
+            return f"expected a number that is finite, got {shown(value)}{hint}: choose another"
         case "int_type" | "int_from_float":
             return f"expected an integer, got {shown(value)}{hint}: write a whole number"
         case "float_type":
@@ -90,6 +101,17 @@ def fault_text(fault: Mapping[str, Any], loc: tuple, schema: type[BaseModel], hi
             kind = "a list" if fault["type"] == "list_type" else "`key: value` lines"
             return f"expected {kind}, got {shown(value)}{hint}: write it so"
     return f"{fault['msg']}, got {shown(value)}{hint}: change it".replace("Input should", "should")
+
+
+def _entries(context: Mapping[str, Any], hint: str) -> str:
+    """What is said of a list, or of `key: value` lines, with too few or too many entries."""
+    least, most = context.get("min_length"), context.get("max_length")
+    many, rule = (least, "at least") if least is not None else (most, "at most")
+    remedy = (
+        "write fewer" if least is None else "write one, or leave the key out" if many == 1 else "write more"
+    )
+    entries = "entry" if many == 1 else "entries"
+    return f"expected {rule} {many} {entries}, got {context['actual_length'] or 'none'}{hint}: {remedy}"
 
 
 def _value_at(data: Any, loc: tuple) -> Any:

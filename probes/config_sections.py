@@ -13,6 +13,8 @@ from probes.attributes.options import Questions
 from probes.attributes.skin_options import SkinTone
 from probes.config_section import Section
 from probes.config_values import (
+    LABEL,
+    POINTS,
     Alters,
     AutoOrCount,
     AutoOrWorkers,
@@ -31,7 +33,10 @@ from probes.config_values import (
     Step,
     Windows,
     Word,
+    either,
     fail,
+    points,
+    texts,
 )
 from probes.text.plurals import plural
 
@@ -143,7 +148,11 @@ class Observe(Section):
     text_threshold: Share = 0.2
     nms_iou: Share | None = None  # none: 0.5; 0.8 for toyworld's own detector
     batch: Positive = 4
-    features: Annotated[Literal["auto"] | list[str], Alters("measure")] = "auto"
+    features: Annotated[
+        Literal["auto"] | list[str],
+        either("`auto` or a list of names", lambda value: value == "auto" or texts(value)),
+        Alters("measure"),
+    ] = "auto"
     # parts of features carry checksum and batch themselves, each feature apart, so that one more can be added
     feature_weights: Annotated[dict[str, str], Alters("nothing")] = Field({})
     feature_batch: Annotated[Positive, Alters("nothing")] = 32
@@ -180,7 +189,14 @@ class Trace(Section):
     necessity: bool = False
     floor: bool = True
     cuts: bool = True
-    curve: Annotated[Points | list[Step], Field(union_mode="left_to_right")] = 5
+    curve: Annotated[
+        Points | list[Step],
+        Field(union_mode="left_to_right"),
+        either(
+            f"a number of points from 0 to {POINTS} or a list of such steps",
+            lambda value: points(value) or (isinstance(value, list) and all(map(points, value))),
+        ),
+    ] = 5
     windows: Windows = 0
     heads: list[str] = Field([])
     positions: list[Literal[*GROUPS]] = Field([])
@@ -288,7 +304,7 @@ class Gep(Section):
     contexts: Annotated[list[Word], Field(min_length=1)] | None = None
     negative: Annotated[list[Word], Field(min_length=6)] | None = None
     ensemble: Annotated[int, Field(ge=1, le=100)] = 10
-    variants: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$")], GepVariant] = Field({})
+    variants: dict[Annotated[str, Field(pattern=LABEL)], GepVariant] = Field({})
     prediction: Literal["CLS", "CC", "C"] = "CLS"
     labelled: Annotated[int, Field(ge=5, le=100_000)] = 20
     half_width: Annotated[float, Field(gt=0, lt=1)] = 0.1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired, Required
 
@@ -16,6 +16,17 @@ from probes import devices, presets
 
 PERSON = "{person}"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"  # of a run
+READER = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"  # of images
+FLAVOUR = r"^[A-Za-z0-9_]+$"  # of weights: `variant`
+KEY = r"^[a-z][a-z0-9_]{0,39}$"  # of a question
+LABEL = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"  # of what is varied
+FORMS = {  # what of a text each asks for
+    NAME: "letters, digits, `.`, `_` and `-`, a letter or digit first",
+    READER: "letters, digits, `.`, `_` and `-`, a letter or digit first, 64 at most",
+    FLAVOUR: "letters, digits and `_`",
+    KEY: "small letters, digits and `_`, a letter first, 40 at most",
+    LABEL: "letters, digits and `_`, a letter first, 40 at most",
+}
 HINT = "\0"  # in a message: where a note on what YAML made of a bare word goes; no value shown holds one
 CHARACTERS = 2_000  # of a prompt; text encoders take fewer than 100 tokens
 WORKERS = 256  # processes of one machine
@@ -214,6 +225,27 @@ def _default_or_globs(value: Any) -> Any:
     )
 
 
+def either(expected: str, takes: Callable[[Any], bool]) -> BeforeValidator:
+    """Return a check of what may be of two kinds, of which pydantic tells as of two faults."""
+
+    def check(value: Any) -> Any:
+        if takes(value):
+            return value
+        raise fail(f"expected {expected}, got {shown(value)}{HINT}: choose one of them")
+
+    return BeforeValidator(check)
+
+
+def texts(value: Any) -> bool:
+    """Whether a value is a list of texts."""
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+
+
+def points(value: Any) -> bool:
+    """Whether a value is a number of points, or of windows, of a run's steps."""
+    return type(value) is int and 0 <= value <= POINTS
+
+
 def _auto_or_count(value: Any) -> Any:
     if value == "auto" or (type(value) is int and 1 <= value < 2**31):
         return value
@@ -248,8 +280,13 @@ def _device(value: str) -> str:
 
 def _windows(value: Any) -> Any:
     """A number of windows, or the first step of each and the one after its last."""
-    if type(value) is int or not isinstance(value, list):
+    if points(value):
         return value
+    if not isinstance(value, list):
+        raise fail(
+            f"expected a number from 0 to {POINTS} or a list of windows, got {shown(value)}{HINT}:"
+            " write it as 4 or [[0, 10], [10, 20]]"
+        )
     for index, window in enumerate(value):
         fine = isinstance(window, list) and len(window) == 2 and all(type(step) is int for step in window)
         if not fine or not 0 <= window[0] < window[1]:

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from probes.config_sections import Section
-from probes.config_values import fail
+from probes.config_values import READER, fail
 
 READERS = ("human", "toyworld-checker", "blip2", "toyworld-vqa", "clip")
-Reader = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+Reader = Annotated[str, Field(pattern=READER)]
 
 
 class DallEval(Section):
@@ -18,8 +18,9 @@ class DallEval(Section):
 
     Every reader of the images stands in the tables; of ``readers`` the first that read them speaks in figures, in the
     report's sentences and in the paper's tables, any others after these; people who answered about some of the images
-    alone come last. ``tone`` is the rule whose tones do so: the
-    nearest of the Monk scale by ``ita`` or by ``ciede2000``, or the published code's (``dalleval2023``).
+    alone come last. Another list than the usual one names readers of the run alone, and ``human``. ``tone`` is the rule
+    whose tones do so: the nearest of the Monk scale by ``ita`` or by ``ciede2000``, or the published code's
+    (``dalleval2023``).
 
     ``bare`` says where the prompt that names no profession counts among the professions: for ``attributes`` alone, as
     in the paper's Table 22 (its tables of gender and tone have 83 rows, those of attributes 84), for ``all``, or for

@@ -8,7 +8,7 @@ readings of images, and say nothing of anybody.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,13 +37,15 @@ class Reading:
     ----------
     values : ndarray of float64, shape (n_professions, n_words, n_draws)
         A category of `categories`; NaN where none was decided. The images of a profession with one place on the last
-        axis were drawn from the same noise.
+        axis were drawn from the same noise, unless they are another program's that says otherwise.
     status : ndarray of object (str), same shape
         One of `STATUSES`; empty where no image was planned.
     professions, words : tuple of str
         Words are the names of indicators.
     question, source : str
         What was asked, and who answered.
+    together : int
+        How many words stand together as one: the last axis then holds the draws of the first, those of the second ...
     """
 
     values: NDArray[np.float64]
@@ -52,12 +54,13 @@ class Reading:
     words: tuple[str, ...]
     question: str
     source: str
+    together: int = 1
 
     def of(self, professions: Sequence[str]) -> Reading:
         """Return the reading of some professions, in their order."""
         rows = [self.professions.index(name) for name in professions]
-        return Reading(
-            self.values[rows], self.status[rows], tuple(professions), self.words, self.question, self.source
+        return replace(
+            self, values=self.values[rows], status=self.status[rows], professions=tuple(professions)
         )
 
     def word(self, name: str) -> NDArray[np.float64]:
@@ -92,6 +95,26 @@ def averages(reading: Reading) -> NDArray[np.float64]:
 def category_counts(reading: Reading) -> NDArray[np.int64]:
     """Return how many images of each prompt are in each category, shape (n_professions, n_words, n_categories)."""
     return np.stack([(reading.values == value).sum(axis=2) for value in categories(reading.question)], axis=2)
+
+
+def noise_counts(reading: Reading, *, shared: bool = True) -> NDArray[np.int64]:
+    """Return how many images of each prompt and noise are in each category.
+
+    Parameters
+    ----------
+    reading : Reading
+    shared : bool
+        Whether words that stand together share their noise; where not, each image has a noise of its own.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_professions, n_words, n_noises, n_categories)
+        Their sum over noises is `category_counts`.
+    """
+    *prompts, images = reading.values.shape
+    together = reading.together if shared else 1
+    values = reading.values.reshape(*prompts, together, images // together)
+    return np.stack([(values == value).sum(axis=2) for value in categories(reading.question)], axis=-1)
 
 
 def status_counts(reading: Reading) -> dict[str, NDArray[np.int64]]:
@@ -160,25 +183,6 @@ def other_p_values(counts: ArrayLike, images: ArrayLike) -> NDArray[np.float64]:
         table = [[k[row], n[row] - k[row]], [rest, others - rest]]
         p_values[row] = stats.fisher_exact(table).pvalue
     return p_values
-
-
-def chance_mads(images: ArrayLike, size: int, *, draws: int = 2000, seed: int = 0) -> NDArray[np.float64]:
-    """Return MADs, mean over prompts, that chance draws when every category is equally likely, shape (draws,).
-
-    Parameters
-    ----------
-    images : array_like of int, shape (n_prompts,)
-        Prompts without images are left out.
-    size : int
-        Number of categories.
-    """
-    n = np.asarray(images, np.int64)
-    n, rng = n[n > 0], np.random.default_rng(seed)
-    total = np.zeros(draws)
-    for count in n:
-        drawn = rng.multinomial(count, np.full(size, 1 / size), size=draws)
-        total += np.abs(drawn / count - 1 / size).mean(axis=1)
-    return total / len(n) if len(n) else np.full(draws, np.nan)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from analysis.metrics.dalleval import GENDER, LEVEL, TONE
-from analysis.report.dalleval_names import attributes, first_source, named
+from analysis.report.dalleval_names import attributes, first_source, named, profession
 from analysis.report.figures.dalleval import (
     draw_attribute_tones,
     draw_attributes,
@@ -24,7 +24,6 @@ from analysis.tables.dalleval import ALL, COUNTS
 from analysis.tables.dalleval_words import AVERAGES, compared
 from analysis.tables.registry import read
 from probes.config import Config
-from probes.prompts.diagnostic import NONE
 
 if TYPE_CHECKING:
     from probes.store import Run
@@ -215,5 +214,5 @@ def _each(table: pd.DataFrame, reference: str) -> list[dict[str, Any]]:
             for column, text in LOST.items()
             if row[column]
         ]
-        rows.append({"name": "no profession" if name == NONE else name, **said, "lost": ", ".join(lost)})
+        rows.append({"name": profession(name), **said, "lost": ", ".join(lost)})
     return rows

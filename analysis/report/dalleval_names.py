@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.metrics.dalleval import GENDER, TONE
+from probes.prompts.diagnostic import NONE
 
 NAMED = {
     "human": "people",
@@ -25,6 +26,15 @@ def named(source: str) -> str:
     ('BLIP-2', 'mine')
     """
     return NAMED.get(source, source)
+
+
+def profession(name: str) -> str:
+    """Return a profession as pages, figures and LaTeX call it; the level of a prompt that names none in words.
+
+    >>> profession("(none)"), profession("nurse")
+    ('no profession', 'nurse')
+    """
+    return "no profession" if name == NONE else name
 
 
 def first_source(table: pd.DataFrame, question: str) -> str:

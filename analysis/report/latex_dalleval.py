@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from analysis.metrics.dalleval import GENDER, TONE, TONES
-from analysis.report.dalleval_names import attributes, first_source, named
+from analysis.report.dalleval_names import attributes, first_source, named, profession
 from analysis.report.format import LATEX_DASH, fixed
 from analysis.report.latex import Raw, escaped, latex
 from analysis.study import comparison
@@ -217,7 +217,7 @@ def _of_words(audits: Audits, number: int) -> Body:
     rows = []
     for name in dict.fromkeys(own["profession"]):
         cells = [_with(_cell(value.get((name, one)), 2), apart.get((name, one))) for one in audits.attributes]
-        rows.append((name, [*cells, last.get(name, LATEX_DASH)] if place else cells))
+        rows.append((profession(name), [*cells, last.get(name, LATEX_DASH)] if place else cells))
     return [*audits.attributes, *(["Mean absolute difference"] if place else [])], rows
 
 

@@ -7,6 +7,7 @@ two: over professions (others of the kind could have been named) and over images
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -23,13 +24,15 @@ from analysis.metrics.dalleval import (
     categories,
     category_counts,
     even_p_values,
+    noise_counts,
     other_p_values,
     status_counts,
 )
+from analysis.stats.clustered_floor import RELABELLED, clustered_mad_floor
 from analysis.stats.effects import wilson_interval
 from analysis.stats.intervals import bootstrap_interval
 from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.noise_floor import mad_floor
+from analysis.stats.noise_floor_result import NoiseFloor
 from analysis.stats.rare_changes import bounded_ends, exponential_weights
 from analysis.stats.reader_correction import NO_IMAGES, corrected_shares
 from analysis.tables.dalleval_readings import CHECKER
@@ -64,7 +67,7 @@ def pooled(reading: Reading, main: Sequence[str]) -> Reading:
     """Return a reading of the images of some words together, as the paper has tones; the word is `ALL`."""
     columns = [reading.words.index(name) for name in main]
     values, status = (of[:, columns].reshape(len(of), 1, -1) for of in (reading.values, reading.status))
-    return Reading(values, status, reading.professions, (ALL,), reading.question, reading.source)
+    return replace(reading, values=values, status=status, words=(ALL,), together=len(columns))
 
 
 def with_pooled(readings: Sequence[Reading], main: Sequence[str]) -> list[Reading]:
@@ -77,7 +80,12 @@ def with_pooled(readings: Sequence[Reading], main: Sequence[str]) -> list[Readin
 
 
 def profession_table(
-    readings: Sequence[Reading], main: Sequence[str], measure: Measure, *, correct: bool = True
+    readings: Sequence[Reading],
+    main: Sequence[str],
+    measure: Measure,
+    *,
+    correct: bool = True,
+    paired: bool = True,
 ) -> pd.DataFrame:
     """Return what each reader says of each prompt (Tables 6, 7, 16, 17, 20, 21 and 23 to 31).
 
@@ -86,9 +94,11 @@ def profession_table(
     readings : sequence of Reading
     main : sequence of str
         Indicators whose tones stand together in the rows of all words, as in Tables 20 and 21. Their images share
-        noise, so intervals are over draws; floor and test take them as independent.
+        noise: intervals are over draws, floor and test over noises (`analysis.stats.clustered_floor`).
     measure : Measure
     correct : bool
+    paired : bool
+        Whether the images of a draw share their noise; another program's may not.
 
     Returns
     -------
@@ -101,21 +111,23 @@ def profession_table(
     checkers = {one.question: one for one in readings if one.source == CHECKER}
     return pd.concat(
         [
-            _professions(one, len(main), measure, checkers.get(one.question) if correct else None)
+            _professions(one, paired, measure, checkers.get(one.question) if correct else None)
             for one in with_pooled(readings, main)
         ],
         ignore_index=True,
     )[list(PROFESSION_COLUMNS)]
 
 
-def _professions(reading: Reading, together: int, measure: Measure, checker: Reading | None) -> pd.DataFrame:
+def _professions(reading: Reading, paired: bool, measure: Measure, checker: Reading | None) -> pd.DataFrame:
     average, counts, table = averages(reading), counted(reading), category_counts(reading)
-    low, high = _intervals(reading, table, together if reading.words == (ALL,) else 1, measure)
+    of_noises = noise_counts(reading, shared=paired)
+    low, high = _intervals(reading, table, measure)
     right = corrected(reading, checker, measure)
     frames = []
     for number, word in enumerate(reading.words):
         own = table[:, number]
-        floors = [mad_floor(row, draws=measure.permutations - 1, seed=measure.seed) for row in own]
+        options = {"draws": measure.permutations - 1, "seed": measure.seed}
+        floors = [clustered_mad_floor(noises, **options) for noises in of_noises[:, number]]
         p_values = _p_values(reading.question, own, floors)
         frames.append(
             pd.DataFrame(
@@ -132,7 +144,7 @@ def _professions(reading: Reading, together: int, measure: Measure, checker: Rea
                     "excess": [floor.excess for floor in floors],
                     "p_value": p_values,
                     "p_adjusted": adjust_p_values(p_values),
-                    "tested": TESTED.get(reading.question, TESTED[""]),
+                    "tested": [_tested(reading.question, floor) for floor in floors],
                     **{name: value[:, number] for name, value in right.items()},
                     **{name: counts[name][:, number] for name in COUNTS},
                     "level": measure.level,
@@ -144,7 +156,7 @@ def _professions(reading: Reading, together: int, measure: Measure, checker: Rea
     return pd.concat(frames, ignore_index=True)
 
 
-def _p_values(question: str, counts: NDArray[np.int64], floors: Sequence) -> NDArray[np.float64]:
+def _p_values(question: str, counts: NDArray[np.int64], floors: Sequence[NoiseFloor]) -> NDArray[np.float64]:
     """P-values of each profession: what `TESTED` says of the question."""
     if question == TONE:
         return np.array([floor.p_value for floor in floors])
@@ -152,9 +164,15 @@ def _p_values(question: str, counts: NDArray[np.int64], floors: Sequence) -> NDA
     return (even_p_values if question == GENDER else other_p_values)(counts[:, 1], images)
 
 
-def _intervals(
-    reading: Reading, table: NDArray[np.int64], together: int, measure: Measure
-) -> tuple[NDArray, NDArray]:
+def _tested(question: str, floor: NoiseFloor) -> str:
+    """What the p-value is of, and how it was drawn where it was."""
+    if question != TONE or not floor.draws:
+        return TESTED.get(question, TESTED[""])
+    how = "noises relabelled" if floor.null == RELABELLED else "images drawn"
+    return f"ten tones equally likely (MAD, {how}, {floor.draws} draws)"
+
+
+def _intervals(reading: Reading, table: NDArray[np.int64], measure: Measure) -> tuple[NDArray, NDArray]:
     """Ends of the intervals of `averages` over the images of each prompt; over draws, where words stand together."""
     if reading.question != TONE:
         n = table.sum(axis=2)
@@ -162,7 +180,7 @@ def _intervals(
             low, high = wilson_interval(table[..., 1] / n, n, measure.level)
         return (2 * low - 1, 2 * high - 1) if reading.question == GENDER else (low, high)
     shape = reading.values.shape
-    values = reading.values.reshape(*shape[:2], together, shape[2] // together)
+    values = reading.values.reshape(*shape[:2], reading.together, shape[2] // reading.together)
     decided = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         draws = np.where(decided, values, 0.0).sum(axis=2) / decided.sum(axis=2)

@@ -16,12 +16,11 @@ from analysis.metrics.dalleval import (
     VERSION,
     Reading,
     categories,
-    category_counts,
-    chance_mads,
+    noise_counts,
 )
 from analysis.stats.absolute_mean import absolute_mean
+from analysis.stats.clustered_floor import clustered_mad_floor, clustered_mads
 from analysis.stats.multiplicity import adjust_p_values
-from analysis.stats.noise_floor import mad_floor
 from analysis.tables.dalleval import COUNTS, bounded_interval, with_pooled
 from probes.config import Measure
 from probes.prompts.diagnostic import NONE
@@ -55,7 +54,13 @@ MAD_COLUMNS = (
 
 
 def mad_table(
-    readings: Sequence[Reading], professions: pd.DataFrame, main: Sequence[str], measure: Measure, bare: str
+    readings: Sequence[Reading],
+    professions: pd.DataFrame,
+    main: Sequence[str],
+    measure: Measure,
+    bare: str,
+    *,
+    paired: bool = True,
 ) -> pd.DataFrame:
     """Return the MAD over all professions beside its floor (Table 8), and the average (last rows of Tables 6 and 7).
 
@@ -69,6 +74,8 @@ def mad_table(
     measure : Measure
     bare : {"attributes", "all", "none"}
         Where the prompt without a profession counts.
+    paired : bool
+        As for `profession_table`: of rows of all words the images of a noise are relabelled together.
 
     Returns
     -------
@@ -83,7 +90,11 @@ def mad_table(
     for one in with_pooled(readings, main):
         kept = with_bare(one, bare)
         by_word = dict(list(professions[_of(professions, kept)].groupby("indicator", sort=False)))
-        rows += [_mad_row(kept, word, by_word[word], measure) for word in kept.words]
+        of_noises = noise_counts(kept, shared=paired)
+        rows += [
+            _mad_row(kept, word, of_noises[:, number], by_word[word], measure)
+            for number, word in enumerate(kept.words)
+        ]
     table = pd.DataFrame(rows)
     families = table["question"].where(table["question"].isin([GENDER, TONE]), "attributes")
     alone = table.index.to_series().where(families != "attributes", -1)
@@ -105,14 +116,14 @@ def _of(table: pd.DataFrame, reading: Reading) -> pd.Series:
     return same & table["profession"].isin(reading.professions)
 
 
-def _mad_row(reading: Reading, word: str, rows: pd.DataFrame, measure: Measure) -> Mapping[str, object]:
-    """The row of a reader, question and word."""
-    number = reading.words.index(word)
-    counts = category_counts(reading)[:, number]
+def _mad_row(
+    reading: Reading, word: str, of_noises: NDArray[np.int64], rows: pd.DataFrame, measure: Measure
+) -> Mapping[str, object]:
+    """The row of a reader, question and word; counts of shape (n_professions, n_noises, n_categories)."""
+    counts = of_noises.sum(axis=1)
     read = counts[counts.sum(axis=1) > 0]
-    images = read.sum(axis=1)
-    floor = mad_floor(counts, draws=measure.permutations - 1, seed=measure.seed)
-    chance = chance_mads(images, counts.shape[1], draws=measure.bootstrap, seed=measure.seed)
+    floor = clustered_mad_floor(of_noises, draws=measure.permutations - 1, seed=measure.seed)
+    chance = clustered_mads(of_noises, draws=measure.bootstrap, seed=measure.seed)
     ends = [(1 - measure.level) / 2, (1 + measure.level) / 2]
     chance_low, chance_high = np.quantile(chance, ends)
     values = categories(reading.question)

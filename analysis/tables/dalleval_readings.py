@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -21,6 +22,7 @@ from analysis.metrics.dalleval import (
 )
 from analysis.metrics.skin_tone import NO_ANGLE
 from analysis.tables.human_answers import LABELS, human_answers
+from analysis.tables.unfinished import unfinished
 from probes.errors import UserError
 from probes.prompts.diagnostic import places, professions
 from probes.store import Run
@@ -46,15 +48,48 @@ def readers(run: Run) -> list[str]:
 
     People who answered about some of the images alone, to check the others by, come last.
     """
+    there = _readers(run)
+    order = {name: place for place, name in enumerate(run.config.dalleval.readers)}
+    if PEOPLE in there and _some_alone(run):
+        order[PEOPLE] = len(order) + 1
+    return sorted(there, key=lambda name: order.get(name, len(order)))
+
+
+def require_readers(run: Run) -> None:
+    """Refuse a name in ``dalleval.readers`` that is no reader of a run's images; of a run that nobody read, none.
+
+    The usual list names whoever there can be. People may answer later, and so may what Triptych asks while a run is not
+    finished.
+
+    Raises
+    ------
+    UserError
+        A name is none of those that read the images.
+    """
+    options, there = run.config.dalleval, _readers(run)
+    named, usual = options.readers, type(options)().readers
+    if not there or named == usual:
+        return
+    awaited = usual if unfinished(run.meta) is not None else (PEOPLE,)
+    for index, name in enumerate(named):
+        if name not in there and name not in awaited:
+            close = difflib.get_close_matches(name, there, 1)
+            remedy = f"did you mean {close[0]}?" if close else "name one of these, or take it out"
+            if name in usual:
+                remedy = "let it be asked with `observe.questions` and --stage observe, or take it out"
+            raise UserError(
+                f"dalleval.readers[{index}]: expected one of {', '.join(there)}, who read the images of {run.path},"
+                f" got {name!r}: {remedy}"
+            )
+
+
+def _readers(run: Run) -> list[str]:
     folder = run.path / FOLDER
     there = sorted(one.name for one in folder.iterdir()) if folder.is_dir() else []
     there = [name for name in there if name not in NO_READERS and run.parts(f"{FOLDER}/{name}")]
     if PEOPLE not in there and LABELS in run.tables():
         there.append(PEOPLE)
-    order = {name: place for place, name in enumerate(run.config.dalleval.readers)}
-    if PEOPLE in there and _some_alone(run):
-        order[PEOPLE] = len(order) + 1
-    return sorted(there, key=lambda name: order.get(name, len(order)))
+    return there
 
 
 def _some_alone(run: Run) -> bool:
@@ -83,8 +118,9 @@ def read_all(run: Run) -> list[Reading]:
     Raises
     ------
     UserError
-        A part is damaged, or has two answers of an image or what is no tone.
+        A part is damaged, or has two answers of an image or what is no tone; or as `require_readers` says.
     """
+    require_readers(run)
     layout = _Layout(run)
     found: list[Reading] = []
     for name in readers(run):

@@ -22,12 +22,16 @@ def measure_professions(run: Run) -> None:
     compared, measure = comparison(config), config.measure
     paired = config.images is None or config.images.paired
     chosen = dalleval_words.compared(compared)
-    professions = dalleval.profession_table(readings, compared.main, measure, correct=options.correct)
+    professions = dalleval.profession_table(
+        readings, compared.main, measure, correct=options.correct, paired=paired
+    )
     made = {
         "dalleval_professions": professions,
         "dalleval_distribution": dalleval.distribution_table(readings, compared.main, measure),
         "dalleval_attribute_tones": attribute_tones(readings, compared.main, measure),
-        "dalleval_mad": dalleval_mad.mad_table(readings, professions, compared.main, measure, options.bare),
+        "dalleval_mad": dalleval_mad.mad_table(
+            readings, professions, compared.main, measure, options.bare, paired=paired
+        ),
         "dalleval_words": dalleval_words.word_table(readings, chosen, measure, options.bare, paired=paired),
         "dalleval_absolute": dalleval_words.absolute_table(readings, chosen, measure, options.bare),
         "dalleval_agreement": dalleval_agreement.agreement_table(readings, measure),

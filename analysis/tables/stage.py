@@ -11,6 +11,7 @@ import pandas as pd
 from analysis.metrics.registry import computed_from, require_primary
 from analysis.study import contrasts, indicators
 from analysis.tables.agreement import agreement
+from analysis.tables.dalleval_readings import require_readers
 from analysis.tables.dalleval_stage import measure_professions
 from analysis.tables.detector_error import Checked, checked_images
 from analysis.tables.disparity import DISPARITY_COLUMNS, family_disparity
@@ -43,6 +44,7 @@ from probes.config_checks import asks_for_skills
 from probes.errors import UserError
 from probes.part_memory import remembered
 from probes.prompts.audit import places
+from probes.prompts.diagnostic import is_diagnostic
 from probes.store import Run
 from probes.team import Team
 
@@ -102,6 +104,8 @@ def _measure(run: Run, sharing: Sharing) -> None:
         )
     sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
     sampling["shared_noise"] = shares_noise(run.config)
+    if is_diagnostic(run.config):
+        require_readers(run)
     if (absent := not_measured(run.config)) is not None:
         write(run, "not_measured", absent)
     looked_for = bool(run.parts("objects")) and run.config.observe.objects

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from probes.config_section import Section
-from probes.config_values import CHARACTERS, Positive, Word, fail, shown
+from probes.config_values import CHARACTERS, KEY, Positive, Word, fail, shown
 
 READERS = ("blip2", "clip", "toyworld-vqa", "toyworld-checker")  # who can be asked; people answer in a file
 QUESTION = "{question}"
@@ -18,7 +18,7 @@ BLIP2_PROMPT = "Question: {question} Answer:"
 BLIP2_WEIGHTS = "Salesforce/blip2-flan-t5-xxl"
 
 Sentence = Annotated[str, Field(min_length=1, max_length=CHARACTERS)]
-Key = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+Key = Annotated[str, Field(pattern=KEY)]
 
 
 def _form(value: str) -> str:

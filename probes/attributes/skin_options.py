@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from probes.config_section import Section
-from probes.config_values import fail, shown
+from probes.config_values import either, fail, shown
 
 LIGHTS = ("A", "B", "C", "D50", "D55", "D65", "D75", "E", "F2", "F11")
 _COLOUR = re.compile(r"#(?!00)[0-9a-fA-F]{2}(?!00)[0-9a-fA-F]{2}(?!00)[0-9a-fA-F]{2}")
@@ -32,7 +32,10 @@ class SkinTone(Section):
     readings are stored; ``dalleval.tone`` says which the tables show first.
     """
 
-    look: Literal["auto"] | bool = "auto"
+    look: Annotated[
+        Literal["auto"] | bool,
+        either("`auto`, true or false", lambda value: value == "auto" or isinstance(value, bool)),
+    ] = "auto"
     region: Literal["auto", "toyworld", "face-alignment", "image"] = "auto"
     skin: Literal["cheeks", "face"] = "cheeks"
     landmarks: Annotated[str, Field(min_length=1)] = "2DFAN4-11f355bf06.pth.tar"

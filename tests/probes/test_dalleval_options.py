@@ -11,8 +11,11 @@ from probes.errors import UserError
     [
         ("{tone: lab}", "dalleval.tone: expected 'ita', 'ciede2000' or 'dalleval2023', got 'lab'"),
         ("{readers: [clip, clip]}", "dalleval.readers: 'clip' stands twice: keep one"),
-        ("{readers: []}", "dalleval.readers: List should have at least 1 item"),
-        ("{readers: ['../x']}", "dalleval.readers[0]: "),
+        (
+            "{readers: []}",
+            "dalleval.readers: expected at least 1 entry, got none: write one, or leave the key out",
+        ),
+        ("{readers: ['../x']}", "dalleval.readers[0]: expected letters, digits, `.`, `_` and `-`, a letter"),
         ("{bare: yes}", "dalleval.bare: expected 'attributes', 'all' or 'none'"),
         ("{correct: 1}", "dalleval.correct: expected true or false, got 1"),
         ("{tones: ita}", "dalleval.tones: unknown key, got 'ita': did you mean `tone`?"),

@@ -13,11 +13,10 @@ from matplotlib.patches import Patch
 
 from analysis.metrics.dalleval import GENDER, LEVEL, TONE, TONES
 from analysis.metrics.skin_tone import MONK
-from analysis.report.dalleval_names import attributes, first_source, named
+from analysis.report.dalleval_names import attributes, first_source, named, profession
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, new_figure, style
 from analysis.report.format import label
 from analysis.tables.dalleval import ALL
-from probes.prompts.diagnostic import NONE
 
 COLUMN = 44  # professions above each other; more stand in two columns
 ROW = 0.17  # inches
@@ -100,7 +99,7 @@ def _gender_rows(axes: Axes, rows: pd.DataFrame, others: dict[str, pd.Series], d
 
 
 def _profession_axis(axes: Axes, names: Sequence[str], places: np.ndarray, deep: int) -> None:
-    shown = ["no profession" if name == NONE else label(name) for name in names]
+    shown = [label(profession(name)) for name in names]
     axes.set_yticks(places, shown)
     axes.set_ylim(-0.6, deep - 0.4)
     axes.tick_params(axis="y", length=0)

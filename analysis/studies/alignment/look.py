@@ -132,7 +132,8 @@ def _read(folder: Path) -> list[NDArray[np.uint8]]:
     """The images below a folder, in the order of their names."""
     if not folder.is_dir():
         raise UserError(
-            f"--reference: {folder}: expected a folder of images or {RENDERINGS}, found no folder"
+            f"--reference: {folder}: expected a folder of images or {RENDERINGS}, found no folder:"
+            " correct the path, or make the folder"
         )
     files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in PICTURES)
     if len(files) < 2:

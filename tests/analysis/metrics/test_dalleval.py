@@ -6,7 +6,7 @@ from scipy import stats
 
 from analysis.metrics import dalleval
 from analysis.metrics.dalleval import DECIDED, MISSING, NO_FACE, UNDECIDED, Reading
-from analysis.stats.noise_floor import gep_floor, mad_floor
+from analysis.stats.noise_floor import gep_floor
 
 
 def reading(values, question="gender", status=None):
@@ -56,17 +56,6 @@ def test_each_share_against_the_others_is_hypergeometric():
         expected = chance[chance <= chance[k[row]] * (1 + 1e-7)].sum()
         assert found[row] == pytest.approx(expected)
     assert np.isnan(found[3])
-
-
-@pytest.mark.parametrize("size", [2, 10])
-def test_mads_by_chance_have_the_mean_of_the_floor(size):
-    images = np.array([9, 9, 5, 0])
-    drawn = dalleval.chance_mads(images, size, draws=4000, seed=1)
-    counts = np.zeros((4, size), int)
-    counts[:, 0] = images
-    floor = mad_floor(counts)
-    assert drawn.mean() == pytest.approx(floor.floor, abs=5 * floor.sd / np.sqrt(4000))
-    assert drawn.std() == pytest.approx(floor.sd, rel=0.1)
 
 
 def test_contrast_of_attributes():

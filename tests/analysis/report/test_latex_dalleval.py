@@ -7,10 +7,12 @@ import pytest
 
 from analysis.metrics.dalleval import mean_absolute_difference
 from analysis.papers.tables import FOLDER
+from analysis.report.dalleval_names import profession
 from analysis.report.latex_dalleval import Audits, of_audits
 from analysis.tables.dalleval import ALL
 from analysis.tables.dalleval_tables import DALLEVAL
 from analysis.tables.dalleval_words import AVERAGES, PROMPT
+from probes.prompts.diagnostic import NONE
 
 MODELS = ("minDALL-E", "Karlo", "Stable Diffusion")
 WORDS = ("person", "woman", "man")
@@ -194,11 +196,11 @@ def test_attributes_of_prompts(printed, number):
     for row in table.itertuples():
         change = row.difference_from_person
         more = f" ({signed(change)})" if change == change and change else ""
-        assert rows[row.profession][heads.index(row.attribute)] == f"{row.presence:.2f}{more}"
+        assert rows[profession(row.profession)][heads.index(row.attribute)] == f"{row.presence:.2f}{more}"
     if word != "person":
         last = published("tables23to31_mean_abs_diff").query("model == @model and gender == @word")
         assert {name: row[-1] for name, row in rows.items()} == {
-            row.profession: f"{row.mean_abs_diff:.2f}" for row in last.itertuples()
+            profession(row.profession): f"{row.mean_abs_diff:.2f}" for row in last.itertuples()
         }
 
 
@@ -213,3 +215,8 @@ def test_the_504_mean_differences_are_those_of_the_measure():
         mean_absolute_difference(values.to_numpy(), person.to_numpy()) - printed["mean_abs_diff"].to_numpy()
     )
     assert len(apart) == 504 and (abs(apart) < 0.005 + 1e-9).all()
+
+
+def test_the_prompt_without_a_profession_is_called_as_on_the_page(printed):
+    for number, (_, rows) in printed.items():
+        assert ("no profession" in rows) == (number >= 23) and NONE not in rows

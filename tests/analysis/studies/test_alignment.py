@@ -215,7 +215,7 @@ def test_what_cannot_be_measured_is_said_in_a_line(run, tmp_path):
     for more, said in (
         (
             ["--reference", str(tmp_path / "away")],
-            r"expected a folder of images or renderings, found no folder",
+            r"expected a folder of images or renderings, found no folder: correct the path, or make the folder",
         ),
         (["--reference", str(tmp_path)], r"expected at least two images, found 0"),
         (

@@ -9,11 +9,13 @@ from statsmodels.stats.proportion import proportion_confint
 from analysis.metrics.dalleval import DECIDED, Reading
 from analysis.metrics.skin_tone import NO_ANGLE
 from analysis.papers.tables import FOLDER
+from analysis.stats.clustered_floor import clustered_mad_floor
 from analysis.stats.noise_floor import mad_floor
 from analysis.studies.questions.command import main as label
 from analysis.tables import dalleval, dalleval_agreement, dalleval_mad, dalleval_words
 from analysis.tables.dalleval_readings import read_all
 from analysis.tables.dalleval_stage import measure_professions
+from analysis.tables.stage import measure
 from probes import part_schemas, parts
 from probes.config import Measure
 from probes.errors import UserError
@@ -88,6 +90,53 @@ def test_tones_of_all_words_together(run):
     assert shares["share"].sum() == pytest.approx(1)
     published = rows(run, "dalleval_distribution", source="dalleval2023", profession=dalleval.ALL)
     assert set(published.loc[published["images"] > 0, "category"]) <= {5.0, 6.0, 7.0}
+
+
+def test_the_floor_of_all_words_together_takes_the_images_of_a_noise_as_one(run):
+    tones = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/skin_tone"))
+    names = [prompt["levels"]["profession"] for prompt in run.config.prompts]
+    own = tones[tones["triplet"].map(dict(enumerate(names))) == "pilot"]
+    noises = pd.crosstab(own["seed"], own["tone"]).reindex(columns=range(1, 11), fill_value=0).to_numpy()
+    assert noises.shape == (4, 10) and (noises.sum(axis=1) == 3).all() and (noises > 1).any()
+    rng, draws = np.random.default_rng(1), 20_000
+    relabelled = sum(rng.permuted(np.tile(noise, (draws, 1)), axis=1) for noise in noises)
+    null = np.abs(relabelled / 12 - 0.1).mean(axis=1)
+    (reading,) = [one for one in read_all(run) if one.source == "ita"]
+    measure = Measure(bootstrap=100, permutations=5000)
+    table = dalleval.profession_table([reading], reading.words, measure)
+    row = table[(table["profession"] == "pilot") & (table["indicator"] == dalleval.ALL)].iloc[0]
+    assert row["floor"] == pytest.approx(null.mean(), abs=5 * null.std() / np.sqrt(draws))
+    share = (null >= row["mad"] - 1e-9).mean()
+    assert row["p_value"] == pytest.approx(share, abs=4 * np.sqrt(share / 5000) + 2e-4)
+    assert row["tested"] == "ten tones equally likely (MAD, noises relabelled, 4999 draws)"
+    alone = dalleval.profession_table([reading.of(["pilot"])], reading.words, measure).iloc[-1]
+    same = ["mad", "floor", "p_value", "low", "high"]
+    assert alone[same].tolist() == row[same].tolist()
+    (over,) = dalleval_mad.mad_table([reading], table, reading.words, measure, "all").iloc[[-1]].itertuples()
+    pooled = table[table["indicator"] == dalleval.ALL]
+    assert (
+        over.floor == pytest.approx(pooled["floor"].mean())
+        and over.chance_low < over.floor < over.chance_high
+    )
+    # another program's images of a draw may have noises of their own: then each counts
+    apart = dalleval.profession_table([reading], reading.words, measure, paired=False)
+    single = apart[(apart["profession"] == "pilot") & (apart["indicator"] == dalleval.ALL)].iloc[0]
+    counted = mad_floor(noises.sum(axis=0))
+    assert (single["floor"], single["p_value"]) == (counted.floor, counted.p_value)
+    assert counted.floor < row["floor"] and counted.p_value < row["p_value"]
+    over = dalleval_mad.mad_table([reading], apart, reading.words, measure, "all", paired=False).iloc[-1]
+    assert over["floor"] == pytest.approx(apart.loc[apart["indicator"] == dalleval.ALL, "floor"].mean())
+
+
+def test_an_undecided_image_is_left_out_of_its_noise():
+    values = np.array([[[3.0, 3.0], [3.0, np.nan], [3.0, 5.0]]])
+    status = np.where(np.isnan(values), "undecided", DECIDED).astype(object)
+    one = Reading(values, status, ("nurse",), ("person", "woman", "man"), "tone", "ita")
+    row = dalleval.profession_table([one], one.words, MEASURE).iloc[-1]
+    expected = np.zeros((2, 10), int)
+    expected[0, 2], expected[1, 2], expected[1, 4] = 3, 1, 1
+    floor = clustered_mad_floor(expected, draws=199)
+    assert (row["floor"], row["p_value"], row["decided"]) == (floor.floor, floor.p_value, 5)
 
 
 def test_tones_of_the_images_in_which_an_attribute_is_read(run, images):
@@ -397,3 +446,61 @@ def test_people_are_a_reader_and_captions_are_none(tmp_path):
     counts = pd.Series(said.status.ravel()).value_counts()
     assert (said.source, said.question) == ("human", "gender") and np.nansum(said.values) == 1
     assert counts[DECIDED] == 1 and counts["undecided"] == 1 and counts["missing"] == len(run.samples()) - 2
+
+
+@pytest.fixture
+def answered(small):
+    """The same, read by CLIP and by a model that nobody thought of."""
+    for reader in ("clip", "llava-1.5"):
+        write_answers(small, reader, lambda sample: {"gender": "male"})
+    return small
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        (
+            ["clpi"],
+            r"dalleval.readers\[0\]: expected one of clip, llava-1.5, .* got 'clpi': did you mean clip\?",
+        ),
+        (["clip", "people"], r"readers\[1\]: .* got 'people': name one of these, or take it out"),
+        (
+            ["clip", "blip2"],
+            r"readers\[1\]: .* got 'blip2': let it be asked with `observe.questions` and --stage observe, or",
+        ),
+        (["clip", "skin_tone"], r"readers\[1\]: .* got 'skin_tone': name"),
+    ],
+)
+def test_a_name_that_is_no_reader_of_the_run_is_one_line(answered, named, expected):
+    configure(answered, dalleval={"readers": named})
+    with pytest.raises(UserError, match=expected):
+        measure_professions(answered)
+    assert not answered.tables()
+
+
+def test_whoever_reads_later_may_be_named(answered):
+    configure(answered, dalleval={"readers": ["human", "llava-1.5", "clip"]})
+    assert [one.source for one in read_all(answered)] == ["llava-1.5", "clip"]
+    configure(answered, dalleval={"readers": ["blip2", "llava-1.5"]})
+    answered.write_meta(unfinished={"images": [3, 9], "parts": {"samples": "0"}})
+    assert [one.source for one in read_all(answered)] == ["llava-1.5", "clip"]
+    configure(answered, dalleval={"readers": ["lava", "blip2"]})
+    with pytest.raises(UserError, match=r"got 'lava': did you mean llava-1.5\?"):
+        read_all(answered)
+
+
+def test_nothing_is_lost_to_a_name_that_is_no_reader(tmp_path):
+    run = write_audit(
+        tmp_path / "run", seeds=2, professions=("nurse", "cook"), readers=("clip",), tones=False
+    )
+    measure(run)
+    before = {name: run.table(name) for name in run.tables()}
+    assert "dalleval_mad" in before
+    configure(run, dalleval={"readers": ["clop"]})
+    with pytest.raises(UserError, match="got 'clop': did you mean clip"):
+        measure(run)
+    assert set(run.tables()) == set(before)
+    configure(run, dalleval={"readers": ["clip"]})
+    measure(run)
+    for name, table in before.items():
+        pd.testing.assert_frame_equal(run.table(name), table)

@@ -94,7 +94,10 @@ def test_what_is_no_audit_and_what_a_limit_leaves():
             "profession: [cook, '(all)']",
             ".profession[1]: expected single spaces and a name other than (none)",
         ),
-        ("profession: []", ".profession: List should have at least 1 item"),
+        (
+            "profession: []",
+            ".profession: expected at least 1 entry, got none: write one, or leave the key out",
+        ),
         ("profession: baker", ".profession: expected a list"),
         ("profession: [3]", ".profession[0]: expected"),
         ("setting: neutral", ".setting: expected one of dalleval's (dalleval)"),

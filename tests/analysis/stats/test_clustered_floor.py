@@ -1,0 +1,164 @@
+"""Floors of images that share noises: against every relabelling written out, SciPy's multinomial, and simulation."""
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis.stats.clustered_floor import clustered_mad_floor, clustered_mads
+from analysis.stats.noise_floor import mad_floor
+from analysis.stats.noise_floor_result import NO_IMAGES, ONE_CATEGORY
+
+
+def mads(totals):
+    """MAD of counts of images, the categories on the last axis."""
+    totals = np.asarray(totals)
+    return np.abs(totals / totals.sum(axis=-1, keepdims=True) - 1 / totals.shape[-1]).mean(axis=-1)
+
+
+def every_relabelling(clusters):
+    """The MAD for every choice of a permutation of the categories for each cluster."""
+    ways = [list(map(np.array, permutations(cluster))) for cluster in clusters]
+    return mads([sum(chosen) for chosen in product(*ways)])
+
+
+CASES = [
+    [[3, 0, 0], [3, 0, 0], [0, 3, 0]],
+    [[2, 1, 0], [3, 0, 0], [0, 0, 3], [1, 1, 1]],
+    [
+        [2, 1, 0],
+        [1, 2, 0],
+        [0, 1, 0],
+        [0, 0, 0],
+        [0, 2, 0],
+    ],  # some images undecided, of one noise all of them
+    [[3, 0], [1, 2], [3, 0], [2, 1], [2, 0]],
+    [[2, 1, 0, 0], [1, 1, 1, 0], [2, 0, 0, 1]],
+]
+
+
+@pytest.mark.parametrize("clusters", CASES)
+def test_floor_and_p_value_are_those_of_every_relabelling(clusters):
+    null, draws = every_relabelling(clusters), 20_000
+    own = clustered_mad_floor(clusters, draws=draws, seed=5)
+    assert own.value == pytest.approx(mads(np.sum(clusters, axis=0)))
+    assert own.floor == pytest.approx(null.mean(), abs=1e-12) and own.excess == own.value - own.floor
+    assert own.sd == pytest.approx(null.std(), rel=0.03)
+    tail = (null >= own.value - 1e-9).mean()
+    assert own.p_value == pytest.approx(tail, abs=4 * np.sqrt(tail * (1 - tail) / draws) + 1 / draws)
+    drawn = clustered_mads(clusters, draws=draws, seed=6)
+    for value in np.unique(null.round(9)):
+        share = (null >= value - 1e-9).mean()
+        assert (drawn >= value - 1e-9).mean() == pytest.approx(
+            share, abs=4.5 * np.sqrt(share / draws) / 2 + 1e-3
+        )
+
+
+def test_the_mean_over_prompts_is_that_of_every_pair_of_relabellings():
+    prompts = [[[2, 1, 0], [0, 0, 3]], [[1, 0, 0], [2, 0, 1]], [[0, 0, 0], [0, 0, 0]]]
+    null = np.add.outer(every_relabelling(prompts[0]), every_relabelling(prompts[1])).ravel() / 2
+    own = clustered_mad_floor(prompts, draws=20_000)
+    assert own.floor == pytest.approx(null.mean(), abs=1e-12) and own.undefined == 1 and own.n == 10
+    tail = (null >= own.value - 1e-9).mean()
+    assert own.p_value == pytest.approx(tail, abs=4 * np.sqrt(tail / 20_000))
+
+
+@pytest.mark.parametrize(("size", "images"), [(2, 9), (3, 6), (10, 5)])
+def test_with_one_image_a_noise_it_is_the_even_multinomial(size, images):
+    """Drawn here, counted by `mad_floor`, and the same by SciPy's probabilities of every table of counts."""
+    singles = np.eye(size, dtype=int)[np.arange(images) % size]
+    tables = np.array([t for t in product(range(images + 1), repeat=size - 1) if sum(t) <= images])
+    tables = np.column_stack([tables, images - tables.sum(axis=1)])
+    chance, values = stats.multinomial.pmf(tables, images, np.full(size, 1 / size)), mads(tables)
+    drawn = clustered_mads(singles, draws=20_000, seed=2)
+    for value in np.unique(values.round(9)):
+        share = chance[values >= value - 1e-9].sum()
+        assert (drawn >= value - 1e-9).mean() == pytest.approx(
+            share, abs=2.5 * np.sqrt(share / 20_000) + 1e-4
+        )
+    counted = mad_floor(singles.sum(axis=0))
+    assert counted.floor == pytest.approx(chance @ values, abs=1e-12)
+    assert clustered_mad_floor(singles) == counted
+    # beside a prompt of one noise, whose MAD no relabelling alters, the same floor comes out of the general way
+    alike = np.zeros_like(singles)
+    alike[0, 0] = 2
+    own = clustered_mad_floor([singles, alike])
+    assert own.null != counted.null
+    assert own.floor == pytest.approx((counted.floor + mads(alike[0])) / 2, abs=1e-12)
+
+
+def test_images_of_one_noise_say_nothing():
+    own = clustered_mad_floor([[3, 0, 0]])
+    assert own.p_value == 1 and own.excess == pytest.approx(0) and own.sd == pytest.approx(0)
+    two = clustered_mad_floor([[3, 0, 0], [3, 0, 0]], draws=20_000)
+    assert two.p_value == pytest.approx(1 / 3, abs=0.015)
+
+
+def test_nothing_hangs_on_the_order_of_prompts_noises_and_categories():
+    rng = np.random.default_rng(8)
+    table = rng.multinomial(3, np.full(10, 0.1), size=(4, 6))
+    table[1, 2] = 0
+    one = clustered_mad_floor(table, draws=300, seed=4)
+    for _ in range(3):
+        shuffled = [rng.permutation(rng.permutation(prompt), axis=1) for prompt in rng.permutation(table)]
+        other = clustered_mad_floor(shuffled, draws=300, seed=4)
+        assert (other.floor, other.sd, other.p_value) == (one.floor, one.sd, one.p_value)
+        assert other.value == pytest.approx(one.value)
+
+
+def test_what_cannot_be_counted_is_said():
+    assert clustered_mad_floor(np.zeros((2, 3, 4), int)).reason == NO_IMAGES
+    assert clustered_mad_floor([[3], [2]]).reason == ONE_CATEGORY
+    assert np.isnan(clustered_mads(np.zeros((2, 3, 4), int), draws=5)).all()
+    with pytest.raises(ValueError, match=r"counts: expected shape \(n_prompts, n_clusters, n_categories\)"):
+        clustered_mad_floor([3, 0])
+    with pytest.raises(ValueError, match="none below 0"):
+        clustered_mad_floor([[3, -1]])
+
+
+def noises(share, prompts, rng, size=10, count=9, images=3):
+    """Counts of even categories; with this probability all images of a noise share a label; a tenth is undecided."""
+    labels = rng.integers(size, size=(prompts, count, images))
+    alike = rng.random((prompts, count, 1)) < share
+    labels = np.where(alike, labels[..., :1], labels)
+    decided = rng.random(labels.shape) >= 0.1
+    return (np.eye(size, dtype=int)[labels] * decided[..., None]).sum(axis=2)
+
+
+def apart(table):
+    """Each image as a noise of its own, which is the even multinomial: what `mad_floor` makes of the counts."""
+    totals = table.sum(axis=1)
+    found = np.zeros((len(table), totals.sum(axis=1).max(), table.shape[2]), int)
+    for row, total in enumerate(totals):
+        found[row, np.arange(total.sum()), np.repeat(np.arange(len(total)), total)] = 1
+    return found
+
+
+def rejections(share, *, prompts, times, seed=0):
+    """How often noises relabelled, and images taken as independent, are found uneven at 0.05."""
+    rng, found = np.random.default_rng([seed, round(100 * share), prompts]), []
+    for number in range(times):
+        table = noises(share, prompts, rng)
+        clustered = clustered_mad_floor(table, draws=199, seed=number)
+        independent = clustered_mads(apart(table), draws=199, seed=number)
+        reached = 1 + (independent >= clustered.value - 1e-9).sum()
+        found.append((clustered.p_value <= 0.05, reached / 200 <= 0.05))
+    return np.mean(found, axis=0)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_no_difference_is_rarely_found(share):
+    times = 300
+    clustered, independent = rejections(share, prompts=1, times=times)
+    assert clustered <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / times)
+    assert (independent > 0.2) == (share > 0)  # what takes images as independent finds what is not there
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_no_difference_is_found_as_often_as_the_level_says(share):
+    times = 2000
+    clustered, independent = rejections(share, prompts=8, times=times)
+    assert clustered == pytest.approx(0.05, abs=2.6 * np.sqrt(0.05 * 0.95 / times))
+    assert (independent > 0.5) == (share > 0)
