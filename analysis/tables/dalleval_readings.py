@@ -22,7 +22,6 @@ from analysis.metrics.dalleval import (
 )
 from analysis.metrics.skin_tone import NO_ANGLE
 from analysis.tables.human_answers import LABELS, human_answers
-from analysis.tables.unfinished import unfinished
 from probes.errors import UserError
 from probes.prompts.diagnostic import places, professions
 from probes.store import Run
@@ -56,30 +55,27 @@ def readers(run: Run) -> list[str]:
 
 
 def require_readers(run: Run) -> None:
-    """Refuse a name in ``dalleval.readers`` that is no reader of a run's images; of a run that nobody read, none.
+    """Refuse a name in ``dalleval.readers`` that nobody has; of a run that nobody read, none.
 
-    The usual list names whoever there can be. People may answer later, and so may what Triptych asks while a run is not
-    finished.
+    The list is an order of preference: who can read images may stand there without having read these.
 
     Raises
     ------
     UserError
-        A name is none of those that read the images.
+        A name is neither of the usual readers nor of those that read the images.
     """
     options, there = run.config.dalleval, _readers(run)
     named, usual = options.readers, type(options)().readers
-    if not there or named == usual:
+    if not there:
         return
-    awaited = usual if unfinished(run.meta) is not None else (PEOPLE,)
+    known = [*there, *(name for name in usual if name not in there)]
     for index, name in enumerate(named):
-        if name not in there and name not in awaited:
-            close = difflib.get_close_matches(name, there, 1)
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
             remedy = f"did you mean {close[0]}?" if close else "name one of these, or take it out"
-            if name in usual:
-                remedy = "let it be asked with `observe.questions` and --stage observe, or take it out"
             raise UserError(
-                f"dalleval.readers[{index}]: expected one of {', '.join(there)}, who read the images of {run.path},"
-                f" got {name!r}: {remedy}"
+                f"dalleval.readers[{index}]: expected one of {', '.join(known)}, of whom {', '.join(there)} read the"
+                f" images of {run.path}, got {name!r}: {remedy}"
             )
 
 
