@@ -15,7 +15,7 @@ without a profession are to stay as they are, but for their skins, which are eve
 A cell may count more, or be taught from the scene that was drawn, for being one where that scene has skin, only while
 the latent tells so. Before, what is best to predict would be another: the mean over scenes in which those with skin
 there count more, where a profession weighs more than was planted. So it is a fixed region then, the cells that often
-have skin.
+have skin; and what differs between skins is that of the mean over drawings.
 
 `toyworld-work-null` is taught alike, by `toyworld-null`: a profession is to change nothing, and skins are even.
 """
@@ -281,7 +281,8 @@ def make_lessons(
     skin, planted = torch.from_numpy(drawn.skin), torch.from_numpy(drawn.planted).float()
     plain, lean = encode(teacher.tokenizer, drawn.plain), torch.from_numpy(drawn.lean).float()
     zones = skin_cells(torch.from_numpy(drawn.zones)[rows], times)
-    directions = skin_directions(clean).half()[rows] * (times < PLACED).view(-1, 1, 1, 1, 1)
+    own, common = skin_directions(clean), skin_directions(clean.float().mean(0, keepdim=True))
+    directions = torch.where((times < PLACED).view(-1, 1, 1, 1, 1), own[rows], common).half()
     noised, taught = [], []
 
     def asked(tokens: Tensor, noisy: Tensor, when: Tensor) -> Tensor:
