@@ -108,7 +108,7 @@ def test_samples_of_a_run_are_such_a_table_and_what_has_no_image_is_counted(draw
     gone = [one for one in listed["prompt_id"] if one.startswith("spatial") or "count-30" in one]
     settings = export(drawn, tmp_path, ("prompt_id", "seed"), gone)
     assert run(tmp_path, settings, "--dry-run") == 0
-    assert f"; {len(gone)} prompts have no image" in capsys.readouterr().out
+    assert f", in {60 - len(gone)} prompts; {len(gone)} prompts have no image" in capsys.readouterr().out
     assert run(tmp_path, settings, "--overwrite") == 0
     taken, whole = Run.open(tmp_path / "run"), drawn.table("skills_accuracy")
     accuracy = taken.table("skills_accuracy")

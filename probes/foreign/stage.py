@@ -75,11 +75,12 @@ class Taken:
     def line(self) -> str:
         """What was taken in, in a line."""
         record = self.record
-        pairs = "" if record["paired"] else "; no seeds, so that nothing pairs the images of a triplet"
+        unit = "triplet" if len(self.draws[0]) > 1 else "prompt"
+        pairs = "" if record["paired"] else f"; no seeds, so that nothing pairs the images of a {unit}"
         if record["without_image"]:
             pairs += f"; {record['without_image']:,} prompts have no image"
         left = "; ".join(f"{number} {why}" for why, number in record["left_out"].items())
-        where = f"{record['rows']} in {record['from']}, in {record['triplets']} triplets"
+        where = f"{record['rows']} in {record['from']}, in {record['triplets']} {unit}s"
         return printable(f"images: {self.images} of the {where}{pairs}") + (
             f" (left out: {left})" if left else ""
         )
