@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,11 +100,21 @@ def _page(
         ],
         splits=_splits(accuracy),
         left_out=[f"{counted(number, 'image')}: {reason}" for reason, number in reasons.items()],
+        without_image=_without_image(whole),
+        taken=run.meta.get("taken_in") if config.images is not None else None,
         figure=drawn,
         shown=_shown(run, images, samples),
         groups=record.groups(config, meta, samples),
         version=accuracy["version"].iloc[0],
     )
+
+
+def _without_image(whole: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How many prompts of each skill have no image."""
+    missing = {row["skill"]: row["without_image"] for row in whole if row["task"] == ACCURACY}
+    return [
+        f"{counted(missing[skill], 'prompt')} of the skill {skill}" for skill in TASKS if missing.get(skill)
+    ]
 
 
 def _splits(accuracy: pd.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:

@@ -36,11 +36,13 @@ ANSWERS = (ACCURACY, NUMBER, NUMBER_AND_CLASS, CLASSES)
 IMAGE_COLUMNS = ("sample_id", "triplet", "seed", *LEVELS, "detected", *ANSWERS, "reason")
 ACCURACY_COLUMNS = (
     *("skill", "split", "level", "task", "value", "low", "high", "n", "n_prompts", "left_out"),
-    *("shuffled", "chance", "rule", "threshold", "detector", "version", "reason"),
+    *("without_image", "shuffled", "chance", "rule", "threshold", "detector", "version", "reason"),
 )
+COUNTS = ("n", "n_prompts", "left_out", "without_image")
 CHANCE = "chance"
 AVERAGE = "average"  # in the place of a skill: the mean of the three
 NOTHING = "no image could be judged"
+NO_IMAGE = "no prompt of these has an image"
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class Judged:
     rules : Skills
     threshold : float
     detector : str
+    absent : sequence of Asked
+        Of each prompt that has no image.
     """
 
     samples: pd.DataFrame
@@ -69,6 +73,7 @@ class Judged:
     rules: Skills
     threshold: float
     detector: str
+    absent: Sequence[Asked] = ()
 
 
 def image_table(judged: Judged) -> pd.DataFrame:
@@ -81,10 +86,14 @@ def image_table(judged: Judged) -> pd.DataFrame:
     wide = wide.reindex(range(len(judged.asked)))
     reasons = np.array(judged.reasons, dtype=object)
     wide[reasons != ""] = np.nan
-    levels = [one.levels for one in judged.asked]
-    told = pd.DataFrame({name: [one.get(name, "") for one in levels] for name in LEVELS}, dtype=object)
-    table = pd.concat([judged.samples.reset_index(drop=True), told, wide], axis=1)
+    table = pd.concat([judged.samples.reset_index(drop=True), _levels(judged.asked), wide], axis=1)
     return table.assign(detected=judged.seen.total, reason=reasons)[list(IMAGE_COLUMNS)]
+
+
+def _levels(asked: Sequence[Asked]) -> pd.DataFrame:
+    """`LEVELS` of some prompts; empty where one is another skill's."""
+    levels = [one.levels for one in asked]
+    return pd.DataFrame({name: [one.get(name, "") for one in levels] for name in LEVELS}, dtype=object)
 
 
 def accuracy_table(judged: Judged, level: float) -> pd.DataFrame:
@@ -93,14 +102,14 @@ def accuracy_table(judged: Judged, level: float) -> pd.DataFrame:
     ``shuffled`` is the accuracy of images that are dealt out at random to the prompts of their skill, of those of the
     split; ``chance`` the same of images that show exactly what was asked for. Intervals are Wilson's with the effective
     size over prompts (`analysis.stats.rates.effective`), at `level`. The average of the skills (as in the paper's Table
-    2) has no interval.
+    2) has no interval. ``without_image`` counts prompts that have no image, which are in no other number.
     """
-    images, rows = image_table(judged), []
+    images, absent, rows = image_table(judged), _levels(judged.absent), []
     can = images["reason"] == ""
     baselines = _baselines(judged, can.to_numpy())
     for skill, tasks in TASKS.items():
-        of_skill = images[images["skill"] == skill]
-        for split, value, some in _splits(of_skill, skill):
+        of_skill = [table[table["skill"] == skill] for table in (images, absent)]
+        for split, value, some, missing in _splits(*of_skill, skill):
             for task in tasks:
                 row = {
                     "skill": skill,
@@ -108,13 +117,14 @@ def accuracy_table(judged: Judged, level: float) -> pd.DataFrame:
                     "level": value,
                     "task": task,
                     **_rate(some, task, level),
+                    "without_image": missing,
                     "shuffled": _mean(baselines[task], some.index),
                     "chance": _mean(baselines[CHANCE], some.index) if task == ACCURACY else np.nan,
                 }
                 rows.append({**row, "rule": getattr(judged.rules, skill)})
     rows += _average(rows)
     table = pd.DataFrame(rows, columns=[name for name in ACCURACY_COLUMNS])
-    table = table.astype({"n": "int64", "n_prompts": "int64", "left_out": "int64"})
+    table = table.astype(dict.fromkeys(COUNTS, "int64"))
     return table.assign(threshold=judged.threshold, detector=judged.detector, version=VERSION)
 
 
@@ -133,15 +143,21 @@ def _mean(shares: np.ndarray, rows: pd.Index) -> float:
     return float(known.mean()) if len(known) else float("nan")
 
 
-def _splits(images: pd.DataFrame, skill: str) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """All images of a skill, then those of each level of each of its axes, in the order of the prompts."""
-    if not len(images):
+def _splits(
+    images: pd.DataFrame, absent: pd.DataFrame, skill: str
+) -> Iterator[tuple[str, str, pd.DataFrame, int]]:
+    """All images of a skill, then those of each level of each of its axes, and how many prompts there have none.
+
+    Levels stand in the order of the prompts, those without an image last.
+    """
+    if not len(images) + len(absent):
         return
-    yield ALL, ALL, images
+    yield ALL, ALL, images, len(absent)
     for axis in dict.fromkeys((*AXES[skill][::-1], "template")):
-        for value in dict.fromkeys(sorted(images[axis]) if axis == "count" else images[axis]):
+        there = [*images[axis], *absent[axis]]
+        for value in dict.fromkeys(sorted(there) if axis == "count" else there):
             if value:
-                yield axis, value, images[images[axis] == value]
+                yield axis, value, images[images[axis] == value], int((absent[axis] == value).sum())
 
 
 def _rate(images: pd.DataFrame, task: str, level: float) -> dict[str, object]:
@@ -150,7 +166,8 @@ def _rate(images: pd.DataFrame, task: str, level: float) -> dict[str, object]:
     by_prompt = can.groupby("triplet")[task].agg(["sum", "size"]).to_numpy(float)
     rate, size, _ = effective(by_prompt[:, :1], by_prompt[:, 1:])
     (low,), (high,) = wilson_interval(rate, size, level)
-    reason = NOTHING if not len(can) else ONE_PROMPT if len(by_prompt) < 2 else ""
+    nothing = NOTHING if len(images) else NO_IMAGE
+    reason = nothing if not len(can) else ONE_PROMPT if len(by_prompt) < 2 else ""
     return {
         "value": float(rate[0]),
         "low": float(low),
@@ -169,8 +186,8 @@ def _average(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
         return []
     table = pd.DataFrame(whole)
     means = {name: float(table[name].mean(skipna=False)) for name in ("value", "shuffled", "chance")}
-    sums = {name: int(table[name].sum()) for name in ("n", "n_prompts", "left_out")}
-    missing = "" if np.isfinite(means["value"]) else NOTHING
+    sums = {name: int(table[name].sum()) for name in COUNTS}
+    missing = "" if np.isfinite(means["value"]) else str(table.loc[table["value"].isna(), "reason"].iloc[0])
     return [
         {
             "skill": AVERAGE,

@@ -42,7 +42,7 @@ def read_judged(run: Run) -> Judged:
         )
     config, samples = run.config, run.samples(["sample_id", "triplet", "seed"])
     of_prompt = asked(config)
-    of_image = [of_prompt[triplet] for triplet in samples["triplet"]]
+    of_image, there = [of_prompt[triplet] for triplet in samples["triplet"]], set(samples["triplet"])
     names = labels(config)
     classes = list(dict.fromkeys(name for one in of_prompt for name in (one.object, one.object_b) if name))
     found = run.objects(["sample_id", "label", "score", "x0", "y0", "x1", "y1"])
@@ -59,6 +59,7 @@ def read_judged(run: Run) -> Judged:
         config.skills,
         limit,
         detector(run),
+        [one for number, one in enumerate(of_prompt) if number not in there],
     )
 
 

@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from probes.config_values import PERSON
+from probes import presets
+from probes.config_values import PERSON, shown
 from probes.errors import UserError
-from probes.foreign.audited import Prompt, audited, is_audit
+from probes.foreign.audited import Prompt, audited, has_ids, is_audit
 from probes.foreign.options import UNNAMED, Images
 from probes.foreign.table import Row, find, read_rows
 from probes.foreign.triplets import Forms, Triplets, triplets
+from probes.prompts import paintskills, sets
 
 if TYPE_CHECKING:
     from probes.config import Config
@@ -50,19 +52,32 @@ def configured(
     UserError
         The configuration is wrong, or its images are not what is needed.
     """
-    asked = isinstance(
-        data.get("prompts"), Mapping
-    )  # of an audit, which says what its images were drawn from
+    asked = data.get("prompts") is not None  # of an audit, which says what its images were drawn from
     require_no_drawing(data, options, source.name, audit=asked)
+    settled = _of_skills(data, options)
     prompts = data["prompts"] if asked else [PERSON]
-    rest = build({**data, "prompts": prompts, "seeds": [0]}, source, options, context)
+    rest = build({**settled, "prompts": prompts, "seeds": [0]}, source, options, context)
     if asked and not is_audit(rest.prompts):
         require_no_drawing(data, options, source.name)
     assert rest.images is not None
+    if "prompt_id" in data["images"] and rest.images.prompt_id and not has_ids(rest.prompts):
+        raise UserError(
+            f"{source.name}: images.prompt_id: expected none but beside prompts that ask for skills, got"
+            f" {shown(rest.images.prompt_id)}: take it out"
+        )
     words = {name: entry.forms for name, entry in rest.indicators.items()}
     return resolved(
-        data, rest.images, words, rest.reference, context["folder"], rest.prompts if asked else ()
+        settled, rest.images, words, rest.reference, context["folder"], rest.prompts if asked else ()
     )
+
+
+def _of_skills(data: Mapping[str, Any], options: Options) -> dict[str, Any]:
+    """A configuration with what goes without saying where its prompts are a set of skills, and of its images' model."""
+    _, model = options.get(("model",), ("", data.get("model", UNNAMED)))
+    written = {**presets.applied(data), "model": model, "seeds": [0]}
+    found = paintskills.defaults(written, sets.of_skills())
+    usual = ("indicators", "reference", "contrasts", "observe")
+    return {**data, **{name: found[name] for name in usual if found.get(name) != written.get(name)}}
 
 
 def require_no_drawing(data: Mapping[str, Any], options: Options, file: str, *, audit: bool = False) -> None:
@@ -135,7 +150,7 @@ def resolved(
     sampler.setdefault("noise", "shared" if said.shared else "own")
     measure = dict(data.get("measure") or {})
     measure.setdefault("primary", PRIMARY)
-    absent = [name for name in ("seed", "triplet") if getattr(first, name) is None]
+    absent = [name for name in ("seed", "triplet", "prompt_id") if getattr(first, name) is None]
     settled = images.model_copy(update={"from_": str(path), **dict.fromkeys(absent)})
     return {
         "model": UNNAMED,
@@ -166,7 +181,7 @@ def _said(
     images: Images, path: Path, words: Forms, reference: str, own_noise: bool, prompts: Sequence[Prompt]
 ) -> tuple[Triplets, Row]:
     """The triplets of the images at a path, and the first row."""
-    rows = read_rows(images, path, by_prompt=bool(prompts))
+    rows = read_rows(images, path, by_prompt=bool(prompts), by_id=has_ids(prompts))
     if prompts:
         return audited(rows, prompts, words, reference, own_noise=own_noise), rows[0]
     said = triplets(rows, words, reference, any_words=images.any_words, own_noise=own_noise)

@@ -19,6 +19,7 @@ class Images(BaseModel):
     ``triplet`` are the columns of these. Without a column ``triplet`` prompts belong together that differ in the
     indicator's word alone; without a column ``seed`` (null) images of a prompt are independent of the other prompts'.
     ``names`` takes all this from the names of the files in a folder: ``"{prompt}_{indicator}_{seed}"``.
+    Beside prompts that ask for skills ``prompt_id`` is the column of the prompt's id, of which some have one text.
     ``any_words`` also takes prompts that do not hold the word of their indicator.
     """
 
@@ -35,6 +36,7 @@ class Images(BaseModel):
     names: Column | None = None
     image: Column | None = None
     prompt: Column = "prompt"
+    prompt_id: Column | None = "prompt_id"
     indicator: Column = "indicator"
     seed: Column | None = "seed"
     triplet: Column | None = "triplet"

@@ -22,7 +22,7 @@ from PIL import Image
 from hooks.prompt.spans import split_words
 from probes import execute, image_faults, part_schemas, parts, rundir
 from probes.config import Config, prompt_id
-from probes.config_checks import template
+from probes.config_checks import asks_for_skills, template
 from probes.errors import UserError, printable
 from probes.foreign.configuration import grouped
 from probes.foreign.options import Images
@@ -75,9 +75,12 @@ class Taken:
     def line(self) -> str:
         """What was taken in, in a line."""
         record = self.record
-        pairs = "" if record["paired"] else "; no seeds, so that nothing pairs the images of a triplet"
+        unit = "triplet" if len(self.draws[0]) > 1 else "prompt"
+        pairs = "" if record["paired"] else f"; no seeds, so that nothing pairs the images of a {unit}"
+        if record["without_image"]:
+            pairs += f"; {record['without_image']:,} prompts have no image"
         left = "; ".join(f"{number} {why}" for why, number in record["left_out"].items())
-        where = f"{record['rows']} in {record['from']}, in {record['triplets']} triplets"
+        where = f"{record['rows']} in {record['from']}, in {record['triplets']} {unit}s"
         return printable(f"images: {self.images} of the {where}{pairs}") + (
             f" (left out: {left})" if left else ""
         )
@@ -123,10 +126,12 @@ def plan(config: Config, place: str) -> Taken:
         draws.append(taken)
     if not draws:
         raise UserError(f"{path}: expected images of one size in a triplet, found none: store them alike")
+    there = {draw[0].columns["triplet"] for draw in draws}
     record = {
         "from": str(path),
         "rows": said.rows,
-        "triplets": len({draw[0].columns["triplet"] for draw in draws}),
+        "triplets": len(there),
+        "without_image": len(config.prompts[: config.limit]) - len(there) if asks_for_skills(config) else 0,
         "paired": said.paired,
         "sizes": sorted(sizes),
         "left_out": dict(left_out),

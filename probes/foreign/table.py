@@ -33,9 +33,11 @@ FIELDS = (
     "triplet",
     "number",
 )  # of file names; the last tells images apart, no more
+PROMPT_ID = "prompt_id"  # one more, beside prompts that have ids
 _FIELD = re.compile(r"\{(\w*)\}")
 _PIECES = {
     "prompt": "[^/]+?",
+    PROMPT_ID: "[^/]+?",
     "indicator": "[A-Za-z][A-Za-z0-9_]*?",
     "seed": "[0-9]+",
     "triplet": "[^/]+?",
@@ -62,6 +64,7 @@ class Row:
     indicator: str
     seed: int | None
     triplet: str | None
+    prompt_id: str | None = None  # None where nothing says any; empty where it is left open
 
 
 def find(images: Images, folder: Path) -> Path:
@@ -80,7 +83,7 @@ def find(images: Images, folder: Path) -> Path:
     return path
 
 
-def read_rows(images: Images, path: Path, *, by_prompt: bool = False) -> list[Row]:
+def read_rows(images: Images, path: Path, *, by_prompt: bool = False, by_id: bool = False) -> list[Row]:
     """Return the rows of a table, or of a folder's, in their order.
 
     Parameters
@@ -90,6 +93,8 @@ def read_rows(images: Images, path: Path, *, by_prompt: bool = False) -> list[Ro
         Of `find`.
     by_prompt : bool
         The prompt alone says what an image is of, so that no row has to name an indicator.
+    by_id : bool
+        The id of the prompt does so, too, in the place of its text or beside it.
 
     Raises
     ------
@@ -101,9 +106,9 @@ def read_rows(images: Images, path: Path, *, by_prompt: bool = False) -> list[Ro
             raise UserError(
                 f"images.names: expected a folder in images.from, got the file {path}: take `names` out"
             )
-        rows = list(_of_names(images, path, by_prompt))
+        rows = list(_of_names(images, path, by_prompt, by_id))
     else:
-        rows = [row for file in _tables(path) for row in _of_table(images, file, by_prompt)]
+        rows = [row for file in _tables(path) for row in _of_table(images, file, by_prompt, by_id)]
     if not rows:
         raise UserError(f"{path}: expected rows of images, found none: write one an image")
     return rows
@@ -131,11 +136,10 @@ def _tables(path: Path) -> list[Path]:
     return there
 
 
-def _of_table(images: Images, file: Path, by_prompt: bool) -> Iterator[Row]:
+def _of_table(images: Images, file: Path, by_prompt: bool, by_id: bool) -> Iterator[Row]:
     is_parquet = file.suffix.lower() == ".parquet"
     columns, lines = (_parquet if is_parquet else _text)(file)
-    needed = ("prompt",) if by_prompt else ("prompt", "indicator")
-    names = _column_names(images, file, columns, needed)
+    names = _column_names(images, file, columns, by_prompt, by_id)
     picture = names["image"]
     for number, (at, values) in enumerate(lines(list(names.values()) if is_parquet else [])):
         place = f"{file.name}: {at}"
@@ -146,22 +150,25 @@ def _of_table(images: Images, file: Path, by_prompt: bool) -> Iterator[Row]:
         yield Row(
             at=place,
             image=_place(file, picture, values.get(picture), number, place),
-            prompt=_said(values, names["prompt"], place),
+            prompt=_said(values, names["prompt"], place) if "prompt" in names else "",
             indicator=_said(values, names["indicator"], place) if "indicator" in names else "",
             seed=_seed(seed, names["seed"], place) if "seed" in names else None,
             triplet=None if triplet is None else str(triplet),
+            prompt_id=_id(values, names, place) if PROMPT_ID in names else None,
         )
 
 
 def _column_names(
-    images: Images, file: Path, columns: Sequence[str], needed: Sequence[str]
+    images: Images, file: Path, columns: Sequence[str], by_prompt: bool, by_id: bool
 ) -> dict[str, str]:
     """The column of each field that the table has."""
     found = {}
-    for field in ("prompt", "indicator", "seed", "triplet"):
+    told = by_id and images.prompt_id in columns and images.prompt == "prompt"  # no other is named
+    needed = {*(() if told else ("prompt",)), *(() if by_prompt else ("indicator",))}
+    for field in ("prompt", *((PROMPT_ID,) if by_id else ()), "indicator", "seed", "triplet"):
         name = getattr(images, field)
         named = name is not None and field in images.model_fields_set
-        said = field in needed or (named and field != "indicator")
+        said = field in needed or (named and field not in ("prompt", "indicator"))
         if name in columns:
             found[field] = name
         elif said:
@@ -269,6 +276,13 @@ def _said(values: Mapping[str, Any], column: str, at: str) -> str:
     return value
 
 
+def _id(values: Mapping[str, Any], names: Mapping[str, str], at: str) -> str:
+    """The id of a prompt; empty where its text is to say which one it is."""
+    value = values.get(names[PROMPT_ID])
+    open_ = value is None or (isinstance(value, str) and not value.strip())
+    return "" if open_ and "prompt" in names else _said(values, names[PROMPT_ID], at).strip()
+
+
 def _seed(value: Any, column: str, at: str) -> int:
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value.strip()):
         value = int(value)
@@ -280,8 +294,8 @@ def _seed(value: Any, column: str, at: str) -> int:
     return value
 
 
-def _of_names(images: Images, folder: Path, by_prompt: bool) -> Iterator[Row]:
-    pattern, fields = _pattern(images.names or "", by_prompt)
+def _of_names(images: Images, folder: Path, by_prompt: bool, by_id: bool) -> Iterator[Row]:
+    pattern, fields = _pattern(images.names or "", by_prompt, by_id)
     for file in sorted(path for path in folder.rglob("*") if path.suffix.lower() in PICTURES):
         name = file.relative_to(folder).with_suffix("").as_posix()
         match = pattern.fullmatch(name)
@@ -290,7 +304,7 @@ def _of_names(images: Images, folder: Path, by_prompt: bool) -> Iterator[Row]:
                 f"{file}: expected a name like {images.names!r}: rename it, move it away, or mend images.names"
             )
         said = match.groupdict()
-        prompt = said["prompt"]
+        prompt = said.get("prompt", "")
         yield Row(
             at=file.relative_to(folder).as_posix(),
             image=Place(file),
@@ -298,13 +312,16 @@ def _of_names(images: Images, folder: Path, by_prompt: bool) -> Iterator[Row]:
             indicator=said.get("indicator") or "",
             seed=_seed(said["seed"], "seed", str(file)) if "seed" in fields else None,
             triplet=said.get("triplet"),
+            prompt_id=said.get(PROMPT_ID),
         )
 
 
-def _pattern(text: str, by_prompt: bool) -> tuple[re.Pattern[str], list[str]]:
+def _pattern(text: str, by_prompt: bool, by_id: bool) -> tuple[re.Pattern[str], list[str]]:
     fields = _FIELD.findall(text)
-    wrong = [name for name in fields if name not in FIELDS] or [n for n in fields if fields.count(n) > 1]
-    needed = ["prompt"] if by_prompt else ["prompt", "indicator"]
+    there = (*FIELDS, PROMPT_ID) if by_id else FIELDS
+    wrong = [name for name in fields if name not in there] or [n for n in fields if fields.count(n) > 1]
+    told = PROMPT_ID if by_id and PROMPT_ID in fields else "prompt"
+    needed = [told] if by_prompt else [told, "indicator"]
     if wrong or not {*needed} <= {*fields}:
         asked = " and ".join(f"{{{name}}}" for name in needed)
         raise UserError(

@@ -72,7 +72,13 @@ class Triplets:
 
 
 def triplets(
-    rows: Sequence[Row], words: Forms, reference: str, *, any_words: bool = False, own_noise: bool = False
+    rows: Sequence[Row],
+    words: Forms,
+    reference: str,
+    *,
+    any_words: bool = False,
+    own_noise: bool = False,
+    repeated: bool = False,
 ) -> Triplets:
     """Return the triplets of some rows.
 
@@ -86,6 +92,8 @@ def triplets(
         Take prompts without their indicator's word, too.
     own_noise : bool
         A seed means another noise in each triplet, so that seeds that are all different may be numbered.
+    repeated : bool
+        Triplets may have the same texts, since the column tells them apart.
 
     Raises
     ------
@@ -115,7 +123,8 @@ def triplets(
         whole = _draws(len(prompts), members, list(words), paired, left_out)
         if not whole:
             continue
-        _require_new(known, tuple(texts.values()), members[reference][0])
+        if not repeated:
+            _require_new(known, tuple(texts.values()), members[reference][0])
         prompts.append(_prompt(texts, words, reference, members[reference][0].triplet))
         draws += whole
     if not draws:

@@ -10,43 +10,16 @@ from analysis.observe.objects.detr import Detr, classes
 from analysis.observe.objects.engines import engine_plan
 from probes.config import Config
 from probes.errors import UserError
+from tests.analysis.observe.random_detr import TINY, save_detr
 
 COCO = {0: "N/A", 1: "person", 2: "bicycle", 3: "N/A", 4: "Stop Sign"}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The files of ``facebook/detr-resnet-101-dc5``: a timm backbone with dilation, small."""
-    from transformers import DetrConfig, DetrForObjectDetection
-
-    torch.manual_seed(0)
-    config = DetrConfig(
-        use_timm_backbone=True,
-        backbone="resnet10t",
-        dilation=True,
-        num_queries=7,
-        d_model=16,
-        encoder_layers=1,
-        decoder_layers=1,
-        encoder_ffn_dim=16,
-        decoder_ffn_dim=16,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        id2label=COCO,
-        label2id={name: number for number, name in COCO.items()},
+    return save_detr(
+        tmp_path_factory.mktemp("hub") / "models--facebook--detr" / "snapshots" / "0c1a2b", COCO, **TINY
     )
-    path = tmp_path_factory.mktemp("hub") / "models--facebook--detr" / "snapshots" / "0c1a2b"
-    model = DetrForObjectDetection(config)
-    with torch.no_grad():  # random weights would see one class alone
-        model.class_labels_classifier.weight.mul_(30)
-    model.save_pretrained(path)
-    described = json.loads((path / "config.json").read_text())
-    del described["backbone_config"]  # which the published file says in four keys
-    described |= {"backbone": "resnet10t", "dilation": True, "use_timm_backbone": True}
-    (path / "config.json").write_text(json.dumps(described | {"use_pretrained_backbone": True}))
-    size = {"size": {"shortest_edge": 64, "longest_edge": 106}}
-    (path / "preprocessor_config.json").write_text(json.dumps(size))
-    return path
 
 
 def test_detections_are_those_of_transformers(folder):

@@ -1,0 +1,282 @@
+"""Images of PaintSkills' prompts that another program drew: judged as if they had been drawn here, and the oracle."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from PIL import Image
+
+import analysis.report.skills
+from probes.config import Config
+from probes.prompts import paintskills, sets
+from probes.run import main
+from probes.store import Run
+from probes.toyworld.palette import paint
+from probes.toyworld.skills.scenes import draw_scene, scene
+from tests.analysis.observe.random_detr import TINY, save_detr
+
+PAGE = Path(__file__).parents[1] / "docs" / "paintskills.md"
+SETTINGS = {
+    "model": "toyworld-skills",
+    "prompts": {"from": "toyworld-skills", "object": ["dog", "cup"]},
+    "limit": 60,
+    "generate": {"workers": 1, "device": "cpu"},
+    "report": {"gallery": 3},
+}
+FILES = ("skills_images.csv", "skills_accuracy.csv", "skills_table02.tex")
+# as COCO numbers what PaintSkills names
+COCO = {
+    **dict.fromkeys(range(91), "N/A"),
+    **{
+        1: "person",
+        2: "bicycle",
+        3: "car",
+        5: "airplane",
+        9: "boat",
+        10: "traffic light",
+        11: "fire hydrant",
+    },
+    **{13: "stop sign", 15: "bench", 16: "bird", 18: "dog", 23: "bear", 28: "umbrella", 33: "suitcase"},
+    64: "potted plant",
+}
+
+
+def run(folder, settings, *options):
+    """Write a configuration and run it; gives the exit status."""
+    path = folder / "skills.yaml"
+    path.write_text(yaml.safe_dump(settings, sort_keys=False))
+    return main([str(path), "--out", str(folder / "run"), "--quiet", *options])
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("drawn")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(analysis.report.skills, "draw_skills", lambda accuracy: None)
+        assert run(folder, SETTINGS | {"seeds": [3], "sampler": {"steps": 1}}) == 0
+    return Run.open(folder / "run")
+
+
+@pytest.fixture
+def figureless(monkeypatch):
+    """Reports without figures, where a test is about tables and sentences."""
+    monkeypatch.setattr(analysis.report.skills, "draw_skills", lambda accuracy: None)
+
+
+def export(drawn, folder, columns, without=()):
+    """A run's images as files with a table beside them."""
+    (folder / "pictures").mkdir()
+    samples = drawn.samples(["sample_id", "prompt_id", "prompt", "seed", "image"]).to_dict("records")
+    with open(folder / "pictures" / "metadata.csv", "w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, ["file", *columns], extrasaction="ignore")
+        table.writeheader()
+        for row in reversed([row for row in samples if row["prompt_id"] not in without]):
+            name = f"{row['sample_id']}.png"
+            (folder / "pictures" / name).write_bytes(row["image"]["bytes"])
+            table.writerow(row | {"file": name})
+    return SETTINGS | {"images": {"from": "pictures"}}
+
+
+def test_tables_are_those_of_the_run_that_drew_the_images(drawn, tmp_path, figureless):
+    prompts = list(drawn.samples(["prompt"])["prompt"])
+    assert len(set(prompts)) < len(prompts) == 60
+    assert run(tmp_path, export(drawn, tmp_path, ("prompt", "prompt_id", "seed"))) == 0
+    for name in FILES:
+        there = (drawn.path / "tables" / name).read_bytes()
+        assert there == (tmp_path / "run" / "tables" / name).read_bytes(), name
+    taken = Run.open(tmp_path / "run")
+    accuracy = taken.table("skills_accuracy")
+    assert (
+        len(accuracy) > 100 and accuracy.loc[accuracy["task"] == "number", "value"].between(0.01, 0.99).any()
+    )
+    assert not accuracy["without_image"].any()
+    page = (taken.path / "report.html").read_text(encoding="utf-8")
+    assert "Another program drew the images: 60 images of the 60" in page and "Without an image" not in page
+    (taken.path / "samples" / "part-00000.parquet").unlink()
+    assert main([str(taken.path), "--quiet", "--stage", "generate"]) == 0
+    assert taken.samples(["prompt_id"]).equals(drawn.samples(["prompt_id"]))
+
+
+def test_samples_of_a_run_are_such_a_table_and_what_has_no_image_is_counted(drawn, tmp_path, capsys):
+    settings = SETTINGS | {"images": {"from": str(drawn.path / "samples")}}
+    assert run(tmp_path, settings | {"limit": 75}, "--stage", "generate") == 0
+    assert Run.open(tmp_path / "run").meta["taken_in"]["without_image"] == 15
+    listed = drawn.samples(["triplet", "prompt_id"])
+    gone = [one for one in listed["prompt_id"] if one.startswith("spatial") or "count-30" in one]
+    settings = export(drawn, tmp_path, ("prompt_id", "seed"), gone)
+    assert run(tmp_path, settings, "--dry-run") == 0
+    assert f", in {60 - len(gone)} prompts; {len(gone)} prompts have no image" in capsys.readouterr().out
+    assert run(tmp_path, settings, "--overwrite") == 0
+    taken, whole = Run.open(tmp_path / "run"), drawn.table("skills_accuracy")
+    accuracy = taken.table("skills_accuracy")
+    keys = ["skill", "split", "level", "task"]
+    assert set(map(tuple, accuracy[keys].values)) == set(map(tuple, whole[keys].values))
+    of_all = accuracy[(accuracy["split"] == "all") & (accuracy["task"] == "accuracy")].set_index("skill")
+    missing = {skill: sum(one.startswith(skill) for one in gone) for skill in paintskills.SKILLS}
+    assert of_all["without_image"].to_dict() == missing | {"average": len(gone)} and missing["spatial"] == 20
+    spatial = accuracy[accuracy["skill"] == "spatial"]
+    assert spatial["value"].isna().all() and set(spatial["reason"]) == {"no prompt of these has an image"}
+    assert of_all.loc["average", "reason"] == "no prompt of these has an image"
+    objects = [table[table["skill"] == "object"].reset_index(drop=True) for table in (accuracy, whole)]
+    assert objects[0].equals(objects[1])
+    template = sets.read("toyworld-skills")["skills"]["count"]["templates"][29]
+    row = accuracy[(accuracy["level"] == template) & (accuracy["task"] == "accuracy")].iloc[0]
+    assert (row["n"], row["n_prompts"], row["without_image"]) == (0, 0, missing["count"])
+    page = (taken.path / "report.html").read_text(encoding="utf-8")
+    assert "Without an image:</b>" in page and "20 prompts of the skill spatial" in page
+
+
+def test_renderings_are_the_oracle(tmp_path, figureless):
+    """Two scenes of each prompt, named by its id alone."""
+    config = Config(prompts=SETTINGS["prompts"], limit=SETTINGS["limit"], seeds=[0])
+    for prompt, asked in zip(config.prompts, paintskills.asked(config)):
+        (tmp_path / "scenes" / prompt["id"]).mkdir(parents=True)
+        for number in range(2):
+            pixels = paint(draw_scene(scene(asked, f"{number}")))
+            Image.fromarray(pixels).save(tmp_path / "scenes" / prompt["id"] / f"{number}.png")
+    assert run(tmp_path, SETTINGS | {"images": {"from": "scenes", "names": "{prompt_id}/{number}"}}) == 0
+    taken = Run.open(tmp_path / "run")
+    assert not taken.config.images.paired and taken.meta["taken_in"]["without_image"] == 0
+    accuracy = taken.table("skills_accuracy")
+    whole = accuracy[(accuracy["split"] == "all") & (accuracy["task"] == "accuracy")].set_index("skill")
+    assert whole["n"].to_dict() == {"object": 40, "count": 40, "spatial": 40, "average": 120}
+    assert (whole["value"] >= 0.95).all() and (whole["shuffled"] < 0.6).all()
+    scenes = taken.samples(["prompt_id", "seed"])
+    assert set(scenes.groupby("prompt_id")["seed"].apply(list).map(tuple)) == {(0, 1)}
+    assert set(whole["detector"]) == {"toyworld-skills-checker/1"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "more", "said"),
+    [
+        (
+            ["prompt", "one dog"],
+            {},
+            "line 2: expected a prompt that stands once, got 'one dog', which is that of object-03-dog and"
+            " count-19-dog-1: name which one in a column `prompt_id`",
+        ),
+        (
+            ["prompt", "two dogs on a sofa"],
+            {},
+            "line 2: expected a prompt of the audit, such as",
+        ),
+        (
+            ["prompt_id", "object-03-dogs"],
+            {},
+            "line 2: expected the id of a prompt, such as object-03-dog, got 'object-03-dogs': correct it, or say"
+            " under `prompts` what was asked",
+        ),
+        (
+            ["prompt_id,prompt", "object-03-dog,two dogs"],
+            {},
+            "line 2: expected 'one dog', the prompt object-03-dog, got 'two dogs': correct one of both",
+        ),
+        (
+            ["prompt_id,prompt", ",one dog"],
+            {},
+            "line 2: expected a prompt that stands once, got 'one dog'",
+        ),
+        (["prompt_id", " "], {}, "metadata.csv: line 2: expected a text in `prompt_id`, got ' ': write it"),
+        (["seed", "1"], {}, "metadata.csv: expected a column `prompt`, found file, seed"),
+        (
+            ["prompt_id", "object-03-dog"],
+            {"images": {"from": "pictures", "prompt": "caption"}},
+            "expected a column `caption`",
+        ),
+        (
+            ["prompt_id,seed", "object-03-dog,1", "object-03-dog,1"],
+            {},
+            "line 3: expected one image of prompt for this prompt and seed 1, got another in metadata.csv: line 2",
+        ),
+        (
+            ["prompt_id", "object-03-dog"],
+            {"prompts": {"from": "gep"}, "images": {"from": "pictures", "prompt_id": "prompt_id"}},
+            "images.prompt_id: expected none but beside prompts that ask for skills, got 'prompt_id': take it out",
+        ),
+        (["prompt_id", "object-03-dog"], {"seeds": [1]}, "seeds: expected none beside `images`"),
+        (
+            ["prompt_id", "object-03-dog"],
+            {"images": {"from": "pictures", "names": "{prompt_id}_{id}"}},
+            "images.names: expected {prompt_id}, and",
+        ),
+    ],
+)
+def test_rows_that_name_no_prompt_or_several_are_one_line(tmp_path, capsys, rows, more, said):
+    (tmp_path / "pictures").mkdir()
+    Image.new("RGB", (64, 64)).save(tmp_path / "pictures" / "a.png")
+    head, *lines = rows
+    table = [f"file,{head}", *(f"a.png,{line}" for line in lines)]
+    (tmp_path / "pictures" / "metadata.csv").write_text("\n".join(table) + "\n")
+    settings = SETTINGS | {"images": {"from": "pictures"}, "model": "closed"} | more
+    assert run(tmp_path, settings, "--dry-run") == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+
+
+def published(folder, scenes):
+    """The folders of PaintSkills as its authors' code reads them, with as many scenes of each skill."""
+    made = {"object": ["humanSophie"], "count": ["dog"] * 3, "spatial": ["fireHydrant", "bike"]}
+    texts = {"object": "a photo of human", "count": "3 dogs", "spatial": "a bike is left to a fire hydrant"}
+    for skill, shapes in made.items():
+        (folder / skill / "scenes").mkdir(parents=True)
+        (folder / skill / "images").mkdir()
+        data = []
+        for number in range(scenes):
+            name = f"{skill.title()}_val_{number:05d}"
+            things = [
+                {"shape": shape, "relation": "left_0" if skill == "spatial" and place else None}
+                for place, shape in enumerate(shapes)
+            ]
+            data.append({"id": name, "text": texts[skill], "objects": things})
+            shade = (40 * number, 90, 20 * len(shapes))
+            image = Image.new("RGB", (64, 64), shade)
+            image.putpixel((number, 3), (255, 255, 255))  # of one colour it would be a fault
+            image.save(folder / skill / "images" / f"image_{name}.png")
+        (folder / skill / "scenes" / f"{skill}_val.json").write_text(json.dumps({"data": data}))
+
+
+def judged(folder, monkeypatch, detector, scenes):
+    """Follow the page: its program, then its command, with another folder of DETR."""
+    published(folder / "PaintSkills", scenes)
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    monkeypatch.chdir(folder)
+    exec(program, {})
+    settings = yaml.safe_load((folder / "scenes.yaml").read_text())
+    settings["observe"]["detector"] = str(detector)
+    settings["generate"] = {"workers": 1, "device": "cpu"}
+    assert run(folder, settings) == 0
+    return Run.open(folder / "run")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "scenes"),
+    [
+        (TINY | {"shortest": 64, "longest": 106}, 3),
+        pytest.param(
+            {"backbone": "resnet101", "shortest": 800, "longest": 1333},
+            1,
+            marks=pytest.mark.slow,
+            id="published",
+        ),
+    ],
+)
+def test_scenes_as_published_are_judged_by_detr(tmp_path, monkeypatch, figureless, sizes, scenes):
+    detector = save_detr(tmp_path / "detr", COCO, **sizes)
+    taken = judged(tmp_path, monkeypatch, detector, scenes)
+    images = taken.table("skills_images")
+    assert len(images) == 3 * scenes and set(images["reason"]) == {""}
+    wanted = [
+        ("object", "person", "", "", ""),
+        ("count", "dog", "3", "", ""),
+        ("spatial", "fire hydrant", "", "bike", "left"),
+    ]
+    found = images[["skill", "object", "count", "object_b", "relation"]].drop_duplicates()
+    assert list(map(tuple, found.values)) == wanted
+    assert taken.config.model == "PaintSkills' own scenes"
+    assert {"person", "bicycle", "dog"} <= set(taken.observed(["tags"])["tags"].iloc[0])
+    accuracy = taken.table("skills_accuracy")
+    assert set(accuracy["detector"]) == {str(detector)} and set(accuracy["threshold"]) == {0.7}
+    assert r"\label{tab:skills}" in (taken.path / "tables" / "skills_table02.tex").read_text()
