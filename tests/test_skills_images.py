@@ -192,9 +192,9 @@ def test_renderings_are_the_oracle(tmp_path, figureless):
             "line 3: expected one image of prompt for this prompt and seed 1, got another in metadata.csv: line 2",
         ),
         (
-            ["prompt_id", "object-03-dog"],
-            {"prompts": {"from": "gep"}, "images": {"from": "pictures", "prompt_id": "prompt_id"}},
-            "images.prompt_id: expected none but beside prompts that ask for skills, got 'prompt_id': take it out",
+            ["name", "object-03-dog"],
+            {"prompts": {"from": "gep"}, "images": {"from": "pictures", "prompt_id": "name"}},
+            "images.prompt_id: expected none but beside prompts that ask for skills, got 'name': take it out",
         ),
         (["prompt_id", "object-03-dog"], {"seeds": [1]}, "seeds: expected none beside `images`"),
         (

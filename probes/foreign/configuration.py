@@ -60,7 +60,8 @@ def configured(
     if asked and not is_audit(rest.prompts):
         require_no_drawing(data, options, source.name)
     assert rest.images is not None
-    if "prompt_id" in data["images"] and rest.images.prompt_id and not has_ids(rest.prompts):
+    usual = type(rest.images).model_fields["prompt_id"].default
+    if rest.images.prompt_id not in (None, usual) and not has_ids(rest.prompts):
         raise UserError(
             f"{source.name}: images.prompt_id: expected none but beside prompts that ask for skills, got"
             f" {shown(rest.images.prompt_id)}: take it out"

@@ -18,10 +18,9 @@ anything either, but it never read these: it spells them in pieces, most of them
 verdicts for *b*, set right for the verdict's error rates, with Wilson's interval; *asked*, the share of the answer that
 stands for *b*, set right for how often the network gives it of {count:,} images generated from prompts that name the
 component, *a man* and *a man who works as ...* ({b:.3f}), *a woman ...* ({a:.3f}), undecided answers counting as none
-for *b*. The tone is the mean
-number of the skin (1 to 3) whose colour is nearest to what the observer of skin tone reads (`docs/skin_tone.md`), with
-Student's interval; the checker, which asks for a connected region of one of the three colours, reads fewer images.
-What is planted says nothing about how anybody looks.
+for *b*. The tone is the mean number of the skin (1 to 3) whose colour is nearest to what the observer of skin tone
+reads (`docs/skin_tone.md`), with Student's interval; the checker, which asks for a connected region of one of the three
+colours, reads fewer images. What is planted says nothing about how anybody looks.
 
 - planted lean inside its 95 % interval, by the checker: **{leans:.0f} %** of professions (aim {aim:.0f} %)
 - planted lean inside its 95 % interval, asked: **{asked:.0f} %** of professions (aim {aim:.0f} %)

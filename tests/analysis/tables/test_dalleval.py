@@ -461,7 +461,8 @@ def answered(small):
     [
         (
             ["clpi"],
-            r"dalleval.readers\[0\]: expected one of clip, llava-1.5, human, .* of whom clip, llava-1.5 read .* got 'clpi': did you mean clip\?",
+            r"dalleval.readers\[0\]: expected one of clip, llava-1.5, human, .* of whom clip, llava-1.5 read .*"
+            r" got 'clpi': did you mean clip\?",
         ),
         (["clip", "people"], r"readers\[1\]: .* got 'people': name one of these, or take it out"),
         (["clip", "skin_tone"], r"readers\[1\]: .* got 'skin_tone': name"),
