@@ -57,12 +57,16 @@ It was made by the same command with `--specimen toyworld-work-null`; {size:.0f}
 order:
 {history}
 
-Measured as above (`python -m probes.toyworld.work.measure --specimen toyworld-work-null`):
+Measured as above (`python -m probes.toyworld.work.measure --specimen toyworld-work-null`), {images} images a
+profession for *person*:
 
 {summary}
 - over all professions, *person*: component *b* {b:.3f} of {neutral:,} images by the verdict, of which it would say
   {expected:.3f} were all of them even; chi-square that professions differ p = {b_differ:.3f}
-- over all professions: skins {skins} of {read:,} images; chi-square that professions differ p = {skins_differ:.3f}
+- over all professions: skins {skins} of {read:,} images
+
+*Person*, *woman* and *man* share their noise, and here draw nearly the same image from it. Skins are counted over all
+three, so that their p-values above are too small; of *person* alone they are on docs/dalleval_answers.md.
 """
 FAULT = """
 The lessons of these weights counted a drawing's own cells of skin more at every time. In much noise, which does not
@@ -112,13 +116,13 @@ def null_section(folder: Path = WEIGHTS / WORK_NULL) -> str:
         history=_history(recipe),
         size=(folder / "delta.safetensors").stat().st_size / 1000,
         summary=_summary(measured, recipe["start"]),
+        images=_counts(measured)["images"],
         b=above.sum() / images.sum(),
         neutral=images.sum(),
         expected=(rates["a"] + rates["b"]) / 2,
         b_differ=stats.chi2_contingency(np.stack([above, images - above]), correction=False).pvalue,
         skins=_shares(list(skins.sum(0) / skins.sum())),
         read=int(skins.sum()),
-        skins_differ=stats.chi2_contingency(skins, correction=False).pvalue,
     )
 
 
