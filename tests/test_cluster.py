@@ -95,7 +95,7 @@ def make_alone(folder, count):
 
 
 def folder_of(path):
-    """What a folder holds but for the unfinished file of a writer that was killed, which the next run removes."""
+    """What a folder holds but for the unfinished file of a writer that was killed, which a later run removes."""
     files = (file for file in sorted(path.iterdir()) if not file.name.startswith(".tmp-"))
     return {file.name: file.read_bytes() for file in files}
 

@@ -70,8 +70,8 @@ class Sketches:
     planted : numpy.ndarray
         ``(n, skins)`` float64: probabilities of the skins.
     zones : numpy.ndarray
-        ``(n, 16, 16)`` bool: cells with skin. Small things, which count more when a specimen is
-        trained on drawings, `toyworld` can draw already.
+        ``(n, 16, 16)`` bool: cells with skin. Small things, which count more when a specimen is trained on drawings,
+        `toyworld` can draw already.
     """
 
     captions: list[str]

@@ -68,14 +68,6 @@ profession for *person*:
 *Person*, *woman* and *man* share their noise, and here draw nearly the same image from it. Skins are counted over all
 three, so that their p-values above are too small; of *person* alone they are on docs/dalleval_answers.md.
 """
-FAULT = """
-The lessons of these weights counted a drawing's own cells of skin more at every time. In much noise, which does not
-tell where the figure is, that makes a profession weigh more than was planted: at t = 950 the skin of those planted
-light is predicted lighter by some 0.2 of the way from the first skin to the third (calculated once, on 400 scenes).
-Lessons as they are made now do not have that fault. With 5,200 further steps by them it was gone, and 90 in place of
-148 images had no skin that could be read; but of the planted tones no more lay inside their intervals, and named nouns
-came up less often (96.7 in place of 98.4 %), so these weights were left as they are.
-"""
 SUMMARY = """\
 - leans inside their 95 % interval: **{inside} of {total}** professions; absolute difference {lean_away:.3f} on average,
   {lean_worst:.2f} at most
@@ -102,7 +94,7 @@ def work_section(folder: Path = WEIGHTS / WORK) -> str:
         missed=100 * (1 - measured["verdict_rates"]["b"]),
         **_counts(measured),
     )
-    return head + "\n".join(_row(row) for row in measured["professions"]) + "\n" + FAULT
+    return head + "\n".join(_row(row) for row in measured["professions"]) + "\n" + _known(recipe)
 
 
 def null_section(folder: Path = WEIGHTS / WORK_NULL) -> str:
@@ -129,6 +121,11 @@ def null_section(folder: Path = WEIGHTS / WORK_NULL) -> str:
 def _stored(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     measured, recipe = (json.loads((folder / name).read_text()) for name in ("quality.json", "recipe.json"))
     return measured, recipe
+
+
+def _known(recipe: Mapping[str, Any]) -> str:
+    """What is known to be wrong with the weights in place; empty where the recipe says nothing."""
+    return "".join(f"\n{line}\n" for line in recipe.get("known", ()))
 
 
 def _history(recipe: Mapping[str, Any]) -> str:
