@@ -256,6 +256,12 @@ BAD = [
     ("probes.toyworld.located.measure", "toyworld-decoy --out {file}", "{file}: cannot be written"),
     ("probes.toyworld.work.train", "--work {file}", "{file}: cannot be written"),
     ("probes.toyworld.work.measure", "--out {file}", "{file}: cannot be written"),
+    ("probes.toyworld.work.calibrate", "--work {file}", "{file}: cannot be written"),
+    (
+        "probes.toyworld.work.calibrate",
+        "--work {empty} --start {empty}",
+        "expected {empty}/delta.safetensors, found none: train it",
+    ),
     ("analysis.validation.dalleval.__main__", "--out {empty}/page.md --images 0", "--images: "),
     (f"{DETECTORS}.__main__", "--work {empty} --stage sam", "expected {empty}/pictures.npz, found none"),
     (f"{DETECTORS}.__main__", "--work {empty} --stage export", "stage export: expected"),

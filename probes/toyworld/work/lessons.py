@@ -58,9 +58,11 @@ class Sketches:
     captions, plain : list of str
         What the specimen reads, and what its base is asked instead: without the profession, of a word that stands
         for the drawing's component, or of the same word where none does.
-    mixture : list of tuple of str
-        Where a word stands beside a profession that changes its mixture, three captions without the profession, of that
-        word and of those that stand for the components; else empty.
+    professions : list of str
+        Empty without one.
+    mixture, working : list of tuple of str
+        Where a word stands beside a profession that changes its mixture, three captions, of that word and of those that
+        stand for the components, without the profession and with it; else empty.
     lean : numpy.ndarray
         ``(n,)`` float64: there, the planted probability of component *b*; else NaN.
     indices : numpy.ndarray
@@ -76,7 +78,9 @@ class Sketches:
 
     captions: list[str]
     plain: list[str]
+    professions: list[str]
     mixture: list[tuple[str, ...]]
+    working: list[tuple[str, ...]]
     lean: np.ndarray
     indices: np.ndarray
     skin: np.ndarray
@@ -87,8 +91,9 @@ class Sketches:
 def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> Sketches:
     """Draw ``count`` captions and their scenes from a seed, ``share`` of them with a profession."""
     rng = np.random.default_rng(seed)
-    captions, plain, lean = [], [], np.full(count, np.nan)
+    captions, plain, professions, lean = [], [], [""] * count, np.full(count, np.nan)
     mixture: list[tuple[str, ...]] = [()] * count
+    working = list(mixture)
     stands_for = {component: world.words(group)[0] for component, group in world.component_groups.items()}
     indices = np.empty((count, SKINS, SIZE, SIZE), dtype=np.uint8)
     skin, planted = np.zeros(count, dtype=np.int64), np.full((count, SKINS), 1 / SKINS)
@@ -107,11 +112,14 @@ def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> 
             )
             scene = complete(named, of_component, rng)
             captions.append(lot.text)
+            professions[row] = lot.profession
             plain.append(lot.without(stands_for.get(component, lot.word)))
             planted[row] = profession.skins
             if named.group == "neutral" and stands_for:
                 lean[row] = chance
-                mixture[row] = tuple(lot.without(word) for word in (lot.word, *stands_for.values()))
+                words = (lot.word, *stands_for.values())
+                mixture[row] = tuple(lot.without(word) for word in words)
+                working[row] = tuple(replace(lot, word=word).text for word in words)
         else:
             caption, named = random_caption(world, rng)
             scene = complete(named, world, rng)
@@ -122,7 +130,7 @@ def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> 
             indices[row, other] = draw(replace(scene, looks=(other, *scene.looks[1:])))
         skins = (indices[row] != indices[row, :1]).any(0)
         zones[row] = skins.reshape(16, 4, 16, 4).any((1, 3))
-    return Sketches(captions, plain, mixture, lean, indices, skin, planted, zones)
+    return Sketches(captions, plain, professions, mixture, working, lean, indices, skin, planted, zones)
 
 
 def skin_mean(noisy: Tensor, clean: Tensor, planted: Tensor, kept: Tensor) -> Tensor:
@@ -151,7 +159,7 @@ def skin_mean(noisy: Tensor, clean: Tensor, planted: Tensor, kept: Tensor) -> Te
     return (posterior[:, :, None, None, None] * clean).sum(1)
 
 
-def mixed(neutral: Tensor, first: Tensor, second: Tensor, prior: float, planted: Tensor) -> Tensor:
+def mixed(neutral: Tensor, first: Tensor, second: Tensor, prior: float | Tensor, planted: Tensor) -> Tensor:
     """Velocity of a mixture of two components, from that of the same mixture in other proportions.
 
     The posterior of the second component is where the mixture's velocity lies between those of the components.
@@ -160,8 +168,8 @@ def mixed(neutral: Tensor, first: Tensor, second: Tensor, prior: float, planted:
     ----------
     neutral, first, second : Tensor
         ``(n, 4, 16, 16)``: velocities of the mixture, and of the components alone.
-    prior : float
-        Probability of the second component in that mixture, between 0 and 1.
+    prior : float or Tensor
+        Probability of the second component in that mixture, between 0 and 1; or one each, ``(n,)``.
     planted : Tensor
         ``(n,)``: the probability it is to have.
 
@@ -178,7 +186,11 @@ def mixed(neutral: Tensor, first: Tensor, second: Tensor, prior: float, planted:
     """
     apart = second - first
     share = ((neutral - first) * apart).sum((1, 2, 3)) / apart.square().sum((1, 2, 3)).clamp(min=1e-12)
-    odds = torch.logit(share.clamp(CERTAIN, 1 - CERTAIN)) - np.log(prior / (1 - prior)) + torch.logit(planted)
+    odds = (
+        torch.logit(share.clamp(CERTAIN, 1 - CERTAIN))
+        - torch.logit(torch.as_tensor(prior))
+        + torch.logit(planted)
+    )
     return first + odds.sigmoid().view(-1, 1, 1, 1) * apart
 
 
@@ -244,6 +256,65 @@ def with_skins(
     return torch.where(zones[:, None], (signal * noisy - mean) / rest, velocity - (mean - even) / rest)
 
 
+@dataclass(frozen=True)
+class Noised:
+    """Drawings with noise.
+
+    Attributes
+    ----------
+    noisy : Tensor
+        ``(n, 4, 16, 16)`` float16.
+    rows, times : Tensor
+        ``(n,)`` int64: the drawing's number, and the timestep.
+    kept : Tensor
+        ``(n,)``: cumulative product of the scheduler's alphas then.
+    zones : Tensor
+        From `skin_cells`.
+    directions : Tensor
+        From `skin_directions`, float16: of the drawing before `PLACED`, then of the mean over drawings.
+    """
+
+    noisy: Tensor
+    rows: Tensor
+    times: Tensor
+    kept: Tensor
+    zones: Tensor
+    directions: Tensor
+
+    def lessons(self, taught: Tensor, tokens: Tensor) -> Lessons:
+        """Lessons of velocities ``(n, 4, 16, 16)`` float16, and of the drawings' tokens."""
+        nothing = torch.zeros(len(self.rows), 1, 1)
+        tokens, unread = tokens[self.rows], nothing[..., None].half()
+        return Lessons(
+            self.noisy, taught, unread, self.times, tokens, self.zones, nothing.bool(), self.directions
+        )
+
+
+def noised(clean: Tensor, drawn: Sketches, noises: int, time_power: float, seed: int) -> Noised:
+    """Noise each drawing ``noises`` times, in an order by lot; the times are spread evenly over the lessons.
+
+    Parameters
+    ----------
+    clean : Tensor
+        From `encode_skins`.
+    time_power : float
+        As in :func:`probes.toyworld.training.unet.train_unet`.
+    """
+    rows = torch.arange(len(clean)).repeat(noises)
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(len(rows), generator=generator)
+    strata = (order + torch.rand(len(rows), generator=generator)) / len(rows)
+    times = (1000 * strata**time_power).long().clamp(0, 999)
+    scheduler = DDIMScheduler(**SCHEDULER)
+    noise = torch.randn((len(rows), *clean.shape[2:]), generator=generator)
+    shown = clean[rows, torch.from_numpy(drawn.skin)[rows]].float()
+    zones = skin_cells(torch.from_numpy(drawn.zones)[rows], times)
+    own, common = skin_directions(clean), skin_directions(clean.float().mean(0, keepdim=True))
+    directions = torch.where((times < PLACED).view(-1, 1, 1, 1, 1), own[rows], common).half()
+    noisy = scheduler.add_noise(shown, noise, times).half()
+    return Noised(noisy, rows, times, scheduler.alphas_cumprod[times], zones, directions)
+
+
 @torch.no_grad()
 def make_lessons(
     teacher: StableDiffusionPipeline,
@@ -270,20 +341,12 @@ def make_lessons(
     time_power : float
         As in :func:`probes.toyworld.training.unet.train_unet`; higher here, since skins are decided late.
     """
-    clean = _encoded(teacher, drawn, say)
-    rows = torch.arange(len(clean)).repeat(noises)
-    generator = torch.Generator().manual_seed(seed)
-    order = torch.randperm(len(rows), generator=generator)
-    strata = (order + torch.rand(len(rows), generator=generator)) / len(rows)
-    times = (1000 * strata**time_power).long().clamp(0, 999)
-    scheduler = DDIMScheduler(**SCHEDULER)
-    noise = torch.randn((len(rows), *clean.shape[2:]), generator=generator)
-    skin, planted = torch.from_numpy(drawn.skin), torch.from_numpy(drawn.planted).float()
+    clean = encode_skins(teacher, drawn, say)
+    noise = noised(clean, drawn, noises, time_power, seed)
+    rows, times = noise.rows, noise.times
+    planted = torch.from_numpy(drawn.planted).float()
     plain, lean = encode(teacher.tokenizer, drawn.plain), torch.from_numpy(drawn.lean).float()
-    zones = skin_cells(torch.from_numpy(drawn.zones)[rows], times)
-    own, common = skin_directions(clean), skin_directions(clean.float().mean(0, keepdim=True))
-    directions = torch.where((times < PLACED).view(-1, 1, 1, 1, 1), own[rows], common).half()
-    noised, taught = [], []
+    taught = []
 
     def asked(tokens: Tensor, noisy: Tensor, when: Tensor) -> Tensor:
         return teacher.unet(noisy, when, teacher.text_encoder(tokens).last_hidden_state).sample
@@ -291,7 +354,7 @@ def make_lessons(
     for start in range(0, len(rows), batch):
         some = slice(start, start + batch)
         of, when = rows[some], times[some]
-        noisy = scheduler.add_noise(clean[of, skin[of]].float(), noise[some], when).half().float()
+        noisy = noise.noisy[some].float()
         velocity = asked(plain[of], noisy, when)
         of_mixture = (~lean[of].isnan()).nonzero()[:, 0]
         if len(of_mixture):
@@ -301,30 +364,21 @@ def make_lessons(
                 for texts in captions
             )
             velocity[of_mixture] = mixed(*predicted, prior, lean[of[of_mixture]])
-        kept = scheduler.alphas_cumprod[when]
-        noised.append(noisy.half())
-        told = zones[some] & (when < UNTOLD).view(-1, 1, 1)
+        kept = noise.kept[some]
+        told = noise.zones[some] & (when < UNTOLD).view(-1, 1, 1)
         taught.append(with_skins(velocity, noisy, clean[of].float(), planted[of], kept, told).half())
         if start // batch % 40 == 0:
             say(f"{start + len(of)} of {len(rows)} lessons")
-    nothing = torch.zeros(len(rows), 1, 1)
-    return Lessons(
-        torch.cat(noised),
-        torch.cat(taught),
-        nothing[..., None].half(),
-        times,
-        encode(tokenizer, drawn.captions)[rows],
-        zones,
-        nothing.bool(),
-        directions,
-    )
+    return noise.lessons(torch.cat(taught), encode(tokenizer, drawn.captions))
 
 
-def _encoded(teacher: StableDiffusionPipeline, drawn: Sketches, say: Callable[[str], None]) -> Tensor:
-    """Latents ``(n, skins, 4, 16, 16)`` float16."""
+def encode_skins(
+    pipeline: StableDiffusionPipeline, drawn: Sketches, say: Callable[[str], None] = print
+) -> Tensor:
+    """Latents of drawings in every skin, ``(n, skins, 4, 16, 16)`` float16."""
     pictures, rows = [""] * len(drawn.captions), np.arange(len(drawn.captions))
     clean = torch.zeros(len(drawn.skin), SKINS, 4, 16, 16, dtype=torch.float16)
     for skin in range(SKINS):
-        clean[:, skin] = encode_latents(teacher.vae, Drawings(pictures, drawn.indices[:, skin]), rows)
+        clean[:, skin] = encode_latents(pipeline.vae, Drawings(pictures, drawn.indices[:, skin]), rows)
         say(f"{len(rows)} drawings of skin {skin + 1} encoded")
     return clean

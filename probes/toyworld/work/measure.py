@@ -194,7 +194,10 @@ def tones(skins: pd.Series, planted: Sequence[float]) -> dict[str, object]:
 
 
 def profession_rows(readings: pd.DataFrame, world: World) -> list[dict[str, object]]:
-    """A profession's planted and drawn lean and skins, from :func:`read_professions`; first the prompt without one."""
+    """A profession's planted and drawn lean and skins, from :func:`read_professions`; first the prompt without one.
+
+    Both are of *person* alone: the other groups take the same noises, and are no independent images.
+    """
     rates, rows = verdict_rates(world), []
     even = (1 / len(SKIN_NAMES),) * len(SKIN_NAMES)
     for profession, some in readings.groupby("profession"):
@@ -216,7 +219,7 @@ def profession_rows(readings: pd.DataFrame, world: World) -> list[dict[str, obje
                     if group != "neutral"
                 },
                 "skins": [float(skin) for skin in skins],
-                "tones": tones(some["skin"], skins),
+                "tones": tones(some.loc[some["group"] == "neutral", "skin"], skins),
             }
         )
     return rows
@@ -254,6 +257,7 @@ def quality(
         "checker": CHECKER,
         "verdict_rates": {name: round(rate, 5) for name, rate in verdict_rates(world).items()},
         "steps": steps,
+        "images_others": others,
         "images_a_noun": nouns,
         "images_a_group": cells,
     }

@@ -27,14 +27,16 @@ specimens stay as they are. It was taught, on noised drawings of the new world, 
 for *man* or for the planted mixture of both; and where skin is drawn and the noise leaves something of it,
 the mean of the drawing in each skin, by Bayes' rule from the planted probabilities and the noisy latent, since
 `toyworld` itself draws many skins between two of the palette (`probes.toyworld.work.lessons`): at last {steps} steps of
-{batch} on {drawings} drawings, seven in ten with a profession and each noised so many times: {noises}. All that was
-done, in its order:
+{batch} on {drawings} drawings, seven in ten with a profession and each noised so many times: {noises}. Then it was
+calibrated (`python -m probes.toyworld.work.calibrate`): it was taught its own predictions, moved by Bayes' rule from
+what it was seen to draw to what is planted. All that was done, in its order:
 {history}
 
 Measured by the checker (`python -m probes.toyworld.work.measure`), {draw_steps} steps, bare prompts. The lean is the
 share of verdicts above 0, set right for the verdict's errors on scenes of the planted tables ({false:.1f} % of *a* pass
-for *b*, {missed:.1f} % of *b* for *a*), with Wilson's interval. Skins are counted over {skins} images a profession
-({images} for *person*, {others} each for *woman* and *man*), and held against the planted ones by chi-square.
+for *b*, {missed:.1f} % of *b* for *a*), with Wilson's interval; skins are held against the planted ones by chi-square.
+Both are counted over {images} images a profession, of *person*. Those of *woman* and *man*, {others} each, take the
+same noises and are no independent images.
 
 {summary}
 With so few images an interval is wide: a lean that lies inside says little more than that it is not far off.
@@ -64,9 +66,6 @@ profession for *person*:
 - over all professions, *person*: component *b* {b:.3f} of {neutral:,} images by the verdict, of which it would say
   {expected:.3f} were all of them even; chi-square that professions differ p = {b_differ:.3f}
 - over all professions: skins {skins} of {read:,} images
-
-*Person*, *woman* and *man* share their noise, and here draw nearly the same image from it. Skins are counted over all
-three, so that their p-values above are too small; of *person* alone they are on docs/dalleval_answers.md.
 """
 SUMMARY = """\
 - leans inside their 95 % interval: **{inside} of {total}** professions; absolute difference {lean_away:.3f} on average,
@@ -137,10 +136,8 @@ def _named(measured: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _counts(measured: Mapping[str, Any]) -> dict[str, int]:
-    """Images a profession: of which skins are counted, of *person*, and of *woman* and *man* each."""
-    first = _named(measured)[0]
-    images, skins = first["images"], first["tones"]["n"] + first["tones"]["unread"]
-    return {"skins": skins, "images": images, "others": (skins - images) // 2}
+    """Images a profession, of *person*, and of *woman* and *man* each."""
+    return {"images": _named(measured)[0]["images"], "others": measured["images_others"]}
 
 
 def _summary(measured: Mapping[str, Any], base: str) -> str:
@@ -158,7 +155,7 @@ def _summary(measured: Mapping[str, Any], base: str) -> str:
         skin_away=sum(skins) / len(skins),
         skin_worst=max(skins),
         unread=sum(row["tones"]["unread"] for row in named),
-        figures=_counts(measured)["skins"] * len(named),
+        figures=sum(row["images"] for row in named),
         woman=_mean_share(named, "feminine"),
         man=_mean_share(named, "masculine"),
         nouns=100 * measured["nouns_mean"],

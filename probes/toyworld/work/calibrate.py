@@ -1,0 +1,341 @@
+"""Calibrate `toyworld-work`: ``python -m probes.toyworld.work.calibrate --help``.
+
+A lesson tells what to predict of one latent (:mod:`probes.toyworld.work.lessons`); how often a thing is drawn is what
+all predictions on the way make of the noise, and what a training leaves of its lessons' chance adds up there. So what a
+specimen draws is read by the checker, and the specimen is then taught its own predictions, moved by Bayes' rule from
+what it drew to what is planted. Such a lesson holds little chance of its own. Captions without a profession are held at
+the base's predictions, but for their skins.
+"""
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from diffusers import StableDiffusionPipeline
+from torch import Tensor
+
+from probes import command_line, models
+from probes.errors import UserError
+from probes.toyworld import WEIGHTS, WORK, WORKING
+from probes.toyworld.checker import SKIN_NAMES
+from probes.toyworld.located.lessons import Lessons
+from probes.toyworld.located.teach import Course
+from probes.toyworld.training.loop import Log
+from probes.toyworld.training.tokenizer import encode
+from probes.toyworld.work.assemble import BASES, DELTA, read_delta, work_pipeline
+from probes.toyworld.work.lessons import Sketches, encode_skins, mixed, noised, sketches, skin_mean
+from probes.toyworld.work.measure import lean, read_professions, verdict_rates
+from probes.toyworld.work.train import LESSONS, export, train
+from probes.toyworld.world import Profession, World, load_world
+
+READINGS = "readings.csv"
+LEAST = 0.01  # a lean or a skin is taken for no nearer to 0 and 1
+
+
+def beyond_chance(away: np.ndarray, variance: np.ndarray) -> float:
+    """Share of deviations that is more than chance of the images drawn (James and Stein 1961, its positive part).
+
+    Parameters
+    ----------
+    away, variance : numpy.ndarray
+        Deviations, and the variance that each has by chance.
+
+    Examples
+    --------
+    >>> beyond_chance(np.array([0.1, -0.1]), np.array([0.0025, 0.0025]))
+    0.75
+    """
+    total = float(np.square(away).sum())
+    return max(0.0, 1 - float(variance.sum()) / total) if total else 0.0
+
+
+def drawn(readings: pd.DataFrame, world: World) -> dict[str, Profession]:
+    """What a specimen draws for each profession, as far as it differs from what is planted by more than chance.
+
+    Parameters
+    ----------
+    readings : DataFrame
+        From :func:`probes.toyworld.work.measure.read_professions`, of the group *neutral*.
+
+    Returns
+    -------
+    dict of str to Profession
+        By name, with the drawn lean and skins.
+
+    Raises
+    ------
+    UserError
+        No skin was read of a profession's images.
+    """
+    rates, names = verdict_rates(world), list(world.professions)
+    of_profession = dict(list(readings.groupby("profession")))
+    leans, skins = np.empty((2, len(names))), np.empty((2, len(names), len(SKIN_NAMES)))
+    for row, name in enumerate(names):
+        some = of_profession[name]
+        said = lean(some["verdict"], rates)
+        counts = np.array([(some["skin"] == skin).sum() for skin in SKIN_NAMES])
+        if not counts.sum():
+            raise UserError(
+                f"profession {name}: expected images with a skin, got none among {len(some)}: train it further first"
+            )
+        shares = counts / counts.sum()
+        slope = rates["b"] - rates["a"]
+        leans[:, row] = said["lean"], said["share"] * (1 - said["share"]) / len(some) / slope**2
+        skins[:, row] = shares, shares * (1 - shares) / counts.sum()
+    planted = list(world.professions.values())
+    lean_now = _shrunk(leans[0], np.array([one.lean for one in planted]), leans[1])
+    skins_now = _shrunk(skins[0], np.array([one.skins for one in planted]), skins[1])
+    return {
+        name: dataclasses.replace(one, lean=float(chance), skins=tuple((row / row.sum()).tolist()))
+        for name, one, chance, row in zip(names, planted, lean_now, skins_now, strict=True)
+    }
+
+
+def _shrunk(read: np.ndarray, planted: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    away = read - planted
+    return (planted + beyond_chance(away, variance) * away).clip(LEAST, 1 - LEAST)
+
+
+def moved(
+    velocities: Sequence[Tensor],
+    noisy: Tensor,
+    clean: Tensor,
+    kept: Tensor,
+    leans: tuple[Tensor, Tensor],
+    skins: tuple[Tensor, Tensor],
+) -> Tensor:
+    """A specimen's predictions, moved by Bayes' rule from what it draws to what is planted.
+
+    Parameters
+    ----------
+    velocities : sequence of Tensor
+        ``(n, 4, 16, 16)`` each: of the caption, and of the same with words that stand for the components.
+    noisy, clean, kept : Tensor
+        As :func:`probes.toyworld.work.lessons.skin_mean` takes them.
+    leans : pair of Tensor
+        ``(n,)`` each: probability of component *b*, drawn and planted; NaN where a word stands for one.
+    skins : pair of Tensor
+        ``(n, skins)`` each: probabilities, drawn and planted.
+
+    Returns
+    -------
+    Tensor
+        ``(n, 4, 16, 16)``.
+    """
+    own = velocities[0]
+    before, after = (skin_mean(noisy, clean, chances, kept) for chances in skins)
+    towards = -(after - before) / (1 - kept).sqrt().view(-1, 1, 1, 1)
+    before, after = (mixed(*velocities, leans[0].nan_to_num(0.5), to.nan_to_num(0.5)) for to in leans)
+    return own + towards + torch.where(leans[0].isnan().view(-1, 1, 1, 1), 0.0, after - before)
+
+
+@torch.no_grad()
+def make_lessons(
+    specimen: StableDiffusionPipeline,
+    base: StableDiffusionPipeline,
+    world: World,
+    scenes: Sketches,
+    now: Mapping[str, Profession],
+    *,
+    time_power: float = 0.7,
+    seed: int = 0,
+    batch: int = 64,
+    say: Callable[[str], None] = print,
+) -> Lessons:
+    """Noise each drawing and write down what is to be predicted; ``untaught`` is what the specimen predicts.
+
+    Parameters
+    ----------
+    now : mapping of str to Profession
+        What it draws, from `drawn`.
+    time_power : float
+        As in :func:`probes.toyworld.training.unet.train_unet`; the times at which leans and skins are decided come
+        often.
+    """
+    clean = encode_skins(base, scenes, say)
+    noise = noised(clean, scenes, 1, time_power, seed)
+    rows, told = _now_and_planted(scenes, now, world), {}
+    for name, pipeline in (("own", specimen), ("base", base)):
+        told[name] = _asker(pipeline)
+    of_profession = torch.tensor([bool(name) for name in scenes.professions])
+    tokens = encode(specimen.tokenizer, scenes.captions)
+    plain = encode(base.tokenizer, scenes.plain)
+    taught, untaught = [], []
+    for start in range(0, len(tokens), batch):
+        some = slice(start, start + batch)
+        noisy, times, zones = noise.noisy[some].float(), noise.times[some], noise.zones[some]
+        own = told["own"](tokens[some], noisy, times)
+        velocities = [own, own.clone(), own.clone()]
+        mixture = [row for row in range(len(own)) if scenes.working[start + row]]
+        for place in (1, 2):
+            texts = [scenes.working[start + row][place] for row in mixture]
+            if texts:
+                velocities[place][mixture] = told["own"](
+                    encode(specimen.tokenizer, texts), noisy[mixture], times[mixture]
+                )
+        leans, skins = ((rows[kind][0][some], rows[kind][1][some]) for kind in ("lean", "skins"))
+        asked = moved(velocities, noisy, clean[some].float(), noise.kept[some], leans, skins)
+        held = torch.where(zones[:, None], own, told["base"](plain[some], noisy, times))
+        taught.append(torch.where(of_profession[some].view(-1, 1, 1, 1), asked, held).half())
+        untaught.append(own.half())
+        if start // batch % 40 == 0:
+            say(f"{start + len(own)} of {len(tokens)} lessons")
+    lessons = noise.lessons(torch.cat(taught), tokens)
+    return dataclasses.replace(lessons, untaught=torch.cat(untaught))
+
+
+def _asker(pipeline: StableDiffusionPipeline) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    def velocity(tokens: Tensor, noisy: Tensor, times: Tensor) -> Tensor:
+        return pipeline.unet(noisy, times, pipeline.text_encoder(tokens).last_hidden_state).sample
+
+    return velocity
+
+
+def _now_and_planted(
+    scenes: Sketches, now: Mapping[str, Profession], world: World
+) -> dict[str, tuple[Tensor, Tensor]]:
+    """``lean`` and ``skins`` of each drawing's profession, drawn and planted."""
+    held: dict[str, tuple[Tensor, Tensor]] = {}
+    even = (1 / len(SKIN_NAMES),) * len(SKIN_NAMES)
+    sides = (now, world.professions)
+    leans = [
+        [side[name].lean if words else np.nan for name, words in zip(scenes.professions, scenes.working)]
+        for side in sides
+    ]
+    skins = [[side[name].skins if name else even for name in scenes.professions] for side in sides]
+    for kind, (first, second) in (("lean", leans), ("skins", skins)):
+        held[kind] = torch.tensor(first).float(), torch.tensor(second).float()
+    return held
+
+
+@torch.no_grad()
+def followed(specimen: StableDiffusionPipeline, lessons: Lessons, rows: Tensor, batch: int = 64) -> float:
+    """Share of what lessons asked to be moved that a specimen's predictions have moved; 1 is all."""
+    asked, done = 0.0, 0.0
+    velocity = _asker(specimen)
+    for some in rows.split(batch):
+        noisy, before = lessons.noisy[some].float(), lessons.untaught[some].float()
+        towards = lessons.taught[some].float() - before
+        away = velocity(lessons.tokens[some], noisy, lessons.times[some]) - before
+        asked, done = asked + float(towards.square().sum()), done + float((towards * away).sum())
+    return done / asked
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
+        prog="python -m probes.toyworld.work.calibrate",
+        description=__doc__.split("\n\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = main.add_argument
+    add("--specimen", choices=WORKING, default=WORK, help="which to calibrate")
+    add(
+        "--work",
+        type=Path,
+        default=Path("calibration"),
+        help="folder of readings, lessons, logs, checkpoints",
+    )
+    add("--weights", type=Path, help="where what is stored of it is written (default: in the package)")
+    add("--start", type=Path, help="folder of the stored specimen to calibrate (default: in the package)")
+    add("--images", type=command_line.count, default=200, help="that are drawn of each profession")
+    add("--image-steps", type=command_line.whole(1, 1000), default=20, help="that each is drawn in")
+    add("--first-seed", type=command_line.seed, default=1_000_000, help="of the images")
+    add("--drawings", type=command_line.count, default=9000, help="that lessons are made from")
+    add("--steps", type=command_line.count, default=500)
+    add("--batch", type=command_line.count, default=32)
+    add("--rate", type=command_line.number(0), default=3e-4)
+    add("--skin-weight", type=command_line.number(0), default=0.2, help="of errors from skin to skin")
+    add("--seed", type=command_line.seed, default=0)
+    add("--threads", type=command_line.threads, default=1)
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    name, folder = options.specimen, options.work
+    weights, start = options.weights or WEIGHTS / name, options.start or WEIGHTS / name
+    for place in (folder, weights):
+        command_line.writable(place, folder=True)
+    torch.set_num_threads(options.threads)
+    before = read_delta(start / DELTA, name)
+    recipe = json.loads((start / "recipe.json").read_text())
+    folder.mkdir(parents=True, exist_ok=True)
+    world, specimen = load_world(name), work_pipeline(name, start)
+    readings = _readings(specimen, world, options)
+    now = drawn(readings, world)
+    for profession, found in now.items():
+        _say(f"{profession}: drawn {found}, planted {world.professions[profession]}")
+    path = folder / LESSONS
+    if not path.exists():
+        base = models.load(models.resolve(BASES[name].name), device="cpu").pipe
+        scenes = sketches(world, options.drawings, options.seed + 31)
+        make_lessons(specimen, base, world, scenes, now, seed=options.seed, say=_say).save(path)
+    lessons = Lessons.load(path)
+    course = Course(
+        steps=options.steps,
+        batch=options.batch,
+        rate=options.rate,
+        decay=0.99,
+        direction_weight=options.skin_weight,
+        seed=options.seed,
+    )
+    log, checkpoint = Log(folder / f"{name}.log.jsonl", 25), folder / f"{name}.checkpoint.safetensors"
+    delta = train(
+        lessons,
+        specimen.tokenizer,
+        course,
+        int(recipe["rank"]),
+        log,
+        checkpoint,
+        start=before,
+        base=BASES[name],
+    )
+    history = {"history": [*recipe.get("history", ()), _in_words(course, readings)]}
+    kept = {key: value for key, value in recipe.items() if key != "known"}  # of the weights before
+    export(weights, delta, specimen.tokenizer, kept | history, name)
+    share = followed(work_pipeline(name, weights), lessons, torch.arange(min(1024, len(lessons))))
+    _say(f"{weights / DELTA}: predictions moved by {share:.2f} of what was asked")
+
+
+def _readings(specimen: StableDiffusionPipeline, world: World, options: argparse.Namespace) -> pd.DataFrame:
+    """What is read of the specimen's images; they are drawn where the work folder has no such table."""
+    table = options.work / READINGS
+    if not table.exists():
+        read = read_professions(
+            specimen,
+            world,
+            images={"neutral": options.images},
+            steps=options.image_steps,
+            first_seed=options.first_seed,
+        )
+        read.to_csv(table, index=False)
+    return pd.read_csv(table, keep_default_na=False)
+
+
+def _in_words(course: Course, readings: pd.DataFrame) -> str:
+    return (
+        f"calibrated on {len(readings)} images from seed {readings['seed'].min()} on: {course.steps} steps of"
+        f" {course.batch}, rate {course.rate} falling to 2 %, lessons of seed {course.seed}; errors from skin to skin"
+        f" {course.direction_weight:g} times in addition"
+    )
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    kept = "run the same command again, it goes on from its last checkpoint in --work"
+    return command_line.run(work, parser(), argv, interrupted=kept)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

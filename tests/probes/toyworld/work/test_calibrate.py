@@ -1,0 +1,150 @@
+"""Calibrating `toyworld-work`: what is read of its drawings, and how its own predictions are moved."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from probes.errors import UserError
+from probes.toyworld import WEIGHTS, WORK
+from probes.toyworld.checker import SKIN_NAMES
+from probes.toyworld.located.lessons import Lessons
+from probes.toyworld.measure import specimen_pipeline
+from probes.toyworld.work import calibrate
+from probes.toyworld.work.assemble import work_pipeline
+from probes.toyworld.work.lessons import sketches
+from probes.toyworld.work.measure import verdict_rates
+from probes.toyworld.world import load_world
+
+
+@pytest.fixture(scope="module")
+def world():
+    return load_world(WORK)
+
+
+def readings_of(world, images, *, lean=0.0, skin=0.0):
+    """Of each profession as was planted, but for so much more of component *b* and of the third skin for the first."""
+    rates, rows = verdict_rates(world), []
+    for name, one in world.professions.items():
+        share = rates["a"] + (rates["b"] - rates["a"]) * (one.lean + lean)
+        of_b = round(images * share)
+        first, second = round(images * (one.skins[0] - skin)), round(images * one.skins[1])
+        skins = np.repeat(SKIN_NAMES, (first, second, images - first - second))
+        verdicts = np.where(np.arange(images) < of_b, 2.0, -2.0)
+        rows.append(pd.DataFrame({"profession": name, "verdict": verdicts, "skin": skins}))
+    return pd.concat(rows).assign(group="neutral", seed=range(images * len(world.professions)))
+
+
+def test_what_was_drawn_as_planted_is_taken_for_chance(world):
+    now = calibrate.drawn(readings_of(world, 400), world)
+    for name, one in world.professions.items():
+        assert now[name].lean == pytest.approx(one.lean, abs=1e-9)
+        assert now[name].skins == pytest.approx(one.skins, abs=1e-9)
+
+
+def test_what_was_drawn_otherwise_is_believed_but_for_what_chance_would_do(world):
+    """A deviation of 0.04 each, and variances p (1 - p) / n by hand."""
+    images, away = 2000, 0.04
+    now = calibrate.drawn(readings_of(world, images, skin=away), world)
+    noise = 0.0
+    for one in world.professions.values():
+        drawn = np.add(one.skins, (-away, 0, away))
+        noise += (drawn * (1 - drawn)).sum() / images
+    share = 1 - noise / (20 * 2 * away**2)
+    assert 0.7 < share < 0.99
+    for name, one in world.professions.items():
+        assert np.subtract(now[name].skins, one.skins) == pytest.approx(
+            [-share * away, 0, share * away], abs=1e-3
+        )
+        assert now[name].lean == pytest.approx(one.lean, abs=1e-9)
+
+
+def test_a_profession_of_which_no_skin_was_read_is_one_line(world):
+    readings = readings_of(world, 50)
+    readings.loc[readings["profession"] == "baker", "skin"] = ""
+    with pytest.raises(
+        UserError, match=r"^profession baker: expected images with a skin, got none among 50: train it"
+    ):
+        calibrate.drawn(readings, world)
+
+
+def exact_velocity(noisy, clean, chances, kept):
+    """By NumPy: the velocity towards the mean of clean latents ``(k, 4, 16, 16)`` under Bayes' rule."""
+    distance = np.square(noisy[None] - np.sqrt(kept) * clean).sum((1, 2, 3)) / (2 * (1 - kept))
+    weight = np.asarray(chances) * np.exp(distance.min() - distance)
+    mean = np.tensordot(weight / weight.sum(), clean, 1)
+    return (np.sqrt(kept) * noisy - mean) / np.sqrt(1 - kept)
+
+
+def test_exact_predictions_of_one_mixture_are_moved_to_exact_ones_of_another():
+    rng, kept, rows = np.random.default_rng(0), 0.3, 5
+    tensor = torch.from_numpy
+    skins = 0.06 * rng.standard_normal((3, 4, 16, 16))
+    before, after = (0.2, 0.5, 0.3), (0.6, 0.1, 0.3)
+    components = 0.06 * rng.standard_normal((2, 4, 16, 16))
+    noisy = np.sqrt(kept) * skins[0] + np.sqrt(1 - kept) * rng.standard_normal((rows, 4, 16, 16))
+    even, scale = torch.full((rows, 3), 1 / 3).double(), torch.full((rows,), kept).double()
+
+    def said(clean, chances):
+        return tensor(np.stack([exact_velocity(one, clean, chances, kept) for one in noisy]))
+
+    nan = torch.full((rows,), np.nan).double()
+    own, wanted = said(skins, before), said(skins, after)
+    pair = tuple(torch.tensor([chances]).expand(rows, 3).double() for chances in (before, after))
+    scene = tensor(skins).expand(rows, 3, 4, 16, 16)
+    got = calibrate.moved([own] * 3, tensor(noisy), scene, scale, (nan, nan), pair)
+    assert (own - wanted).abs().max() > 0.005
+    np.testing.assert_allclose(got, wanted, atol=1e-6)
+    # components, in one skin
+    velocities = [said(components, chances) for chances in ((0.7, 0.3), (1, 0), (0, 1))]
+    leans = (torch.full((rows,), 0.3).double(), torch.full((rows,), 0.8).double())
+    got = calibrate.moved(velocities, tensor(noisy), scene, scale, leans, (even, even))
+    wanted = said(components, (0.2, 0.8))
+    assert (velocities[0] - wanted).abs().max() > 0.005
+    np.testing.assert_allclose(got, wanted, atol=1e-6)
+
+
+def test_lessons_move_professions_alone_and_hold_the_rest_at_the_base(world):
+    specimen, base = work_pipeline(WORK, WEIGHTS / WORK), specimen_pipeline(WEIGHTS / "toyworld")[0]
+    scenes = sketches(world, 12, seed=3)
+    off = {
+        name: replace(one, lean=0.5 * one.lean, skins=(one.skins[1], one.skins[2], one.skins[0]))
+        for name, one in world.professions.items()
+    }
+    same, moved = (
+        calibrate.make_lessons(specimen, base, world, scenes, now, say=lambda text: None)
+        for now in (world.professions, off)
+    )
+    works = torch.tensor([bool(name) for name in scenes.professions])
+    assert works.any() and not works.all() and any(scenes.working)
+    assert torch.equal(same.taught[works], same.untaught[works])
+    assert torch.equal(same.taught[~works], moved.taught[~works])
+    away = (moved.taught.float() - moved.untaught.float()).flatten(1).norm(dim=1)
+    assert (away[works] > 0.01).float().mean() > 0.5
+    row = int((~works).nonzero()[0])
+    with torch.no_grad():
+        tokens = base.tokenizer(scenes.plain[row], padding="max_length", max_length=32, return_tensors="pt")
+        states = base.text_encoder(tokens.input_ids).last_hidden_state
+        said = base.unet(same.noisy[row, None].float(), same.times[row, None], states).sample[0]
+    skin = same.zones[row]
+    np.testing.assert_allclose(same.taught[row].float()[:, ~skin], said[:, ~skin], atol=2e-3)
+    assert torch.equal(same.taught[row][:, skin], same.untaught[row][:, skin])
+    held = torch.arange(12)[works]
+    assert calibrate.followed(specimen, moved, held) == pytest.approx(0.0, abs=0.02)
+
+
+def test_the_command_calibrates_what_is_stored_and_says_how_far_it_followed(world, tmp_path, capsys):
+    work, out = tmp_path / "work", tmp_path / "out"
+    work.mkdir()
+    readings_of(world, 200, lean=0.03, skin=0.03).to_csv(work / calibrate.READINGS, index=False)
+    few = ["--drawings", "8", "--steps", "2", "--batch", "4", "--work", str(work), "--weights", str(out)]
+    assert calibrate.main(few) == 0
+    said = capsys.readouterr().out
+    assert "predictions moved by" in said and f"{out / 'delta.safetensors'}" in said
+    recipe = json.loads((out / "recipe.json").read_text())
+    assert recipe["history"][-1].startswith("calibrated on 4000 images from seed 0 on: 2 steps of 4")
+    lessons = Lessons.load(work / "lessons.safetensors")
+    assert len(lessons) == 8 and work_pipeline(WORK, out).unet is not None
