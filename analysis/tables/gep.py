@@ -137,6 +137,11 @@ def score_table(
 ) -> pd.DataFrame:
     """Return the GEP scores beside their noise floors (Eq. 2; Tables 3, 6).
 
+    Parameters
+    ----------
+    audits, compared, measure
+        As `vector_table` takes them.
+
     Returns
     -------
     DataFrame

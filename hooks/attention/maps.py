@@ -95,7 +95,22 @@ class LayerMaps:
     def word(self, row: int, tokens: Sequence[int], layer: str | None, step: int | None) -> np.ndarray:
         """Map of a word in one layer (at its resolution) or in the mean of all kept (at the latent's).
 
-        Heads count alike; without `step` the bins are summed.
+        Heads count alike.
+
+        Parameters
+        ----------
+        row : int
+            Image of the batch, from 0.
+        tokens : sequence of int
+            The word's positions in the prompt; their maps are summed.
+        layer : str or None
+            Address of one of those kept; None is their mean, a layer weighed by its number of heads.
+        step : int or None
+            Bin of UNet calls, from 0; None is the sum over the bins.
+
+        Returns
+        -------
+        ndarray of float32, shape (height, width)
 
         Raises
         ------

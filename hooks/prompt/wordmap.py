@@ -134,11 +134,33 @@ class WordMap:
         return Image.fromarray(pixels.round().astype(np.uint8))
 
     def layer(self, address: str) -> WordMap:
-        """The map of one cross-attention, at its own resolution, heads averaged; needs a `MapChoice`."""
+        """The map of one cross-attention, at its own resolution, heads averaged; needs a `MapChoice`.
+
+        Parameters
+        ----------
+        address : str
+            Of a layer that was kept, as `hooks.attention.maps.LayerMaps.layers` lists them.
+
+        Raises
+        ------
+        HookError
+            No layers were kept, or not this one.
+        """
         return self._sliced("layer", address, self._slice[1])
 
     def step(self, number: int) -> WordMap:
-        """The map of one bin of UNet calls; of the mean over the kept layers, or of the layer chosen."""
+        """The map of one bin of UNet calls; of the mean over the kept layers, or of the layer chosen.
+
+        Parameters
+        ----------
+        number : int
+            Of the bin, from 0.
+
+        Raises
+        ------
+        HookError
+            No bins were kept, or not this one.
+        """
         return self._sliced("step", self._slice[0], number)
 
     def _sliced(self, name: str, layer: str | None, step: int | None) -> WordMap:
