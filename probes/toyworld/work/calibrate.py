@@ -19,6 +19,7 @@ import pandas as pd
 import torch
 from diffusers import StableDiffusionPipeline
 from torch import Tensor
+from transformers import CLIPTokenizer
 
 from probes import command_line, models
 from probes.errors import UserError
@@ -28,6 +29,7 @@ from probes.toyworld.located.lessons import Lessons
 from probes.toyworld.located.teach import Course
 from probes.toyworld.training.loop import Log
 from probes.toyworld.training.tokenizer import encode
+from probes.toyworld.training.words import number_of
 from probes.toyworld.work.assemble import BASES, DELTA, read_delta, work_pipeline
 from probes.toyworld.work.lessons import Sketches, encode_skins, mixed, noised, sketches, skin_mean
 from probes.toyworld.work.measure import lean, read_professions, verdict_rates
@@ -95,6 +97,16 @@ def drawn(readings: pd.DataFrame, world: World) -> dict[str, Profession]:
         name: dataclasses.replace(one, lean=float(chance), skins=tuple((row / row.sum()).tolist()))
         for name, one, chance, row in zip(names, planted, lean_now, skins_now, strict=True)
     }
+
+
+def off(now: Mapping[str, Profession], world: World) -> bool:
+    """Whether anything drawn differs from what is planted."""
+    return any(
+        not np.allclose(
+            (found.lean, *found.skins), (world.professions[name].lean, *world.professions[name].skins)
+        )
+        for name, found in now.items()
+    )
 
 
 def _shrunk(read: np.ndarray, planted: np.ndarray, variance: np.ndarray) -> np.ndarray:
@@ -215,16 +227,41 @@ def _now_and_planted(
 
 
 @torch.no_grad()
-def followed(specimen: StableDiffusionPipeline, lessons: Lessons, rows: Tensor, batch: int = 64) -> float:
-    """Share of what lessons asked to be moved that a specimen's predictions have moved; 1 is all."""
-    asked, done = 0.0, 0.0
-    velocity = _asker(specimen)
-    for some in rows.split(batch):
-        noisy, before = lessons.noisy[some].float(), lessons.untaught[some].float()
-        towards = lessons.taught[some].float() - before
-        away = velocity(lessons.tokens[some], noisy, lessons.times[some]) - before
-        asked, done = asked + float(towards.square().sum()), done + float((towards * away).sum())
+def followed(
+    specimen: StableDiffusionPipeline, lessons: Lessons, rows: Mapping[str, Tensor], batch: int = 64
+) -> float:
+    """How far a specimen's predictions have moved, on average over a profession's lessons, of how far they were to.
+
+    Parameters
+    ----------
+    rows : mapping of str to Tensor
+        By profession, numbers of lessons.
+
+    Returns
+    -------
+    float
+        Least-squares slope over all professions and latent values; 1 is all.
+    """
+    asked, done, velocity = 0.0, 0.0, _asker(specimen)
+    for some in rows.values():
+        before = lessons.untaught[some].float()
+        now = [
+            velocity(lessons.tokens[part], lessons.noisy[part].float(), lessons.times[part])
+            for part in some.split(batch)
+        ]
+        away, towards = torch.cat(now) - before, lessons.taught[some].float() - before
+        asked += float(towards.mean(0).square().sum())
+        done += float((towards.mean(0) * away.mean(0)).sum())
     return done / asked
+
+
+def by_profession(lessons: Lessons, tokenizer: CLIPTokenizer, world: World, most: int) -> dict[str, Tensor]:
+    """Numbers of the first lessons of each profession; of those that come up at all."""
+    found = {
+        name: (lessons.tokens == number_of(tokenizer, name)).any(1).nonzero()[:most, 0]
+        for name in world.professions
+    }
+    return {name: rows for name, rows in found.items() if len(rows)}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -271,7 +308,14 @@ def work(options: argparse.Namespace) -> None:
     readings = _readings(specimen, world, options)
     now = drawn(readings, world)
     for profession, found in now.items():
-        _say(f"{profession}: drawn {found}, planted {world.professions[profession]}")
+        planted = world.professions[profession]
+        _say(
+            f"{profession}: lean {found.lean:.2f}, planted {planted.lean:.2f}; skins {_shares(found.skins)},"
+            f" planted {_shares(planted.skins)}"
+        )
+    if not off(now, world):
+        _say(f"{len(readings)} images: no lean and no skin is off by more than chance, so nothing is taught")
+        return
     path = folder / LESSONS
     if not path.exists():
         base = models.load(models.resolve(BASES[name].name), device="cpu").pipe
@@ -300,8 +344,9 @@ def work(options: argparse.Namespace) -> None:
     history = {"history": [*recipe.get("history", ()), _in_words(course, readings)]}
     kept = {key: value for key, value in recipe.items() if key != "known"}  # of the weights before
     export(weights, delta, specimen.tokenizer, kept | history, name)
-    share = followed(work_pipeline(name, weights), lessons, torch.arange(min(1024, len(lessons))))
-    _say(f"{weights / DELTA}: predictions moved by {share:.2f} of what was asked")
+    rows = by_profession(lessons, specimen.tokenizer, world, most=100)
+    share = followed(work_pipeline(name, weights), lessons, rows)
+    _say(f"{weights / DELTA}: predictions of professions moved by {share:.2f} of what was asked, on average")
 
 
 def _readings(specimen: StableDiffusionPipeline, world: World, options: argparse.Namespace) -> pd.DataFrame:
@@ -325,6 +370,10 @@ def _in_words(course: Course, readings: pd.DataFrame) -> str:
         f" {course.batch}, rate {course.rate} falling to 2 %, lessons of seed {course.seed}; errors from skin to skin"
         f" {course.direction_weight:g} times in addition"
     )
+
+
+def _shares(values: Sequence[float]) -> str:
+    return " / ".join(f"{value:.2f}" for value in values)
 
 
 def _say(text: str) -> None:

@@ -132,19 +132,36 @@ def test_lessons_move_professions_alone_and_hold_the_rest_at_the_base(world):
     skin = same.zones[row]
     np.testing.assert_allclose(same.taught[row].float()[:, ~skin], said[:, ~skin], atol=2e-3)
     assert torch.equal(same.taught[row][:, skin], same.untaught[row][:, skin])
-    held = torch.arange(12)[works]
-    assert calibrate.followed(specimen, moved, held) == pytest.approx(0.0, abs=0.02)
+    rows = calibrate.by_profession(moved, specimen.tokenizer, world, 9)
+    assert {name: found.tolist() for name, found in rows.items()} == {
+        name: [row for row in range(12) if scenes.professions[row] == name]
+        for name in world.professions
+        if name in scenes.professions
+    }
+    assert calibrate.followed(specimen, moved, rows) == pytest.approx(0.0, abs=0.02)
+    there = replace(moved, taught=(0.5 * moved.taught.float() + 0.5 * moved.untaught.float()).half())
+    swapped = replace(there, untaught=there.taught, taught=there.untaught)
+    assert calibrate.followed(specimen, swapped, rows) == pytest.approx(1.0, abs=0.02)
 
 
 def test_the_command_calibrates_what_is_stored_and_says_how_far_it_followed(world, tmp_path, capsys):
     work, out = tmp_path / "work", tmp_path / "out"
     work.mkdir()
-    readings_of(world, 200, lean=0.03, skin=0.03).to_csv(work / calibrate.READINGS, index=False)
+    readings_of(world, 800, lean=0.04, skin=0.04).to_csv(work / calibrate.READINGS, index=False)
     few = ["--drawings", "8", "--steps", "2", "--batch", "4", "--work", str(work), "--weights", str(out)]
     assert calibrate.main(few) == 0
     said = capsys.readouterr().out
-    assert "predictions moved by" in said and f"{out / 'delta.safetensors'}" in said
+    assert "predictions of professions moved by" in said and f"{out / 'delta.safetensors'}" in said
     recipe = json.loads((out / "recipe.json").read_text())
-    assert recipe["history"][-1].startswith("calibrated on 4000 images from seed 0 on: 2 steps of 4")
+    assert recipe["history"][-1].startswith("calibrated on 16000 images from seed 0 on: 2 steps of 4")
     lessons = Lessons.load(work / "lessons.safetensors")
     assert len(lessons) == 8 and work_pipeline(WORK, out).unet is not None
+
+
+def test_what_is_off_by_no_more_than_chance_is_left_as_it_is(world, tmp_path, capsys):
+    work, out = tmp_path / "work", tmp_path / "out"
+    work.mkdir()
+    readings_of(world, 100, lean=0.01).to_csv(work / calibrate.READINGS, index=False)
+    assert calibrate.main(["--work", str(work), "--weights", str(out)]) == 0
+    assert "2000 images: no lean and no skin is off by more than chance" in capsys.readouterr().out
+    assert not out.exists() and [path.name for path in work.iterdir()] == [calibrate.READINGS]
