@@ -110,8 +110,12 @@ def off(now: Mapping[str, Profession], world: World) -> bool:
 
 
 def _shrunk(read: np.ndarray, planted: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """Planted values, and of the deviations read what is beyond chance: of what professions share, and of the rest."""
     away = read - planted
-    return (planted + beyond_chance(away, variance) * away).clip(LEAST, 1 - LEAST)
+    common = away.mean(0)
+    shared = beyond_chance(common, variance.mean(0) / len(away)) * common
+    own = beyond_chance(away - common, variance * (1 - 1 / len(away))) * (away - common)
+    return (planted + shared + own).clip(LEAST, 1 - LEAST)
 
 
 def moved(
