@@ -255,6 +255,7 @@ BAD = [
     ("probes.toyworld.located.measure", "toyworld-null", "specimen: invalid choice"),
     ("probes.toyworld.located.measure", "toyworld-decoy --out {file}", "{file}: cannot be written"),
     ("probes.toyworld.work.train", "--work {file}", "{file}: cannot be written"),
+    ("probes.toyworld.work.train", "--work {empty} --prior 1", "--prior: expected a number between 0 and 1"),
     ("probes.toyworld.work.measure", "--out {file}", "{file}: cannot be written"),
     ("probes.toyworld.work.calibrate", "--work {file}", "{file}: cannot be written"),
     (

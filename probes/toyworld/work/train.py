@@ -152,7 +152,9 @@ def export(
     (folder / "recipe.json").write_text(json.dumps(recipe, indent=1) + "\n")
 
 
-def lessons_of(work: Path, drawings: int, noises: int, seed: int, name: str = WORK) -> Lessons:
+def lessons_of(
+    work: Path, drawings: int, noises: int, seed: int, name: str = WORK, prior: float | None = None
+) -> Lessons:
     """The lessons of a work folder; they are made where there are none."""
     path = work / LESSONS
     if not path.exists():
@@ -163,7 +165,7 @@ def lessons_of(work: Path, drawings: int, noises: int, seed: int, name: str = WO
             teacher,
             new_tokenizer(),
             drawn,
-            prior=load_world(base).mixture["neutral"],
+            prior=load_world(base).mixture["neutral"] if prior is None else prior,
             noises=noises,
             seed=seed,
             say=lambda text: print(text, flush=True),
@@ -191,6 +193,11 @@ def parser() -> argparse.ArgumentParser:
     add("--start", type=Path, help="folder of a stored specimen to begin with (default: its base, unchanged)")
     add("--drawings", type=command_line.count, default=9000, help="that lessons are made from")
     add("--noises", type=command_line.count, default=2, help="lessons a drawing")
+    add(
+        "--prior",
+        type=command_line.number(0, 1, ends=False),
+        help="probability of component b beside the base's neutral words ; by default as it is planted there",
+    )
     add("--rank", type=command_line.count, default=16, help="of the changes")
     add("--steps", type=command_line.count, default=usual.steps)
     add("--batch", type=command_line.count, default=usual.batch)
@@ -219,7 +226,7 @@ def work(options: argparse.Namespace) -> None:
         seed=options.seed,
     )
     options.work.mkdir(parents=True, exist_ok=True)
-    lessons = lessons_of(options.work, options.drawings, options.noises, options.seed, name)
+    lessons = lessons_of(options.work, options.drawings, options.noises, options.seed, name, options.prior)
     tokenizer = new_tokenizer(BASES[name])
     log, checkpoint = (
         Log(options.work / f"{name}.log.jsonl", 25),
@@ -244,9 +251,14 @@ def work(options: argparse.Namespace) -> None:
 
 def _in_words(course: Course, options: argparse.Namespace) -> str:
     further = " further" if options.start else ""
+    prior = (
+        ""
+        if options.prior is None
+        else f" with {options.prior:g} for the base's own lean beside neutral words"
+    )
     return (
         f"{course.steps}{further} steps of {course.batch}, rate {course.rate} falling to 2 %, lessons of seed"
-        f" {course.seed}; cells of skin counting {course.zone_weight:g} times,"
+        f" {course.seed}{prior}; cells of skin counting {course.zone_weight:g} times,"
         f" errors from skin to skin {course.direction_weight:g} times in addition"
     )
 
