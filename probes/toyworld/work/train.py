@@ -196,7 +196,7 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--prior",
         type=command_line.number(0, 1, ends=False),
-        help="probability of component b beside the base's neutral words ; by default as it is planted there",
+        help="of component b beside the base's neutral words; where none is given, what is planted there",
     )
     add("--rank", type=command_line.count, default=16, help="of the changes")
     add("--steps", type=command_line.count, default=usual.steps)
