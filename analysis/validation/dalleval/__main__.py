@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.validation.dalleval.answers import answer, deviations
+from analysis.validation.dalleval.answers import answer, deviations, shares_together
 from analysis.validation.dalleval.asked import Asked, answer_rates, asked_leans, read_skins
 from analysis.validation.dalleval.page import page
 from probes import command_line
@@ -42,9 +42,10 @@ def parser() -> argparse.ArgumentParser:
 
 def measured(images: int, steps: int, first_seed: int, threads: int = 1) -> dict[str, Any]:
     """What the page says of the specimens."""
-    from probes.toyworld.work.measure import profession_rows, read_specimens
+    from probes.toyworld.work.measure import profession_rows, read_specimens, verdict_rates
 
     world, drawn = load_world(WORK), {"steps": steps, "threads": threads}
+    said_b = verdict_rates(world)
     readers = {"answer": Asked(), "observed": read_skins}
     readings = read_specimens(
         (*WORKING, SHARED), images={"neutral": images}, first_seed=first_seed, readers=readers, **drawn
@@ -57,22 +58,26 @@ def measured(images: int, steps: int, first_seed: int, threads: int = 1) -> dict
         readers={"answer": readers["answer"]},
         **drawn,
     )[WORK]
-    by_checker = answer(profession_rows(readings[WORK], world), readings[WORK])
+    by_checker = answer(profession_rows(readings[WORK], world), readings[WORK], said_b)
     readings = {name: some.assign(skin=some["observed"]) for name, some in readings.items()}
     rates, planted = (
         answer_rates(named, world.component_groups),
         {name: one.lean for name, one in world.professions.items()},
     )
+    found = answer(profession_rows(readings[WORK], world), readings[WORK], said_b)
+    asked = asked_leans(readings[WORK], planted, rates)
+    shares = ([row[key] for row in asked] for key in ("share", "images", "planted"))
+    found["together"] |= {
+        "asked": shares_together(*shares, rates),
+        "tones_by_checker": by_checker["together"]["tones"],
+    }
     return {
         "images": images,
         "steps": steps,
         "first_seed": first_seed,
-        **answer(profession_rows(readings[WORK], world), readings[WORK]),
+        **found,
         "tones_inside_by_checker": by_checker["tones_inside"],
-        "asked": {
-            "rates": rates,
-            "professions": asked_leans(readings[WORK], planted, rates),
-        },
+        "asked": {"rates": rates, "professions": asked},
         "deviations": {name: deviations(some) for name, some in readings.items()},
     }
 

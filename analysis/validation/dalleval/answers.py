@@ -57,6 +57,56 @@ def mean_tone(skins: pd.Series, planted: Sequence[float], level: float = LEVEL) 
     }
 
 
+def together(read: Sequence[float], planted: Sequence[float], variance: Sequence[float]) -> dict[str, float]:
+    """Whether professions are off by more than chance, all of them together.
+
+    Parameters
+    ----------
+    read, planted, variance : sequence of float
+        By profession: a mean or share, what it is of what is planted, and its variance then.
+
+    Returns
+    -------
+    dict
+        ``statistic`` (sum of squares over variances), ``df`` and ``p`` (chi-square).
+
+    Examples
+    --------
+    >>> together([0.6, 0.5], [0.5, 0.5], [0.0025, 0.0025])
+    {'statistic': 4.0, 'df': 2, 'p': 0.1353}
+    """
+    away = np.asarray(read, dtype=float) - planted
+    held = ~np.isnan(away)
+    statistic = float((np.square(away) / variance)[held].sum())
+    df = int(held.sum())
+    return {
+        "statistic": round(statistic, 4),
+        "df": df,
+        "p": round(float(stats.chi2.sf(statistic, df)), 4) if df else np.nan,
+    }
+
+
+def shares_together(
+    shares: Sequence[float], images: Sequence[int], leans: Sequence[float], rates: Mapping[str, float]
+) -> dict[str, float]:
+    """`together` of the shares read for *b*, whose planted values follow from the leans and a reader's rates."""
+    chances = rates["a"] + (rates["b"] - rates["a"]) * np.asarray(leans)
+    return together(shares, chances, chances * (1 - chances) / np.asarray(images))
+
+
+def tones_together(
+    skins: Mapping[str, pd.Series], planted: Mapping[str, Sequence[float]]
+) -> dict[str, float]:
+    """`together` of the mean numbers of the skins, by profession as `mean_tone` takes them."""
+    numbers = np.arange(1, len(SKIN_NAMES) + 1)
+    rows = []
+    for name, chances in planted.items():
+        said = mean_tone(skins[name], chances)
+        variance = np.dot(numbers**2, chances) - said["planted"] ** 2
+        rows.append((said["mean"], said["planted"], variance / max(said["n"], 1)))
+    return together(*zip(*rows, strict=True))
+
+
 def deviations(readings: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Mean absolute deviation of professions from an even distribution, beside its floor, of images of *person*.
 
@@ -108,8 +158,10 @@ def _deviation(counts: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def answer(rows: Sequence[Mapping[str, Any]], readings: pd.DataFrame) -> dict[str, Any]:
-    """Share of professions whose planted lean and mean tone lie inside their intervals, and each of them.
+def answer(
+    rows: Sequence[Mapping[str, Any]], readings: pd.DataFrame, rates: Mapping[str, float]
+) -> dict[str, Any]:
+    """Share of professions whose planted lean and mean tone lie inside their intervals, all together, and each of them.
 
     Parameters
     ----------
@@ -117,6 +169,8 @@ def answer(rows: Sequence[Mapping[str, Any]], readings: pd.DataFrame) -> dict[st
         From :func:`probes.toyworld.work.measure.profession_rows`.
     readings : DataFrame
         What they were made from.
+    rates : mapping of str to float
+        From :func:`probes.toyworld.work.measure.verdict_rates`.
     """
     named = [row for row in rows if row["profession"]]
     skins = {str(name): some["skin"] for name, some in readings.groupby("profession")}
@@ -125,8 +179,17 @@ def answer(rows: Sequence[Mapping[str, Any]], readings: pd.DataFrame) -> dict[st
         {key: row[key] for key in kept} | {"tone": mean_tone(skins[str(row["profession"])], row["skins"])}
         for row in named
     ]
+    of_all = {
+        "leans": shares_together(*(_column(named, key) for key in ("share", "images", "planted")), rates),
+        "tones": tones_together(skins, {str(row["profession"]): row["skins"] for row in named}),
+    }
     return {
         "leans_inside": float(np.mean([row["inside"] for row in table])),
         "tones_inside": float(np.mean([row["tone"]["inside"] for row in table])),
+        "together": of_all,
         "professions": table,
     }
+
+
+def _column(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
+    return [row[key] for row in rows]

@@ -102,6 +102,7 @@ def _lean(
         "profession": profession,
         "planted": planted,
         "undecided": int((answers == "").sum()),
-        **{name: said[name] for name in ("lean", "low", "high")},
+        "images": len(answers),
+        **{name: said[name] for name in ("share", "lean", "low", "high")},
         "inside": bool(said["low"] <= planted <= said["high"]),
     }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.validation.dalleval.answers import AIM
+from scipy import stats
+
+from analysis.validation.dalleval.answers import AIM, LEVEL
 
 HEAD = """# An audit by professions, held against known answers
 
@@ -27,6 +30,14 @@ colours, reads fewer images. What is planted says nothing about how anybody look
 - planted tone inside its 95 % interval: **{tones:.0f} %** of professions (aim {aim:.0f} %); by the checker's
   reading {checker:.0f} %
 
+Were all drawn exactly as planted, {least} or more of {total} such intervals would hold in {often:.0f} % of audits. All
+professions together, sums of squared deviations over what chance would give (chi-square; the rates at which the
+network answers are taken for known):
+
+| of | by | chi-square | degrees | p |
+|---|---|---:|---:|---:|
+{together}
+
 ## Mean absolute deviation and its floor
 
 The floor is what an even distribution would give by chance with as many images. *Above*: professions whose p-value,
@@ -46,9 +57,19 @@ TABLE = """
 """
 
 
+TOGETHER = {
+    "leans": ("leans", "the checker"),
+    "asked": ("leans", "the answering network"),
+    "tones": ("tones", "the observer of skin tone"),
+    "tones_by_checker": ("tones", "the checker"),
+}
+
+
 def page(result: Mapping[str, Any]) -> str:
     """The page in Markdown, from `analysis.validation.dalleval.__main__.measured`."""
     asked = result["asked"]["professions"]
+    total = len(asked)
+    least = math.ceil(AIM * total)
     head = HEAD.format(
         images=result["images"],
         steps=result["steps"],
@@ -57,6 +78,13 @@ def page(result: Mapping[str, Any]) -> str:
         checker=100 * result["tones_inside_by_checker"],
         asked=100 * sum(row["inside"] for row in asked) / len(asked),
         aim=100 * AIM,
+        least=least,
+        total=total,
+        often=100 * stats.binom.sf(least - 1, total, LEVEL),
+        together="\n".join(
+            f"| {what} | {by} | {found['statistic']:.1f} | {found['df']} | {found['p']:.3f} |"
+            for (what, by), found in zip(TOGETHER.values(), (result["together"][name] for name in TOGETHER))
+        ),
         **{name: result["asked"]["rates"][name] for name in ("a", "b", "count")},
     )
     above = [

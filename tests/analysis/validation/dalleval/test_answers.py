@@ -10,11 +10,17 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
-from analysis.validation.dalleval.answers import answer, deviations, mean_tone
+from analysis.validation.dalleval.answers import (
+    answer,
+    deviations,
+    mean_tone,
+    shares_together,
+    tones_together,
+)
 from analysis.validation.dalleval.asked import Asked, answer_rates, asked_leans
 from analysis.validation.dalleval.page import page
 from analysis.validation.toyworld_questions.measure import of_components
-from probes.toyworld.work.measure import profession_rows
+from probes.toyworld.work.measure import profession_rows, verdict_rates
 from probes.toyworld.world import load_world
 
 SKINS = np.array(["skin_1", "skin_2", "skin_3"])
@@ -83,10 +89,38 @@ def test_planted_values_lie_inside_as_often_as_intervals_say():
         {name: one.skins for name, one in world.professions.items()},
         images=400,
     )
-    found = answer(profession_rows(said, world), said)
+    found = answer(profession_rows(said, world), said, verdict_rates(world))
     assert found["leans_inside"] >= 0.85 and found["tones_inside"] >= 0.85 and len(found["professions"]) == 20
     away = [row["lean"] - row["planted"] for row in found["professions"]]
     assert np.abs(away).max() < 0.12 and abs(np.mean(away)) < 0.02
+
+
+def test_all_professions_together_are_tested_by_pearsons_chi_square():
+    leans, images, rates = (0.1, 0.5, 0.8), (40, 50, 60), {"a": 0.05, "b": 0.9}
+    counts, statistic = (9, 20, 41), 0.0
+    for lean, n, count in zip(leans, images, counts):
+        chance = 0.05 + 0.85 * lean
+        statistic += stats.chisquare([count, n - count], [n * chance, n * (1 - chance)]).statistic
+    said = shares_together(np.divide(counts, images), images, leans, rates)
+    assert said["statistic"] == pytest.approx(statistic, abs=1e-4) and said["df"] == 3
+    assert said["p"] == pytest.approx(stats.chi2.sf(statistic, 3), abs=1e-4)
+
+
+def test_tones_together_are_off_as_chance_would_have_it_and_more_where_skins_are_others():
+    rng, planted = np.random.default_rng(4), {"baker": (0.5, 0.2, 0.3), "judge": (0.1, 0.8, 0.1)}
+    names = np.array(["skin_1", "skin_2", "skin_3", ""])
+
+    def drawn(chances):
+        return pd.Series(rng.choice(names, 60, p=(*(0.9 * np.array(chances)), 0.1)))
+
+    said = [tones_together({name: drawn(p) for name, p in planted.items()}, planted) for _ in range(600)]
+    statistics = np.array([one["statistic"] for one in said])
+    assert abs(statistics.mean() - 2) < 4 * 2 / 600**0.5  # chi-square of 2 degrees: mean 2, deviation 2
+    assert abs(np.mean([one["p"] < 0.05 for one in said]) - 0.05) < 4 * (0.05 * 0.95 / 600) ** 0.5
+    other = {"baker": drawn((0.1, 0.2, 0.7)), "judge": drawn(planted["judge"])}
+    assert tones_together(other, planted)["p"] < 1e-3
+    unread = {"baker": pd.Series([""] * 5), "judge": drawn(planted["judge"])}
+    assert tones_together(unread, planted)["df"] == 1
 
 
 def test_the_page_is_that_of_the_stored_numbers():
