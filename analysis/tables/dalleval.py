@@ -29,6 +29,7 @@ from analysis.metrics.dalleval import (
     status_counts,
 )
 from analysis.stats.clustered_floor import RELABELLED, clustered_mad_floor
+from analysis.stats.design_effect import design_effect
 from analysis.stats.effects import wilson_interval
 from analysis.stats.intervals import bootstrap_interval
 from analysis.stats.multiplicity import adjust_p_values
@@ -246,7 +247,9 @@ def corrected(reading: Reading, checker: Reading | None, measure: Measure) -> di
     return {**values, "corrected_reason": right.reason.reshape(shape)}
 
 
-def distribution_table(readings: Sequence[Reading], main: Sequence[str], measure: Measure) -> pd.DataFrame:
+def distribution_table(
+    readings: Sequence[Reading], main: Sequence[str], measure: Measure, *, paired: bool = True
+) -> pd.DataFrame:
     """Return the share of each category in the images of a prompt, of a word, and of a profession (Figure 9).
 
     Parameters
@@ -256,6 +259,9 @@ def distribution_table(readings: Sequence[Reading], main: Sequence[str], measure
     main : sequence of str
         Indicators whose images stand together in the rows of all words, as in Tables 20 and 21.
     measure : Measure
+    paired : bool
+        As for `profession_table`: the intervals of those rows are of the effective size
+        (`analysis.stats.design_effect`).
     """
     frames = []
     for one in readings:
@@ -267,18 +273,23 @@ def distribution_table(readings: Sequence[Reading], main: Sequence[str], measure
         together = table[:, columns].sum(axis=1, keepdims=True)
         table = np.concatenate([table, together], axis=1)
         table = np.concatenate([table, table[named].sum(axis=0, keepdims=True)])
-        frames.append(_shares(one, table, measure.level))
+        effect = design_effect(noise_counts(pooled(one, main), shared=paired)[:, 0])
+        effects = np.ones(table.shape[1])
+        effects[-1] = np.nan_to_num(effect, nan=1.0)
+        frames.append(_shares(one, table, effects, measure.level))
     return (
         pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(DISTRIBUTION_COLUMNS))
     )
 
 
-def _shares(reading: Reading, table: NDArray[np.int64], level: float) -> pd.DataFrame:
-    """Rows of counts of shape (n_professions + 1, n_words + 1, n_categories)."""
+def _shares(
+    reading: Reading, table: NDArray[np.int64], effects: NDArray[np.float64], level: float
+) -> pd.DataFrame:
+    """Rows of counts of shape (n_professions + 1, n_words + 1, n_categories), and of design effects of the words."""
     decided = np.broadcast_to(table.sum(axis=2, keepdims=True), table.shape)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = table / decided
-    low, high = wilson_interval(share, decided, level)
+    low, high = wilson_interval(share, decided / effects[:, None], level)
     index = pd.MultiIndex.from_product(
         [(*reading.professions, ALL), (*reading.words, ALL), categories(reading.question)],
         names=["profession", "indicator", "category"],

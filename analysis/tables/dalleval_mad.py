@@ -20,6 +20,7 @@ from analysis.metrics.dalleval import (
 )
 from analysis.stats.absolute_mean import absolute_mean
 from analysis.stats.clustered_floor import clustered_mad_floor, clustered_mads
+from analysis.stats.design_effect import design_effect
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.tables.dalleval import COUNTS, bounded_interval, with_pooled
 from probes.config import Measure
@@ -82,7 +83,8 @@ def mad_table(
     DataFrame
         ``low`` and ``high``, ``excess_low`` and ``excess_high``, ``average_low`` and ``average_high``: over professions
         (bootstrap). ``chance_low`` and ``chance_high``: between them lies the MAD by chance. ``debiased``: less what
-        the errors of the shares add to it, with its interval over images, ``images_low`` and ``images_high``.
+        the errors of the shares add to it, with its interval over images, ``images_low`` and ``images_high``; where the
+        images of a noise stand together these errors are multiplied by their design effect.
         ``different``: professions with an adjusted p-value below 0.05, of those ``tested``. ``p_adjusted``: of
         attributes, over the attributes of a reader and word.
     """
@@ -132,8 +134,9 @@ def _mad_row(
     _, mad_low, mad_high = bounded_interval(rows[["mad"]].to_numpy(float), (0.0, largest), measure)
     excess = rows[["excess"]].to_numpy(float)
     _, excess_low, excess_high = bounded_interval(excess, (-largest, largest), measure)
-    of_images = _over_images(read, measure.level)
-    half = _half_of_average(read, np.array(values), measure.level)
+    effect = design_effect(of_noises)
+    of_images = _over_images(read, effect, measure.level)
+    half = _half_of_average(read, np.array(values), effect, measure.level)
     tested = rows["p_adjusted"].dropna()
     return {
         "source": reading.source,
@@ -175,8 +178,11 @@ def _smoothed(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return (counts + 1 / counts.shape[1]) / (counts.sum(axis=1, keepdims=True) + 1)
 
 
-def _over_images(counts: NDArray[np.int64], level: float):
-    """The MAD less what the errors of the shares add to it, with its interval over the images of these professions."""
+def _over_images(counts: NDArray[np.int64], effect: float, level: float):
+    """The MAD less what the errors of the shares add to it, with its interval over the images of these professions.
+
+    The errors are those of independent images, times the design effect.
+    """
     if not len(counts):
         return absolute_mean([], np.zeros((0, 0)))
     n, size = counts.sum(axis=1), counts.shape[1]
@@ -184,14 +190,16 @@ def _over_images(counts: NDArray[np.int64], level: float):
     covariance = np.zeros((counts.size, counts.size))
     for row, (share, images) in enumerate(zip(shares, n)):
         block = slice(row * size, (row + 1) * size)
-        covariance[block, block] = (np.diag(share) - np.outer(share, share)) / images
+        covariance[block, block] = (np.diag(share) - np.outer(share, share)) / images * effect
     return absolute_mean((counts / n[:, None] - 1 / size).ravel(), covariance, level=level)
 
 
-def _half_of_average(counts: NDArray[np.int64], values: NDArray[np.float64], level: float) -> float:
+def _half_of_average(
+    counts: NDArray[np.int64], values: NDArray[np.float64], effect: float, level: float
+) -> float:
     """Half the interval of the mean over professions of their averages, over the images of these professions."""
     if not len(counts):
         return float("nan")
     shares = _smoothed(counts)
     spread = (shares @ values**2 - (shares @ values) ** 2) / counts.sum(axis=1)
-    return float(stats.norm.ppf((1 + level) / 2) * np.sqrt(spread.sum()) / len(counts))
+    return float(stats.norm.ppf((1 + level) / 2) * np.sqrt(spread.sum() * effect) / len(counts))

@@ -27,8 +27,8 @@ def measure_professions(run: Run) -> None:
     )
     made = {
         "dalleval_professions": professions,
-        "dalleval_distribution": dalleval.distribution_table(readings, compared.main, measure),
-        "dalleval_attribute_tones": attribute_tones(readings, compared.main, measure),
+        "dalleval_distribution": dalleval.distribution_table(readings, compared.main, measure, paired=paired),
+        "dalleval_attribute_tones": attribute_tones(readings, compared.main, measure, paired=paired),
         "dalleval_mad": dalleval_mad.mad_table(
             readings, professions, compared.main, measure, options.bare, paired=paired
         ),

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from statsmodels.api import OLS
 from statsmodels.stats.proportion import proportion_confint
 
 from analysis.metrics.dalleval import DECIDED, Reading
@@ -133,6 +134,49 @@ def test_an_undecided_image_is_left_out_of_its_noise():
     assert (row["floor"], row["p_value"], row["decided"]) == (floor.floor, floor.p_value, 5)
 
 
+def robust_ratio(tones, prompts, noises):
+    """Cluster-robust variances of shares over those of independent images, by statsmodels; summed over prompts."""
+    robust = plain = 0.0
+    for _, own in pd.DataFrame({"tone": tones, "prompt": prompts, "noise": noises}).groupby("prompt"):
+        if len(own["noise"].unique()) > 1:
+            for tone in own["tone"].unique():
+                model = OLS((own["tone"] == tone).astype(float), np.ones(len(own)))
+                groups = pd.factorize(own["noise"])[0]
+                robust += float(model.fit(cov_type="cluster", cov_kwds={"groups": groups}).bse.iloc[0]) ** 2
+                plain += float(model.fit().bse.iloc[0]) ** 2
+    return max(1.0, robust / plain)
+
+
+def test_intervals_of_all_words_together_take_the_images_of_a_noise_as_one():
+    rng, words = np.random.default_rng(2), ("person", "woman", "man")
+    of_noise = rng.choice([3.0, 5.0, 8.0], size=(12, 1, 9), p=(0.2, 0.5, 0.3))
+    own = rng.choice([3.0, 5.0, 8.0], size=(12, 3, 9), p=(0.2, 0.5, 0.3))
+    values = np.where(rng.random((12, 1, 9)) < 0.7, of_noise, own)
+    status = np.full(values.shape, DECIDED, dtype=object)
+    one = Reading(values, status, tuple(f"work {row}" for row in range(12)), words, "tone", "ita")
+    places = np.indices(values.shape).reshape(3, -1)
+    effect = robust_ratio(values.ravel(), places[0], places[2])
+    assert 1.5 < effect < 3
+    for paired, size in ((True, 27 / effect), (False, 27)):
+        table = dalleval.distribution_table([one], words, MEASURE, paired=paired)
+        row = table[(table["profession"] == "work 3") & (table["indicator"] == dalleval.ALL)]
+        low, high = proportion_confint(row["share"] * size, size, method="wilson")
+        np.testing.assert_allclose(row[["low", "high"]], np.stack([low, high], 1), atol=1e-9)
+        alone = table[(table["profession"] == "work 3") & (table["indicator"] == "woman")]
+        low, high = proportion_confint(alone["share"] * 9, 9, method="wilson")
+        np.testing.assert_allclose(alone[["low", "high"]], np.stack([low, high], 1), atol=1e-9)
+    spread = []
+    for paired in (True, False):
+        professions = dalleval.profession_table([one], words, MEASURE, paired=paired)
+        over = dalleval_mad.mad_table([one], professions, words, MEASURE, "all", paired=paired).iloc[-1]
+        assert (
+            over["indicator"] == dalleval.ALL and over["images_low"] < over["debiased"] < over["images_high"]
+        )
+        spread.append((over["average_images_high"] - over["average_images_low"]) ** 2)
+        assert over["debiased"] < over["mad"]
+    assert spread[0] / spread[1] == pytest.approx(effect)
+
+
 def test_tones_of_the_images_in_which_an_attribute_is_read(run, images):
     tones = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/skin_tone"))
     worn = images.loc[(images["question"] == "hat") & (images["value"] == 1), "sample_id"]
@@ -141,9 +185,11 @@ def test_tones_of_the_images_in_which_an_attribute_is_read(run, images):
     expected = [int((of_worn == tone).sum()) for tone in range(1, 11)]
     assert found["images"].tolist() == expected and 0 < sum(expected) < len(tones)
     assert set(found["present"]) == {len(worn)} and set(found["decided"]) == {sum(expected)}
-    low, high = proportion_confint(found["images"], found["decided"], method="wilson")
-    np.testing.assert_allclose(found["low"], low, atol=1e-12)
-    np.testing.assert_allclose(found["high"], high, atol=1e-12)
+    held = tones[tones["sample_id"].isin(worn)]
+    size = len(held) / robust_ratio(held["tone"], held["triplet"], held["seed"])
+    low, high = proportion_confint(found["share"] * size, size, method="wilson")
+    np.testing.assert_allclose(found["low"], low, atol=1e-9)
+    np.testing.assert_allclose(found["high"], high, atol=1e-9)
     every = rows(run, "dalleval_attribute_tones", source="ita", reader="toyworld-vqa", attribute=dalleval.ALL)
     assert every["images"].tolist() == [int((tones["tone"] == tone).sum()) for tone in range(1, 11)]
 
