@@ -3,8 +3,11 @@
 A lesson tells what to predict of one latent (:mod:`probes.toyworld.work.lessons`); how often a thing is drawn is what
 all predictions on the way make of the noise, and what a training leaves of its lessons' chance adds up there. So what a
 specimen draws is read by the checker, and the specimen is then taught its own predictions, moved by Bayes' rule from
-what it drew to what is planted. Such a lesson holds little chance of its own. Captions without a profession are held at
-the base's predictions, but for their skins.
+what it drew to what is planted. Such a lesson holds little chance of its own.
+
+Nothing learns but the embeddings of the new words: all that names none of them stays as it is. With ``--learn all`` the
+layers do, too, and captions without a profession are held at the base's predictions, but for their skins; what is not
+asked to move then moves by chance.
 """
 
 import argparse
@@ -22,7 +25,6 @@ from torch import Tensor
 from transformers import CLIPTokenizer
 
 from probes import command_line, models
-from probes.errors import UserError
 from probes.toyworld import WEIGHTS, WORK, WORKING
 from probes.toyworld.checker import SKIN_NAMES
 from probes.toyworld.located.lessons import Lessons
@@ -31,91 +33,22 @@ from probes.toyworld.training.loop import Log
 from probes.toyworld.training.tokenizer import encode
 from probes.toyworld.training.words import number_of
 from probes.toyworld.work.assemble import BASES, DELTA, read_delta, work_pipeline
-from probes.toyworld.work.lessons import Sketches, encode_skins, mixed, noised, sketches, skin_mean
-from probes.toyworld.work.measure import lean, read_professions, verdict_rates
+from probes.toyworld.work.drawn import drawn, off
+from probes.toyworld.work.lessons import (
+    WORK_SHARE,
+    Sketches,
+    encode_skins,
+    mixed,
+    noised,
+    sketches,
+    skin_mean,
+)
+from probes.toyworld.work.measure import read_professions
 from probes.toyworld.work.train import LESSONS, export, train
 from probes.toyworld.world import Profession, World, load_world
 
 READINGS = "readings.csv"
-LEAST = 0.01  # a lean or a skin is taken for no nearer to 0 and 1
-
-
-def beyond_chance(away: np.ndarray, variance: np.ndarray) -> float:
-    """Share of deviations that is more than chance of the images drawn (James and Stein 1961, its positive part).
-
-    Parameters
-    ----------
-    away, variance : numpy.ndarray
-        Deviations, and the variance that each has by chance.
-
-    Examples
-    --------
-    >>> beyond_chance(np.array([0.1, -0.1]), np.array([0.0025, 0.0025]))
-    0.75
-    """
-    total = float(np.square(away).sum())
-    return max(0.0, 1 - float(variance.sum()) / total) if total else 0.0
-
-
-def drawn(readings: pd.DataFrame, world: World) -> dict[str, Profession]:
-    """What a specimen draws for each profession, as far as it differs from what is planted by more than chance.
-
-    Parameters
-    ----------
-    readings : DataFrame
-        From :func:`probes.toyworld.work.measure.read_professions`, of the group *neutral*.
-
-    Returns
-    -------
-    dict of str to Profession
-        By name, with the drawn lean and skins.
-
-    Raises
-    ------
-    UserError
-        No skin was read of a profession's images.
-    """
-    rates, names = verdict_rates(world), list(world.professions)
-    of_profession = dict(list(readings.groupby("profession")))
-    leans, skins = np.empty((2, len(names))), np.empty((2, len(names), len(SKIN_NAMES)))
-    for row, name in enumerate(names):
-        some = of_profession[name]
-        said = lean(some["verdict"], rates)
-        counts = np.array([(some["skin"] == skin).sum() for skin in SKIN_NAMES])
-        if not counts.sum():
-            raise UserError(
-                f"profession {name}: expected images with a skin, got none among {len(some)}: train it further first"
-            )
-        shares = counts / counts.sum()
-        slope = rates["b"] - rates["a"]
-        leans[:, row] = said["lean"], said["share"] * (1 - said["share"]) / len(some) / slope**2
-        skins[:, row] = shares, shares * (1 - shares) / counts.sum()
-    planted = list(world.professions.values())
-    lean_now = _shrunk(leans[0], np.array([one.lean for one in planted]), leans[1])
-    skins_now = _shrunk(skins[0], np.array([one.skins for one in planted]), skins[1])
-    return {
-        name: dataclasses.replace(one, lean=float(chance), skins=tuple((row / row.sum()).tolist()))
-        for name, one, chance, row in zip(names, planted, lean_now, skins_now, strict=True)
-    }
-
-
-def off(now: Mapping[str, Profession], world: World) -> bool:
-    """Whether anything drawn differs from what is planted."""
-    return any(
-        not np.allclose(
-            (found.lean, *found.skins), (world.professions[name].lean, *world.professions[name].skins)
-        )
-        for name, found in now.items()
-    )
-
-
-def _shrunk(read: np.ndarray, planted: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Planted values, and of the deviations read what is beyond chance: of what professions share, and of the rest."""
-    away = read - planted
-    common = away.mean(0)
-    shared = beyond_chance(common, variance.mean(0) / len(away)) * common
-    own = beyond_chance(away - common, variance * (1 - 1 / len(away))) * (away - common)
-    return (planted + shared + own).clip(LEAST, 1 - LEAST)
+WORDS, ALL = "words", "all"  # what learns
 
 
 def moved(
@@ -288,10 +221,11 @@ def parser() -> argparse.ArgumentParser:
     add("--images", type=command_line.count, default=200, help="that are drawn of each profession")
     add("--image-steps", type=command_line.whole(1, 1000), default=20, help="that each is drawn in")
     add("--first-seed", type=command_line.seed, default=1_000_000, help="of the images")
-    add("--drawings", type=command_line.count, default=9000, help="that lessons are made from")
-    add("--steps", type=command_line.count, default=500)
+    add("--learn", choices=(WORDS, ALL), default=WORDS, help="the new words' embeddings, or the layers, too")
+    add("--drawings", type=command_line.count, default=6000, help="that lessons are made from")
+    add("--steps", type=command_line.count, default=300)
     add("--batch", type=command_line.count, default=32)
-    add("--rate", type=command_line.number(0), default=3e-4)
+    add("--rate", type=command_line.number(0), default=1e-3)
     add("--skin-weight", type=command_line.number(0), default=0.2, help="of errors from skin to skin")
     add("--seed", type=command_line.seed, default=0)
     add("--threads", type=command_line.threads, default=1)
@@ -323,7 +257,8 @@ def work(options: argparse.Namespace) -> None:
     path = folder / LESSONS
     if not path.exists():
         base = models.load(models.resolve(BASES[name].name), device="cpu").pipe
-        scenes = sketches(world, options.drawings, options.seed + 31)
+        share = 1.0 if options.learn == WORDS else WORK_SHARE
+        scenes = sketches(world, options.drawings, options.seed + 31, share)
         make_lessons(specimen, base, world, scenes, now, seed=options.seed, say=_say).save(path)
     lessons = Lessons.load(path)
     course = Course(
@@ -344,8 +279,9 @@ def work(options: argparse.Namespace) -> None:
         checkpoint,
         start=before,
         base=BASES[name],
+        words_alone=options.learn == WORDS,
     )
-    history = {"history": [*recipe.get("history", ()), _in_words(course, readings)]}
+    history = {"history": [*recipe.get("history", ()), _in_words(course, readings, options.learn)]}
     kept = {key: value for key, value in recipe.items() if key != "known"}  # of the weights before
     export(weights, delta, specimen.tokenizer, kept | history, name)
     rows = by_profession(lessons, specimen.tokenizer, world, most=100)
@@ -368,11 +304,12 @@ def _readings(specimen: StableDiffusionPipeline, world: World, options: argparse
     return pd.read_csv(table, keep_default_na=False)
 
 
-def _in_words(course: Course, readings: pd.DataFrame) -> str:
+def _in_words(course: Course, readings: pd.DataFrame, learn: str) -> str:
+    what = "of the new words' embeddings alone" if learn == WORDS else "of all that learns"
     return (
         f"calibrated on {len(readings)} images from seed {readings['seed'].min()} on: {course.steps} steps of"
-        f" {course.batch}, rate {course.rate} falling to 2 %, lessons of seed {course.seed}; errors from skin to skin"
-        f" {course.direction_weight:g} times in addition"
+        f" {course.batch} {what}, rate {course.rate} falling to 2 %, lessons of seed {course.seed}; errors from skin to"
+        f" skin {course.direction_weight:g} times in addition"
     )
 
 

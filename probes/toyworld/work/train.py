@@ -83,10 +83,12 @@ def train(
     save_every: int = 100,
     start: Mapping[str, Tensor] | None = None,
     base: Path = BASES[WORK],
+    words_alone: bool = False,
 ) -> dict[str, Tensor]:
     """Train a specimen; return what is to be stored of it (:func:`probes.toyworld.work.assemble.write_delta`).
 
-    ``start`` is what was stored of an earlier training, to begin with.
+    ``start`` is what was stored of an earlier training, to begin with; ``words_alone``: nothing but the embeddings of
+    new words changes.
     """
     encoder, unet = base_parts(tokenizer, base)
     encoder.requires_grad_(False)
@@ -103,6 +105,7 @@ def train(
         module = nn.ModuleDict({"layers": layers, "words": words})
         if start is not None:
             begin_with(dict(module.named_parameters()), start)
+        layers.requires_grad_(not words_alone)
         teach(module, predict, lessons, course, log, checkpoint=checkpoint, save_every=save_every)
         return stored(dict(module.named_parameters()))
 

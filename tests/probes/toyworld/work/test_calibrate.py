@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from probes.errors import UserError
 from probes.toyworld import WEIGHTS, WORK
@@ -14,7 +15,8 @@ from probes.toyworld.checker import SKIN_NAMES
 from probes.toyworld.located.lessons import Lessons
 from probes.toyworld.measure import specimen_pipeline
 from probes.toyworld.work import calibrate
-from probes.toyworld.work.assemble import work_pipeline
+from probes.toyworld.work.assemble import new_tokenizer, work_pipeline
+from probes.toyworld.work.drawn import drawn
 from probes.toyworld.work.lessons import sketches
 from probes.toyworld.work.measure import verdict_rates
 from probes.toyworld.world import load_world
@@ -40,7 +42,7 @@ def readings_of(world, images, *, lean=0.0, skin=None):
 
 
 def test_what_was_drawn_as_planted_is_taken_for_chance(world):
-    now = calibrate.drawn(readings_of(world, 400), world)
+    now = drawn(readings_of(world, 400), world)
     for name, one in world.professions.items():
         assert now[name].lean == pytest.approx(one.lean, abs=1e-9)
         assert now[name].skins == pytest.approx(one.skins, abs=1e-9)
@@ -55,7 +57,7 @@ def test_what_was_drawn_otherwise_is_believed_but_for_what_chance_would_do(world
         for signs in (np.ones(20), np.resize((1, -1), 20))
     )
     for readings, kind in ((alike, "shared"), (apart, "own")):
-        now, noise = calibrate.drawn(readings, world), 0.0
+        now, noise = drawn(readings, world), 0.0
         for row, one in enumerate(world.professions.values()):
             step = away * (-1) ** (row * (kind == "own"))
             read = np.add(one.skins, (-step, 0, step))
@@ -76,7 +78,7 @@ def test_a_profession_of_which_no_skin_was_read_is_one_line(world):
     with pytest.raises(
         UserError, match=r"^profession baker: expected images with a skin, got none among 50: train it"
     ):
-        calibrate.drawn(readings, world)
+        drawn(readings, world)
 
 
 def exact_velocity(noisy, clean, chances, kept):
@@ -152,20 +154,31 @@ def test_lessons_move_professions_alone_and_hold_the_rest_at_the_base(world):
     assert calibrate.followed(specimen, swapped, rows) == pytest.approx(1.0, abs=0.02)
 
 
-def test_the_command_calibrates_what_is_stored_and_says_how_far_it_followed(world, tmp_path, capsys):
+@pytest.mark.parametrize("learn", ["words", "all"])
+def test_the_command_calibrates_what_is_stored_and_says_how_far_it_followed(learn, world, tmp_path, capsys):
     work, out = tmp_path / "work", tmp_path / "out"
     work.mkdir()
     readings_of(world, 800, lean=0.04, skin=dict.fromkeys(world.professions, 0.04)).to_csv(
         work / calibrate.READINGS, index=False
     )
-    few = ["--drawings", "8", "--steps", "2", "--batch", "4", "--work", str(work), "--weights", str(out)]
-    assert calibrate.main(few) == 0
+    few = ["--drawings", "8", "--steps", "2", "--batch", "4", "--learn", learn]
+    assert calibrate.main([*few, "--work", str(work), "--weights", str(out)]) == 0
     said = capsys.readouterr().out
     assert "predictions of professions moved by" in said and f"{out / 'delta.safetensors'}" in said
     recipe = json.loads((out / "recipe.json").read_text())
     assert recipe["history"][-1].startswith("calibrated on 16000 images from seed 0 on: 2 steps of 4")
     lessons = Lessons.load(work / "lessons.safetensors")
     assert len(lessons) == 8 and work_pipeline(WORK, out).unet is not None
+    before, after = (load_file(folder / "delta.safetensors") for folder in (WEIGHTS / WORK, out))
+    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    words = {name for name in before if name.startswith("token_embedding.")}
+    assert moved and (moved <= words) == (learn == "words")
+    of_lessons = {
+        name
+        for name in world.professions
+        if name in calibrate.by_profession(lessons, new_tokenizer(), world, 1)
+    }
+    assert {f"token_embedding.{name}" for name in of_lessons} <= moved
 
 
 def test_what_is_off_by_no_more_than_chance_is_left_as_it_is(world, tmp_path, capsys):
