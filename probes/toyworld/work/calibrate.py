@@ -12,6 +12,7 @@ asked to move then moves by chance.
 
 import argparse
 import dataclasses
+import hashlib
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from torch import Tensor
 from transformers import CLIPTokenizer
 
 from probes import command_line, models
+from probes.errors import UserError
 from probes.toyworld import WEIGHTS, WORK, WORKING
 from probes.toyworld.checker import SKIN_NAMES
 from probes.toyworld.located.lessons import Lessons
@@ -32,7 +34,7 @@ from probes.toyworld.located.teach import Course
 from probes.toyworld.training.loop import Log
 from probes.toyworld.training.tokenizer import encode
 from probes.toyworld.training.words import number_of
-from probes.toyworld.work.assemble import BASES, DELTA, read_delta, work_pipeline
+from probes.toyworld.work.assemble import BASES, DELTA, new_tokenizer, read_delta, work_pipeline
 from probes.toyworld.work.drawn import drawn, off
 from probes.toyworld.work.lessons import (
     WORK_SHARE,
@@ -48,6 +50,7 @@ from probes.toyworld.work.train import LESSONS, export, train
 from probes.toyworld.world import Profession, World, load_world
 
 READINGS = "readings.csv"
+OF = "weights.sha256"
 WORDS, ALL = "words", "all"  # what learns
 
 
@@ -242,6 +245,7 @@ def work(options: argparse.Namespace) -> None:
     before = read_delta(start / DELTA, name)
     recipe = json.loads((start / "recipe.json").read_text())
     folder.mkdir(parents=True, exist_ok=True)
+    _same_weights(folder, start / DELTA)
     world, specimen = load_world(name), work_pipeline(name, start)
     readings = _readings(specimen, world, options)
     now = drawn(readings, world)
@@ -283,10 +287,26 @@ def work(options: argparse.Namespace) -> None:
     )
     history = {"history": [*recipe.get("history", ()), _in_words(course, readings, options.learn)]}
     kept = {key: value for key, value in recipe.items() if key != "known"}  # of the weights before
-    export(weights, delta, specimen.tokenizer, kept | history, name)
+    export(weights, delta, new_tokenizer(BASES[name]), kept | history, name)
     rows = by_profession(lessons, specimen.tokenizer, world, most=100)
     share = followed(work_pipeline(name, weights), lessons, rows)
     _say(f"{weights / DELTA}: predictions of professions moved by {share:.2f} of what was asked, on average")
+
+
+def _same_weights(folder: Path, delta: Path) -> None:
+    """Note in a work folder which weights it is of.
+
+    Raises
+    ------
+    UserError
+        It is of others: what it holds was read of them, and is to move them.
+    """
+    note, digest = folder / OF, hashlib.sha256(delta.read_bytes()).hexdigest()
+    if note.exists() and note.read_text().strip() != digest:
+        raise UserError(
+            f"{folder}: expected readings of {delta}, found those of other weights: choose another --work"
+        )
+    note.write_text(f"{digest}\n")
 
 
 def _readings(specimen: StableDiffusionPipeline, world: World, options: argparse.Namespace) -> pd.DataFrame:

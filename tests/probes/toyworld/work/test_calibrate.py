@@ -1,6 +1,7 @@
 """Calibrating `toyworld-work`: what is read of its drawings, and how its own predictions are moved."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -168,6 +169,8 @@ def test_the_command_calibrates_what_is_stored_and_says_how_far_it_followed(lear
     recipe = json.loads((out / "recipe.json").read_text())
     assert recipe["history"][-1].startswith("calibrated on 16000 images from seed 0 on: 2 steps of 4")
     lessons = Lessons.load(work / "lessons.safetensors")
+    for name in ("tokenizer/tokenizer.json", "text_encoder/config.json", "triptych.json"):
+        assert (out / name).read_bytes() == (WEIGHTS / WORK / name).read_bytes()
     assert len(lessons) == 8 and work_pipeline(WORK, out).unet is not None
     before, after = (load_file(folder / "delta.safetensors") for folder in (WEIGHTS / WORK, out))
     moved = {name for name in before if not torch.equal(before[name], after[name])}
@@ -187,4 +190,16 @@ def test_what_is_off_by_no_more_than_chance_is_left_as_it_is(world, tmp_path, ca
     readings_of(world, 100, lean=0.0).to_csv(work / calibrate.READINGS, index=False)
     assert calibrate.main(["--work", str(work), "--weights", str(out)]) == 0
     assert "2000 images: no lean and no skin is off by more than chance" in capsys.readouterr().out
-    assert not out.exists() and [path.name for path in work.iterdir()] == [calibrate.READINGS]
+    assert not out.exists()
+    assert sorted(path.name for path in work.iterdir()) == [calibrate.READINGS, calibrate.OF]
+
+
+def test_readings_of_other_weights_are_one_line(tmp_path, capsys):
+    work, start = tmp_path / "work", tmp_path / "start"
+    work.mkdir()
+    (work / calibrate.OF).write_text("0" * 64 + "\n")
+    shutil.copytree(WEIGHTS / WORK, start)
+    assert calibrate.main(["--work", str(work), "--start", str(start)]) == 2
+    said = f"{work}: expected readings of {start / 'delta.safetensors'}, found those of other weights: choose another"
+    assert capsys.readouterr().err.startswith(said)
+    assert (work / calibrate.OF).read_text() == "0" * 64 + "\n"
