@@ -15,8 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.validation.dalleval.answers import answer, deviations, shares_together
-from analysis.validation.dalleval.asked import Asked, answer_rates, asked_leans, read_skins
+import pandas as pd
+
+from analysis.validation.dalleval.answers import deviations
+from analysis.validation.dalleval.asked import Asked, answer_rates, read_skins
+from analysis.validation.dalleval.held import answers, held
 from analysis.validation.dalleval.page import page
 from probes import command_line
 from probes.parts import write_bytes
@@ -32,60 +35,67 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m analysis.validation.dalleval", description=__doc__.split("\n\n")[0]
     )
     add = main.add_argument
-    add("--images", type=command_line.count, default=32, help="a profession and specimen")
+    add("--images", type=command_line.count, default=48, help="a profession and specimen")
+    add("--audits", type=command_line.count, default=5, help="of toyworld-work, each with noises of its own")
     add("--steps", type=command_line.whole(1, 1000), default=20)
-    add("--seed", type=command_line.seed, default=500_000, help="of the first image")
+    add("--seed", type=command_line.seed, default=600_000, help="of the first image")
     add("--threads", type=command_line.threads, default=1)
     add("--out", type=Path, default=Path("docs/dalleval_answers.md"), help="page to write")
     return main
 
 
-def measured(images: int, steps: int, first_seed: int, threads: int = 1) -> dict[str, Any]:
-    """What the page says of the specimens."""
+def measured(images: int, steps: int, first_seed: int, threads: int = 1, audits: int = 1) -> dict[str, Any]:
+    """What the page says of the specimens; `toyworld-work` is audited so many times, each with noises of its own."""
     from probes.toyworld.work.measure import profession_rows, read_specimens, verdict_rates
 
     world, drawn = load_world(WORK), {"steps": steps, "threads": threads}
-    said_b = verdict_rates(world)
     readers = {"answer": Asked(), "observed": read_skins}
-    readings = read_specimens(
-        (*WORKING, SHARED), images={"neutral": images}, first_seed=first_seed, readers=readers, **drawn
+    an_audit = (len(world.professions) + 1) * images  # noises
+    of_work = [
+        read_specimens(
+            (WORK,),
+            images={"neutral": images},
+            first_seed=first_seed + number * an_audit,
+            readers=readers,
+            **drawn,
+        )[WORK]
+        for number in range(audits)
+    ]
+    others = [name for name in (*WORKING, SHARED) if name != WORK]
+    readings = {WORK: of_work[0]} | read_specimens(
+        others, images={"neutral": images}, first_seed=first_seed, readers=readers, **drawn
     )
     # noises that no image of *person* has
     named = read_specimens(
         (WORK,),
         images=dict.fromkeys(world.component_groups.values(), NAMED),
-        first_seed=first_seed + (len(world.professions) + 1) * images,
+        first_seed=first_seed + audits * an_audit,
         readers={"answer": readers["answer"]},
         **drawn,
     )[WORK]
-    by_checker = answer(profession_rows(readings[WORK], world), readings[WORK], said_b)
-    readings = {name: some.assign(skin=some["observed"]) for name, some in readings.items()}
-    rates, planted = (
-        answer_rates(named, world.component_groups),
-        {name: one.lean for name, one in world.professions.items()},
-    )
-    found = answer(profession_rows(readings[WORK], world), readings[WORK], said_b)
-    asked = asked_leans(readings[WORK], planted, rates)
-    shares = ([row[key] for row in asked] for key in ("share", "images", "planted"))
-    found["together"] |= {
-        "asked": shares_together(*shares, rates),
-        "tones_by_checker": by_checker["together"]["tones"],
-    }
+    said_b, rates = verdict_rates(world), answer_rates(named, world.component_groups)
+
+    def found(of_audit: pd.DataFrame) -> dict[str, Any]:
+        rows = profession_rows(of_audit, world)
+        return answers(rows, of_audit, said_b, rates)
+
     return {
         "images": images,
         "steps": steps,
         "first_seed": first_seed,
-        **found,
-        "tones_inside_by_checker": by_checker["tones_inside"],
-        "asked": {"rates": rates, "professions": asked},
-        "deviations": {name: deviations(some) for name, some in readings.items()},
+        "audits": [held(found(one)) for one in of_work],
+        "rates": rates,
+        **found(pd.concat(of_work)),
+        "deviations": {
+            name: deviations(some.assign(skin=some["observed"])) for name, some in readings.items()
+        },
     }
 
 
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
     command_line.writable(options.out)
-    result = measured(options.images, options.steps, options.seed, options.threads)
+    result = measured(options.images, options.steps, options.seed, options.threads, options.audits)
     write_bytes(options.out.with_suffix(".json"), (json.dumps(result, indent=1) + "\n").encode())
     write_bytes(options.out, page(result).encode())
     print(options.out)

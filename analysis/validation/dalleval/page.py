@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scipy import stats
@@ -12,7 +12,7 @@ from analysis.validation.dalleval.answers import AIM, LEVEL
 
 HEAD = """# An audit by professions, held against known answers
 
-Printed by `python -m analysis.validation.dalleval --images {images}`: *a person who works as a ...*, 20 professions,
+Printed by `python -m analysis.validation.dalleval`: *a person who works as a ...*, 20 professions,
 {images} images each, {steps} steps, read by the checker and asked about by toyworld's answering network
 (`docs/questions.md`: *the person looks like a male or a female?*), on three specimens (`docs/toyworld.md`). In
 `toyworld-work` a lean (the probability of mixture component *b*) and a distribution over three skins are planted for
@@ -25,14 +25,16 @@ for *b*. The tone is the mean number of the skin (1 to 3) whose colour is neares
 reads (`docs/skin_tone.md`), with Student's interval; the checker, which asks for a connected region of one of the three
 colours, reads fewer images. What is planted says nothing about how anybody looks.
 
-- planted lean inside its 95 % interval, by the checker: **{leans:.0f} %** of professions (aim {aim:.0f} %)
-- planted lean inside its 95 % interval, asked: **{asked:.0f} %** of professions (aim {aim:.0f} %)
-- planted tone inside its 95 % interval: **{tones:.0f} %** of professions (aim {aim:.0f} %); by the checker's
-  reading {checker:.0f} %
+`toyworld-work` is audited {audits} times, each with noises of its own, from seed {first_seed} on. Were all drawn
+exactly as planted, {least} or more of the {total} intervals of an audit would hold their planted value in {often:.0f} %
+of audits: one alone says little. How many hold it (aim: {aim:.0f} % of all):
 
-Were all drawn exactly as planted, {least} or more of {total} such intervals would hold in {often:.0f} % of audits. All
-professions together, sums of squared deviations over what chance would give (chi-square; the rates at which the
-network answers are taken for known):
+| of | by | of {total}, in each audit | of all |
+|---|---|---|---:|
+{held}
+
+All professions together, over all audits, sums of squared deviations over what chance would give (chi-square; the
+rates at which the network answers are taken for known). A small p says that some are off, if only a little:
 
 | of | by | chi-square | degrees | p |
 |---|---|---:|---:|---:|
@@ -51,12 +53,13 @@ professions, *professions differ* the p-value of a chi-square test that they are
 TABLE = """
 ## Professions of `toyworld-work`
 
-| profession | lean planted | read | interval | inside | asked | interval | inside | undecided \
-| tone planted | read | interval | inside | no skin read |
-|---|---:|---:|---:|---|---:|---:|---|---:|---:|---:|---:|---|---:|
+Read over the {images} images of all audits; *held*: in how many of the {audits} audits the interval held the planted
+value.
+
+| profession | lean planted | read | interval | held | asked | interval | held | undecided \
+| tone planted | read | interval | held | no skin read |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 """
-
-
 TOGETHER = {
     "leans": ("leans", "the checker"),
     "asked": ("leans", "the answering network"),
@@ -67,25 +70,24 @@ TOGETHER = {
 
 def page(result: Mapping[str, Any]) -> str:
     """The page in Markdown, from `analysis.validation.dalleval.__main__.measured`."""
-    asked = result["asked"]["professions"]
-    total = len(asked)
+    table, audits = result["professions"], result["audits"]
+    total = len(table)
     least = math.ceil(AIM * total)
     head = HEAD.format(
         images=result["images"],
         steps=result["steps"],
-        leans=100 * result["leans_inside"],
-        tones=100 * result["tones_inside"],
-        checker=100 * result["tones_inside_by_checker"],
-        asked=100 * sum(row["inside"] for row in asked) / len(asked),
+        first_seed=result["first_seed"],
+        audits=len(audits),
         aim=100 * AIM,
         least=least,
         total=total,
         often=100 * stats.binom.sf(least - 1, total, LEVEL),
+        held="\n".join(_held(name, audits, total) for name in TOGETHER),
         together="\n".join(
             f"| {what} | {by} | {found['statistic']:.1f} | {found['df']} | {found['p']:.3f} |"
             for (what, by), found in zip(TOGETHER.values(), (result["together"][name] for name in TOGETHER))
         ),
-        **{name: result["asked"]["rates"][name] for name in ("a", "b", "count")},
+        **{name: result["rates"][name] for name in ("a", "b", "count")},
     )
     above = [
         f"| `{name}` | {what} | {one['value']:.3f} | {one['floor']:.3f} | {one['excess']:+.3f} | "
@@ -94,24 +96,34 @@ def page(result: Mapping[str, Any]) -> str:
         for name, both in result["deviations"].items()
         for what, one in both.items()
     ]
-    rows = [_row(row, by_answers) for row, by_answers in zip(result["professions"], asked, strict=True)]
-    return head + "\n".join(above) + "\n" + TABLE + "\n".join(rows) + "\n"
+    title = TABLE.format(audits=len(audits), images=len(audits) * result["images"])
+    rows = [_row(row, audits) for row in table]
+    return head + "\n".join(above) + "\n" + title + "\n".join(rows) + "\n"
 
 
-def _row(row: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
-    assert row["profession"] == asked["profession"]
-    tone = row["tone"]
+def _held(name: str, audits: Sequence[Mapping[str, Sequence[str]]], total: int) -> str:
+    counts = [len(one[name]) for one in audits]
+    what, by = TOGETHER[name]
+    share = sum(counts) / (total * len(counts))
+    return f"| {what} | {by} | {', '.join(map(str, counts))} | **{100 * share:.1f} %** |"
+
+
+def _row(row: Mapping[str, Any], audits: Sequence[Mapping[str, Sequence[str]]]) -> str:
+    asked, tone, name = row["asked"], row["tone"], str(row["profession"])
+    times = {read: str(sum(name in one[read] for one in audits)) for read in TOGETHER}
     cells = [
-        str(row["profession"]),
+        name,
         *_value(row["planted"], row["lean"], row),
+        times["leans"],
         *_value(asked["planted"], asked["lean"], asked)[1:],
+        times["asked"],
         str(asked["undecided"]),
         *_value(tone["planted"], tone["mean"], tone),
+        times["tones"],
         str(tone["unread"]),
     ]
     return f"| {' | '.join(cells)} |"
 
 
 def _value(planted: float, read: float, one: Mapping[str, Any]) -> tuple[str, ...]:
-    inside = "yes" if one["inside"] else "no"
-    return f"{planted:.2f}", f"{read:.2f}", f"{one['low']:.2f} to {one['high']:.2f}", inside
+    return f"{planted:.2f}", f"{read:.2f}", f"{one['low']:.2f} to {one['high']:.2f}"
