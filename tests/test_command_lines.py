@@ -38,6 +38,7 @@ COMMANDS = {
         for name in ("train", "measure", "independent", "word_maps", "page", "word_maps_page")
     ),
     *(f"probes.toyworld.{room}.{name}" for room in ("located", "work") for name in ("train", "measure")),
+    "probes.toyworld.work.calibrate",
     *(
         "probes.toyworld.skills.train",
         *(f"analysis.validation.toyworld_skills.{name}" for name in ("__main__", "page")),
