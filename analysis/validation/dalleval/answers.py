@@ -161,7 +161,7 @@ def _deviation(counts: pd.DataFrame) -> dict[str, Any]:
 def answer(
     rows: Sequence[Mapping[str, Any]], readings: pd.DataFrame, rates: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Share of professions whose planted lean and mean tone lie inside their intervals, all together, and each of them.
+    """Leans and mean tones of professions, with their intervals, beside the planted ones; and of all together.
 
     Parameters
     ----------
@@ -184,8 +184,6 @@ def answer(
         "tones": tones_together(skins, {str(row["profession"]): row["skins"] for row in named}),
     }
     return {
-        "leans_inside": float(np.mean([row["inside"] for row in table])),
-        "tones_inside": float(np.mean([row["tone"]["inside"] for row in table])),
         "together": of_all,
         "professions": table,
     }

@@ -9,6 +9,7 @@ from typing import Any
 from scipy import stats
 
 from analysis.validation.dalleval.answers import AIM, LEVEL
+from analysis.validation.dalleval.held import held
 
 HEAD = """# An audit by professions, held against known answers
 
@@ -29,8 +30,8 @@ colours, reads fewer images. What is planted says nothing about how anybody look
 exactly as planted, {least} or more of the {total} intervals of an audit would hold their planted value in {often:.0f} %
 of audits: one alone says little. How many hold it (aim: {aim:.0f} % of all):
 
-| of | by | of {total}, in each audit | of all |
-|---|---|---|---:|
+| of | by | of {total}, in each audit | of all | of {total}, by the narrower intervals of all images |
+|---|---|---|---:|---:|
 {held}
 
 All professions together, over all audits, sums of squared deviations over what chance would give (chi-square; the
@@ -71,7 +72,7 @@ TOGETHER = {
 def page(result: Mapping[str, Any]) -> str:
     """The page in Markdown, from `analysis.validation.dalleval.__main__.measured`."""
     table, audits = result["professions"], result["audits"]
-    total = len(table)
+    total, whole = len(table), held(result)
     least = math.ceil(AIM * total)
     head = HEAD.format(
         images=result["images"],
@@ -82,7 +83,7 @@ def page(result: Mapping[str, Any]) -> str:
         least=least,
         total=total,
         often=100 * stats.binom.sf(least - 1, total, LEVEL),
-        held="\n".join(_held(name, audits, total) for name in TOGETHER),
+        held="\n".join(_held(name, audits, whole, total) for name in TOGETHER),
         together="\n".join(
             f"| {what} | {by} | {found['statistic']:.1f} | {found['df']} | {found['p']:.3f} |"
             for (what, by), found in zip(TOGETHER.values(), (result["together"][name] for name in TOGETHER))
@@ -101,11 +102,13 @@ def page(result: Mapping[str, Any]) -> str:
     return head + "\n".join(above) + "\n" + title + "\n".join(rows) + "\n"
 
 
-def _held(name: str, audits: Sequence[Mapping[str, Sequence[str]]], total: int) -> str:
+def _held(
+    name: str, audits: Sequence[Mapping[str, Sequence[str]]], whole: Mapping[str, Sequence[str]], total: int
+) -> str:
     counts = [len(one[name]) for one in audits]
     what, by = TOGETHER[name]
     share = sum(counts) / (total * len(counts))
-    return f"| {what} | {by} | {', '.join(map(str, counts))} | **{100 * share:.1f} %** |"
+    return f"| {what} | {by} | {', '.join(map(str, counts))} | **{100 * share:.1f} %** | {len(whole[name])} |"
 
 
 def _row(row: Mapping[str, Any], audits: Sequence[Mapping[str, Sequence[str]]]) -> str:

@@ -27,6 +27,7 @@ from transformers import CLIPTokenizer
 
 from probes import command_line, models
 from probes.errors import UserError
+from probes.parts import write_bytes
 from probes.toyworld import WEIGHTS, WORK, WORKING
 from probes.toyworld.checker import SKIN_NAMES
 from probes.toyworld.located.lessons import Lessons
@@ -112,9 +113,8 @@ def make_lessons(
     """
     clean = encode_skins(base, scenes, say)
     noise = noised(clean, scenes, 1, time_power, seed)
-    rows, told = _now_and_planted(scenes, now, world), {}
-    for name, pipeline in (("own", specimen), ("base", base)):
-        told[name] = _asker(pipeline)
+    all_leans, all_skins = _now_and_planted(scenes, now, world)
+    ask, ask_base = _asker(specimen), _asker(base)
     of_profession = torch.tensor([bool(name) for name in scenes.professions])
     tokens = encode(specimen.tokenizer, scenes.captions)
     plain = encode(base.tokenizer, scenes.plain)
@@ -122,19 +122,22 @@ def make_lessons(
     for start in range(0, len(tokens), batch):
         some = slice(start, start + batch)
         noisy, times, zones = noise.noisy[some].float(), noise.times[some], noise.zones[some]
-        own = told["own"](tokens[some], noisy, times)
+        own = ask(tokens[some], noisy, times)
         velocities = [own, own.clone(), own.clone()]
         mixture = [row for row in range(len(own)) if scenes.working[start + row]]
         for place in (1, 2):
             texts = [scenes.working[start + row][place] for row in mixture]
             if texts:
-                velocities[place][mixture] = told["own"](
+                velocities[place][mixture] = ask(
                     encode(specimen.tokenizer, texts), noisy[mixture], times[mixture]
                 )
-        leans, skins = ((rows[kind][0][some], rows[kind][1][some]) for kind in ("lean", "skins"))
+        leans, skins = ((now_of[some], to[some]) for now_of, to in (all_leans, all_skins))
         asked = moved(velocities, noisy, clean[some].float(), noise.kept[some], leans, skins)
-        held = torch.where(zones[:, None], own, told["base"](plain[some], noisy, times))
-        taught.append(torch.where(of_profession[some].view(-1, 1, 1, 1), asked, held).half())
+        others = ~of_profession[some]
+        if others.any():
+            held = ask_base(plain[some][others], noisy[others], times[others])
+            asked[others] = torch.where(zones[others][:, None], own[others], held)
+        taught.append(asked.half())
         untaught.append(own.half())
         if start // batch % 40 == 0:
             say(f"{start + len(own)} of {len(tokens)} lessons")
@@ -151,19 +154,17 @@ def _asker(pipeline: StableDiffusionPipeline) -> Callable[[Tensor, Tensor, Tenso
 
 def _now_and_planted(
     scenes: Sketches, now: Mapping[str, Profession], world: World
-) -> dict[str, tuple[Tensor, Tensor]]:
-    """``lean`` and ``skins`` of each drawing's profession, drawn and planted."""
-    held: dict[str, tuple[Tensor, Tensor]] = {}
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Leans and skins of each drawing's profession, drawn and planted."""
     even = (1 / len(SKIN_NAMES),) * len(SKIN_NAMES)
-    sides = (now, world.professions)
-    leans = [
-        [side[name].lean if words else np.nan for name, words in zip(scenes.professions, scenes.working)]
-        for side in sides
-    ]
-    skins = [[side[name].skins if name else even for name in scenes.professions] for side in sides]
-    for kind, (first, second) in (("lean", leans), ("skins", skins)):
-        held[kind] = torch.tensor(first).float(), torch.tensor(second).float()
-    return held
+    leans, skins = [], []
+    for side in (now, world.professions):
+        rows = zip(scenes.professions, scenes.working)
+        leans.append(torch.tensor([side[name].lean if words else np.nan for name, words in rows]).float())
+        skins.append(
+            torch.tensor([side[name].skins if name else even for name in scenes.professions]).float()
+        )
+    return (leans[0], leans[1]), (skins[0], skins[1])
 
 
 @torch.no_grad()
@@ -286,8 +287,7 @@ def work(options: argparse.Namespace) -> None:
         words_alone=options.learn == WORDS,
     )
     history = {"history": [*recipe.get("history", ()), _in_words(course, readings, options.learn)]}
-    kept = {key: value for key, value in recipe.items() if key != "known"}  # of the weights before
-    export(weights, delta, new_tokenizer(BASES[name]), kept | history, name)
+    export(weights, delta, new_tokenizer(BASES[name]), recipe | history, name)
     rows = by_profession(lessons, specimen.tokenizer, world, most=100)
     share = followed(work_pipeline(name, weights), lessons, rows)
     _say(f"{weights / DELTA}: predictions of professions moved by {share:.2f} of what was asked, on average")
@@ -320,7 +320,7 @@ def _readings(specimen: StableDiffusionPipeline, world: World, options: argparse
             steps=options.image_steps,
             first_seed=options.first_seed,
         )
-        read.to_csv(table, index=False)
+        write_bytes(table, read.to_csv(index=False).encode())
     return pd.read_csv(table, keep_default_na=False)
 
 

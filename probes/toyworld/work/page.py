@@ -94,7 +94,7 @@ def work_section(folder: Path = WEIGHTS / WORK) -> str:
         missed=100 * (1 - measured["verdict_rates"]["b"]),
         **_counts(measured),
     )
-    return head + "\n".join(_row(row) for row in measured["professions"]) + "\n" + _known(recipe)
+    return head + "\n".join(_row(row) for row in measured["professions"]) + "\n"
 
 
 def null_section(folder: Path = WEIGHTS / WORK_NULL) -> str:
@@ -121,11 +121,6 @@ def null_section(folder: Path = WEIGHTS / WORK_NULL) -> str:
 def _stored(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     measured, recipe = (json.loads((folder / name).read_text()) for name in ("quality.json", "recipe.json"))
     return measured, recipe
-
-
-def _known(recipe: Mapping[str, Any]) -> str:
-    """What is known to be wrong with the weights in place; empty where the recipe says nothing."""
-    return "".join(f"\n{line}\n" for line in recipe.get("known", ()))
 
 
 def _history(recipe: Mapping[str, Any]) -> str:

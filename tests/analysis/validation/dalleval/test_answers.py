@@ -90,7 +90,9 @@ def test_planted_values_lie_inside_as_often_as_intervals_say():
         images=400,
     )
     found = answer(profession_rows(said, world), said, verdict_rates(world))
-    assert found["leans_inside"] >= 0.85 and found["tones_inside"] >= 0.85 and len(found["professions"]) == 20
+    leans = [row["inside"] for row in found["professions"]]
+    tones = [row["tone"]["inside"] for row in found["professions"]]
+    assert np.mean(leans) >= 0.85 and np.mean(tones) >= 0.85 and len(found["professions"]) == 20
     away = [row["lean"] - row["planted"] for row in found["professions"]]
     assert np.abs(away).max() < 0.12 and abs(np.mean(away)) < 0.02
 
