@@ -299,14 +299,19 @@ class Run:
             return f"{why} run --stage observe and then --stage measure"
         return "choose one that is there, or run --stage measure again"
 
-    def table(self, name: str) -> pd.DataFrame:
+    def table(self, name: str, columns: Iterable[str] = ()) -> pd.DataFrame:
         """A result table by name, such as ``gap``.
+
+        Parameters
+        ----------
+        columns : iterable of str
+            What it must have, whatever else it has.
 
         Raises
         ------
         UserError
             The run holds none of that name, and the line says whether measuring again would make it; or its file is
-            damaged, or holds another table.
+            damaged, or holds another table, or lacks a column: another program or version wrote it.
         """
         path = self.path / "tables" / f"{name}.parquet"
         if not path.exists():
@@ -314,7 +319,12 @@ class Run:
             close = difflib.get_close_matches(name, there, 3, 0.3)
             found = f"{len(there)} others (such as {', '.join(close or there[:3])})" if there else "none"
             raise UserError(f"{path}: expected a table, found {found}: {self._remedy(bool(there))}")
-        return read_table(path)
+        frame = read_table(path)
+        if missing := [column for column in columns if column not in frame]:
+            raise UserError(
+                f"{path}: expected a column `{missing[0]}`, found none: run --stage measure again"
+            )
+        return frame
 
     def write_table(self, name: str, frame: pd.DataFrame) -> None:
         """Write a result table as CSV and Parquet; the same frame gives the same bytes.

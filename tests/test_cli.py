@@ -220,15 +220,21 @@ def test_a_corrupted_part(copy, yaml_file, capsys, figures_once):
 
 
 @pytest.mark.parametrize(
-    ("held", "by", "message"),
+    ("held", "name", "by", "message"),
     [
-        ("disparity", shutil.copyfile, "expected the table gap, found disparity: put its own file back"),
-        ("table06_gap", shutil.copyfile, "expected the table gap, found table06_gap"),
-        ("disparity", rewritten, "gap.parquet: expected a column `contrast`, found none: run"),
+        (
+            "disparity",
+            "gap",
+            shutil.copyfile,
+            "expected the table gap, found disparity: put its own file back",
+        ),
+        ("table06_gap", "gap", shutil.copyfile, "expected the table gap, found table06_gap"),
+        ("disparity", "gap", rewritten, "gap.parquet: expected a column `contrast`, found none: run"),
+        ("gap", "timesteps", rewritten, "timesteps.parquet: expected a column `timestep`, found none: run"),
     ],
 )
-def test_a_table_that_holds_another(held, by, message, copy, capsys):
-    by(copy / "tables" / f"{held}.parquet", copy / "tables" / "gap.parquet")
+def test_a_table_that_holds_another(held, name, by, message, copy, capsys):
+    by(copy / "tables" / f"{held}.parquet", copy / "tables" / f"{name}.parquet")
     assert main([str(copy), "--stage", "report", "--quiet"]) == 2
     one_line(capsys.readouterr(), message)
 

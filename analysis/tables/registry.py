@@ -41,7 +41,6 @@ from analysis.tables.stored_similarities import (
 from analysis.tables.table import Latex, Table
 from analysis.tables.trace_registry import TRACE
 from analysis.tables.wu import CHI_SQUARE_COLUMNS, chi_square, figure_objects, figure_scores, similarity_pairs
-from probes.errors import UserError
 from probes.store import Run
 
 COUNT = "count_"  # begins a column of each indicator
@@ -369,11 +368,4 @@ def read(run: Run, name: str) -> pd.DataFrame:
         The run has no such table, it is damaged or another one, or it lacks a column: another program or version wrote
         it.
     """
-    frame = run.table(name)
-    missing = [one for one in TABLES[name].columns if not one.endswith("*") and one not in frame]
-    if missing:
-        raise UserError(
-            f"{run.path / 'tables' / name}.parquet: expected a column `{missing[0]}`, found none: run --stage measure"
-            " again"
-        )
-    return frame
+    return run.table(name, (column for column in TABLES[name].columns if not column.endswith("*")))

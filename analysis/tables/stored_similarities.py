@@ -112,7 +112,7 @@ def image_similarities(
 
 def timesteps(run: Run) -> dict[int, float]:
     """Timestep of each step, as it was stored when the run was measured."""
-    table = run.table(TIMESTEP_TABLE)
+    table = run.table(TIMESTEP_TABLE, ("step", "timestep"))
     return {int(step): float(time) for step, time in zip(table["step"], table["timestep"])}
 
 
