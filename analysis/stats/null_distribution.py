@@ -157,7 +157,7 @@ def distance_from_reference(n: int, reference: NDArray[np.float64]) -> NullDistr
     expected = [int(f * scale) * n for f in fractions if f]
     rest = np.cumsum(reference[::-1])[::-1]
 
-    def chance(category: int, drawn: NDArray, x: int) -> NDArray[np.float64]:
+    def chance(category: int, drawn: NDArray, x: NDArray) -> NDArray[np.float64]:
         p = 1.0 if category == len(reference) - 1 else min(reference[category] / rest[category], 1.0)
         return stats.binom.pmf(x, n - drawn, p)
 
@@ -200,7 +200,7 @@ def distance_between_samples(totals: NDArray[np.int64], n_first: int) -> NullDis
     first, second = denominator // n_first, denominator // n_second
     rest = np.cumsum(totals[::-1])[::-1]
 
-    def chance(category: int, drawn: NDArray, x: int) -> NDArray[np.float64]:
+    def chance(category: int, drawn: NDArray, x: NDArray) -> NDArray[np.float64]:
         open_places = np.clip(
             n_first - drawn, 0, rest[category]
         )  # states that cannot occur hold nothing anyway
@@ -224,14 +224,18 @@ def _walk(n, maxima, distance, chance, denominator) -> NullDistribution | None:
         return None
     state = np.zeros((n + 1, size))
     state[0, 0] = 1.0
-    drawn = np.arange(n + 1)
     for category, step in enumerate(steps):
+        rows = slice(0, 1) if category == 0 else slice(0, n + 1)  # of states that can be there
+        counts = np.arange(min(maxima[category], n) + 1)
+        weights = chance(category, np.arange(n + 1)[rows, None], counts[None, :])
         after = np.zeros_like(state)
-        for x in range(min(maxima[category], n) + 1):
-            shift = step[x] // unit
-            if shift < size:
-                weight = chance(category, drawn[: n + 1 - x], x)[:, None]
-                after[x:, shift:] += weight * state[: n + 1 - x, : size - shift]
+        for x in counts:
+            if (shift := step[x] // unit) >= size:
+                continue
+            # behind the last category all images are dealt
+            some = slice(n - x, n - x + 1) if category == len(steps) - 1 else slice(0, n + 1 - x)
+            before = state[rows][some, : size - shift]
+            after[some.start + x :, shift:][: len(before)] += weights[some, x, None] * before
         state = after
     return NullDistribution(np.trim_zeros(state[n], "b"), denominator // unit)
 
