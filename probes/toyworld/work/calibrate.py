@@ -327,10 +327,23 @@ def _readings(specimen: StableDiffusionPipeline, world: World, options: argparse
 def _in_words(course: Course, readings: pd.DataFrame, learn: str) -> str:
     what = "of the new words' embeddings alone" if learn == WORDS else "of all that learns"
     return (
-        f"calibrated on {len(readings)} images from seed {readings['seed'].min()} on: {course.steps} steps of"
+        f"calibrated on {len(readings)} images of seeds {spans(readings['seed'])}: {course.steps} steps of"
         f" {course.batch} {what}, rate {course.rate} falling to 2 %, lessons of seed {course.seed}; errors from skin to"
         f" skin {course.direction_weight:g} times in addition"
     )
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """Whole numbers in words, those in a row by their first and last.
+
+    Examples
+    --------
+    >>> spans([7, 3, 1, 2])
+    '1 to 3, 7'
+    """
+    every = np.unique(numbers)
+    rows = np.split(every, np.flatnonzero(np.diff(every) > 1) + 1)
+    return ", ".join(f"{row[0]} to {row[-1]}" if len(row) > 1 else f"{row[0]}" for row in rows)
 
 
 def _shares(values: Sequence[float]) -> str:

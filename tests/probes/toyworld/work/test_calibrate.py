@@ -167,7 +167,7 @@ def test_the_command_calibrates_what_is_stored_and_says_how_far_it_followed(lear
     said = capsys.readouterr().out
     assert "predictions of professions moved by" in said and f"{out / 'delta.safetensors'}" in said
     recipe = json.loads((out / "recipe.json").read_text())
-    assert recipe["history"][-1].startswith("calibrated on 16000 images from seed 0 on: 2 steps of 4")
+    assert recipe["history"][-1].startswith("calibrated on 16000 images of seeds 0 to 15999: 2 steps of 4")
     lessons = Lessons.load(work / "lessons.safetensors")
     for name in ("tokenizer/tokenizer.json", "text_encoder/config.json", "triptych.json"):
         assert (out / name).read_bytes() == (WEIGHTS / WORK / name).read_bytes()
