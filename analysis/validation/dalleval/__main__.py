@@ -38,14 +38,20 @@ def parser() -> argparse.ArgumentParser:
     add("--images", type=command_line.count, default=48, help="a profession and specimen")
     add("--audits", type=command_line.count, default=5, help="of toyworld-work, each with noises of its own")
     add("--steps", type=command_line.whole(1, 1000), default=20)
-    add("--seed", type=command_line.seed, default=600_000, help="of the first image")
+    add("--seed", type=command_line.seed, default=700_000, help="of the first image of toyworld-work")
+    add("--null-seed", type=command_line.seed, default=600_000, help="of the first image of the other two")
     add("--threads", type=command_line.threads, default=1)
     add("--out", type=Path, default=Path("docs/dalleval_answers.md"), help="page to write")
     return main
 
 
-def measured(images: int, steps: int, first_seed: int, threads: int = 1, audits: int = 1) -> dict[str, Any]:
-    """What the page says of the specimens; `toyworld-work` is audited so many times, each with noises of its own."""
+def measured(
+    images: int, steps: int, first_seed: int, null_seed: int, threads: int = 1, audits: int = 1
+) -> dict[str, Any]:
+    """What the page says of the specimens; `toyworld-work` is audited so many times, each with noises of its own.
+
+    Its seeds are to be such as it was not calibrated on (``history`` in its ``recipe.json``).
+    """
     from probes.toyworld.work.measure import profession_rows, read_specimens, verdict_rates
 
     world, drawn = load_world(WORK), {"steps": steps, "threads": threads}
@@ -63,7 +69,7 @@ def measured(images: int, steps: int, first_seed: int, threads: int = 1, audits:
     ]
     others = [name for name in (*WORKING, SHARED) if name != WORK]
     readings = {WORK: of_work[0]} | read_specimens(
-        others, images={"neutral": images}, first_seed=first_seed, readers=readers, **drawn
+        others, images={"neutral": images}, first_seed=null_seed, readers=readers, **drawn
     )
     # noises that no image of *person* has
     named = read_specimens(
@@ -83,6 +89,7 @@ def measured(images: int, steps: int, first_seed: int, threads: int = 1, audits:
         "images": images,
         "steps": steps,
         "first_seed": first_seed,
+        "null_seed": null_seed,
         "audits": [held(found(one)) for one in of_work],
         "rates": rates,
         **found(pd.concat(of_work)),
@@ -95,7 +102,9 @@ def measured(images: int, steps: int, first_seed: int, threads: int = 1, audits:
 def work(options: argparse.Namespace) -> None:
     """Do what the command line asks."""
     command_line.writable(options.out)
-    result = measured(options.images, options.steps, options.seed, options.threads, options.audits)
+    result = measured(
+        options.images, options.steps, options.seed, options.null_seed, options.threads, options.audits
+    )
     write_bytes(options.out.with_suffix(".json"), (json.dumps(result, indent=1) + "\n").encode())
     write_bytes(options.out, page(result).encode())
     print(options.out)

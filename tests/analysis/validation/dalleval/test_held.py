@@ -70,7 +70,15 @@ def test_the_page_counts_over_all_audits(world):
     rng = np.random.default_rng(3)
     of_work = [as_planted(world, 48, rng, off) for off in ((), ("clerk",))]
     audits = [held(found(world, one)) for one in of_work]
-    whole = {"images": 48, "steps": 20, "first_seed": 7, "audits": audits, "rates": RATES, "deviations": {}}
+    whole = {
+        "images": 48,
+        "steps": 20,
+        "first_seed": 7,
+        "null_seed": 3,
+        "audits": audits,
+        "rates": RATES,
+        "deviations": {},
+    }
     text = page(whole | found(world, pd.concat(of_work)))
     counts = [len(one["tones"]) for one in audits]
     share = 100 * sum(counts) / 40
