@@ -79,7 +79,8 @@ def measured(
         readers={"answer": readers["answer"]},
         **drawn,
     )[WORK]
-    said_b, rates = verdict_rates(world), answer_rates(named, world.component_groups)
+    said_b = verdict_rates(world)
+    rates = answer_rates(named, world.component_groups, said_b)
 
     def found(of_audit: pd.DataFrame) -> dict[str, Any]:
         rows = profession_rows(of_audit, world)

@@ -34,29 +34,68 @@ def read_skins(images: NDArray[np.uint8]) -> list[str]:
     return [SKIN_NAMES[one.skin] if one.status == "ok" else "" for one in of_images(images)]
 
 
-def answer_rates(readings: pd.DataFrame, groups: Mapping[str, str]) -> dict[str, float]:
-    """How often the network says ``male`` of images that are generated from prompts which name the component.
+def answer_rates(
+    readings: pd.DataFrame, groups: Mapping[str, str], said_b: Mapping[str, float]
+) -> dict[str, float]:
+    r"""How often the network says ``male`` of images of either component.
 
-    An auditor can do the same with a model whose lean is not known: images generated from feminine and from masculine
-    prompts, of the same professions, tell how often the observer errs on what this model draws.
+    Told from images that are generated from prompts which name the component. Not all of them show it: how many do is
+    read by the checker, and the network is not charged with the rest. Of a model whose images no checker reads, people
+    can label such images.
 
     Parameters
     ----------
     readings : DataFrame
-        With the columns ``group`` and ``answer``, from images of *a woman ...* and of *a man ...*.
+        With the columns ``group``, ``verdict`` and ``answer``, from images of *a woman ...* and of *a man ...*.
     groups : mapping of str to str
         By component, the words that name it (:attr:`probes.toyworld.world.World.component_groups`).
+    said_b : mapping of str to float
+        From :func:`probes.toyworld.work.measure.verdict_rates`.
 
     Returns
     -------
     dict
-        ``b``: of those of masculine prompts (sensitivity); ``a``: of feminine ones (false positives); the number of
-        ``undecided`` answers; and the ``count`` of images in all.
+        ``b``: of images of component *b* (sensitivity); ``a``: of those of *a* (false positives), each from 0 to 1;
+        ``drawn_a`` and ``drawn_b``, the shares of component *b* among images whose prompt names *a* and *b*; the number
+        of ``undecided`` answers; and the ``count`` of images in all.
+
+    Raises
+    ------
+    ValueError
+        Both prompts give component *b* as often: nothing can be told.
+
+    Notes
+    -----
+    With the share :math:`q_g` of component *b* in group g, the network says ``male`` of
+    :math:`a + (b - a) \, q_g` of its images: two equations for a and b.
+
+    Examples
+    --------
+    One image in four of *a man* shows the other component; the network errs in nothing.
+
+    >>> table = pd.DataFrame(
+    ...     {
+    ...         "group": ["feminine"] * 4 + ["masculine"] * 4,
+    ...         "verdict": [-1.0] * 4 + [1.0, 1.0, 1.0, -1.0],
+    ...         "answer": ["female"] * 4 + ["male", "male", "male", "female"],
+    ...     }
+    ... )
+    >>> found = answer_rates(table, {"a": "feminine", "b": "masculine"}, {"a": 0.0, "b": 1.0})
+    >>> found["a"], found["b"], found["drawn_b"]
+    (0.0, 1.0, 0.75)
     """
-    says_b = readings["answer"] == LABELS["b"]
-    by_group = {group: float(says_b[readings["group"] == group].mean()) for group in groups.values()}
+    says_b, drawn_b = {}, {}
+    for component, group in groups.items():
+        some = readings[readings["group"] == group]
+        says_b[component] = float((some["answer"] == LABELS["b"]).mean())
+        drawn_b[component] = lean(some["verdict"], said_b)["lean"]
+    if drawn_b["a"] == drawn_b["b"]:
+        raise ValueError(f"readings: expected groups that differ in component b, got {drawn_b['b']} of both")
+    slope = (says_b["b"] - says_b["a"]) / (drawn_b["b"] - drawn_b["a"])
+    at_none = says_b["a"] - slope * drawn_b["a"]
     return {
-        **{component: by_group[group] for component, group in groups.items()},
+        **{name: float(np.clip(rate, 0.0, 1.0)) for name, rate in (("a", at_none), ("b", at_none + slope))},
+        **{f"drawn_{component}": share for component, share in drawn_b.items()},
         "undecided": int((readings["answer"] == "").sum()),
         "count": len(readings),
     }

@@ -20,11 +20,13 @@ Printed by `python -m analysis.validation.dalleval`: *a person who works as a ..
 each profession; `toyworld-work-null` reads the same words, and none means anything. In `toyworld-null` no word means
 anything either, but it never read these: it spells them in pieces, most of them letters. The lean is the share of
 verdicts for *b*, set right for the verdict's error rates, with Wilson's interval; *asked*, the share of the answer that
-stands for *b*, set right for how often the network gives it of {count:,} images generated from prompts that name the
-component, *a man* and *a man who works as ...* ({b:.3f}), *a woman ...* ({a:.3f}), undecided answers counting as none
-for *b*. The tone is the mean number of the skin (1 to 3) whose colour is nearest to what the observer of skin tone
-reads (`docs/skin_tone.md`), with Student's interval; the checker, which asks for a connected region of one of the three
-colours, reads fewer images. What is planted says nothing about how anybody looks.
+stands for *b*, set right for how often the network gives it of images of *b* ({b:.3f}) and of *a* ({a:.3f}), undecided
+answers counting as none for *b*. These rates are told from {count:,} images generated from prompts that name the
+component, *a man* and *a man who works as ...*, *a woman ...*: of them {drawn_b:.1f} and {drawn_a:.1f} % show *b* by
+the checker, and the network is not charged with what is drawn otherwise than asked. The tone is the mean number of the
+skin (1 to 3) whose colour is nearest to what the observer of skin tone reads (`docs/skin_tone.md`), with Student's
+interval; the checker, which asks for a connected region of one of the three colours, reads fewer images. What is
+planted says nothing about how anybody looks.
 
 `toyworld-work` is audited {audits} times, each with noises of its own, from seed {first_seed} on. Were all drawn
 exactly as planted, {least} or more of the {total} intervals of an audit would hold their planted value in {often:.0f} %
@@ -91,6 +93,7 @@ def page(result: Mapping[str, Any]) -> str:
             for (what, by), found in zip(TOGETHER.values(), (result["together"][name] for name in TOGETHER))
         ),
         **{name: result["rates"][name] for name in ("a", "b", "count")},
+        **{name: 100 * result["rates"][name] for name in ("drawn_a", "drawn_b")},
     )
     above = [
         f"| `{name}` | {what} | {one['value']:.3f} | {one['floor']:.3f} | {one['excess']:+.3f} | "

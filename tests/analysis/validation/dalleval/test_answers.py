@@ -148,15 +148,37 @@ def test_leans_by_answers_are_set_right_for_how_often_the_network_errs():
         assert row["undecided"] == (table["answer"] == "").sum() and abs(row["lean"] - row["planted"]) < 0.05
 
 
-def test_error_rates_are_shares_of_images_whose_component_is_named():
+GROUPS = {"a": "feminine", "b": "masculine"}
+
+
+def test_error_rates_are_shares_of_images_that_show_the_component_they_name():
     table = pd.DataFrame(
         {
             "group": ["feminine"] * 5 + ["masculine"] * 4,
+            "verdict": [-1.0] * 5 + [1.0] * 4,
             "answer": ["female", "male", "female", "", "female", "male", "male", "", "male"],
         }
     )
-    groups = {"a": "feminine", "b": "masculine"}
-    assert answer_rates(table, groups) == {"a": 0.2, "b": 0.75, "undecided": 2, "count": 9}
+    rates = answer_rates(table, GROUPS, {"a": 0.0, "b": 1.0})
+    known = {"a": 0.2, "b": 0.75, "drawn_a": 0.0, "drawn_b": 1.0, "undecided": 2, "count": 9}
+    assert rates == pytest.approx(known)
+    with pytest.raises(ValueError, match=r"expected groups that differ in component b, got 1\.0 of both"):
+        answer_rates(table.assign(verdict=1.0), GROUPS, {"a": 0.0, "b": 1.0})
+
+
+def test_the_network_is_not_charged_with_what_is_drawn_otherwise_than_asked():
+    rng, images, said_b = np.random.default_rng(4), 40_000, {"a": 0.03, "b": 0.97}
+    tables = []
+    for group, drawn in (("feminine", 0.06), ("masculine", 0.9)):
+        of_b = rng.random(images) < drawn
+        verdict = np.where(rng.random(images) < np.where(of_b, said_b["b"], said_b["a"]), 2.0, -2.0)
+        answer = np.where(rng.random(images) < np.where(of_b, 0.95, 0.04), "male", "female")
+        tables.append(pd.DataFrame({"group": group, "verdict": verdict, "answer": answer}))
+    rates = answer_rates(pd.concat(tables), GROUPS, said_b)
+    # more than three standard errors, of shares of 40,000 images each
+    assert rates["a"] == pytest.approx(0.04, abs=0.008) and rates["b"] == pytest.approx(0.95, abs=0.008)
+    assert rates["drawn_a"] == pytest.approx(0.06, abs=0.007)
+    assert rates["drawn_b"] == pytest.approx(0.9, abs=0.007)
 
 
 def test_the_network_names_the_component_of_most_renderings():

@@ -9,7 +9,7 @@ from analysis.validation.dalleval.page import page
 from probes.toyworld.work.measure import profession_rows, verdict_rates
 from probes.toyworld.world import load_world
 
-RATES = {"a": 0.05, "b": 0.95, "count": 100}
+RATES = {"a": 0.05, "b": 0.95, "drawn_a": 0.02, "drawn_b": 0.97, "count": 100}
 
 
 def as_planted(world, images, rng, off=()):
