@@ -40,6 +40,7 @@ Both are counted over {images} images a profession, of *person*. Those of *woman
 same noises and are no independent images.
 
 {summary}
+
 With so few images an interval is wide: a lean that lies inside says little more than that it is not far off.
 
 | profession | lean planted | drawn | interval | inside | skins planted | drawn | p |
