@@ -89,8 +89,8 @@ def human_answers(run: Run) -> pd.DataFrame:
     -------
     DataFrame
         The columns of `probes.part_schemas.ANSWERS`. ``answer`` holds all answers, verbatim, joined by semicolons;
-        ``reading`` is what more than half of those who answered say, null where nobody agrees so far; ``score`` is the
-        share of them that say it. No row where nobody was asked.
+        ``reading`` is what more than half of those who answered say, null where nobody agrees so far; of ``tone`` their
+        median (`median_tone`). ``score`` is the share of them that say it. No row where nobody was asked.
     """
     if LABELS not in run.tables():
         return pd.DataFrame(columns=part_schemas.ANSWERS.names)
@@ -100,7 +100,8 @@ def human_answers(run: Run) -> pd.DataFrame:
     rows = []
     for (sample, key), group in labels.groupby(["sample_id", "question"], sort=False):
         answers = [str(one) for one in group["answer"]]
-        reading, share = agreed([asked[key].read(one) for one in answers])
+        readings = [asked[key].read(one) for one in answers]
+        reading, share = (median_tone if key == TONE else agreed)(readings)
         rows.append(
             {
                 "sample_id": sample,
@@ -130,6 +131,23 @@ def agreed(readings: list[str | None]) -> tuple[str | None, float | None]:
         if reading is not None and share > 0.5:
             return reading, share
     return None, None
+
+
+def median_tone(readings: list[str | None]) -> tuple[str | None, float | None]:
+    """Return the median of annotators' tones, and the share that say it: tones have an order, so that 4, 5, 6 is a 5.
+
+    None where no more than half of them name a tone, or the two in the middle name different ones.
+
+    Examples
+    --------
+    >>> median_tone(["4", "6", "5"]), median_tone(["10", "2"]), median_tone(["3", None, None])
+    (('5', 0.3333333333333333), (None, None), (None, None))
+    """
+    said = sorted(int(reading) for reading in readings if reading is not None)
+    if 2 * len(said) <= len(readings) or said[(len(said) - 1) // 2] != said[len(said) // 2]:
+        return None, None
+    middle = str(said[len(said) // 2])
+    return middle, readings.count(middle) / len(readings)
 
 
 HUMAN = Table(

@@ -75,7 +75,7 @@ _READERS = {
     "`toyworld-checker`": ("toyworld's exact checker; of `gender`, the verdict", "posterior of `gender`"),
     "`human`": (
         "people: `python -m analysis questions sheet RUN`, then `labels RUN labels.csv`; what more than half of them"
-        " say; where skin tones are read also `tone`, 1 to 10, by the card that comes with the sheet",
+        " say; where skin tones are read also `tone`, 1 to 10, by the card that comes with the sheet: their median",
         "their share",
     ),
 }

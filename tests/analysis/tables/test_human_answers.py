@@ -62,6 +62,12 @@ def test_people_say_tones_where_tones_are_read(tmp_path):
     assert {tuple(colour) for colour in monk_colours()} <= {colour for _, colour in colours}
     rows = [f"{ONE},tone,a,10", f"{ONE},tone,b,10", f"{ONE},tone,c,1"]
     assert read_answers(written(tmp_path, *rows), run)["answer"].tolist() == ["10", "10", "1"]
+    two = "t00000-s0-feminine"
+    more = [f"{two},tone,{who},{tone}" for who, tone in zip("abcd", (6, 4, 5, "unclear"))]
+    assert command.main(["labels", str(run.path), str(written(tmp_path, *rows, *more))]) == 0
+    said = human_answers(Run.open(run.path)).set_index("sample_id")
+    assert said["reading"].to_dict() == {ONE: "10", two: "5"}  # the median: tones have an order
+    assert said["score"].tolist() == pytest.approx([2 / 3, 1 / 4])
     for wrong in ("0", "11", "5.5", "dark"):
         with pytest.raises(UserError, match=f"line 2: expected 1, 2, .* 10 or unclear, got '{wrong}'"):
             read_answers(written(tmp_path, f"{ONE},tone,a,{wrong}"), run)
