@@ -113,7 +113,8 @@ class Observe(Section):
     Unless told otherwise toyworld's own detectors look at the bundled specimens' images, for everything they know; the
     engine `toyworld-checker` reads them exactly, by their palette, and `toyworld-scenes` every single object in those
     of `toyworld-skills`. The engine `detr` needs a `detector` alone, a folder or hub id of DETR such as
-    ``facebook/detr-resnet-101-dc5``; it looks for the classes it was trained on, and its masks are filled boxes.
+    ``facebook/detr-resnet-101-dc5``, or a ``.pth`` of its authors' code; it looks for the classes it was trained on,
+    and its masks are filled boxes.
     `detector` and `segmenter` are checkpoint files (``groundingdino_swint_ogc.pth``, ``sam_vit_h_4b8939.pth``) or,
     with the engine `transformers`, folders or hub ids; ``toyworld`` names the small ones that come with the package.
     `tags` says what is looked for: the nouns of a triplet's prompts, a `vocabulary` (a file with a tag a line;

@@ -19,12 +19,12 @@ class Skills(Section):
     The paper leaves three choices open. ``object``: the class is ``any`` detection's, or that of the ``first``, the
     surest. ``count``: there are ``exact``-ly as many of the class, whatever else there is; ``at_least`` as many; or
     ``only`` these, and nothing else. ``spatial``: the relation is that of the ``first`` (surest) detections of both
-    classes, or of ``any`` two. ``labels`` says what the detector calls an object (``bike: bicycle``), beyond what the
-    set of prompts says.
+    classes, or of ``any`` two; or of the two ``surest`` of all, which are to be of both. ``labels`` says what the
+    detector calls an object (``bike: bicycle``), beyond what the set of prompts says.
     """
 
     threshold: Share | None = None
     object: Literal["any", "first"] = "any"
     count: Literal["exact", "at_least", "only"] = "exact"
-    spatial: Literal["first", "any"] = "first"
+    spatial: Literal["first", "any", "surest"] = "first"
     labels: dict[Word, Word] = Field(default_factory=dict)

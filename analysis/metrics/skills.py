@@ -48,8 +48,8 @@ class Seen:
         Detections over the threshold.
     total : ndarray of int64, shape (n_images,)
         Of any class, those that no prompt asks for among them.
-    first : ndarray of int64, shape (n_images,)
-        The class of the surest detection; -1 where it is another, or there is none.
+    first, second : ndarray of int64, shape (n_images,)
+        The class of the surest detection, and of the next; -1 where it is another, or there is none.
     centres : ndarray of float64, shape (n_images, n_classes, n_detections, 2)
         x (to the right) and y (down) of the boxes' centres, the surest first; NaN beyond the last.
     """
@@ -58,7 +58,15 @@ class Seen:
     counts: NDArray[np.int64]
     total: NDArray[np.int64]
     first: NDArray[np.int64]
+    second: NDArray[np.int64]
     centres: NDArray[np.float64]
+
+    def of(self, rows: Sequence[int] | NDArray) -> Seen:
+        """Return what was detected in some images, by their numbers or a mask."""
+        chosen = np.asarray(rows)
+        chosen = chosen if chosen.dtype == bool else chosen.astype(int)
+        arrays = (self.counts, self.total, self.first, self.second, self.centres)
+        return Seen(self.classes, *(array[chosen] for array in arrays))
 
 
 def seen(detections: pd.DataFrame, n_images: int, classes: Sequence[str], threshold: float = 0.0) -> Seen:
@@ -87,9 +95,10 @@ def seen(detections: pd.DataFrame, n_images: int, classes: Sequence[str], thresh
     image = kept["image"].to_numpy(np.int64)
     which = pd.Index(list(classes)).get_indexer(kept["label"])
     total = np.bincount(image, minlength=n_images)
-    first = np.full(n_images, -1, np.int64)
-    own, begins = np.unique(image, return_index=True)
+    first, second = np.full((2, n_images), -1, np.int64)
+    own, begins, several = np.unique(image, return_index=True, return_counts=True)
     first[own] = which[begins]
+    second[own[several > 1]] = which[begins[several > 1] + 1]
     counts = np.zeros((n_images, len(classes)), np.int64)
     of_class = which >= 0
     image, which, kept = image[of_class], which[of_class], kept[of_class]
@@ -98,7 +107,7 @@ def seen(detections: pd.DataFrame, n_images: int, classes: Sequence[str], thresh
     rank = kept.groupby([image, which]).cumcount().to_numpy()
     x, y = ((kept[f"{axis}0"] + kept[f"{axis}1"]).to_numpy(np.float64) / 2 for axis in "xy")
     centres[image, which, rank] = np.stack([x, y], axis=-1)
-    return Seen(tuple(classes), counts, total, first, centres)
+    return Seen(tuple(classes), counts, total, first, second, centres)
 
 
 def relation(offset: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -144,6 +153,10 @@ def right(asked: Asked, images: Seen, rules: Skills | None = None) -> dict[str, 
         }
     other = images.classes.index(asked.object_b)
     both = number > 1 if other == place else (number > 0) & (images.counts[:, other] > 0)
+    if rules.spatial == "surest":
+        surest = np.sort([images.first, images.second], axis=0)
+        both = (surest[0] == min(place, other)) & (surest[1] == max(place, other))
+        return {ACCURACY: both & _related(asked, images, place, other, "first"), CLASSES: both}
     return {ACCURACY: _related(asked, images, place, other, rules.spatial), CLASSES: both}
 
 
@@ -171,7 +184,7 @@ def judge(asked: Sequence[Asked], images: Seen, rules: Skills | None = None) -> 
     """
     rows = []
     for one, members in _alike(asked).items():
-        some = _of(images, members)
+        some = images.of(members)
         for task, said in right(one, some, rules).items():
             rows.append(pd.DataFrame({"image": members, "task": task, "right": said}))
     empty = pd.DataFrame({"image": np.array([], int), "task": [], "right": np.array([], bool)})
@@ -220,7 +233,7 @@ def dealt(
     [0.67, 0.67, 0.33]
     """
     shares = {task: np.full(len(asked), np.nan) for tasks in TASKS.values() for task in tasks}
-    of_skill = {skill: _of(images, members) for skill, members in _by_skill(asked).items()}
+    of_skill = {skill: images.of(members) for skill, members in _by_skill(asked).items()}
     for one, members in _alike(asked).items():
         for task, said in right(one, of_skill[one.skill], rules).items():
             shares[task][members] = said.mean()
@@ -277,15 +290,3 @@ def _alike(asked: Sequence[Asked]) -> dict[Asked, list[int]]:
         bare = Asked(one.skill, one.object, count=one.count, object_b=one.object_b, relation=one.relation)
         members.setdefault(bare, []).append(index)
     return members
-
-
-def _of(images: Seen, rows: Sequence[int]) -> Seen:
-    """What was detected in some images."""
-    chosen = np.asarray(rows, int)
-    return Seen(
-        images.classes,
-        images.counts[chosen],
-        images.total[chosen],
-        images.first[chosen],
-        images.centres[chosen],
-    )

@@ -131,7 +131,7 @@ def accuracy_table(judged: Judged, level: float) -> pd.DataFrame:
 def _baselines(judged: Judged, can: np.ndarray) -> dict[str, np.ndarray]:
     """Of every image, by task and as `CHANCE`: how often one of its skill's, taken at random, fits its prompt."""
     asked = [one for one, fine in zip(judged.asked, can) if fine]
-    found = {**dealt(asked, _kept(judged.seen, can), judged.rules), CHANCE: chances(asked)}
+    found = {**dealt(asked, judged.seen.of(can), judged.rules), CHANCE: chances(asked)}
     baselines = {task: np.full(len(can), np.nan) for task in found}
     for task, shares in found.items():
         baselines[task][can] = shares
@@ -202,10 +202,6 @@ def _average(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
             "reason": missing or "no interval of a mean of skills",
         }
     ]
-
-
-def _kept(seen: Seen, rows: np.ndarray) -> Seen:
-    return Seen(seen.classes, seen.counts[rows], seen.total[rows], seen.first[rows], seen.centres[rows])
 
 
 SKILLS = (

@@ -1,7 +1,8 @@
 """DETR (Carion et al. 2020) in the class of transformers, as an engine: it looks for the classes it was trained on.
 
-It is what Cho et al. 2023 (DALL-Eval) judge images by, there trained further on their scenes; the published
-checkpoint, ``facebook/detr-resnet-101-dc5``, knows the classes of COCO. Images are prepared as by the other detectors
+It is what Cho et al. 2023 (DALL-Eval) judge images by, there trained further on their scenes
+(`analysis.observe.objects.detr_original`); the checkpoint ``facebook/detr-resnet-101-dc5`` was trained on COCO alone.
+Images are prepared as by the other detectors
 (`analysis.observe.objects.grounding_dino.pixels`): the shorter side to 800 pixels, the longer at most 1333. A query is
 a detection where its likeliest class, "no object" left out, has a probability above the threshold. There are no masks:
 a detection's is its box, filled.
@@ -17,6 +18,7 @@ import numpy as np
 import torch
 
 from analysis.observe.checkpoints import read_json
+from analysis.observe.objects import detr_original
 from analysis.observe.objects.detection import Detection, Found
 from analysis.observe.objects.grounding_dino import FIELD, pixels
 from analysis.observe.objects.hf_models import from_folder, sides
@@ -32,7 +34,7 @@ class Detr:
     Parameters
     ----------
     path
-        A folder with ``config.json`` and safetensors, as on the hub.
+        A folder with ``config.json`` and safetensors, as on the hub; or a checkpoint of DETR's authors' code.
     device
     threshold
         Probability that a detection is to exceed.
@@ -42,15 +44,19 @@ class Detr:
     Raises
     ------
     UserError
-        The folder holds another model, or its weights are damaged or not all there.
+        It holds another model, or its weights are damaged or not all there.
     """
 
     def __init__(self, path: Path, device: torch.device, *, threshold: float, batch: int):
         from transformers import DetrForObjectDetection
 
         self.names = _names(path)
-        self.sides, self.threshold, self.batch, self.device = sides(path), threshold, batch, device
-        model = from_folder(DetrForObjectDetection, path, FIELD)
+        self.threshold, self.batch, self.device = threshold, batch, device
+        if path.is_file():
+            said = detr_original.description(path)
+            self.sides, model = (said["short_side"], said["long_side"]), detr_original.load(path)
+        else:
+            self.sides, model = sides(path), from_folder(DetrForObjectDetection, path, FIELD)
         self.model = model.eval().to(device)
 
     def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
@@ -106,11 +112,16 @@ def classes(path: Path) -> list[str]:
 
 def _names(path: Path) -> dict[int, str]:
     """The class of each number, of those that are one."""
-    described = read_json(path / "config.json", FIELD) if path.is_dir() else {}
-    if described.get("model_type") != KIND:
-        got = described.get("model_type") or "no config.json in a folder"
-        raise UserError(f"{FIELD}: {path}: expected a folder or hub id of {KIND}, got {got}: choose another")
-    names = described.get("id2label")
+    if path.is_file():
+        names: Any = detr_original.names(path)
+    else:
+        described = read_json(path / "config.json", FIELD)
+        if described.get("model_type") != KIND:
+            got = described.get("model_type") or "no `model_type`"
+            raise UserError(
+                f"{FIELD}: {path}: expected a folder or hub id of {KIND}, got {got}: choose another"
+            )
+        names = described.get("id2label")
     if not isinstance(names, dict) or not all(str(key).isdecimal() for key in names):
         raise UserError(f"{FIELD}: {path}: expected names by number (`id2label`), found none: add them")
     return {int(key): str(name).lower() for key, name in names.items() if name != _UNUSED}

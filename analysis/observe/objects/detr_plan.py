@@ -105,8 +105,8 @@ def detr_plan(config: Config) -> DetrPlan:
     detector = config.observe.detector
     if not detector:
         raise UserError(
-            "observe.detector: expected a folder or hub id of DETR for the engine detr, found none: name one, such as"
-            " facebook/detr-resnet-101-dc5"
+            "observe.detector: expected a folder, hub id or .pth of DETR for the engine detr, found none: name one,"
+            " such as facebook/detr-resnet-101-dc5"
         )
     find(detector, "observe.detector", fetch=False)
     chosen = DetrPlan(DETR, config)

@@ -1,6 +1,6 @@
-"""Weights of groundingdino-py and segment-anything under the names that transformers gives them.
+"""Weights of groundingdino-py, segment-anything and DETR's authors under the names that transformers gives them.
 
-The two libraries hold the same networks. What differs is names, and that attention's query, key and value are one
+The libraries hold the same networks. What differs is names, and that attention's query, key and value are one
 matrix in one library and three in the other. A name is rewritten piece by piece by the rules of the part it is in.
 """
 
@@ -93,6 +93,24 @@ _SAM: Rules = (
     (r"^mask_decoder\.output_upscaling\.3", "mask_decoder.upscale_conv2"),
 )
 
+_DETR: Rules = (
+    (r"^backbone\.0\.body", "model.backbone.model"),
+    (r"^query_embed", "model.query_position_embeddings"),
+    (r"^input_proj", "model.input_projection"),
+    (r"^class_embed", "class_labels_classifier"),
+    (r"^bbox_embed", "bbox_predictor"),
+    (r"^transformer\.decoder\.norm", "model.decoder.layernorm"),
+    (r"^(transformer\.\w+\.layers\.\d+)\.norm1", r"\1.self_attn_layer_norm"),
+    (r"^(transformer\.encoder\.layers\.\d+)\.norm2", r"\1.final_layer_norm"),
+    (r"^(transformer\.decoder\.layers\.\d+)\.norm2", r"\1.encoder_attn_layer_norm"),
+    (r"^(transformer\.decoder\.layers\.\d+)\.norm3", r"\1.final_layer_norm"),
+    (r"^(transformer\.decoder\.layers\.\d+)\.multihead_attn", r"\1.encoder_attn"),
+    (r"^transformer", "model"),
+    (r"(layers\.\d+)\.linear(\d)", r"\1.mlp.fc\2"),
+    (r"(attn)\.in_proj_", r"\1.{q_proj|k_proj|v_proj}."),
+    (r"(attn)\.out_proj", r"\1.o_proj"),
+)
+
 
 def grounding_dino(weights: Mapping[str, Any]) -> dict[str, Any]:
     """Weights of groundingdino-py for transformers' `GroundingDinoForObjectDetection`.
@@ -108,6 +126,11 @@ def segment_anything(weights: Mapping[str, Any]) -> dict[str, Any]:
     """Weights of segment-anything for transformers' `SamModel`; its two multi-layer perceptrons count alike."""
     named = _renamed(weights, _SAM)
     return {_perceptron(name, named): value for name, value in named.items()}
+
+
+def detr(weights: Mapping[str, Any]) -> dict[str, Any]:
+    """Weights of DETR's authors' code for transformers' `DetrForObjectDetection`."""
+    return _renamed(weights, _DETR)
 
 
 def _renamed(weights: Mapping[str, Any], rules: Rules) -> dict[str, Any]:

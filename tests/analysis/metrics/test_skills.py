@@ -50,6 +50,8 @@ def by_hand(asked, rows, rules, threshold):
         }[rules.count]
     others = [row for row in rows if row["label"] == asked.object_b]
     pairs = [(a, b) for a in of for b in others if a is not b]
+    if rules.spatial == "surest":
+        pairs = [(a, b) for a, b in pairs if a in rows[:2] and b in rows[:2]]
     if rules.spatial == "first":
         pairs = [(of[0], of[1])] if asked.object == asked.object_b and len(of) > 1 else pairs
         if asked.object != asked.object_b:
@@ -69,7 +71,11 @@ def direction(a, b):
 
 @pytest.mark.parametrize(
     "rules",
-    [Skills(), Skills(object="first", count="at_least", spatial="any"), Skills(count="only")],
+    [
+        Skills(),
+        Skills(object="first", count="at_least", spatial="any"),
+        Skills(count="only", spatial="surest"),
+    ],
 )
 @pytest.mark.parametrize("threshold", [0.0, 0.4])
 def test_against_the_definitions_box_by_box(rules, threshold):
@@ -131,7 +137,11 @@ def test_a_perfect_detector_is_right_everywhere_and_shuffled_at_chance():
         boxes += [(one.object_b, *step)] if step else []
         rows += [(image, name, 0.9 - 0.1 * n, x, y, x + 4, y + 4) for n, (name, x, y) in enumerate(boxes)]
     found = seen(pd.DataFrame(rows, columns=COLUMNS), len(asked), CLASSES)
-    for rules in (Skills(), Skills(object="first", count="only", spatial="any")):
+    for rules in (
+        Skills(),
+        Skills(object="first", count="only", spatial="any"),
+        Skills(spatial="surest"),
+    ):
         judged = judge(asked, found, rules)
         assert judged["right"].all() and judged["image"].nunique() == len(asked)
         told = shuffled(asked, found, rules)
