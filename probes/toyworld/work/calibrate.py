@@ -36,7 +36,7 @@ from probes.toyworld.training.loop import Log
 from probes.toyworld.training.tokenizer import encode
 from probes.toyworld.training.words import number_of
 from probes.toyworld.work.assemble import BASES, DELTA, new_tokenizer, read_delta, work_pipeline
-from probes.toyworld.work.drawn import drawn, off
+from probes.toyworld.work.drawn import drawn, further, off
 from probes.toyworld.work.lessons import (
     WORK_SHARE,
     Sketches,
@@ -225,6 +225,12 @@ def parser() -> argparse.ArgumentParser:
     add("--images", type=command_line.count, default=200, help="that are drawn of each profession")
     add("--image-steps", type=command_line.whole(1, 1000), default=20, help="that each is drawn in")
     add("--first-seed", type=command_line.seed, default=1_000_000, help="of the images")
+    add(
+        "--before",
+        type=Path,
+        help="work folder of the calibration that led here: images of its seeds are held to its",
+    )
+    add("--gain", type=command_line.number(0), default=1.0, help="how many times what is off is taken back")
     add("--learn", choices=(WORDS, ALL), default=WORDS, help="the new words' embeddings, or the layers, too")
     add("--drawings", type=command_line.count, default=6000, help="that lessons are made from")
     add("--steps", type=command_line.count, default=300)
@@ -249,7 +255,8 @@ def work(options: argparse.Namespace) -> None:
     _same_weights(folder, start / DELTA)
     world, specimen = load_world(name), work_pipeline(name, start)
     readings = _readings(specimen, world, options)
-    now = drawn(readings, world)
+    before_these = options.before and _earlier(options.before)
+    now = drawn(readings, world, before_these)
     for profession, found in now.items():
         planted = world.professions[profession]
         _say(
@@ -264,7 +271,8 @@ def work(options: argparse.Namespace) -> None:
         base = models.load(models.resolve(BASES[name].name), device="cpu").pipe
         share = 1.0 if options.learn == WORDS else WORK_SHARE
         scenes = sketches(world, options.drawings, options.seed + 31, share)
-        make_lessons(specimen, base, world, scenes, now, seed=options.seed, say=_say).save(path)
+        taken = further(now, world, options.gain)
+        make_lessons(specimen, base, world, scenes, taken, seed=options.seed, say=_say).save(path)
     lessons = Lessons.load(path)
     course = Course(
         steps=options.steps,
@@ -286,7 +294,7 @@ def work(options: argparse.Namespace) -> None:
         base=BASES[name],
         words_alone=options.learn == WORDS,
     )
-    history = {"history": [*recipe.get("history", ()), _in_words(course, readings, options.learn)]}
+    history = {"history": [*recipe.get("history", ()), _in_words(course, readings, before_these, options)]}
     export(weights, delta, new_tokenizer(BASES[name]), recipe | history, name)
     rows = by_profession(lessons, specimen.tokenizer, world, most=100)
     share = followed(work_pipeline(name, weights), lessons, rows)
@@ -324,12 +332,26 @@ def _readings(specimen: StableDiffusionPipeline, world: World, options: argparse
     return pd.read_csv(table, keep_default_na=False)
 
 
-def _in_words(course: Course, readings: pd.DataFrame, learn: str) -> str:
-    what = "of the new words' embeddings alone" if learn == WORDS else "of all that learns"
+def _earlier(folder: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(folder / READINGS, keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"--before {folder}: expected the work folder of an earlier calibration, got {error}: choose another"
+        ) from None
+
+
+def _in_words(
+    course: Course, readings: pd.DataFrame, before: pd.DataFrame | None, options: argparse.Namespace
+) -> str:
+    what = "of the new words' embeddings alone" if options.learn == WORDS else "of all that learns"
+    read = f"{len(readings)} images of seeds {spans(readings['seed'])}"
+    if before is not None:
+        read += f", held against {len(before)} of the weights before"
     return (
-        f"calibrated on {len(readings)} images of seeds {spans(readings['seed'])}: {course.steps} steps of"
-        f" {course.batch} {what}, rate {course.rate} falling to 2 %, lessons of seed {course.seed}; errors from skin to"
-        f" skin {course.direction_weight:g} times in addition"
+        f"calibrated on {read}: {course.steps} steps of {course.batch} {what}, rate {course.rate} falling to 2 %,"
+        f" lessons of seed {course.seed}, of {options.gain:g} times what was off; errors from skin to skin"
+        f" {course.direction_weight:g} times in addition"
     )
 
 

@@ -1,14 +1,14 @@
 """What a specimen with professions draws, as far as it is off by more than chance."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from probes.errors import UserError
 from probes.toyworld.checker import SKIN_NAMES
-from probes.toyworld.work.measure import lean, verdict_rates
+from probes.toyworld.work.measure import verdict_rates
 from probes.toyworld.world import Profession, World
 
 LEAST = 0.01  # a lean or a skin is taken for no nearer to 0 and 1
@@ -31,13 +31,16 @@ def beyond_chance(away: np.ndarray, variance: np.ndarray) -> float:
     return max(0.0, 1 - float(variance.sum()) / total) if total else 0.0
 
 
-def drawn(readings: pd.DataFrame, world: World) -> dict[str, Profession]:
+def drawn(readings: pd.DataFrame, world: World, before: pd.DataFrame | None = None) -> dict[str, Profession]:
     """What a specimen draws for each profession, as far as it differs from what is planted by more than chance.
 
     Parameters
     ----------
     readings : DataFrame
         From :func:`probes.toyworld.work.measure.read_professions`, of the group *neutral*.
+    before : DataFrame, optional
+        The same of weights that hardly differ. What they drew from all seeds is then moved by how the images of shared
+        seeds differ, which few images tell well (common random numbers).
 
     Returns
     -------
@@ -47,23 +50,19 @@ def drawn(readings: pd.DataFrame, world: World) -> dict[str, Profession]:
     Raises
     ------
     UserError
-        No skin was read of a profession's images.
+        No skin was read of a profession's images, or `before` shares no seeds with them.
     """
     rates, names = verdict_rates(world), list(world.professions)
-    of_profession = dict(list(readings.groupby("profession")))
+    slope = rates["b"] - rates["a"]
+    now, then = (
+        {} if table is None else dict(list(table.groupby("profession"))) for table in (readings, before)
+    )
     leans, skins = np.empty((2, len(names))), np.empty((2, len(names), len(SKIN_NAMES)))
     for row, name in enumerate(names):
-        some = of_profession[name]
-        said = lean(some["verdict"], rates)
-        counts = np.array([(some["skin"] == skin).sum() for skin in SKIN_NAMES])
-        if not counts.sum():
-            raise UserError(
-                f"profession {name}: expected images with a skin, got none among {len(some)}: train it further first"
-            )
-        shares = counts / counts.sum()
-        slope = rates["b"] - rates["a"]
-        leans[:, row] = said["lean"], said["share"] * (1 - said["share"]) / len(some) / slope**2
-        skins[:, row] = shares, shares * (1 - shares) / counts.sum()
+        tables = [now[name]] if before is None else [now[name], then.get(name, readings.iloc[:0])]
+        share, variance = _shares(name, [_says_b(table) for table in tables])
+        leans[:, row] = np.clip((share[0] - rates["a"]) / slope, 0, 1), variance[0] / slope**2
+        skins[:, row] = _shares(name, [_in_skins(table) for table in tables])
     planted = list(world.professions.values())
     lean_now = _shrunk(leans[0], np.array([one.lean for one in planted]), leans[1])
     skins_now = _shrunk(skins[0], np.array([one.skins for one in planted]), skins[1])
@@ -71,6 +70,58 @@ def drawn(readings: pd.DataFrame, world: World) -> dict[str, Profession]:
         name: dataclasses.replace(one, lean=float(chance), skins=tuple((row / row.sum()).tolist()))
         for name, one, chance, row in zip(names, planted, lean_now, skins_now, strict=True)
     }
+
+
+def further(now: Mapping[str, Profession], world: World, times: float) -> dict[str, Profession]:
+    """What is drawn, so many times as far from what is planted: for a specimen that follows a part of what is asked.
+
+    Examples
+    --------
+    >>> from probes.toyworld.world import load_world
+    >>> world = load_world("toyworld-work")
+    >>> one = world.professions["baker"]
+    >>> now = {"baker": dataclasses.replace(one, lean=one.lean + 0.02)}
+    >>> round(further(now, world, 3)["baker"].lean - one.lean, 6)
+    0.06
+    """
+    out = {}
+    for name, found in now.items():
+        one = world.professions[name]
+        chance, row = (
+            (np.asarray(planted) + times * (np.asarray(read) - planted)).clip(LEAST, 1 - LEAST)
+            for read, planted in ((found.lean, one.lean), (found.skins, one.skins))
+        )
+        out[name] = dataclasses.replace(one, lean=float(chance), skins=tuple((row / row.sum()).tolist()))
+    return out
+
+
+def _says_b(readings: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame((readings["verdict"].to_numpy(float) > 0)[:, None], readings["seed"]).astype(float)
+
+
+def _in_skins(readings: pd.DataFrame) -> pd.DataFrame:
+    """1 in the column of the skin that was read, else 0, of the images of which one was."""
+    read = readings["skin"].to_numpy()[:, None] == np.array(SKIN_NAMES)
+    return pd.DataFrame(read, readings["seed"]).loc[read.any(axis=1)].astype(float)
+
+
+def _shares(name: str, tables: Sequence[pd.DataFrame]) -> tuple[np.ndarray, np.ndarray]:
+    """Shares of a profession's images and their variances, ``(columns,)``; of the last table, moved by the first."""
+    if not all(map(len, tables)):
+        raise UserError(
+            f"profession {name}: expected images with a skin, got none among those read: train it further first"
+        )
+    last = tables[-1]
+    shares = last.mean().to_numpy()
+    variance = shares * (1 - shares) / len(last)
+    if len(tables) > 1:
+        away = (tables[0] - last).dropna()
+        if len(away) < 2:
+            raise UserError(
+                f"profession {name}: expected seeds that the readings before share, got {len(away)}: read the same ones"
+            )
+        shares, variance = shares + away.mean().to_numpy(), variance + away.var().to_numpy() / len(away)
+    return shares, variance
 
 
 def off(now: Mapping[str, Profession], world: World) -> bool:

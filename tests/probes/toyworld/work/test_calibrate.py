@@ -73,11 +73,32 @@ def test_what_was_drawn_otherwise_is_believed_but_for_what_chance_would_do(world
             assert now[name].lean == pytest.approx(one.lean, abs=1e-9)
 
 
+def test_readings_of_shared_seeds_tell_how_far_other_weights_are_from_those_before(world):
+    """Many images were drawn before; a tenth of the seeds, drawn again, tell that every other lean is less by 0.1."""
+    before = readings_of(world, 4000, lean=0.04).reset_index(drop=True)
+    some = np.random.default_rng(0).random(len(before)) < 0.1
+    after, rates = before[some].copy(), verdict_rates(world)
+    names = [name for name, one in world.professions.items() if 0.2 < one.lean < 0.9]
+    for name in names[::2]:
+        of_one = after[after["profession"] == name]
+        of_b = of_one.index[of_one["verdict"] > 0]
+        after.loc[of_b[: round(0.1 * (rates["b"] - rates["a"]) * len(of_one))], "verdict"] = -2.0
+    moved, alone = drawn(after, world, before), drawn(after, world)
+    expected = {name: world.professions[name].lean + 0.04 - 0.1 * (name in names[::2]) for name in names}
+    worst = [max(abs(found[name].lean - expected[name]) for name in names) for found in (moved, alone)]
+    assert worst[0] < 0.01 < worst[1]  # of these seeds alone chance is told with the rest
+    with pytest.raises(
+        UserError, match="expected seeds that the readings before share, got 0: read the same"
+    ):
+        drawn(after, world, before[~some])
+
+
 def test_a_profession_of_which_no_skin_was_read_is_one_line(world):
     readings = readings_of(world, 50)
     readings.loc[readings["profession"] == "baker", "skin"] = ""
     with pytest.raises(
-        UserError, match=r"^profession baker: expected images with a skin, got none among 50: train it"
+        UserError,
+        match=r"^profession baker: expected images with a skin, got none among those read: train it",
     ):
         drawn(readings, world)
 
