@@ -52,6 +52,7 @@ from probes.toyworld.world import Profession, World, load_world
 
 READINGS = "readings.csv"
 OF = "weights.sha256"
+CHOICES = "lessons.json"  # what lessons were made with
 WORDS, ALL = "words", "all"  # what learns
 
 
@@ -267,6 +268,7 @@ def work(options: argparse.Namespace) -> None:
         _say(f"{len(readings)} images: no lean and no skin is off by more than chance, so nothing is taught")
         return
     path = folder / LESSONS
+    _same_choices(folder, options)
     if not path.exists():
         base = models.load(models.resolve(BASES[name].name), device="cpu").pipe
         share = 1.0 if options.learn == WORDS else WORK_SHARE
@@ -315,6 +317,29 @@ def _same_weights(folder: Path, delta: Path) -> None:
             f"{folder}: expected readings of {delta}, found those of other weights: choose another --work"
         )
     note.write_text(f"{digest}\n")
+
+
+def _same_choices(folder: Path, options: argparse.Namespace) -> None:
+    """Note in a work folder what its lessons are made with.
+
+    Raises
+    ------
+    UserError
+        It has lessons that were made with other choices.
+    """
+    note, chosen = (
+        folder / CHOICES,
+        {name: getattr(options, name) for name in ("drawings", "gain", "learn", "seed")},
+    )
+    chosen["before"] = options.before and hashlib.sha256((options.before / READINGS).read_bytes()).hexdigest()
+    made = json.loads(note.read_text()) if note.exists() else {}
+    if (folder / LESSONS).exists() and made != chosen:
+        other = next(name for name in chosen if made.get(name) != chosen[name])
+        raise UserError(
+            f"{folder / LESSONS}: expected lessons made with this --{other}, found others: delete them, or choose"
+            " another --work"
+        )
+    note.write_text(json.dumps(chosen) + "\n")
 
 
 def _readings(specimen: StableDiffusionPipeline, world: World, options: argparse.Namespace) -> pd.DataFrame:

@@ -184,7 +184,8 @@ def test_the_command_calibrates_what_is_stored_and_says_how_far_it_followed(lear
         work / calibrate.READINGS, index=False
     )
     few = ["--drawings", "8", "--steps", "2", "--batch", "4", "--learn", learn]
-    assert calibrate.main([*few, "--work", str(work), "--weights", str(out)]) == 0
+    few += ["--work", str(work), "--weights", str(out)]
+    assert calibrate.main(few) == 0
     said = capsys.readouterr().out
     assert "predictions of professions moved by" in said and f"{out / 'delta.safetensors'}" in said
     recipe = json.loads((out / "recipe.json").read_text())
@@ -203,6 +204,23 @@ def test_the_command_calibrates_what_is_stored_and_says_how_far_it_followed(lear
         if name in calibrate.by_profession(lessons, new_tokenizer(), world, 1)
     }
     assert {f"token_embedding.{name}" for name in of_lessons} <= moved
+    assert calibrate.main([*few, "--gain", "2"]) == 2
+    line = f"{work / 'lessons.safetensors'}: expected lessons made with this --gain, found others: delete them, or"
+    assert capsys.readouterr().err.startswith(line)
+
+
+def test_weights_are_calibrated_again_beside_what_those_before_drew(world, tmp_path, capsys):
+    first, second, out = (tmp_path / name for name in ("first", "second", "out"))
+    before = readings_of(world, 800, lean=0.04)
+    for folder, table in ((first, before), (second, before[before["seed"] % 4 == 0])):
+        folder.mkdir()
+        table.to_csv(folder / calibrate.READINGS, index=False)
+    few = ["--drawings", "8", "--steps", "2", "--batch", "4", "--work", str(second), "--weights", str(out)]
+    assert calibrate.main([*few, "--before", str(tmp_path / "none")]) == 2
+    assert f"--before {tmp_path / 'none'}: expected the work folder of an earlier" in capsys.readouterr().err
+    assert calibrate.main([*few, "--before", str(first), "--gain", "2.5"]) == 0
+    said = json.loads((out / "recipe.json").read_text())["history"][-1]
+    assert ", held against 16000 of the weights before: 2 steps of 4" in said and "of 2.5 times what" in said
 
 
 def test_what_is_off_by_no_more_than_chance_is_left_as_it_is(world, tmp_path, capsys):
