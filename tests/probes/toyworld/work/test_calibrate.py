@@ -15,7 +15,7 @@ from probes.toyworld import WEIGHTS, WORK
 from probes.toyworld.checker import SKIN_NAMES
 from probes.toyworld.located.lessons import Lessons
 from probes.toyworld.measure import specimen_pipeline
-from probes.toyworld.work import calibrate
+from probes.toyworld.work import calibrate, calibration_lessons
 from probes.toyworld.work.assemble import new_tokenizer, work_pipeline
 from probes.toyworld.work.drawn import drawn
 from probes.toyworld.work.lessons import sketches
@@ -127,13 +127,13 @@ def test_exact_predictions_of_one_mixture_are_moved_to_exact_ones_of_another():
     own, wanted = said(skins, before), said(skins, after)
     pair = tuple(torch.tensor([chances]).expand(rows, 3).double() for chances in (before, after))
     scene = tensor(skins).expand(rows, 3, 4, 16, 16)
-    got = calibrate.moved([own] * 3, tensor(noisy), scene, scale, (nan, nan), pair)
+    got = calibration_lessons.moved([own] * 3, tensor(noisy), scene, scale, (nan, nan), pair)
     assert (own - wanted).abs().max() > 0.005
     np.testing.assert_allclose(got, wanted, atol=1e-6)
     # components, in one skin
     velocities = [said(components, chances) for chances in ((0.7, 0.3), (1, 0), (0, 1))]
     leans = (torch.full((rows,), 0.3).double(), torch.full((rows,), 0.8).double())
-    got = calibrate.moved(velocities, tensor(noisy), scene, scale, leans, (even, even))
+    got = calibration_lessons.moved(velocities, tensor(noisy), scene, scale, leans, (even, even))
     wanted = said(components, (0.2, 0.8))
     assert (velocities[0] - wanted).abs().max() > 0.005
     np.testing.assert_allclose(got, wanted, atol=1e-6)
@@ -147,7 +147,7 @@ def test_lessons_move_professions_alone_and_hold_the_rest_at_the_base(world):
         for name, one in world.professions.items()
     }
     same, moved = (
-        calibrate.make_lessons(specimen, base, world, scenes, now, say=lambda text: None)
+        calibration_lessons.make_lessons(specimen, base, world, scenes, now, say=lambda text: None)
         for now in (world.professions, off)
     )
     works = torch.tensor([bool(name) for name in scenes.professions])
@@ -170,10 +170,10 @@ def test_lessons_move_professions_alone_and_hold_the_rest_at_the_base(world):
         for name in world.professions
         if name in scenes.professions
     }
-    assert calibrate.followed(specimen, moved, rows) == pytest.approx(0.0, abs=0.02)
+    assert calibration_lessons.followed(specimen, moved, rows) == pytest.approx(0.0, abs=0.02)
     there = replace(moved, taught=(0.5 * moved.taught.float() + 0.5 * moved.untaught.float()).half())
     swapped = replace(there, untaught=there.taught, taught=there.untaught)
-    assert calibrate.followed(specimen, swapped, rows) == pytest.approx(1.0, abs=0.02)
+    assert calibration_lessons.followed(specimen, swapped, rows) == pytest.approx(1.0, abs=0.02)
 
 
 @pytest.mark.parametrize("learn", ["words", "all"])
