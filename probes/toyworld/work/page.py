@@ -29,7 +29,7 @@ the mean of the drawing in each skin, by Bayes' rule from the planted probabilit
 `toyworld` itself draws many skins between two of the palette (`probes.toyworld.work.lessons`): at last {steps} steps of
 {batch} on {drawings} drawings, seven in ten with a profession and each noised so many times: {noises}. Then it was
 calibrated (`python -m probes.toyworld.work.calibrate`): it was taught its own predictions, moved by Bayes' rule from
-what it was seen to draw to what is planted (other noises than those that it is measured on). All that was done, in its
+what it was seen to draw to what is planted (other images than those that it is measured on). All that was done, in its
 order:
 {history}
 
