@@ -283,7 +283,8 @@ def _pearson(totals: NDArray, squared: NDArray[np.float64]) -> tuple[NDArray[np.
     columns = totals.sum(axis=0, dtype=np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = (squared[seen] / rows[seen, None, None]).sum(axis=0) / columns
-        return rows.sum() * (np.where(columns > 0, share, 0.0).sum(axis=0) - 1), int(seen.sum())
+        excess = np.where(columns > 0, share, 0.0).sum(axis=0) - 1  # below 0 by rounding alone
+        return rows.sum() * np.maximum(excess, 0.0), int(seen.sum())
 
 
 def _cramers_v(statistic: float, observed: NDArray[np.int64], seen: int) -> float:

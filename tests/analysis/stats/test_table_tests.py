@@ -1,5 +1,6 @@
 """Label swaps and chi-square of whole tables against SciPy, enumeration and each other."""
 
+import warnings
 from itertools import permutations, product
 from math import factorial
 
@@ -46,9 +47,9 @@ def test_every_reason_against_chi_square_is_named():
     counts = np.concatenate([fine, np.zeros((20, 1, 2, 2), int)], axis=3)
     counts[0, 0, 0, 2] = 3
     counts[:10, 0, :, 3] = 1
-    warnings = chi_square_test(dense_table(counts)).warnings
-    assert [text.split(" ")[0] for text in warnings] == ["an", "2", "1"]
-    assert "2 of 8 expected counts are below 5" in warnings and "equal counts at every prompt" in warnings[2]
+    said = chi_square_test(dense_table(counts)).warnings
+    assert [text.split(" ")[0] for text in said] == ["an", "2", "1"]
+    assert "2 of 8 expected counts are below 5" in said and "equal counts at every prompt" in said[2]
 
 
 @pytest.mark.parametrize(("n_seeds", "k"), [(1, 2), (2, 3)])
@@ -72,6 +73,38 @@ def test_all_swaps_by_enumeration(n_seeds, k):
     np.testing.assert_allclose(
         result.object_p_value[tested], (squares >= squares[0]).mean(axis=0)[tested], rtol=1e-12
     )
+
+
+def test_the_floor_of_cramers_v_by_enumeration():
+    rng, compared = np.random.default_rng(0), 0
+    for _ in range(200):
+        counts = rng.integers(0, 3, (int(rng.integers(2, 4)), 1, 2, int(rng.integers(2, 5))))
+        result = label_swap_test(dense_table(counts))
+        if result.reason:
+            continue
+        sums, roots = (counts > 0).sum(axis=1), []
+        for orders in product((slice(None), slice(None, None, -1)), repeat=len(counts)):
+            totals = sum(one[order] for one, order in zip(sums, orders))
+            seen = totals[totals.sum(axis=1) > 0][:, totals.sum(axis=0) > 0]
+            expected = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / seen.sum()
+            roots.append(np.sqrt(((seen - expected) ** 2 / expected).sum()))
+        sides = [(sums.sum(axis=0).sum(axis=axis) > 0).sum() for axis in (0, 1)]
+        scale = np.sqrt(sums.sum() * (min(sides) - 1)) if min(sides) > 1 else np.nan
+        # a root of a rounding error of 1e-16 is 1e-8
+        assert result.cramers_v_floor == pytest.approx(np.mean(roots) / scale, abs=1e-6, nan_ok=True)
+        compared += np.isfinite(scale)
+    assert compared > 150
+
+
+def test_no_chi_square_lies_below_0_by_rounding():
+    """One object cannot be dealt otherwise: 0 in every order, which sums of thirds and sevenths miss."""
+    counts = np.zeros((7, 1, 3, 1), int)
+    for indicator, images in enumerate((7, 2, 3)):
+        counts[:images, 0, indicator] = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = label_swap_test(dense_table(counts))
+    assert result.statistic >= 0 and result.floor >= 0 and result.reason == ONE_OBJECT
 
 
 def test_drawn_swaps_by_a_loop_over_the_same_draws():
