@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -19,13 +20,13 @@ def table_bytes(name: str, frame: pd.DataFrame) -> memoryview:
     return parquet_bytes(table.replace_schema_metadata({**table.schema.metadata, _NAME: name}))
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """Return the result table whose name a file bears.
+def read_table(path: Path, columns: Iterable[str] = ()) -> pd.DataFrame:
+    """Return the result table whose name a file bears, which must have some columns.
 
     Raises
     ------
     UserError
-        The file is damaged, or holds another table.
+        The file is damaged, or holds another table, or lacks a column: another program or version wrote it.
     """
     table = read_part(path)
     found = (table.schema.metadata or {}).get(_NAME, path.stem.encode()).decode(errors="replace")
@@ -34,4 +35,6 @@ def read_table(path: Path) -> pd.DataFrame:
             f"{path}: expected the table {path.stem}, found {found!s:.60}: put its own file back, or run --stage"
             " measure again"
         )
+    if missing := [name for name in columns if name not in table.column_names]:
+        raise UserError(f"{path}: expected a column `{missing[0]}`, found none: run --stage measure again")
     return table.to_pandas()
