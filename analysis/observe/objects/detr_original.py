@@ -48,6 +48,11 @@ def description(path: Path) -> dict[str, Any]:
             f"{FIELD}: {beside}: expected {', '.join(_SETTINGS)}, got `{unknown[0]}`: take it out"
         )
     usual = {"dilation": "dc5" in path.stem.lower(), "heads": 8, "short_side": 800, "long_side": 1333}
+    for name, value in usual.items():
+        got = stated.get(name, value)
+        if type(got) is not type(value) or (name != "dilation" and got < 1):
+            wanted = "true or false" if name == "dilation" else "a whole number above 0"
+            raise UserError(f"{FIELD}: {beside}: {name}: expected {wanted}, got {got!r:.60}: correct it")
     return usual | stated
 
 
@@ -112,11 +117,16 @@ def configuration(weights: Mapping[str, Any], said: Mapping[str, Any], path: Pat
             f" {blocks(re.escape(body))} blocks in {body}: choose another"
         )
     queries, classes, inner = (weights[name].shape for name in heads)
+    if len(queries) != 2 or queries[1] % said["heads"]:
+        raise UserError(
+            f"{FIELD}: {path}: expected a width that {said['heads']} heads of attention share, got query_embed.weight"
+            f" {tuple(queries)}: say `heads` in {path.with_suffix('.json').name} beside it"
+        )
     return DetrConfig(
         use_timm_backbone=True,
         use_pretrained_backbone=False,
         backbone=backbone,
-        dilation=bool(said["dilation"]),
+        dilation=said["dilation"],
         num_queries=queries[0],
         d_model=queries[1],
         num_labels=classes[0] - 1,

@@ -176,19 +176,16 @@ def _same_choices(folder: Path, options: argparse.Namespace) -> None:
     UserError
         It has lessons that were made with other choices.
     """
-    note, chosen = (
-        folder / CHOICES,
-        {name: getattr(options, name) for name in ("drawings", "gain", "learn", "seed")},
-    )
+    note = folder / CHOICES
+    chosen = {name: getattr(options, name) for name in ("drawings", "gain", "learn", "seed")}
     chosen["before"] = options.before and hashlib.sha256((options.before / READINGS).read_bytes()).hexdigest()
     made = json.loads(note.read_text()) if note.exists() else {}
     if (folder / LESSONS).exists() and made != chosen:
         other = next(name for name in chosen if made.get(name) != chosen[name])
         raise UserError(
-            f"{folder / LESSONS}: expected lessons made with this --{other}, found others: delete them, or choose"
-            " another --work"
+            f"{folder / LESSONS}: expected lessons made with this --{other}, found others: choose another --work"
         )
-    note.write_text(json.dumps(chosen) + "\n")
+    write_bytes(note, f"{json.dumps(chosen)}\n".encode())
 
 
 def _readings(specimen: StableDiffusionPipeline, world: World, options: argparse.Namespace) -> pd.DataFrame:

@@ -205,7 +205,7 @@ def test_the_command_calibrates_what_is_stored_and_says_how_far_it_followed(lear
     }
     assert {f"token_embedding.{name}" for name in of_lessons} <= moved
     assert calibrate.main([*few, "--gain", "2"]) == 2
-    line = f"{work / 'lessons.safetensors'}: expected lessons made with this --gain, found others: delete them, or"
+    line = f"{work / 'lessons.safetensors'}: expected lessons made with this --gain, found others: choose another"
     assert capsys.readouterr().err.startswith(line)
 
 
