@@ -36,6 +36,7 @@ from probes.config_values import (
     NAME,
     PERSON,
     Alters,
+    Model,
     Positive,
     Preset,
     Prompt,
@@ -96,7 +97,7 @@ class Config(Section):
     preset: Annotated[Preset | None, Alters("nothing")] = None
     # a model is known by its content, not by its name; revision: a branch, tag or commit of a model of the hub, whose
     # commit run.json keeps; variant: the weights of a folder or hub model that are called so, such as fp16
-    model: Annotated[str, Field(min_length=1), Alters("nothing")] = "toyworld"
+    model: Annotated[Model, Alters("nothing")] = "toyworld"
     revision: Annotated[str | None, Field(min_length=1), Alters("nothing")] = None
     variant: Annotated[str | None, Field(pattern=FLAVOUR), Alters("nothing")] = None
     edit: Edit | None = None  # of the model, once it is loaded

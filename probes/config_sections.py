@@ -22,6 +22,7 @@ from probes.config_values import (
     Definition,
     Device,
     Globs,
+    Model,
     Permutations,
     Pixels,
     Points,
@@ -135,15 +136,15 @@ class Observe(Section):
     engine: Literal[
         "auto", "toyworld-checker", "toyworld-scenes", "groundingdino", "transformers", "detr"
     ] = "auto"
-    detector: str | None = None
-    segmenter: str | None = None
-    text_encoder: str = "bert-base-uncased"
+    detector: Model | None = None
+    segmenter: Model | None = None
+    text_encoder: Model = "bert-base-uncased"
     # none: the taggers that are named, else a vocabulary, and the prompt's nouns
     tags: Annotated[list[Literal["prompt", "vocabulary", "tagger", "ram"]], Field(min_length=1)] | None = None
     vocabulary: str | None = None
-    tagger: str | None = None
+    tagger: Model | None = None
     tagger_top: Positive = 10  # tags of the vocabulary that the tagger keeps for an image
-    ram: str | None = None
+    ram: Model | None = None
     ram_tags: str | None = None  # none: ram_tag_list.txt beside the checkpoint
     box_threshold: Share = 0.25
     text_threshold: Share = 0.2
@@ -155,7 +156,7 @@ class Observe(Section):
         Alters("measure"),
     ] = "auto"
     # parts of features carry checksum and batch themselves, each feature apart, so that one more can be added
-    feature_weights: Annotated[dict[str, str], Alters("nothing")] = Field({})
+    feature_weights: Annotated[dict[str, Model], Alters("nothing")] = Field({})
     feature_batch: Annotated[Positive, Alters("nothing")] = 32
     # parts of tones carry how they were read themselves
     skin_tone: Annotated[SkinTone, Alters("measure")] = SkinTone()

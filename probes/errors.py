@@ -60,6 +60,13 @@ def _middle_out(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[:head]}...{text[-(width - 3 - head) :]}"
 
 
+def first_line(error: BaseException, length: int = 120) -> str:
+    """The first line of an error's text, or its name, shortened."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    line = " ".join((lines[0] if lines[0].rstrip(": ") else " ".join(lines)).split())
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
 class UserError(Exception):
     """Something the user can mend: one line that names the place, the rule, what was found and the remedy.
 

@@ -17,9 +17,9 @@ import yaml
 
 from probes import model_description as description
 from probes import weight_files
-from probes.errors import UserError
-from probes.model_description import INDEX, SUPPORTED, Source, first_line
-from probes.model_weights import quiet
+from probes.errors import UserError, first_line
+from probes.model_description import INDEX, SUPPORTED, Source
+from probes.pretrained import download_pipeline, quiet
 
 _UNREACHED = "not in the cache, and the hub can't be reached"
 _UNUSED = (
@@ -96,10 +96,8 @@ def fetch(name: str, revision: str | None, variant: str | None, weights: bool) -
         return source
     with _answering(name, identifier, revision, variant), quiet():
         if weights:
-            from diffusers import DiffusionPipeline
-
             options = {unused: None for unused in _UNUSED if unused in described}
-            DiffusionPipeline.download(identifier, revision=commit, variant=variant, **options)
+            download_pipeline(identifier, revision=commit, variant=variant, **options)
         else:
             snapshot_download(identifier, revision=commit, allow_patterns=["*.json", "*.txt", "tokenizer*/*"])
     if lacking := weight_files.lacking(folder, described, variant, weights):

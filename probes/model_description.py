@@ -6,10 +6,10 @@ fit another is told in one line, naming the file, before an image is drawn or a 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,8 +17,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from hooks.architectures import unet_size
-from probes import weight_files
-from probes.errors import UserError
+from probes import pretrained, weight_files
+from probes.errors import UserError, first_line
 from probes.model_source import Source
 
 PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
@@ -54,13 +54,6 @@ class Description:
     components: Mapping[str, Any]
 
 
-def first_line(error: BaseException, length: int = 120) -> str:
-    """The first line of an error's text, or its name, shortened."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    line = " ".join((lines[0] if lines[0].rstrip(": ") else " ".join(lines)).split())
-    return line if len(line) <= length else line[: length - 1] + "…"
-
-
 def fault(source: Source, file: str, expected: str, got: str, remedy: str) -> UserError:
     """The line that names a model's file, what it should say and what it says."""
     return UserError(f"model {_short(source.name)}: {file}: expected {expected}, got {got}: {remedy}")
@@ -70,18 +63,11 @@ def _short(name: str, length: int = 160) -> str:
     return name if len(name) <= length else f"…{name[-length + 1 :]}"
 
 
-@contextlib.contextmanager
-def readable(source: Source, file: str, expected: str, remedy: str = "mend or download it again") -> Iterator:
-    """Tell in one line what the libraries say of damaged files: on such they raise errors of every kind.
-
-    Only calls into the libraries stand inside; a fault of our own would be taken for one of the file.
-    """
-    try:
-        yield
-    except (UserError, KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
-    except BaseException as error:  # the Rust of `tokenizers` panics with an error that is no Exception
-        raise fault(source, file, expected, f"`{first_line(error)}`", remedy) from error
+def readable(
+    source: Source, file: str, expected: str, remedy: str = "mend or download it again"
+) -> AbstractContextManager[None]:
+    """Say in one line what the libraries say of a model's damaged files (`probes.pretrained.readable`)."""
+    return pretrained.readable(f"model {_short(source.name)}: {file}", expected, remedy)
 
 
 def read_object(source: Source, file: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from probes import model_description as description
 from probes.model_description import Source, readable
-from probes.model_weights import quiet
+from probes.pretrained import from_folder, quiet
 
 VOCABULARY = "clip"  # in tokenizer_config.json of a shipped description: CLIP's, which open_clip carries
 _ENDS = ("<|startoftext|>", "<|endoftext|>")
@@ -33,7 +33,7 @@ def tokenizer(model: Source, folder: str) -> Any:
         settings = description.read_object(model, f"{folder}/tokenizer_config.json")
     with readable(model, folder, "a CLIP tokenizer"), quiet():
         if settings.get("vocabulary") != VOCABULARY:
-            return CLIPTokenizer.from_pretrained(model.described(folder), local_files_only=True)
+            return from_folder(CLIPTokenizer, model.described(folder))
         names = ("bos_token", "eos_token", "unk_token", "pad_token", "model_max_length")
         vocabulary, merges = clip_vocabulary()
         return CLIPTokenizer(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from logging import CRITICAL
 from typing import Any
 
 from probes import model_description as description
@@ -12,6 +9,7 @@ from probes import weight_files
 from probes.components import modules
 from probes.errors import UserError
 from probes.model_description import INDEX, Source, readable
+from probes.pretrained import from_folder, quiet
 
 
 def read_pipeline(source: Source) -> Any:
@@ -36,7 +34,7 @@ def read_pipeline(source: Source) -> Any:
         if index.get(name, [None])[0] is not None:
             options[name] = _component(source, name, *index[name])
     with readable(source, INDEX, f"a whole {index['_class_name']}"), quiet():
-        return cls.from_pretrained(source.path, local_files_only=True, **options)
+        return from_folder(cls, source.path, **options)
 
 
 def _component(source: Source, name: str, library: str, kind: str) -> Any:
@@ -55,9 +53,7 @@ def _component(source: Source, name: str, library: str, kind: str) -> Any:
     # transformers would round to the format that config.json names: XL's says float16 beside weights in float32
     whole = {"dtype": torch.float32} if library == "transformers" else {}
     with readable(source, name, expected), quiet():
-        module, report = cls.from_pretrained(
-            folder, local_files_only=True, output_loading_info=True, variant=variant, **whole
-        )
+        module, report = from_folder(cls, folder, output_loading_info=True, variant=variant, **whole)
     for fault in ("missing", "mismatched"):
         names = sorted(str(key) for key in report.get(f"{fault}_keys") or ())
         if names:
@@ -76,24 +72,3 @@ def require_finite(source: Source, pipe: Any, dtype: str, remedy: str) -> None:
                 raise description.fault(
                     source, name, f"finite weights in {dtype}", f"NaN or infinity in {key:.80}", remedy
                 )
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep the libraries' own progress bars off the terminal while a model loads."""
-    import diffusers.utils.logging as diffusers_logging
-    import transformers.utils.logging as transformers_logging
-
-    switches = (diffusers_logging, transformers_logging)
-    levels = [switch.get_verbosity() for switch in switches]
-    shown = [switch.is_progress_bar_enabled() for switch in switches]
-    try:
-        for switch in switches:
-            switch.disable_progress_bar()
-            switch.set_verbosity(CRITICAL)  # what is wrong is told once, by us
-        yield
-    finally:
-        for switch, level, show in zip(switches, levels, shown):
-            switch.set_verbosity(level)
-            if show:
-                switch.enable_progress_bar()

@@ -22,12 +22,13 @@ from probes import model_description as description
 from probes.components import modules, weight_hash
 from probes.devices import pick_device, pick_dtype
 from probes.edits.options import Edit
-from probes.errors import UserError
-from probes.model_description import INDEX, PIPELINES, Source, first_line
+from probes.errors import UserError, first_line
+from probes.model_description import INDEX, PIPELINES, Source
 from probes.model_source import CARD
 from probes.model_tokenizers import tokenizer
-from probes.model_weights import quiet, read_pipeline, require_finite
+from probes.model_weights import read_pipeline, require_finite
 from probes.paths import expand
+from probes.pretrained import quiet
 from probes.schedulers import build_scheduler, pick_scheduler, require_usable, scheduler_record
 from probes.toyworld import LOCATED, MODELS, SHARED, SKILLED, SPECIMENS, WEIGHTS, WORK, WORKING
 

@@ -7,8 +7,7 @@ import inspect
 import json
 from typing import Any
 
-from probes.errors import UserError
-from probes.model_description import first_line
+from probes.errors import UserError, first_line
 
 SCHEDULERS = {
     "ddim": "DDIMScheduler",

@@ -18,7 +18,7 @@ from probes.errors import UserError
 from probes.model_description import INDEX, PIPELINES, SUPPORTED, Source, readable
 from probes.model_source import CARD
 from probes.model_tokenizers import tokenizer
-from probes.model_weights import quiet
+from probes.pretrained import from_single_file, quiet, tensors
 
 ENDINGS = (".safetensors", ".ckpt")
 _ROOT = Path(str(files("probes") / "descriptions"))
@@ -101,7 +101,7 @@ def _shapes(bare: Source) -> dict[str, tuple[int, ...]]:
 
     expected = "weights as safetensors or a pickle of plain tensors"
     with readable(bare, bare.path.name, expected), _lightning_left_out(bare.path):
-        weights = torch.load(bare.path, map_location="meta", weights_only=True)
+        weights = tensors(bare.path, map_location="meta")
         while "state_dict" in weights:
             weights = weights["state_dict"]
         return {name: tuple(value.shape) for name, value in weights.items() if torch.is_tensor(value)}
@@ -134,7 +134,7 @@ def read(model: Source) -> Any:
     import diffusers
 
     index = description.read_index(model)
-    options: dict[str, Any] = {"config": str(model.config), "local_files_only": True}
+    options: dict[str, Any] = {"config": str(model.config)}
     options |= {
         name: None for name in ("safety_checker", "feature_extractor", "image_encoder") if name in index
     }
@@ -143,7 +143,7 @@ def read(model: Source) -> Any:
     options |= {name: tokenizer(model, name) for name in named}
     expected = f"a whole {index['_class_name']}"
     with readable(model, model.path.name, expected), quiet(), _lightning_left_out(model.path):
-        pipe = getattr(diffusers, index["_class_name"]).from_single_file(str(model.path), **options)
+        pipe = from_single_file(getattr(diffusers, index["_class_name"]), model.path, **options)
     _require_whole(model, pipe)
     return pipe
 

@@ -11,7 +11,9 @@ from typing import Any
 
 from analysis.observe.known_checkpoints import known, remedy
 from probes.errors import UserError
+from probes.network_limits import require_moderate
 from probes.paths import expand
+from probes.pretrained import readable, tensors
 from probes.toyworld import WEIGHTS
 
 TOYWORLD = "toyworld"
@@ -95,13 +97,21 @@ def weight_files(path: Path) -> list[Path]:
 
 
 def read_json(path: Path, field: str) -> dict[str, Any]:
-    """Read a description that stands beside a checkpoint."""
+    """Read a description that stands beside a checkpoint.
+
+    Raises
+    ------
+    UserError
+        It is no JSON object, or has numbers, lists or depths that no model has.
+    """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{field}: {path}: expected a description as JSON, got {error}: mend it") from None
     if not isinstance(data, dict):
         raise UserError(f"{field}: {path}: expected a description `{{...}}`, got {data!r:.60}: mend it")
+    with readable(f"{field}: {path}", "a description of a model", "mend it"):
+        require_moderate(data)
     return data
 
 
@@ -115,25 +125,24 @@ def read_weights(path: Path, field: str) -> dict[str, Any]:
     UserError
         The file is damaged, or holds more than tensors.
     """
-    import torch
-
-    try:
-        if path.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            return load_file(path)
-        data = torch.load(path, map_location="cpu", weights_only=True, mmap=_zipped(path))
-    except Exception as error:  # on damaged and on hostile files torch raises errors of every kind
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
-        raise UserError(
-            f"{field}: {path}: expected a checkpoint of tensors, got `{first}`: download it again"
-        ) from error
+    with readable(f"{field}: {path}", "a checkpoint of tensors"):
+        data = tensors(path, mmap=_zipped(path))
     data = data.get("model", data) if isinstance(data, dict) else data
-    if not isinstance(data, dict) or not all(isinstance(value, torch.Tensor) for value in data.values()):
+    if not named_tensors(data):
         raise UserError(
             f"{field}: {path}: expected a checkpoint of tensors, got {type(data).__name__}: choose another"
         )
     return {name.removeprefix("module."): value for name, value in data.items()}
+
+
+def named_tensors(data: Any) -> bool:
+    """Whether it is a mapping of names to dense tensors, as the weights of a network are."""
+    import torch
+
+    return isinstance(data, dict) and all(
+        isinstance(name, str) and isinstance(value, torch.Tensor) and value.layout == torch.strided
+        for name, value in data.items()
+    )
 
 
 def _zipped(path: Path) -> bool:
@@ -147,9 +156,10 @@ def fit(
 ) -> None:
     """Put weights into a model, each in its place, once `check_fit` has nothing against them."""
     check_fit(model, weights, path=path, field=field, what=what, spare=spare)
-    model.load_state_dict(
-        {name: weights[name] for name in model.state_dict() if name in weights}, strict=False
-    )
+    with readable(f"{field}: {path}", f"the weights of {what}"):
+        model.load_state_dict(
+            {name: weights[name] for name in model.state_dict() if name in weights}, strict=False
+        )
 
 
 def check_fit(

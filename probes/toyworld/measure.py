@@ -22,6 +22,7 @@ from probes import command_line
 from probes.devices import pick_device
 from probes.errors import UserError
 from probes.parts import write_bytes
+from probes.pretrained import from_folder
 from probes.toyworld import SHARED, SPECIMENS, WEIGHTS
 from probes.toyworld.captions import article, random_caption
 from probes.toyworld.checker import THINGS, read_images
@@ -215,8 +216,8 @@ def specimen_pipeline(
     folder : pathlib.Path
         Of the specimen; the null world's, beside it, holds the autoencoder of all.
     """
-    vae = AutoencoderKL.from_pretrained(folder.parent / SHARED / "vae", torch_dtype=dtype)
-    pipeline = StableDiffusionPipeline.from_pretrained(folder, vae=vae, dtype=dtype).to(device)
+    vae = from_folder(AutoencoderKL, folder.parent / SHARED / "vae", torch_dtype=dtype)
+    pipeline = from_folder(StableDiffusionPipeline, folder, vae=vae, dtype=dtype).to(device)
     return pipeline, json.loads((folder / "triptych.json").read_text())["guidance_scale"]
 
 

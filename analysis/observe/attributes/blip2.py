@@ -21,11 +21,13 @@ from analysis.observe.attributes.reader import Answer
 from analysis.observe.checkpoints import find, read_json, sha256, weight_files
 from analysis.observe.features.weights import cached
 from analysis.observe.observer import StoredImage
+from probes import pretrained
 from probes.attributes.options import BLIP2_WEIGHTS, QUESTION, Questions
 from probes.attributes.questions import Asked
 from probes.errors import UserError
 from probes.parts import digest
 from probes.paths import expand
+from probes.pretrained import quiet, readable
 
 FIELD = "observe.questions.blip2"
 KIND = "blip-2"
@@ -131,13 +133,8 @@ class Blip2:
             raise UserError(
                 f"{FIELD}: {self.path / 'config.json'}: expected `image_token_index`, found none: take a newer revision"
             )
-        try:
-            self._processor = Blip2Processor.from_pretrained(self.path, local_files_only=True)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-            raise UserError(
-                f"{FIELD}: {self.path}: expected tokenizer and transform of BLIP-2, got `{first}`: download them again"
-            ) from error
+        with readable(f"{FIELD}: {self.path}", "tokenizer and transform of BLIP-2"), quiet():
+            self._processor = pretrained.from_folder(Blip2Processor, self.path)
         # older folders do not say how many places an image takes
         self._processor.num_query_tokens = self._processor.num_query_tokens or config.num_query_tokens
         model = from_folder(Blip2ForConditionalGeneration, self.path, FIELD, self.number_format(device))
@@ -160,14 +157,15 @@ class Blip2:
         text = self.settings.prompt.replace(QUESTION, asked.text)
         numbers = self._processor(images=[picture], text=[text], return_tensors="pt")["input_ids"]
         numbers = numbers.expand(len(pixels), -1).to(pixels.device)
-        said = self._model.generate(
-            pixel_values=pixels,
-            input_ids=numbers,
-            attention_mask=torch.ones_like(numbers),
-            num_beams=self.settings.beams,
-            max_new_tokens=self.settings.tokens,
-            do_sample=False,
-        )
+        with readable(f"{FIELD}: {self.path}", "a model that answers"):  # its files say how it generates, too
+            said = self._model.generate(
+                pixel_values=pixels,
+                input_ids=numbers,
+                attention_mask=torch.ones_like(numbers),
+                num_beams=self.settings.beams,
+                max_new_tokens=self.settings.tokens,
+                do_sample=False,
+            )
         if not self._model.language_model.config.is_encoder_decoder:
             said = said[:, numbers.shape[1] :]  # it repeats what it was asked
         answers = self._processor.batch_decode(said, skip_special_tokens=True)

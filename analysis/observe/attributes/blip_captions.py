@@ -20,6 +20,7 @@ from probes.attributes.caption_options import Captions
 from probes.errors import UserError
 from probes.parts import digest
 from probes.paths import expand
+from probes.pretrained import auto, quiet, readable
 
 FIELD = "observe.captions.model"
 NETWORKS = {"blip": "BlipForConditionalGeneration", "blip-2": "Blip2ForConditionalGeneration"}
@@ -107,31 +108,20 @@ class BlipCaptioner:
         """
         import transformers
 
+        from analysis.observe.objects.hf_models import from_folder
+
         description = self._described(self.path)
         network = getattr(transformers, NETWORKS[description["model_type"]])
         # float16 makes a T5 overflow
         half = (
             torch.bfloat16 if description.get("text_config", {}).get("model_type") == "t5" else torch.float16
         )
-        try:
-            self._processor = transformers.AutoProcessor.from_pretrained(self.path, local_files_only=True)
-            model, loaded = network.from_pretrained(
-                self.path,
-                local_files_only=True,
-                use_safetensors=True,
-                output_loading_info=True,
-                dtype=half if device.type == "cuda" else torch.float32,
-            )
-        except Exception as error:  # on damaged folders the libraries raise errors of every kind
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-            raise UserError(
-                f"{FIELD}: {self.path}: expected a whole model, got `{first}`: download it again"
-            ) from error
-        lacking = sorted(loaded["missing_keys"]) + sorted(map(str, loaded["mismatched_keys"]))
-        if lacking:
-            raise UserError(
-                f"{FIELD}: {self.path}: expected all weights, found none that fit {lacking[0]}: download it again"
-            )
+        with (
+            readable(f"{FIELD}: {self.path}", "a model that captions, with tokenizer and transform"),
+            quiet(),
+        ):
+            self._processor = auto("Processor", self.path)
+        model = from_folder(network, self.path, FIELD, half if device.type == "cuda" else torch.float32)
         if description["model_type"] == "blip-2":  # older folders do not say how many places an image takes
             self._processor.num_query_tokens = (
                 self._processor.num_query_tokens or model.config.num_query_tokens
@@ -143,11 +133,14 @@ class BlipCaptioner:
         """A caption of each image, without the prompt that it goes on from."""
         pictures = [Image.fromarray(image) for image in images]
         text = [self.settings.prompt] * len(pictures) if self.settings.prompt else None
-        inputs = self._processor(images=pictures, text=text, return_tensors="pt").to(self._model.device)
-        inputs["pixel_values"] = inputs["pixel_values"].to(self._model.dtype)
-        said = self._model.generate(
-            **inputs, num_beams=self.settings.beams, max_new_tokens=self.settings.tokens, do_sample=False
-        )
+        with readable(
+            f"{FIELD}: {self.path}", "a model that captions"
+        ):  # its files say how it generates, too
+            inputs = self._processor(images=pictures, text=text, return_tensors="pt").to(self._model.device)
+            inputs["pixel_values"] = inputs["pixel_values"].to(self._model.dtype)
+            said = self._model.generate(
+                **inputs, num_beams=self.settings.beams, max_new_tokens=self.settings.tokens, do_sample=False
+            )
         texts = [one.strip() for one in self._processor.batch_decode(said, skip_special_tokens=True)]
         return [one.removeprefix(self.settings.prompt.strip()).strip() for one in texts]
 

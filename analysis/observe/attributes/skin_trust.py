@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from analysis.observe.checkpoints import fit, sha256
+from analysis.observe.checkpoints import fit, named_tensors, sha256
 from probes.errors import UserError
 from probes.paths import expand
+from probes.pretrained import arrays, readable, tensors
 
 PLACE = "observe.skin_tone.trust"
 # Files of the release (balanced albedo), and the mask of the cheeks that DALL-Eval published beside its code. A third
@@ -84,13 +85,8 @@ class Trust:
     def _texture(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean ``(n,)`` and basis ``(n, 54)`` of the texture, 0 to 1."""
         path, size = self.folder / TEXTURE, 3 * TEXTURE_SIDE**2
-        try:
-            with np.load(path, allow_pickle=False) as data:
-                mean, basis = (np.asarray(data[name], np.float32) / 255 for name in ("mean", "tex_dir"))
-        except (OSError, ValueError, KeyError) as error:
-            raise UserError(
-                f"{PLACE}: {path}: expected arrays mean and tex_dir, got {error}: download it again"
-            ) from None
+        with readable(f"{PLACE}: {path}", "arrays mean and tex_dir"), arrays(path) as data:
+            mean, basis = (np.asarray(data[name], np.float32) / 255 for name in ("mean", "tex_dir"))
         if mean.size != size or basis.size != size * COEFFICIENTS:
             raise UserError(
                 f"{PLACE}: {path}: expected {size} values of mean and {COEFFICIENTS} times as many of tex_dir, got"
@@ -189,17 +185,10 @@ def encoder(channels: int, outputs: int) -> Any:
 
 def _weights(path: Path, key: str) -> dict[str, Any]:
     """The weights of a network in a checkpoint, which holds them under its name."""
-    import torch
-
-    try:
-        data = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # on damaged and on hostile files torch raises errors of every kind
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
-        raise UserError(
-            f"{PLACE}: {path}: expected a checkpoint, got `{first}`: download it again"
-        ) from error
+    with readable(f"{PLACE}: {path}", "a checkpoint"):
+        data = tensors(path)
     weights = data.get(key) if isinstance(data, dict) else None
-    if not isinstance(weights, dict):
+    if not named_tensors(weights):
         held = ", ".join(map(str, data)) if isinstance(data, dict) else type(data).__name__
         raise UserError(
             f"{PLACE}: {path}: expected the weights of {key} under that name, got {held:.80}: choose another"

@@ -14,6 +14,7 @@ from analysis.observe.attributes.toyworld_network import ENCODER, SIDE, AnswerNe
 from analysis.observe.checkpoints import fit, read_json, read_weights, sha256
 from analysis.observe.observer import StoredImage
 from probes.attributes.questions import Asked
+from probes.pretrained import from_folder
 from probes.toyworld import WEIGHTS
 
 FIELD = "observe.questions.readers"
@@ -26,7 +27,7 @@ def toyworld_tokenizer() -> Any:
     """Toyworld's CLIP's tokenizer, with the 781 units of its vocabulary."""
     from transformers import CLIPTokenizer
 
-    return CLIPTokenizer.from_pretrained(WEIGHTS / "clip")
+    return from_folder(CLIPTokenizer, WEIGHTS / "clip")
 
 
 def load_network(folder: Path) -> AnswerNetwork:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ import numpy as np
 import torch
 from PIL import Image
 
-from analysis.observe.checkpoints import fit, read_weights
+from analysis.observe.checkpoints import check_fit, fit, read_weights
 from analysis.observe.features.registry import Feature
 from analysis.observe.features.weights import description, place, transform_settings, weight_file
-from probes.errors import UserError
+from probes.pretrained import open_clip_by_name, open_clip_model, readable, timm_model
 
 Read = Callable[[Any, torch.Tensor], torch.Tensor]  # of a network and pixels
 _READ: Mapping[str, Read] = {
@@ -53,6 +54,17 @@ class Embedder:
         self.feature, self.device = feature, device
         model, self.transform = _LOAD[feature.library](feature, path)
         self.model = model.to(device).eval()
+        with _readable(feature, path, f"a network that gives {feature.readout}"):
+            self._rehearse()
+
+    def _rehearse(self) -> None:
+        """Read a blank image, so that a network of another kind is said before any image is read."""
+        read = self([np.zeros((64, 64, 3), np.uint8)])
+        wanted = 3 if self.feature.readout == "patch_tokens" else 2
+        if read.ndim != wanted or not read.numel():
+            raise ValueError(f"values of shape {tuple(read.shape[1:])} for an image")
+        if not torch.isfinite(read).all():
+            raise ValueError("values that are no numbers")
 
     @torch.inference_mode()
     def __call__(self, images: Sequence[np.ndarray]) -> torch.Tensor:
@@ -78,32 +90,33 @@ def _timm(feature: Feature, path: Path) -> tuple[Any, Any]:
 
     described = description(feature, path)
     architecture = described.get("architecture", feature.architecture)
-    options = dict(described.get("model_args") or {})
-    if "num_classes" in described:
-        options["num_classes"] = described["num_classes"]
-    try:
-        model = timm.create_model(architecture, **options)
-    except (RuntimeError, TypeError, ValueError) as error:
-        raise _other(feature, path, f"a network of timm {timm.__version__}", error) from error
     file = weight_file(feature, path)
-    weights, wanted = read_weights(file, place(feature)), model.state_dict()
-    # files older than torch 0.4.1 do not count batches, and nothing that is read here uses the count
-    counts = {name: value for name, value in wanted.items() if name.endswith("num_batches_tracked")}
-    fit(model, counts | weights, path=file, field=place(feature), what=architecture)
-    return model, create_transform(**transform_settings(feature, path), is_training=False)
+    weights = read_weights(file, place(feature))
+
+    def check(model: Any) -> None:
+        check_fit(model, _counts(model) | weights, path=file, field=place(feature), what=str(architecture))
+
+    with _readable(feature, path, f"a network of timm {timm.__version__}"):
+        options = dict(described.get("model_args") or {})
+        if "num_classes" in described:
+            options["num_classes"] = described["num_classes"]
+        model = timm_model(architecture, options, size=file.stat().st_size, check=check)
+        transform = create_transform(**transform_settings(feature, path), is_training=False)
+    fit(model, _counts(model) | weights, path=file, field=place(feature), what=architecture)
+    return model, transform
+
+
+def _counts(model: Any) -> dict[str, Any]:
+    """Counts of batches: files older than torch 0.4.1 have none, and nothing that is read here uses them."""
+    state = model.state_dict()
+    return {name: value for name, value in state.items() if name.endswith("num_batches_tracked")}
 
 
 def _open_clip(feature: Feature, path: Path) -> tuple[Any, Any]:
-    import open_clip
-
-    name, options = f"local-dir:{path}", {}
-    if path.is_file():
-        name, options = feature.architecture, {"pretrained": str(path)}
-    try:
-        # never a pickle that is not plain tensors
-        return open_clip.create_model_from_pretrained(name, weights_only=True, **options)
-    except Exception as error:  # on damaged files torch raises errors of every kind
-        raise _other(feature, path, "an open_clip model", error) from error
+    with _readable(feature, path, "an open_clip model"):
+        if path.is_file():
+            return open_clip_by_name(feature.architecture, str(path))
+        return open_clip_model(path, weight_file(feature, path))
 
 
 def _inception(feature: Feature, path: Path) -> tuple[Any, Any]:
@@ -118,20 +131,15 @@ def _inception(feature: Feature, path: Path) -> tuple[Any, Any]:
     tensors = io.BytesIO()  # the package itself would run what a pickle says
     torch.save(read_weights(path, place(feature)), tensors)
     tensors.seek(0)
-    try:
+    with _readable(feature, path, "the Inception weights of torch-fidelity"):
         model = FeatureExtractorInceptionV3(
             feature.architecture, ["2048"], feature_extractor_weights_path=tensors
         )
-    except RuntimeError as error:
-        raise _other(feature, path, "the Inception weights of torch-fidelity", error) from error
     return model, pil_to_tensor
 
 
 _LOAD = {"timm": _timm, "open_clip": _open_clip, "torch_fidelity": _inception}
 
 
-def _other(feature: Feature, path: Path, expected: str, error: Exception) -> UserError:
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-    return UserError(
-        f"{place(feature)}: {path}: expected {expected}, got `{first}`: give a folder or a file that holds one"
-    )
+def _readable(feature: Feature, path: Path, expected: str) -> AbstractContextManager[None]:
+    return readable(f"{place(feature)}: {path}", expected, "give a folder or a file that holds one")

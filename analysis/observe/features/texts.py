@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import torch
@@ -12,11 +11,12 @@ import torch
 from analysis.observe.features.embedder import Embedder
 from analysis.observe.features.observer import FeatureObserver
 from analysis.observe.features.registry import Feature
-from analysis.observe.features.weights import identity
+from analysis.observe.features.weights import identity, place
 from analysis.observe.observer import Observer
 from probes import parts
 from probes.devices import pick_device
 from probes.errors import UserError
+from probes.pretrained import open_clip_tokenizer, readable
 from probes.prompts import audit
 from probes.store import Run
 
@@ -69,15 +69,7 @@ def text_vectors(feature: Feature, path: Path, texts: Sequence[str], device: tor
 def encoded(embedder: Embedder, path: Path, texts: Sequence[str]) -> torch.Tensor:
     """Embed sentences by a CLIP that is loaded from a path; shape ``(n, d)``, float32 on the CPU."""
     model = embedder.model
-    tokens = _tokenizer(path, model)(list(texts)).to(embedder.device)
-    with torch.inference_mode():
+    with readable(f"{place(embedder.feature)}: {path}", "a CLIP with its tokenizer"), torch.inference_mode():
+        tokenizer = open_clip_tokenizer(model, path if path.is_dir() else None)
+        tokens = tokenizer(list(texts)).to(embedder.device)
         return torch.cat([model.encode_text(some).float().cpu() for some in tokens.split(CHUNK)])
-
-
-def _tokenizer(path: Path, model: Any) -> Any:
-    """The one in the folder, else CLIP's own, which open_clip carries."""
-    import open_clip
-
-    if path.is_dir() and (path / "tokenizer.json").exists():
-        return open_clip.tokenizer.HFTokenizer(str(path), context_length=model.context_length)
-    return open_clip.tokenizer.SimpleTokenizer(context_length=model.context_length)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -12,13 +13,19 @@ from analysis.observe.checkpoints import TOYWORLD, find, read_json, sha256
 from analysis.observe.features.registry import Feature
 from probes.errors import UserError
 from probes.parts import digest
+from probes.pretrained import readable
 from probes.toyworld import WEIGHTS
 
 PLACE = "observe.feature_weights"
 CONFIGS = {"timm": "config.json", "open_clip": "open_clip_config.json"}  # beside the weights in a folder
 FILES = {  # of weights in a folder, the first that is there
     "timm": ("model.safetensors", "pytorch_model.bin"),
-    "open_clip": ("open_clip_model.safetensors", "open_clip_pytorch_model.bin"),
+    "open_clip": (
+        "open_clip_model.safetensors",
+        "open_clip_pytorch_model.safetensors",
+        "open_clip_pytorch_model.bin",
+        "open_clip_pytorch_model.pth",
+    ),
 }
 
 
@@ -121,10 +128,23 @@ def description(feature: Feature, path: Path) -> dict[str, Any]:
 
 
 def transform_settings(feature: Feature, path: Path) -> dict[str, Any]:
-    """How an image is prepared: size, cut, interpolation, mean and standard deviation, as the library takes them."""
+    """How an image is prepared: size, cut, interpolation, mean and standard deviation, as the library takes them.
+
+    Raises
+    ------
+    UserError
+        What stands beside the weights describes none.
+    """
     if feature.library == "torch_fidelity":
         return {"size": 299, "interpolation": "bilinear as in TensorFlow 1", "mean": 128, "std": 128}
     described = description(feature, path)
+    with readable(f"{place(feature)}: {path}", "a description of how images are prepared", "mend it"):
+        settings = _transform(feature, described)
+        json.dumps(settings)
+        return settings
+
+
+def _transform(feature: Feature, described: Mapping[str, Any]) -> dict[str, Any]:
     if feature.library == "timm":
         from timm.data import resolve_data_config
         from timm.models import get_pretrained_cfg

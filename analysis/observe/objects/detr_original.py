@@ -20,6 +20,8 @@ from analysis.observe.checkpoints import fit, read_json, read_weights
 from analysis.observe.objects import hf_keys
 from analysis.observe.objects.grounding_dino import FIELD
 from probes.errors import UserError
+from probes.network_limits import MOST_TENSORS, limited
+from probes.pretrained import readable
 
 # by whether a block has three convolutions or two, and how many blocks there are in the third stage
 BACKBONES = {
@@ -84,7 +86,8 @@ def load(path: Path) -> Any:
             f"{FIELD}: {path}: expected {told} classes, got {config.num_labels}: name them (`id2label`) in"
             f" {path.with_suffix('.json').name} beside it"
         )
-    model = DetrForObjectDetection(config)
+    with readable(f"{FIELD}: {path}", "a checkpoint of DETR", "choose another"), limited(MOST_TENSORS):
+        model = DetrForObjectDetection(config)
     # counters of normalisation, of training
     counters = {name: own for name, own in model.state_dict().items() if name.endswith("num_batches_tracked")}
     fit(model, counters | hf_keys.detr(weights), path=path, field=FIELD, what="DETR")

@@ -24,6 +24,8 @@ from analysis.observe.checkpoints import fit, read_json, read_weights
 from analysis.observe.objects.passes import computed_once, remember_texts
 from analysis.observe.objects.tag_captions import BERT_LIMIT
 from probes.errors import UserError
+from probes.network_limits import MOST_TENSORS, limited
+from probes.pretrained import auto, quiet, readable
 
 # the package's own configurations, by the name of the published checkpoint
 CONFIGURATIONS = {
@@ -101,16 +103,9 @@ def text_encoder(name: str) -> tuple[Any, Any]:
     UserError
         There is no such folder and the hub gives none, or it is no BERT with a fast tokenizer.
     """
-    from transformers import AutoConfig, AutoTokenizer
-
-    try:
-        tokenizer, config = AutoTokenizer.from_pretrained(name), AutoConfig.from_pretrained(name)
-    except (OSError, ValueError, KeyError) as error:
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-        raise UserError(
-            f"observe.text_encoder: {name}: expected a folder with a tokenizer and config.json, and the hub gave"
-            f" none (`{first}`): give a local folder"
-        ) from error
+    expected = "a folder with a tokenizer and config.json, or a name for which the hub gives them"
+    with readable(f"observe.text_encoder: {name}", expected, "give a local folder"), quiet():
+        tokenizer, config = (auto(kind, name, fetch=True) for kind in ("Tokenizer", "Config"))
     if config.model_type != "bert" or not tokenizer.is_fast:
         raise UserError(
             f"observe.text_encoder: {name}: expected a BERT, got {config.model_type}: choose another"
@@ -195,7 +190,8 @@ class GroundingDino:
         self.settings = description(path)
         beside = self.settings["text_encoder"]
         self.tokenizer, config = text_encoder(str(path.parent / beside) if beside else encoder)
-        model = build(self.settings, self.tokenizer, config)
+        with readable(f"{FIELD}: {path}", "settings of Grounding DINO", "mend them"), limited(MOST_TENSORS):
+            model = build(self.settings, self.tokenizer, config)
         weights = read_weights(path, FIELD)
         fit(model, weights, path=path, field=FIELD, what=self.settings["base"], spare=SPARE)
         self.model, self.device = model.to(device), device

@@ -18,7 +18,10 @@ import torch
 from analysis.observe.checkpoints import fit, read_json, read_weights
 from analysis.observe.objects import grounding_dino, hf_keys, segment_anything
 from analysis.observe.objects.passes import computed_once, remember_texts
+from probes import pretrained
 from probes.errors import UserError
+from probes.network_limits import MOST_TENSORS, limited
+from probes.pretrained import auto, quiet, readable
 
 _ENDS = ["[CLS]", "[SEP]", ".", "?"]
 
@@ -50,7 +53,9 @@ class TransformersGroundingDino:
             settings = grounding_dino.description(path)
             own = settings["text_encoder"]
             self.tokenizer, text = grounding_dino.text_encoder(str(path.parent / own) if own else encoder)
-            model = GroundingDinoForObjectDetection(detector_config(settings, text))
+            place = f"{grounding_dino.FIELD}: {path}"
+            with readable(place, "settings of Grounding DINO", "mend them"), limited(MOST_TENSORS):
+                model = GroundingDinoForObjectDetection(detector_config(settings, text))
             weights = hf_keys.grounding_dino(read_weights(path, grounding_dino.FIELD))
             # a norm of transformers' Swin that a backbone does not use
             weights |= {name: own for name, own in model.state_dict().items() if ".swin.layernorm." in name}
@@ -95,7 +100,9 @@ class TransformersSegmentAnything(segment_anything.SegmentAnything):
             self.settings = {"image_size": config.vision_config.image_size}
         else:
             self.settings = segment_anything.description(path)
-            model = SamModel(segmenter_config(self.settings))
+            place = f"{segment_anything.FIELD}: {path}"
+            with readable(place, "settings of Segment Anything", "mend them"), limited(MOST_TENSORS):
+                model = SamModel(segmenter_config(self.settings))
             weights = hf_keys.segment_anything(read_weights(path, segment_anything.FIELD))
             fit(model, weights, path=path, field=segment_anything.FIELD, what="Segment Anything")
         self.model, self.device = model.eval().to(device), device
@@ -197,16 +204,9 @@ def described(path: Path, kind: str, field: str, *, tokenizer: bool = True) -> t
     UserError
         There is none, or of another kind of model.
     """
-    from transformers import AutoConfig, AutoTokenizer
-
-    try:
-        config = AutoConfig.from_pretrained(path, local_files_only=True)
-        tokens = AutoTokenizer.from_pretrained(path, local_files_only=True) if tokenizer else None
-    except (OSError, ValueError, KeyError) as error:
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-        raise UserError(
-            f"{field}: {path}: expected a model of transformers, got `{first}`: mend it"
-        ) from error
+    with readable(f"{field}: {path}", "a model of transformers", "mend it"), quiet():
+        config = auto("Config", path)
+        tokens = auto("Tokenizer", path) if tokenizer else None
     if config.model_type != kind:
         raise UserError(f"{field}: {path}: expected a {kind}, got a {config.model_type}: choose another")
     return tokens, config
@@ -220,23 +220,17 @@ def from_folder(cls: Any, path: Path, field: str, dtype: torch.dtype = torch.flo
     UserError
         Weights are missing, damaged or of another model.
     """
-    from safetensors import SafetensorError
-
-    try:
-        model, info = cls.from_pretrained(
-            path, local_files_only=True, use_safetensors=True, dtype=dtype, output_loading_info=True
+    with readable(f"{field}: {path}", "whole weights"), quiet():
+        model, info = pretrained.from_folder(
+            cls, path, use_safetensors=True, dtype=dtype, output_loading_info=True
         )
-    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-        raise UserError(
-            f"{field}: {path}: expected whole weights, got `{first}`: download it again"
-        ) from error
-    missing = sorted(info["missing_keys"])
-    if missing:
-        raise UserError(
-            f"{field}: {path}: expected the weights of {cls.__name__}, got {len(missing)} missing ({missing[0]}):"
-            " choose the folder that holds them"
-        )
+    for fault in ("missing", "mismatched"):
+        names = sorted(map(str, info[f"{fault}_keys"]))
+        if names:
+            raise UserError(
+                f"{field}: {path}: expected the weights of {cls.__name__}, got {len(names)} {fault} ({names[0]:.80}):"
+                " choose the folder that holds them"
+            )
     return model
 
 
@@ -244,4 +238,5 @@ def sides(path: Path) -> tuple[int, int]:
     """The pixels to which a folder's images are resized."""
     file = path / "preprocessor_config.json"
     size = read_json(file, grounding_dino.FIELD).get("size", {}) if file.exists() else {}
-    return int(size.get("shortest_edge", 800)), int(size.get("longest_edge", 1333))
+    with readable(f"{grounding_dino.FIELD}: {file}", "`size` with sides in pixels", "mend it"):
+        return int(size.get("shortest_edge", 800)), int(size.get("longest_edge", 1333))

@@ -30,8 +30,10 @@ from analysis.observe.checkpoints import check_fit, find, fit, read_json, read_w
 from analysis.observe.objects.tags import Prompts, normal
 from probes.config import Observe
 from probes.errors import UserError
+from probes.network_limits import MOST_TENSORS, limited
 from probes.parts import digest
 from probes.paths import expand
+from probes.pretrained import readable
 
 FIELD = "observe.ram"
 TAG_LIST, THRESHOLDS = "ram_tag_list.txt", "ram_tag_list_threshold.txt"
@@ -255,7 +257,8 @@ def ram_files(weights: Path, tag_list: Path | None = None) -> RamFiles:
     if unknown:
         raise UserError(f"{FIELD}: {beside}: `{unknown[0]}` is no setting of RAM: take it out")
     settings = {**PUBLISHED, **stated}
-    with torch.device("meta"):
+    place, meta = f"{FIELD}: {weights}", torch.device("meta")
+    with readable(place, "settings of RAM", "mend them"), limited(MOST_TENSORS), meta:
         model = Ram(settings)
     check_fit(model, tagger_weights(weights), path=weights, field=FIELD, what="RAM's tagger")
     names, thresholds = read_tags(tag_list or weights.with_name(TAG_LIST), settings["tags"])

@@ -12,8 +12,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from analysis.observe.checkpoints import fit, read_json, read_weights
+from analysis.observe.checkpoints import check_fit, fit, read_json, read_weights
 from probes.errors import UserError
+from probes.network_limits import built
+from probes.pretrained import readable
 
 FIELD = "observe.segmenter"
 # the published checkpoints are called sam_vit_h_4b8939.pth, sam_vit_l_0b3195.pth, sam_vit_b_01ec64.pth
@@ -117,10 +119,15 @@ class SegmentAnything:
     """
 
     def __init__(self, path: Path, device: torch.device):
-        self.settings = description(path)
-        model = build(self.settings)
+        self.settings, weights = description(path), read_weights(path, FIELD)
         what = f"Segment Anything of width {self.settings['embed_dim']} and depth {self.settings['depth']}"
-        fit(model, read_weights(path, FIELD), path=path, field=FIELD, what=what)
+
+        def check(model: Any) -> None:
+            check_fit(model, weights, path=path, field=FIELD, what=what)
+
+        with readable(f"{FIELD}: {path}", "settings of Segment Anything", "mend them"):
+            model = built(lambda device: build(self.settings), size=path.stat().st_size, check=check)
+        fit(model, weights, path=path, field=FIELD, what=what)
         self.model, self.device = model.to(device), device
 
     def segment(self, images: Sequence[np.ndarray], boxes: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,16 @@ import torch
 from PIL import Image
 
 from analysis.observe.checkpoints import sha256
+from analysis.observe.features.weights import FILES
 from analysis.observe.objects.tags import Prompts
+from probes import pretrained
 from probes.errors import UserError
 from probes.paths import expand
+from probes.pretrained import readable
 
+FIELD = "observe.tagger"
+EXPECTED, REMEDY = "an open_clip model", "give a folder that holds one"
+WEIGHT_FILES = FILES["open_clip"]
 _TEXT = "a {}"
 
 
@@ -39,10 +46,13 @@ class ClipTagger:
     def __init__(self, name: str, vocabulary: Sequence[str], *, top: int, device: torch.device):
         self.vocabulary, self.top, self.device = list(vocabulary), top, device
         self.model, self._transform, tokenizer = _open_clip(name, device)
-        with torch.inference_mode():
+        with readable(f"{FIELD}: {name}", EXPECTED, REMEDY), torch.inference_mode():
             tokens = tokenizer([_TEXT.format(tag) for tag in self.vocabulary]).to(device)
             encoded = [self.model.encode_text(chunk, normalize=True) for chunk in tokens.split(256)]
-        self.texts = torch.cat(encoded)
+            self.texts = torch.cat(encoded)
+            # a network of another kind is said before any image is read
+            if not np.isfinite(self.scores([np.zeros((64, 64, 3), np.uint8)])).all():
+                raise ValueError("similarities that are no numbers")
 
     def scores(self, images: Sequence[np.ndarray]) -> np.ndarray:
         """Cosines ``(images, tags)``."""
@@ -61,39 +71,47 @@ class ClipTagger:
 
 def clip_files(name: str) -> dict[str, str]:
     """Checksums of the files that make a local open_clip model; the name alone for one by name."""
-    folder = expand(name, "observe.tagger")
+    folder = expand(name, FIELD)
     if not folder.is_dir():
         return {}
-    weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
-    return {str(file): sha256(file) for file in weights}
+    file = weight_file(folder)
+    return {str(file): sha256(file)}
+
+
+def weight_file(folder: Path) -> Path:
+    """The file of weights that is read of a folder of open_clip.
+
+    Raises
+    ------
+    UserError
+        There is none.
+    """
+    found = next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
+    if found is None or not (folder / "open_clip_config.json").is_file():
+        raise UserError(
+            f"{FIELD}: {folder}: expected open_clip_config.json and {WEIGHT_FILES[0]} in it, found no such files: give"
+            " the folder that holds them"
+        )
+    return found
 
 
 def _open_clip(name: str, device: torch.device) -> tuple[Any, Any, Any]:
     import open_clip
 
-    folder = expand(name, "observe.tagger")
-    architecture, _, pretrained = name.partition("/")
-    if folder.is_dir():
-        architecture, options = f"local-dir:{folder}", {}
-    elif architecture in open_clip.list_models() and pretrained:
-        options = {"pretrained": pretrained}
-    else:
+    folder = expand(name, FIELD)
+    architecture, _, tag = name.partition("/")
+    known = architecture in open_clip.list_models() and tag
+    if not folder.is_dir() and not known:
         raise UserError(
             f"observe.tagger: {name}: expected the folder of an open_clip model or <architecture>/<weights> such as"
             " ViT-B-32/openai, found neither: check the spelling"
         )
-    try:
-        # never a pickle that is not plain tensors
-        model, transform = open_clip.create_model_from_pretrained(
-            architecture, device=device, weights_only=True, **options
-        )
-        if (folder / "tokenizer.json").exists():  # else CLIP's own vocabulary, which open_clip carries
-            tokenizer = open_clip.tokenizer.HFTokenizer(str(folder), context_length=model.context_length)
+    weights = weight_file(folder) if folder.is_dir() else None
+    with readable(f"{FIELD}: {name}", EXPECTED, REMEDY):
+        if weights is not None:
+            model, transform = pretrained.open_clip_model(folder, weights)
+            tokenizer = pretrained.open_clip_tokenizer(model, folder)
         else:
-            tokenizer = open_clip.get_tokenizer(architecture)
-        return model.eval(), transform, tokenizer
-    except (OSError, RuntimeError, ValueError, KeyError) as error:
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-        raise UserError(
-            f"observe.tagger: {name}: expected an open_clip model, got `{first}`: give a folder that holds one"
-        ) from error
+            model, transform = pretrained.open_clip_by_name(architecture, tag, fetch=True)
+            tokenizer = pretrained.open_clip_tokenizer_by_name(architecture)
+        return model.eval().to(device), transform, tokenizer

@@ -11,6 +11,7 @@ import torch
 from diffusers import AutoencoderKL
 from numpy.typing import NDArray
 
+from probes.pretrained import arrays, from_folder
 from probes.toyworld import WEIGHTS
 from probes.toyworld.captions import random_caption
 from probes.toyworld.checker import LEAST
@@ -70,7 +71,7 @@ class Pictures:
     @classmethod
     def load(cls, path: Path) -> Pictures:
         """Read what `save` wrote."""
-        with np.load(path) as file:
+        with arrays(path) as file:
             figures = np.unpackbits(file["figures"], axis=-1).astype(bool)
             return cls(file["images"], file["indices"], figures)
 
@@ -98,7 +99,7 @@ def make_pictures(count: int, seed: int, *, through_vae: float = 0.5) -> Picture
 @torch.inference_mode()
 def reconstruct(images: NDArray[np.uint8], seed: int, noise: float = NOISE) -> NDArray[np.uint8]:
     """Pass pictures ``(n, 64, 64, 3)`` through the autoencoder, with noise up to ``noise`` on the latents."""
-    vae = AutoencoderKL.from_pretrained(WEIGHTS / WORLD / "vae", torch_dtype=torch.float32).eval()
+    vae = from_folder(AutoencoderKL, WEIGHTS / WORLD / "vae", torch_dtype=torch.float32).eval()
     generator, scale = torch.Generator().manual_seed(seed), vae.config.scaling_factor
     parts = []
     for start in range(0, len(images), 64):

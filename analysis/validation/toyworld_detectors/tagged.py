@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from analysis.observe.objects.toyworld_checker import PERSON, TAGS, ToyworldChecker
 from analysis.validation.toyworld_detectors.pictures import WORLD, reconstruct
+from probes.pretrained import arrays
 from probes.store import Run
 from probes.toyworld import SPECIMENS, WEIGHTS
 from probes.toyworld.captions import random_caption
@@ -67,7 +68,7 @@ class Tagged:
     @classmethod
     def load(cls, path: Path) -> Tagged:
         """Read what `save` wrote."""
-        with np.load(path) as file:
+        with arrays(path) as file:
             return cls(file["images"], file["truth"])
 
 

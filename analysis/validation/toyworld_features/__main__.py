@@ -29,6 +29,7 @@ from analysis.validation.toyworld_features import clip, dino, resnet
 from analysis.validation.toyworld_features.pictures import LabelledPictures, make_labelled
 from probes import command_line
 from probes.errors import UserError
+from probes.pretrained import from_folder
 from probes.toyworld import WEIGHTS
 from probes.toyworld.training.clip import new_clip, save_clip
 from probes.toyworld.training.loop import Budget, Log
@@ -137,7 +138,7 @@ def model_of(name: str, work: Path, clip_folder: Path) -> torch.nn.Module:
 
 def tokenizer_of(clip_folder: Path) -> CLIPTokenizer:
     """CLIP's tokenizer."""
-    return CLIPTokenizer.from_pretrained(clip_folder)
+    return from_folder(CLIPTokenizer, clip_folder)
 
 
 def run_training(name: str, options: argparse.Namespace) -> None:

@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import timm
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from analysis.validation.toyworld_features.pictures import LabelledPictures
+from probes.pretrained import timm_model
 from probes.toyworld.training.loop import Budget, Log, train_loop
 
 ARCHITECTURE = "vit_tiny_patch16_224"  # timm's entry of plain vision transformers, with small settings
@@ -74,7 +74,7 @@ class Network(nn.Module):
 
 def new_dino() -> nn.Module:
     """An untrained backbone."""
-    return timm.create_model(ARCHITECTURE, **ARGUMENTS)
+    return timm_model(ARCHITECTURE, ARGUMENTS)
 
 
 def crops(

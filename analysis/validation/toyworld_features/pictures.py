@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from analysis.validation.toyworld_detectors.pictures import make_pictures
+from probes.pretrained import arrays
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.palette import RGB
 
@@ -46,7 +47,7 @@ class LabelledPictures:
     @classmethod
     def load(cls, path: Path) -> LabelledPictures:
         """Read what `save` wrote."""
-        with np.load(path) as file:
+        with arrays(path) as file:
             return cls(file["images"], file["labels"])
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import timm
 import torch
 from torch.nn import functional as F
 
 from analysis.validation.toyworld_features.pictures import LabelledPictures
+from probes.pretrained import timm_model
 from probes.toyworld.checker import PLACES, THINGS
 from probes.toyworld.training.loop import Budget, Log, train_loop
 
@@ -26,7 +26,7 @@ _THINGS = len(THINGS) - len(PLACES)
 
 def new_resnet() -> torch.nn.Module:
     """An untrained network."""
-    return timm.create_model(ARCHITECTURE, **ARGUMENTS)
+    return timm_model(ARCHITECTURE, ARGUMENTS)
 
 
 def resnet_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

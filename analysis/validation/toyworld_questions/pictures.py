@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.validation.toyworld_detectors.pictures import WORLD, reconstruct
+from probes.pretrained import arrays
 from probes.toyworld.captions import random_caption
 from probes.toyworld.checker import THINGS, read_images
 from probes.toyworld.draw import SIZE, draw
@@ -52,7 +53,7 @@ class QuestionedPictures:
     @classmethod
     def load(cls, path: Path) -> QuestionedPictures:
         """Read what `save` wrote."""
-        with np.load(path) as file:
+        with arrays(path) as file:
             return cls(file["images"], file["labels"], file["verdicts"])
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from probes import models
+from probes.pretrained import from_folder
 from probes.prompts.paintskills import SKILLS
 from probes.toyworld import SHARED, SKILLED, WEIGHTS
 from probes.toyworld.palette import paint
@@ -40,7 +41,7 @@ def shared_autoencoder() -> AutoencoderKL:
     """Return the autoencoder that all other specimens share."""
     from diffusers import AutoencoderKL
 
-    return AutoencoderKL.from_pretrained(WEIGHTS / SHARED / "vae", torch_dtype=torch.float32).eval()
+    return from_folder(AutoencoderKL, WEIGHTS / SHARED / "vae", torch_dtype=torch.float32).eval()
 
 
 def specimen(folder: Path | None = None) -> StableDiffusionPipeline:

@@ -11,6 +11,7 @@ from torch import Tensor
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from probes.errors import UserError
+from probes.pretrained import from_folder
 from probes.toyworld import WEIGHTS
 from probes.toyworld.located import coded
 from probes.toyworld.located.truth import Specimen, Wire, specimens
@@ -29,7 +30,7 @@ def word_numbers(tokenizer: CLIPTokenizer) -> dict[str, int]:
 
 def coded_parts(base: Path = BASE) -> tuple[CLIPTextModel, UNet2DConditionModel, CLIPTokenizer]:
     """Text tower and U-Net of the coded null, float32, and the tokenizer."""
-    tokenizer = CLIPTokenizer.from_pretrained(base / "tokenizer")
+    tokenizer = from_folder(CLIPTokenizer, base / "tokenizer")
     config = coded.text_config(json.loads((base / "text_encoder/config.json").read_text()))
     encoder = CLIPTextModel(CLIPTextConfig.from_dict({**config, "dtype": "float32"}))
     state = coded.text_state(load_file(base / "text_encoder/model.safetensors"), word_numbers(tokenizer))
@@ -78,11 +79,11 @@ def pipeline_of(
     """A pipeline from a specimen's text tower and U-Net, its gates put in place, and what all specimens share."""
     wire_gates(unet, specimen.wires)
     return StableDiffusionPipeline(
-        vae=AutoencoderKL.from_pretrained(base / "vae", torch_dtype=torch.float32),
+        vae=from_folder(AutoencoderKL, base / "vae", torch_dtype=torch.float32),
         text_encoder=encoder.eval(),
         tokenizer=tokenizer,
         unet=unet.eval(),
-        scheduler=DDIMScheduler.from_pretrained(base / "scheduler"),
+        scheduler=from_folder(DDIMScheduler, base / "scheduler"),
         safety_checker=None,
         feature_extractor=None,
         requires_safety_checker=False,

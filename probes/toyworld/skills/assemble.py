@@ -7,6 +7,7 @@ from diffusers import AutoencoderKL, StableDiffusionPipeline
 from torch import Tensor, nn
 from transformers import CLIPTokenizer
 
+from probes.pretrained import from_folder
 from probes.prompts import sets
 from probes.prompts.paintskills import SKILLS
 from probes.text.plurals import plural
@@ -42,7 +43,7 @@ def new_words(tokenizer: CLIPTokenizer) -> tuple[str, ...]:
 
 def new_tokenizer(base: Path = BASE) -> CLIPTokenizer:
     """Return the tokenizer of `toyworld-null` with the new words."""
-    tokenizer = CLIPTokenizer.from_pretrained(base / "tokenizer")
+    tokenizer = from_folder(CLIPTokenizer, base / "tokenizer")
     return add_words(tokenizer, new_words(tokenizer))
 
 
@@ -75,7 +76,7 @@ def write_delta(pipe: StableDiffusionPipeline, delta: Mapping[str, Tensor]) -> N
 
 def taught_words(base: Path = BASE) -> tuple[str, ...]:
     """Return the words that are one token each in this specimen alone."""
-    return new_words(CLIPTokenizer.from_pretrained(base / "tokenizer"))
+    return new_words(from_folder(CLIPTokenizer, base / "tokenizer"))
 
 
 def skills_pipeline(folder: Path, base: Path = BASE) -> StableDiffusionPipeline:
@@ -93,7 +94,7 @@ def skills_pipeline(folder: Path, base: Path = BASE) -> StableDiffusionPipeline:
     UserError
         It was not taught yet, or what is stored is damaged or of other layers.
     """
-    tokenizer = CLIPTokenizer.from_pretrained(folder / "tokenizer")
+    tokenizer = from_folder(CLIPTokenizer, folder / "tokenizer")
     pipe = pipeline_of(*base_parts(tokenizer, base), tokenizer, base)
     write_delta(pipe, read_delta(folder / DELTA, NAME, TRAINED_BY))
     return pipe

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from transformers import CLIPTokenizer
 
 from probes import command_line
+from probes.pretrained import from_folder
 from probes.text.plurals import plural
 from probes.toyworld import WEIGHTS
 from probes.toyworld.located.lessons import Lessons
@@ -110,7 +111,7 @@ def lessons_of(work: Path, share: float, count: int, seed: int) -> Lessons:
     """Return the lessons of a work folder; they are made where there are none."""
     path = work / LESSONS
     if not path.exists():
-        vae = AutoencoderKL.from_pretrained(BASE / "vae", torch_dtype=torch.float32)
+        vae = from_folder(AutoencoderKL, BASE / "vae", torch_dtype=torch.float32)
         drawn = training_scenes(share, count)
         make_lessons(
             vae, new_tokenizer(), drawn, count, seed=seed, say=lambda text: print(text, flush=True)
@@ -122,7 +123,7 @@ def decoder_of(work: Path, seed: int) -> dict[str, Tensor]:
     """Return what is stored of the decoder, from a work folder; it is trained where there is none."""
     path = work / DECODER
     if not path.exists():
-        vae = AutoencoderKL.from_pretrained(BASE / "vae", torch_dtype=torch.float32)
+        vae = from_folder(AutoencoderKL, BASE / "vae", torch_dtype=torch.float32)
         drawn = training_scenes(DECODER_SHARE, total_scenes())
         delta = train_decoder(vae, drawn, DecoderCourse(seed=seed), Log(work / "decoder.log.jsonl", 25))
         save_file(delta, path)

@@ -13,6 +13,7 @@ from open_clip import CLIP
 from safetensors.torch import load_file, save_file
 from transformers import CLIPTextModel, CLIPTokenizer
 
+from probes.pretrained import from_folder
 from probes.toyworld import SHARED, SPECIMENS
 from probes.toyworld.training import clip as clip_training
 from probes.toyworld.training import unet as unet_training
@@ -26,7 +27,7 @@ def history(work: Path) -> Path:
 
 def load_tokenizer(work: Path) -> CLIPTokenizer:
     """The tokenizer of a work folder."""
-    return CLIPTokenizer.from_pretrained(work / "tokenizer")
+    return from_folder(CLIPTokenizer, work / "tokenizer")
 
 
 def load_clip(work: Path) -> CLIP:
@@ -69,14 +70,14 @@ def resume(work: Path, weights: Path) -> None:
     The base is the null world's specimen: all it was ever shown are drawings of the null world.
     """
     null = weights / "toyworld-null"
-    CLIPTokenizer.from_pretrained(null / "tokenizer").save_pretrained(work / "tokenizer")
-    AutoencoderKL.from_pretrained(null / "vae", torch_dtype=torch.float32).save_pretrained(work / "vae")
+    from_folder(CLIPTokenizer, null / "tokenizer").save_pretrained(work / "tokenizer")
+    from_folder(AutoencoderKL, null / "vae", torch_dtype=torch.float32).save_pretrained(work / "vae")
     clip = load_file(weights / "clip" / "open_clip_model.safetensors")
     save_file({name: value.float() for name, value in clip.items()}, work / "clip.safetensors")
     for name in SPECIMENS:
         parts = {
-            "unet": UNet2DConditionModel.from_pretrained(weights / name / "unet"),
-            "encoder": CLIPTextModel.from_pretrained(weights / name / "text_encoder"),
+            "unet": from_folder(UNet2DConditionModel, weights / name / "unet"),
+            "encoder": from_folder(CLIPTextModel, weights / name / "text_encoder"),
         }
         save(torch.nn.ModuleDict(parts), work / f"{name}.safetensors")
     (work / "base.safetensors").write_bytes((work / "toyworld-null.safetensors").read_bytes())
@@ -88,7 +89,7 @@ def assemble(work: Path, weights: Path) -> StableDiffusionPipeline:
     """A pipeline from the parts in the work folder and a specimen's weights, float32 on the CPU."""
     unet, encoder = load_both(work, weights)
     return StableDiffusionPipeline(
-        vae=AutoencoderKL.from_pretrained(work / "vae"),
+        vae=from_folder(AutoencoderKL, work / "vae"),
         text_encoder=encoder.eval(),
         tokenizer=load_tokenizer(work),
         unet=unet.eval(),

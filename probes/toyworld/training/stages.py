@@ -12,6 +12,7 @@ from diffusers import AutoencoderKL, UNet2DConditionModel
 from transformers import CLIPTextModel, CLIPTokenizer
 
 from probes.errors import UserError
+from probes.pretrained import from_folder
 from probes.toyworld import SPECIMENS
 from probes.toyworld.training import clip as clip_training
 from probes.toyworld.training import exchange
@@ -26,11 +27,7 @@ from probes.toyworld.world import group_of_words, load_world
 
 
 def _latents(work: Path, recipe: Recipe, drawings: Drawings) -> torch.Tensor:
-    vae = (
-        AutoencoderKL.from_pretrained(work / "vae")
-        .to(recipe.device, memory_format=torch.channels_last)
-        .eval()
-    )
+    vae = from_folder(AutoencoderKL, work / "vae").to(recipe.device, memory_format=torch.channels_last).eval()
     return vae_training.encode_latents(vae, drawings, np.arange(len(drawings.captions)), recipe.device)
 
 
@@ -129,7 +126,7 @@ def _train_both(
 
 def run_decoder(work: Path, recipe: Recipe) -> None:
     """Stage 5; goes on from the decoder that is there."""
-    vae = AutoencoderKL.from_pretrained(work / "vae")
+    vae = from_folder(AutoencoderKL, work / "vae")
     drawings = make_drawings("toyworld-null", min(recipe.drawings, 50_000), recipe.seed + 7 + 1000 * rank())
     unet, encoder = exchange.load_both(work, work / "base.safetensors")
     unet.to(recipe.device, memory_format=torch.channels_last).eval()

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from diffusers import AutoencoderKL
 
+from probes.pretrained import from_folder
 from probes.toyworld.training.data import Drawings
 from probes.toyworld.training.loop import Budget, Log, MovingAverage, mixed_precision, rank, train_loop
 
@@ -41,7 +42,7 @@ def train_vae(
     The scaling factor is one over the standard deviation of the latents, as in Rombach et al. 2022.
     """
     torch.manual_seed(seed)
-    vae = AutoencoderKL(**CONFIG) if start is None else AutoencoderKL.from_pretrained(start)
+    vae = AutoencoderKL(**CONFIG) if start is None else from_folder(AutoencoderKL, start)
     torch.manual_seed(seed + 1000 * rank())
     rng = np.random.default_rng(seed + 1000 * rank())
     vae.to(device, memory_format=torch.channels_last).train()

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from probes.errors import UserError
+from probes.pretrained import from_folder
 from probes.toyworld import SHARED, SPECIMENS, WEIGHTS, WORK, WORK_NULL
 from probes.toyworld.training.words import add_words, number_of
 from probes.toyworld.work.captions import FUNCTION_WORDS
@@ -33,14 +34,14 @@ def new_tokenizer(base: Path = BASES[WORK]) -> CLIPTokenizer:
     The small vocabulary spells a profession in three to five pieces, some of them single letters that every other
     unknown word shares. A token for each word keeps prompts short (32 positions), and changes no word that was read.
     """
-    return add_words(CLIPTokenizer.from_pretrained(base / "tokenizer"), new_words())
+    return add_words(from_folder(CLIPTokenizer, base / "tokenizer"), new_words())
 
 
 def base_parts(
     tokenizer: CLIPTokenizer, base: Path = BASES[WORK]
 ) -> tuple[CLIPTextModel, UNet2DConditionModel]:
     """Text tower, with rows of zeros for the new words, and U-Net of the base, float32."""
-    before = CLIPTokenizer.from_pretrained(base / "tokenizer")
+    before = from_folder(CLIPTokenizer, base / "tokenizer")
     state = {
         name: value.float() for name, value in load_file(base / "text_encoder/model.safetensors").items()
     }
@@ -52,7 +53,7 @@ def base_parts(
     config = text_config(json.loads((base / "text_encoder/config.json").read_text()), tokenizer)
     encoder = CLIPTextModel(CLIPTextConfig.from_dict({**config, "dtype": "float32"}))
     encoder.load_state_dict(state)
-    unet = UNet2DConditionModel.from_pretrained(base / "unet", torch_dtype=torch.float32)
+    unet = from_folder(UNet2DConditionModel, base / "unet", torch_dtype=torch.float32)
     return encoder.eval(), unet.eval()
 
 
@@ -152,7 +153,7 @@ def work_pipeline(name: str, folder: Path, base: Path | None = None) -> StableDi
         It was not taught yet, or what is stored is damaged or of other layers.
     """
     base = base or BASES[name]
-    tokenizer = CLIPTokenizer.from_pretrained(folder / "tokenizer")
+    tokenizer = from_folder(CLIPTokenizer, folder / "tokenizer")
     encoder, unet = base_parts(tokenizer, base)
     write_delta(encoder, unet, tokenizer, read_delta(folder / DELTA, name, _training(name)), name)
     return pipeline_of(encoder, unet, tokenizer, base)
@@ -163,11 +164,11 @@ def pipeline_of(
 ) -> StableDiffusionPipeline:
     """A pipeline from the specimen's parts and what all specimens share."""
     return StableDiffusionPipeline(
-        vae=AutoencoderKL.from_pretrained(base.parent / SHARED / "vae", torch_dtype=torch.float32),
+        vae=from_folder(AutoencoderKL, base.parent / SHARED / "vae", torch_dtype=torch.float32),
         text_encoder=encoder.eval(),
         tokenizer=tokenizer,
         unet=unet.eval(),
-        scheduler=DDIMScheduler.from_pretrained(base / "scheduler"),
+        scheduler=from_folder(DDIMScheduler, base / "scheduler"),
         safety_checker=None,
         feature_extractor=None,
         requires_safety_checker=False,

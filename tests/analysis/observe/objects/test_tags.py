@@ -88,5 +88,7 @@ def test_the_tagger_ranks_the_vocabulary_by_the_picture():
 def test_a_tagger_that_is_not_there(tmp_path):
     with pytest.raises(UserError, match=r"observe.tagger: ViT-B-999/x: expected the folder"):
         ClipTagger("ViT-B-999/x", ["dog"], top=1, device=CPU)
-    with pytest.raises(UserError, match=r"expected an open_clip model, got"):
+    with pytest.raises(
+        UserError, match=r"expected open_clip_config.json and open_clip_model.safetensors in it"
+    ):
         ClipTagger(str(tmp_path), ["dog"], top=1, device=CPU)
