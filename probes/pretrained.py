@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import pickle
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from logging import CRITICAL
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import Any
 from probes.errors import UserError, first_line
 from probes.network_limits import MOST_TENSORS, built, limited, moderate_json, require_moderate
 
+_PICKLE = "a damaged file, or a pickle of more than plain tensors, which is not run"
 _CLEANING = ("clean", "strip_sep_token")  # arguments of a tokenizer that say how a text is cleaned
 _FETCHED = ("pretrained", "checkpoint_path", "cache_dir", "features_only", "kwargs_filter")
 
@@ -94,11 +97,15 @@ def readable(place: str, expected: str, remedy: str = "download it again") -> It
         In place of any other error.
     """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what the libraries say, the error alone is for users
+            yield
     except (UserError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # the Rust of `tokenizers` panics with an error that is no Exception
-        raise UserError(f"{place}: expected {expected}, got `{first_line(error)}`: {remedy}") from error
+        # what torch says of a pickle is how to run it all the same
+        got = _PICKLE if isinstance(error, pickle.UnpicklingError) else f"`{first_line(error)}`"
+        raise UserError(f"{place}: expected {expected}, got {got}: {remedy}") from error
 
 
 @contextlib.contextmanager

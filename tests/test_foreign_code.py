@@ -1,0 +1,247 @@
+"""Code that comes with a model never runs, whichever field names it, also where a user says *y*."""
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoTokenizer
+
+from analysis.observe.attributes.skin_trust import FILES, Trust
+from analysis.observe.checkpoints import find, read_weights
+from analysis.observe.features.registry import FEATURES
+from probes.config import schema_text
+from probes.errors import UserError
+from tests.analysis.observe.tiny_models import DETECTOR, SEGMENTER, save_detector
+from tests.evil_models import evil_folder, pickled, runs
+from tests.small_run import PATIENCE, ROOT
+from tests.tiny_runs import run_here, saved_yaml
+
+SMALL = {
+    "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
+    "prompts": ["a {person} with a dog"],
+    "seeds": [0],
+    "sampler": {"steps": 2},
+    "generate": {"device": "cpu", "workers": 1},
+}
+TOYWORLD = {"detector": "toyworld", "segmenter": "toyworld"}
+FOUND = {"tags": ["prompt"], "engine": "transformers", "segmenter": "toyworld"}
+# What has to stand beside a field for the model that it names to be read, and what ``config.json`` says of it.
+READ = {
+    "model": ({}, "clip"),
+    "observe.detector": (FOUND, "grounding-dino"),
+    "observe.segmenter": (FOUND, "sam"),
+    "observe.text_encoder": (FOUND, "bert"),
+    "observe.tagger": ({"tags": ["tagger"], **TOYWORLD}, "clip"),
+    "observe.ram": ({"tags": ["ram"], **TOYWORLD}, "ram"),
+    "observe.feature_weights.*": ({"engine": "toyworld-checker"}, "vit"),
+    "observe.skin_tone.landmarks": (None, "fan"),  # by a library that need not be installed
+    "observe.skin_tone.detector": (None, "s3fd"),
+    "observe.skin_tone.trust": (None, "trust"),
+    "observe.questions.blip2": (
+        {"engine": "toyworld-checker", "questions": {"readers": ["blip2"]}},
+        "blip-2",
+    ),
+    "observe.captions.model": ({"engine": "toyworld-checker"}, "blip"),
+}
+DESCRIBED = {  # what stands beside a checkpoint, without which it is not read
+    "observe.detector": {**DETECTOR, "text_encoder": None},
+    "observe.segmenter": SEGMENTER,
+}
+
+
+def texts(node, definitions, path=(), seen=()):
+    """The free texts of a JSON schema: the path of each and whether it names a model."""
+    if "$ref" in node:
+        name = node["$ref"].rpartition("/")[2]
+        if name not in seen:
+            yield from texts(definitions[name], definitions, path, (*seen, name))
+        return
+    for key in ("anyOf", "oneOf", "allOf"):
+        for choice in node.get(key, ()):
+            yield from texts(choice, definitions, path, seen)
+    if node.get("type") == "string" and not {"enum", "const"} & {*node}:
+        yield ".".join(path), node.get("format") == "model"
+    for name, inner in node.get("properties", {}).items():
+        yield from texts(inner, definitions, (*path, name), seen)
+    for key, name in (("additionalProperties", "*"), ("items", "[]")):
+        if isinstance(node.get(key), dict):
+            yield from texts(node[key], definitions, (*path, name), seen)
+
+
+SCHEMA = json.loads(schema_text())
+TEXTS = dict(texts(SCHEMA, SCHEMA["$defs"]))
+MODELS = sorted(path for path, names_model in TEXTS.items() if names_model)
+OTHERS = sorted({*TEXTS} - {*MODELS})
+
+
+def with_value(path, value, key="dino"):
+    """A configuration in which a path of the schema has a value; `key` stands for any name."""
+    name, _, rest = path.partition(".")
+    if not rest:
+        inner = value
+    else:
+        inner = with_value(rest, value, key)
+    return [inner] if name == "[]" else {key if name == "*" else name: inner}
+
+
+def joined(*configs):
+    """Configurations over one another, section by section."""
+    result = {}
+    for config in configs:
+        for name, value in config.items():
+            both = isinstance(value, dict) and isinstance(result.get(name), dict)
+            result[name] = joined(result[name], value) if both else value
+    return result
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """A run of three images, and the file that it was drawn with."""
+    folder = tmp_path_factory.mktemp("drawn")
+    yaml = saved_yaml(folder, SMALL)
+    assert run_here(yaml, folder / "run", "--stage", "generate") == 0
+    return yaml, folder / "run"
+
+
+@pytest.fixture(autouse=True)
+def willing(monkeypatch):
+    """A user who says *y* to whatever is asked."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n" * 100))
+
+
+def test_these_files_do_run_where_they_are_trusted(tmp_path):
+    """Else the tests below could not fail."""
+    marker = tmp_path / "ran"
+    folder = evil_folder(tmp_path / "evil", marker, "evil")
+    readers = (
+        lambda: AutoTokenizer.from_pretrained(folder, trust_remote_code=True),
+        lambda: torch.load(folder / "pytorch_model.bin", weights_only=False),
+        lambda: torch.load(folder / "E_albedo_BalanceAlb.tar", weights_only=False),
+        lambda: np.load(folder / "BalanceAlb_model.npz", allow_pickle=True)["mean"],
+    )
+    for read in readers:
+        runs(read)
+        assert marker.exists()
+        marker.unlink()
+
+
+def test_every_field_that_names_a_model_is_known_here():
+    assert set(MODELS) == set(READ), "a new field that names a model: say what has to stand beside it"
+
+
+def refused(drawn, tmp_path, capsys, path, value, *, key="dino"):
+    """Let the command line look at a run's images with a model of a path; gives what it said."""
+    yaml, run = drawn
+    beside, _ = READ[path]
+    if beside.get("engine") == "transformers":  # a detector whose text encoder is named in the configuration
+        detector = save_detector(tmp_path / "whole")
+        detector.with_suffix(".json").write_text(json.dumps(DESCRIBED["observe.detector"]))
+        beside = {**beside, "detector": str(detector), "text_encoder": str(detector.parent / "bert")}
+    changed = joined(json.loads(yaml.read_text()), {"observe": beside}, with_value(path, str(value), key))
+    if path == "observe.feature_weights.*":
+        changed["observe"]["features"] = [key]
+    file = tmp_path / "changed.yaml"
+    file.write_text(json.dumps(changed))
+    if path == "model":
+        status = run_here(file, tmp_path / "run")
+    else:
+        again = shutil.copytree(run, tmp_path / "run")
+        status = run_here(file, again, "--stage", "observe")
+    said = capsys.readouterr().err
+    assert status == 2, said
+    assert "Traceback" not in said and path.partition(".*")[0] in said, said
+    return said
+
+
+@pytest.mark.parametrize("weights", [True, False], ids=["safetensors", "pickles"])
+@pytest.mark.parametrize("kind", ["known", "unknown"])
+@pytest.mark.parametrize("path", [path for path in MODELS if READ[path][0] is not None])
+def test_a_folder_with_code_of_its_own(drawn, tmp_path, capsys, path, kind, weights):
+    marker = tmp_path / "ran"
+    model_type = READ[path][1] if kind == "known" else "evil"
+    folder = evil_folder(tmp_path / "evil", marker, model_type, weights=weights)
+    refused(drawn, tmp_path, capsys, path, folder)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", sorted(FEATURES))
+def test_every_feature(drawn, tmp_path, capsys, name):
+    marker = tmp_path / "ran"
+    folder = evil_folder(tmp_path / "evil", marker, "vit", weights=False)
+    described = {
+        "architecture": f"local-dir:{folder}",
+        "model_args": {"checkpoint_path": f"{folder}/model.pth"},
+    }
+    (folder / "config.json").write_text(json.dumps(described))
+    refused(drawn, tmp_path, capsys, "observe.feature_weights.*", folder, key=name)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("ending", [".pth", ".bin", ".pt", ".ckpt", ".safetensors", ".npz"])
+@pytest.mark.parametrize("path", [path for path in MODELS if READ[path][0] is not None])
+def test_a_checkpoint_that_is_a_pickle(drawn, tmp_path, capsys, path, ending):
+    for zipped in (False, True):
+        folder = tmp_path / f"zipped-{zipped}"
+        folder.mkdir()
+        file = pickled(folder / f"model{ending}", folder / "ran", zipped=zipped)
+        if path in DESCRIBED:
+            file.with_suffix(".json").write_text(json.dumps(DESCRIBED[path]))
+        refused(drawn, folder, capsys, path, file)
+        assert not (folder / "ran").exists()
+
+
+@pytest.mark.parametrize("path", [path for path in MODELS if READ[path][0] is None])
+def test_readers_of_libraries_that_may_be_absent(tmp_path, path):
+    marker = tmp_path / "ran"
+    folder = evil_folder(tmp_path / "evil", marker, "evil")
+    with pytest.raises(UserError):
+        if path.endswith("trust"):
+            assert all((folder / name).is_file() for name in FILES)
+            Trust(str(folder), "cpu").load()
+        else:
+            read_weights(find(str(folder / "model.pth"), path), path)
+    assert not marker.exists()
+
+
+def test_arrays_of_trust_are_never_unpickled(tmp_path):
+    marker = tmp_path / "ran"
+    folder = evil_folder(tmp_path / "evil", marker, "evil")
+    with pytest.raises(UserError, match=r"expected arrays mean and tex_dir"):
+        _ = Trust(str(folder), "cpu")._texture
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("path", OTHERS)
+def test_no_other_text_of_the_configuration_names_code(drawn, tmp_path, path):
+    """A folder named where none is expected: a line, or nothing at all, and never its code."""
+    marker = tmp_path / "ran"
+    folder = evil_folder(tmp_path / "evil", marker, "clip")
+    yaml, _ = drawn
+    changed = joined(json.loads(yaml.read_text()), with_value(path, str(folder), "neutral"))
+    file = tmp_path / "changed.yaml"
+    file.write_text(json.dumps(changed))
+    assert run_here(file, tmp_path / "run", "--dry-run") in (0, 2)
+    assert not marker.exists()
+
+
+def test_a_tagger_whose_tokenizer_asks_for_its_code_by_the_command_line(drawn, tmp_path):
+    """The one that ran: its description hands arguments to the loader of tokenizers."""
+    yaml, run = drawn
+    marker = tmp_path / "ran"
+    folder = evil_folder(tmp_path / "evil", marker, "clip")
+    observe = {"tags": ["tagger"], "tagger": str(folder), **TOYWORLD}
+    file = tmp_path / "tagger.yaml"
+    file.write_text(json.dumps(joined(json.loads(yaml.read_text()), {"observe": observe})))
+    again = shutil.copytree(run, tmp_path / "run")
+    line = [sys.executable, "-m", "probes.run", str(file), "--out", str(again), "--stage", "observe"]
+    done = subprocess.run(line, cwd=ROOT, input="y\n" * 9, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 2
+    assert not marker.exists()
+    assert "[y/N]" not in done.stdout + done.stderr  # nobody is asked
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("tagger.yaml: observe.tagger: ") and "trust_remote_code" in last
