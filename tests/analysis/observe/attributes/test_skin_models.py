@@ -1,5 +1,7 @@
 """Checkpoints of published layouts with random weights: FAN by face-alignment where it is installed, and TRUST."""
 
+import io
+
 import numpy as np
 import pytest
 import torch
@@ -112,6 +114,46 @@ def test_trust_reads_the_albedo_of_published_files(tmp_path):
     assert {name for name in observer.fields() if "trust/" in name} == {
         f"observe.skin_tone.illumination.trust/{name}" for name in skin_trust.FILES
     }
+
+
+def npy_bytes(array):
+    """The bytes of a plain ``.npy``."""
+    data = io.BytesIO()
+    np.save(data, array)
+    return data.getvalue()
+
+
+def npz_bytes(**arrays):
+    """The bytes of an ``.npz``."""
+    data = io.BytesIO()
+    np.savez(data, **arrays)
+    return data.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(
+            b"",
+            b"no zip",
+            b"PK\x03\x04 cut short",
+            npy_bytes(np.zeros(3)),
+            npz_bytes(),
+            npz_bytes(mean=np.zeros(3)),
+        ),
+        npz_bytes(mean=np.array(["x"]), tex_dir=np.array(["y"])),
+        npz_bytes(mean=np.zeros(3), tex_dir=np.zeros(5)),
+    ],
+    ids=["empty", "no-zip", "cut", "npy", "no-arrays", "one-array", "texts", "sizes"],
+)
+def test_a_texture_that_is_none(tmp_path, data):
+    for name in skin_trust.FILES:
+        (tmp_path / name).touch()
+    (tmp_path / skin_trust.TEXTURE).write_bytes(data)
+    with pytest.raises(
+        UserError, match=rf"^{skin_trust.PLACE}: .*{skin_trust.TEXTURE}: expected .*: download it again$"
+    ):
+        _ = Trust(str(tmp_path), "cpu")._texture
 
 
 @pytest.mark.slow
