@@ -9,6 +9,7 @@ network is not built beyond what its weights fill. A test refuses these calls ev
 from __future__ import annotations
 
 import contextlib
+import importlib
 import math
 import pickle
 import sys
@@ -109,12 +110,16 @@ def readable(place: str, expected: str, remedy: str = "download it again") -> It
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep progress bars and messages of diffusers and transformers off the terminal while a model loads."""
-    import diffusers.utils.logging as diffusers_logging
-    import transformers.utils.logging as transformers_logging
+def quiet(*libraries: str) -> Iterator[None]:
+    """Keep progress bars and messages of libraries off the terminal while a model loads.
 
-    switches = (diffusers_logging, transformers_logging)
+    Parameters
+    ----------
+    libraries
+        ``transformers`` or ``diffusers``; both unless told.
+    """
+    names = libraries or ("transformers", "diffusers")
+    switches = [importlib.import_module(f"{name}.utils.logging") for name in names]
     levels = [switch.get_verbosity() for switch in switches]
     shown = [switch.is_progress_bar_enabled() for switch in switches]
     try:

@@ -54,6 +54,7 @@ WORDS = (
     "hooks.prompt.spans",
 )
 SPECIMENS = ("probes.toyworld",)
+MODELS = ("probes.pretrained", "probes.network_limits")  # what reads models that somebody else made
 BELOW = {  # of the rooms of analysis, what each may import beside itself
     "stats": (),
     "metrics": ("stats", "study"),
@@ -77,7 +78,8 @@ ALLOWED = {
     f"analysis/{room}": (*(f"analysis.{below}" for below in others), *RUNS, *WORDS, *SPECIMENS)
     for room, others in BELOW.items()
 }
-ALLOWED["analysis/observe"] += LOOP
+ALLOWED["analysis/observe"] += (*LOOP, *MODELS)
+ALLOWED["analysis/validation"] += MODELS
 ALLOWED["analysis/observe/attributes/skin_tone.py"] = (
     *("analysis.observe", "analysis.metrics.skin_tone", "analysis.metrics.illumination"),
     *ALLOWED["analysis/observe"],

@@ -133,7 +133,7 @@ class Blip2:
             raise UserError(
                 f"{FIELD}: {self.path / 'config.json'}: expected `image_token_index`, found none: take a newer revision"
             )
-        with readable(f"{FIELD}: {self.path}", "tokenizer and transform of BLIP-2"), quiet():
+        with readable(f"{FIELD}: {self.path}", "tokenizer and transform of BLIP-2"), quiet("transformers"):
             self._processor = pretrained.from_folder(Blip2Processor, self.path)
         # older folders do not say how many places an image takes
         self._processor.num_query_tokens = self._processor.num_query_tokens or config.num_query_tokens

@@ -118,7 +118,7 @@ class BlipCaptioner:
         )
         with (
             readable(f"{FIELD}: {self.path}", "a model that captions, with tokenizer and transform"),
-            quiet(),
+            quiet("transformers"),
         ):
             self._processor = auto("Processor", self.path)
         model = from_folder(network, self.path, FIELD, half if device.type == "cuda" else torch.float32)

@@ -104,7 +104,7 @@ def text_encoder(name: str) -> tuple[Any, Any]:
         There is no such folder and the hub gives none, or it is no BERT with a fast tokenizer.
     """
     expected = "a folder with a tokenizer and config.json, or a name for which the hub gives them"
-    with readable(f"observe.text_encoder: {name}", expected, "give a local folder"), quiet():
+    with readable(f"observe.text_encoder: {name}", expected, "give a local folder"), quiet("transformers"):
         tokenizer, config = (auto(kind, name, fetch=True) for kind in ("Tokenizer", "Config"))
     if config.model_type != "bert" or not tokenizer.is_fast:
         raise UserError(

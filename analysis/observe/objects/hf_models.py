@@ -204,7 +204,7 @@ def described(path: Path, kind: str, field: str, *, tokenizer: bool = True) -> t
     UserError
         There is none, or of another kind of model.
     """
-    with readable(f"{field}: {path}", "a model of transformers", "mend it"), quiet():
+    with readable(f"{field}: {path}", "a model of transformers", "mend it"), quiet("transformers"):
         config = auto("Config", path)
         tokens = auto("Tokenizer", path) if tokenizer else None
     if config.model_type != kind:
@@ -220,7 +220,7 @@ def from_folder(cls: Any, path: Path, field: str, dtype: torch.dtype = torch.flo
     UserError
         Weights are missing, damaged or of another model.
     """
-    with readable(f"{field}: {path}", "whole weights"), quiet():
+    with readable(f"{field}: {path}", "whole weights"), quiet("transformers"):
         model, info = pretrained.from_folder(
             cls, path, use_safetensors=True, dtype=dtype, output_loading_info=True
         )
