@@ -23,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -32,7 +33,7 @@ from probes.locks import Lock
 from probes.parts import clean, disk_error, is_leftover
 from probes.rundir import FOLDERS, LOCKS, folders
 from probes.shards import gather
-from probes.storage import is_object, run_path
+from probes.storage import GUARDS, is_object, link_of, run_path
 from probes.store import Run
 
 LOCK, RESULTS_LOCK = LOCKS
@@ -97,7 +98,51 @@ def claim(path: Path, hold: Hold = Hold.ALONE) -> Iterator[Run]:
         _take(lock, path, hold)
         if hold is not Hold.SHARD:  # what several hold is not one's to take away
             stack.callback(_unmake, path, made)
-        yield _opened(path, hold)
+        with _kept(path, lock):
+            yield _opened(path, hold)
+
+
+class GoneError(UserError):
+    """The run directory was taken away while it was held."""
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A run directory of this machine that is held, among `probes.storage.GUARDS`: nothing is written where it is gone.
+
+    Attributes
+    ----------
+    root : Path
+    lock : Lock
+    """
+
+    root: Path
+    lock: Lock
+
+    def require(self) -> None:
+        """Raise a GoneError where the folder, or the lock in it, is not there any more."""
+        if not self.lock.there():
+            raise GoneError(
+                f"{self.root}: expected the run directory to stay while it is worked on, found it removed, moved or"
+                " replaced: put it back and run the same command again, or begin anew"
+            )
+
+
+@contextlib.contextmanager
+def _kept(path: Path, lock: Lock) -> Iterator[None]:
+    """See to it that a folder stays while it is held: whatever goes wrong where it does not is said to be that."""
+    guard = _Folder(path, lock)
+    GUARDS.append(guard)
+    try:
+        yield
+        guard.require()
+    except Exception as error:
+        if not isinstance(error, GoneError):
+            with contextlib.suppress(OSError):
+                guard.require()
+        raise
+    finally:
+        GUARDS.remove(guard)
 
 
 def _opened(path: Path, hold: Hold) -> Run:
@@ -147,7 +192,8 @@ def _held(path: Path, found: str) -> HeldError:
 
 
 def _clean(path: Path, older_than: float | None) -> None:
-    for folder in (path, *(path / name for name in folders(path, FOLDERS))):
+    names = (name for name in folders(path, FOLDERS) if link_of(path, name) is None)
+    for folder in (path, *(path / name for name in names)):
         if folder.is_dir():
             clean(folder, older_than=older_than)
 

@@ -251,9 +251,11 @@ def bar_of(stage: str, total: int, left: int, *, progress: bool) -> tqdm:
     )
 
 
-def make_whole(part: Part, do: Do) -> None:
-    """Make all pieces of a part in this process, and write its files."""
-    _write(part, [do(piece, lambda images: None) for piece in part.pieces])
+def make_whole(part: Part, do: Do, require: Callable[[], None] = lambda: None) -> None:
+    """Make all pieces of a part in this process, and write its files once `require` lets it."""
+    pieces = [do(piece, lambda images: None) for piece in part.pieces]
+    require()
+    _write(part, pieces)
 
 
 def useful(processes: int, todo: Sequence[Part]) -> int:

@@ -30,6 +30,7 @@ from probes import (
     image_faults,
     model_files,
     models,
+    part_kinds,
     part_schemas,
     rows,
     rundir,
@@ -130,7 +131,7 @@ def generate(
             device=found.device_record(count),
             parts=len(parts),
             images=len(samples),
-            **{batches.USED: sizes},
+            **{batches.USED: sizes, part_kinds.KINDS: part_kinds.with_kinds(run, parts[0].paths, len(parts))},
         )
     drawing = Drawing(
         source, config, found.device, found.model["weight_hash"], found.threads, samples[0].sample_id, loaded
@@ -259,7 +260,7 @@ def part_of(
     chunk: list[list[Sample]],
 ) -> execute.Part:
     """A part, cut into batches of the size in force, or of that it was drawn with."""
-    paths = {kind: run.part_path(kind, index) for kind in _kinds(config)}
+    paths = {kind: run.part_path(kind, index) for kind in part_kinds.kinds_of_capture(config.capture)}
     size = batches.size_of(paths.values(), sizes)
     return execute.Part(
         paths=paths,
@@ -283,17 +284,6 @@ def _read(sample: Sample) -> tuple:
     """The words and tokens that the tokenizers make of a prompt."""
     positions = (sample.word_positions, sample.word_positions_2, sample.shared_positions)
     return (sample.tokens, sample.word_spans, *positions)
-
-
-def _kinds(config: Config) -> list[str]:
-    """The kinds of part in the order they are written: a part is finished when its samples are there."""
-    return [
-        *(["words"] if config.capture.words else []),
-        *(["kept"] if config.capture.keep else []),
-        *(["pooled"] if config.capture.pool else []),
-        "captures",
-        "samples",
-    ]
 
 
 def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: Tick) -> execute.Piece:

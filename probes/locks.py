@@ -26,6 +26,13 @@ class Lock:
     def __exit__(self, *error: Any) -> None:
         self._file.close()
 
+    def there(self) -> bool:
+        """Whether the file is still where it was opened; True where that cannot be told."""
+        try:
+            return self._path.exists() and os.fstat(self._file.fileno()).st_nlink > 0
+        except OSError:  # of a network file system that does not answer
+            return True
+
     def taken(self, *, shared: bool = False) -> bool:
         """Take the lock, or change how it is held; False where another process holds it, and this one none then."""
         try:

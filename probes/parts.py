@@ -132,6 +132,7 @@ def temporary(path: Path) -> Path:
 
 def _write(path: Path, data: bytes | memoryview, named: Callable[[Path, Path], None]) -> None:
     beside = temporary(path)
+    storage.require_held(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
@@ -190,6 +191,24 @@ def is_part(name: str) -> bool:
     (True, False)
     """
     return _PART.fullmatch(name) is not None
+
+
+def part_name(number: int) -> str:
+    """The name of the file of a part.
+
+    >>> part_name(12)
+    'part-00012.parquet'
+    """
+    return f"part-{number:05d}.parquet"
+
+
+def stage_of(kind: str) -> str:
+    """The stage that stores a kind of parts.
+
+    >>> stage_of("samples"), stage_of("features/clip"), stage_of("traced")
+    ('generate', 'observe', 'trace')
+    """
+    return _STAGES.get(kind, "observe")
 
 
 def part_files(folder: Path) -> list[Path]:
@@ -301,14 +320,28 @@ def column_names(path: Path) -> list[str]:
 
 
 def read_identity(path: Path) -> dict[str, Any]:
-    """The identity that was written with a part."""
+    """The identity that was written with a part.
+
+    Raises
+    ------
+    UserError
+        The file is damaged, or has none.
+    """
+    identity = identity_of(path)
+    if identity is None:
+        raise UserError(
+            f"{path}: expected a part of this run, got a file of another program: move it away and run again"
+        )
+    return identity
+
+
+def identity_of(path: Path) -> dict[str, Any] | None:
+    """The identity that was written with a part; None where another program wrote it."""
     try:
         with storage.parquet(path) as file:
             metadata = file.schema_arrow.metadata or {}
         if b"triptych" not in metadata:
-            raise UserError(
-                f"{path}: expected a part of this run, got a file of another program: move it away and run again"
-            )
+            return None
         identity = json.loads(metadata[b"triptych"])
         if not isinstance(identity, dict) or not isinstance(identity.get("fields", {}), dict):
             raise ValueError("its identity is not one")
@@ -326,7 +359,7 @@ class DamagedPartError(UserError):
 def damaged(path: Path, error: Exception) -> DamagedPartError:
     """The line that names a damaged part."""
     first_line = (str(error).splitlines() or [""])[0][:120]
-    stage = _STAGES.get(path.parent.name, "observe")
+    stage = stage_of(path.parent.name)
     again = "it is made anew" if stage == "measure" else "only this part is made anew"
     return DamagedPartError(
         f"{path}: expected a whole part, got a damaged file ({first_line}): run --stage {stage} again, {again}"

@@ -284,6 +284,7 @@ class _Work:
         from analysis.tables.stage import measure
 
         began = monotonic()
+        rundir.settle_parts(self.run)
         self.asked.say("measure: comparing pairs, resampling prompts")
         measure(self.run, team=self.team, processes=workers.measuring(config))
         rundir.reached(self.run, "measured", monotonic() - began)

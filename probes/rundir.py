@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from probes import image_faults, lease, unfinished
+from probes import image_faults, lease, part_kinds, part_rows, unfinished
 from probes.config import Config
 from probes.errors import UserError
 from probes.identity import (
@@ -25,6 +25,7 @@ from probes.identity import (
 )
 from probes.parts import FORMAT, write_bytes
 from probes.run_record import STATUSES
+from probes.storage import link_of
 from probes.store import Run
 from probes.versions import versions
 
@@ -48,13 +49,16 @@ def now() -> str:
 
 
 def clear(run: Run) -> None:
-    """Remove what a run stored; say on stderr which files stay, since no run wrote them.
+    """Remove what a run stored, by its record; say on stderr which files stay, since no run wrote them.
 
     The record stays until the next run's takes its place: whenever this is cut short, the folder is still a run's.
+
+    Raises
+    ------
+    UserError
+        A link stands in the place of what is to be removed; then nothing was.
     """
-    remove(run, _PARTS)
-    run.remove_files((*run.written(), *_BESIDE))
-    _remove_empty(run, FOLDERS)
+    _remove(run, [*part_kinds.owned(run, _PARTS), *run.written(), *_BESIDE], FOLDERS)
     left = _strangers(run.path)
     if left:
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""
@@ -65,10 +69,28 @@ def clear(run: Run) -> None:
 
 
 def remove(run: Run, kinds: Sequence[str]) -> None:
-    """Remove the parts of these kinds, so that they are made anew."""
-    for kind in folders(run.path, kinds):
-        run.remove_files(f"{kind}/{file.name}" for file in run.parts(kind))
-    _remove_empty(run, kinds)
+    """Remove the parts of these kinds that are a run's own by its record, so that they are made anew.
+
+    Raises
+    ------
+    UserError
+        A link stands in the place of what is to be removed; then nothing was.
+    """
+    _remove(run, part_kinds.owned(run, kinds), kinds)
+    run.write_meta(**{part_kinds.KINDS: part_kinds.without_kinds(run, kinds)})
+
+
+def _remove(run: Run, names: Sequence[str], folders: Sequence[str]) -> None:
+    """Remove files by their paths in a run, and folders that are empty then; nothing where one is reached by a link."""
+    for name in (*names, *folders):
+        link = link_of(run.path, name)
+        if link is not None:
+            raise UserError(
+                f"{link}: expected a file or folder of the run, got a link: what it leads to is not removed: take the"
+                " link away, or choose another --out"
+            )
+    run.remove_files(names)
+    _remove_empty(run, folders)
 
 
 def folders(path: Path, names: Sequence[str]) -> list[str]:
@@ -224,7 +246,8 @@ def record(
     """
     assert status in STATUSES
     times = {"created": now(), **_times(run, status)}
-    run.meta.pop(unfinished.KEY, None)
+    for name in (unfinished.KEY, unfinished.LOST):
+        run.meta.pop(name, None)
     # the record first: a folder that holds but a copy of a configuration is no run's
     run.write_meta(
         **{
@@ -299,7 +322,11 @@ def take_up(
     """
     there = run.status if run.meta else "empty"
     if not run.meta or not run.parts("samples"):
-        raise UserError(f"{run.path}: expected a generated run, found it {there}: run --stage generate first")
+        raise UserError(
+            f"{run.path}: expected a generated run, found it {there}"
+            + (", without images" if there not in ("empty", "planned") else "")
+            + ": run --stage generate first"
+        )
     noted = {} if share else _noted(run, stages)
     fresh, there = config.resolved(), run.resolved
     before, after = ({"model": side.get("model"), **drawn_fields(side)} for side in (there, fresh))
@@ -337,11 +364,12 @@ def take_up(
 def _noted(run: Run, stages: Sequence[str]) -> dict[str, Any]:
     """What is recorded of the images that are there, where shards drew them or some are missing.
 
-    The report alone is made of what was measured, and speaks of the same.
+    The report alone is made of what was measured, and speaks of the same: of what it shows nothing may have been lost.
     """
     if set(stages) <= {"report"}:
-        return {}
-    run.meta.pop(unfinished.KEY, None)
+        return _noted_lost(run)
+    for name in (unfinished.KEY, unfinished.LOST):
+        run.meta.pop(name, None)
     missing = unfinished.snapshot(run)
     if missing and not set(stages) <= {"measure", "report"}:
         if not unfinished.drawn(run):
@@ -353,6 +381,11 @@ def _noted(run: Run, stages: Sequence[str]) -> dict[str, Any]:
         missing = None  # these stages make what is missing
     if not missing and run.status != "planned" and SHARDS not in run.meta:
         return {}
+    return _noted_over(run, missing)
+
+
+def _noted_over(run: Run, missing: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What is recorded of the images that a run speaks of, where others are missing."""
     run.meta |= {unfinished.KEY: missing} if missing else {}
     noted: dict[str, Any] = {"faults": image_faults.counts(list(run.faults().values()))}
     if run.parts("traced") and run.meta.get("trace"):
@@ -362,6 +395,28 @@ def _noted(run: Run, stages: Sequence[str]) -> dict[str, Any]:
         counted = {"rows": rows, "faults": image_faults.counts(list(there["fault"].dropna()))}
         noted["trace"] = {**run.meta["trace"], **counted}
     return noted
+
+
+def _noted_lost(run: Run) -> dict[str, Any]:
+    """What is recorded of the kinds of parts that were lost since the run was measured."""
+    run.meta.pop(unfinished.LOST, None)
+    lost = unfinished.lost_since(run)
+    unfinished.warn(run)
+    return {unfinished.LOST: unfinished.files_said(lost)} if lost else {}
+
+
+def settle_parts(run: Run) -> None:
+    """Settle, when the measuring begins, of which parts it speaks; say on stderr what is missing.
+
+    Raises
+    ------
+    UserError
+        No image is whole, or a part holds the rows of other images.
+    """
+    if unfinished.KEY not in run.meta and (missing := unfinished.snapshot(run)):
+        run.write_meta(**_noted_over(run, missing))
+    part_rows.require_rows(run)
+    unfinished.warn(run)
 
 
 def reached(run: Run, status: str, seconds: float) -> None:

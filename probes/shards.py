@@ -26,6 +26,7 @@ from probes.errors import UserError
 from probes.execute import Part
 from probes.lease import RESULTS, Lease
 from probes.locks import Lock
+from probes.part_kinds import KINDS, number
 from probes.parts import create_bytes, is_leftover, write_bytes
 from probes.run_record import read_record, record_bytes
 from probes.rundir import LOCKS, SHARDS, now
@@ -131,7 +132,7 @@ class SharedRun(Run):
 
     def parts(self, kind: str) -> list[Path]:
         """The parts of a kind that are there and of this shard, in order."""
-        return [file for file in super().parts(kind) if self.shard.holds(unfinished.number(file))]
+        return [file for file in super().parts(kind) if self.shard.holds(number(file))]
 
     def write_meta(self, **fields: Any) -> None:
         """Note fields in the record of this process; where the run has not begun, begin it with them."""
@@ -262,6 +263,8 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
             continue
         try:
             record = json.loads(file.read_text(encoding="utf-8"))
+            if record["id"] != file.stem:  # it is removed under this name once it is gathered
+                raise ValueError
             found.append(
                 (str(record["began"]), str(record["id"]), {**record, "fields": dict(record["fields"])})
             )
@@ -305,8 +308,9 @@ def gathered(meta: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> d
                 meta[name] = [*(there or []), *(entry for entry in value if entry not in (there or []))]
             elif name in SIZES:
                 meta[name] = sorted({*(there or []), *(value or [])}, reverse=True)
-            elif name == "not_observed":
+            elif name in ("not_observed", KINDS):
                 meta[name] = {**(there or {}), **value}
+                meta[name] = dict(sorted(meta[name].items())) if name == KINDS else meta[name]
             elif name == "observe":
                 meta["config"] = _observing(meta["config"], value)
             elif name != "device" and isinstance(value, Mapping):

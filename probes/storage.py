@@ -14,7 +14,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 import pyarrow as pa
@@ -192,8 +192,20 @@ class _Object(io.RawIOBase):
 GUARDS: list[Any] = []
 
 
-def _guard(path: ObjectPath) -> Any | None:
+def _guard(path: Path | ObjectPath) -> Any | None:
     return next((guard for guard in reversed(GUARDS) if f"{path}/".startswith(f"{guard.root}/")), None)
+
+
+def require_held(path: Path) -> None:
+    """Refuse to write a file of this machine in a run directory that this process held and that is gone.
+
+    Raises
+    ------
+    UserError
+        The guard of the directory says so.
+    """
+    if (guard := _guard(path)) is not None:
+        guard.require()
 
 
 def put(path: ObjectPath, data: bytes | memoryview) -> None:
@@ -220,6 +232,14 @@ def create(path: ObjectPath, data: bytes | memoryview) -> bool:
     except ChangedError:
         return path.read_bytes() == bytes(data)  # a request that was sent twice finds its own
     return True
+
+
+def link_of(root: Path, name: str) -> Path | None:
+    """The link below a folder by which a path in it would leave it, or that it is itself; None where there is none."""
+    if isinstance(root, ObjectPath):
+        return None
+    steps = [root / step for step in (name, *PurePosixPath(name).parents[:-1])]
+    return next((step for step in reversed(steps) if step.is_symlink()), None)
 
 
 def remove(paths: Iterable[Path]) -> None:

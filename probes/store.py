@@ -45,12 +45,13 @@ from probes.parts import (
     disk_error,
     is_leftover,
     part_files,
+    part_name,
     read_part,
     write_bytes,
 )
 from probes.result_tables import read_table, table_bytes
 from probes.run_record import no_record, read_record, record_bytes
-from probes.storage import remove, run_path
+from probes.storage import link_of, remove, run_path
 from probes.stored_images import StoredImages
 
 KINDS = ("samples", "captures", "words", "kept", "pooled", "observed", "objects", "traced")
@@ -132,10 +133,10 @@ class Run:
 
     def part_path(self, kind: str, part: int) -> Path:
         """Where a part is, or will be."""
-        return self.path / kind / f"part-{part:05d}.parquet"
+        return self.path / kind / part_name(part)
 
     def parts(self, kind: str) -> list[Path]:
-        """The parts of a kind that are there, in order; of a run measured unfinished those that were there then."""
+        """The parts of a kind that are there and the run is to have, in order; where it was measured, those of then."""
         return unfinished.restricted(self.meta, kind, part_files(self.path / kind))
 
     def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -265,10 +266,13 @@ class Run:
 
     def unreadable(self) -> set[str]:
         """The samples whose image cannot be read: as the observe stage found, or by trying where it did not look."""
-        if self.parts("observed"):
-            observed = self.observed(["sample_id", "status"])
-            return set(observed["sample_id"][observed["status"] == "unreadable"])
-        return self._images.unreadable()
+        seen = self.parts("observed")
+        observed = self.observed(["sample_id", "status"]) if seen else None
+        found = set() if observed is None else set(observed["sample_id"][observed["status"] == "unreadable"])
+        names = {file.name for file in seen}
+        return found | self._images.unreadable(
+            [file for file in self.parts("samples") if file.name not in names]
+        )
 
     def faults(self) -> dict[str, str]:
         """The samples that were at fault when they were drawn, and with what, see `probes.image_faults`."""
@@ -372,9 +376,9 @@ class Run:
         self.remove_files([name])
 
     def remove_files(self, names: Iterable[str]) -> None:
-        """Remove files by their paths in the run, those that are there."""
+        """Remove files by their paths in the run, those that are there; none through a link, and no link."""
         try:
-            remove(self.path / name for name in names)
+            remove(self.path / name for name in names if link_of(self.path, name) is None)
         except OSError as error:
             raise disk_error(Path(error.filename or str(self.path)), error) from None
 

@@ -77,9 +77,9 @@ class StoredImages:
                 f"{self.path}: {broken}: expected an image, got `{error}`: leave it out"
             ) from None
 
-    def unreadable(self) -> set[str]:
-        """The samples whose image cannot be decoded, by trying each."""
-        return {sample for file in self._files() for sample, data in self._encoded(file) if _unreadable(data)}
+    def unreadable(self, files: Iterable[Path]) -> set[str]:
+        """The samples in some part files whose image cannot be decoded, by trying each."""
+        return {sample for file in files for sample, data in self._encoded(file) if _unreadable(data)}
 
     def _look_up(self, wanted: Sequence[str]) -> None:
         """Know the part file of each sample asked for, or say which is not there."""

@@ -1,4 +1,9 @@
-"""A run that is measured before it is finished: which of its parts the measuring speaks of, and over how many images.
+"""A run of which parts are missing: which of its parts are spoken of, over how many images, and what makes the others.
+
+Parts may be missing since they are not made yet, or since they were lost. ``run.json`` says which kinds of parts a run
+has, and how many of each (`kinds`); what is there is held against it before anything is measured or shown. A part file
+of samples counts as there when its captures and word maps are there as well, one of detections when that of the
+observations is. A kind of which nothing is left is as one that was never asked for, and named.
 
 The list of parts is taken once, when the measuring begins (`snapshot`), and stands in ``run.json`` under `KEY` until
 the run is measured again: whatever other processes add meanwhile, tables and report speak of the same images.
@@ -7,69 +12,82 @@ the run is measured again: whatever other processes add meanwhile, tables and re
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from probes.parts import read_part
+from probes.errors import UserError, printable
+from probes.part_kinds import (
+    BESIDE_SAMPLES,
+    DRAWN,
+    KINDS,
+    NESTED,
+    OBJECTS,
+    TEXTS,
+    TRACED,
+    UNMEASURED,
+    kinds,
+    number,
+)
+from probes.parts import part_files, part_name, read_part, stage_of
 
 if TYPE_CHECKING:
     from probes.store import Run
 
-KEY = "unfinished"
-DRAWN, SEEN, TRACED = "samples", ("observed", "features", "attributes"), "traced"
-_SAME = {
-    "objects": "observed"
-}  # kinds of one observer: what the last written of them lacks was not looked at
-_TEXTS = "_texts"  # ends a kind of a run, not of its images
-
-
-def number(file: Path) -> int:
-    """The number of a part, by the name of its file.
-
-    >>> number(Path("samples/part-00012.parquet"))
-    12
-    """
-    return int(re.sub(r"\D", "", file.stem))
+KEY, LOST = "unfinished", "lost"  # of run.json
+_ON_PAGE = ("words", *OBJECTS, TRACED)  # beside samples
+NAMED = 3  # files that a line names
 
 
 def restricted(meta: Mapping[str, Any], kind: str, files: Sequence[Path]) -> list[Path]:
-    """Those part files of a kind that a run speaks of; all where it was not measured unfinished."""
-    noted = meta.get(KEY)
-    if not noted or kind.endswith(_TEXTS):
+    """Those part files of a kind that a run speaks of: as many as it is to have, less those that are not whole."""
+    if kind.endswith(TEXTS):
         return list(files)
-    lists = noted["parts"]
-    chosen = _numbers(lists.get(_SAME.get(kind, kind), lists[DRAWN]))
+    counts = meta.get(KINDS)
+    most = counts.get(kind) if isinstance(counts, Mapping) else None  # earlier versions do not say
+    if isinstance(most, int):
+        files = [file for file in files if number(file) < most]  # more are of another run, or the user's
+    noted = meta.get(KEY)
+    if not noted:
+        return list(files)
+    chosen = _numbers(_noted_list(noted, kind))
     return [file for file in files if number(file) in chosen]
 
 
+def _noted_list(noted: Mapping[str, Any], kind: str) -> str:
+    lists = noted["parts"]
+    return str(lists.get("observed" if kind in OBJECTS else kind, lists[DRAWN]))
+
+
+# What is missing
+
+
+def missing(run: Run) -> dict[str, list[int]]:
+    """Numbers of the parts that a run is to have and that are not there, by kind; reads no part."""
+    return {
+        kind: gone
+        for kind, count in kinds(run).items()
+        if (gone := sorted({*range(count)} - _there(run, kind)))
+    }
+
+
+def _there(run: Run, kind: str) -> set[int]:
+    return {number(file) for file in part_files(run.path / kind)}
+
+
 def lacking(run: Run) -> bool:
-    """Whether a part of a run is missing that it is to have, by what is there of other kinds; reads no part.
+    """Whether a part of a run is missing that something is made of; reads no part.
 
     A run made elsewhere, which does not say how many parts it is to have, lacks nothing.
     """
-    return isinstance(run.meta.get("parts"), int) and _lacks(run, _there(run))
+    return not {*missing(run)} <= {*UNMEASURED}
 
 
 def drawn(run: Run) -> bool:
     """Whether all images of a run are drawn, as far as it says how many parts it is to have."""
-    return len(run.parts(DRAWN)) >= int(run.meta.get("parts") or 0)
-
-
-def _there(run: Run) -> dict[str, list[int]]:
-    """Numbers of the parts that are there: samples, what observers stored of these, and the trace."""
-    drawn = [number(file) for file in run.parts(DRAWN)]
-    seen = {kind: sorted({number(file) for file in run.parts(kind)} & {*drawn}) for kind in _seen(run)}
-    return {DRAWN: drawn, **seen, TRACED: [number(file) for file in run.parts(TRACED)]}
-
-
-def _lacks(run: Run, there: Mapping[str, Sequence[int]]) -> bool:
-    drawn, traced = there[DRAWN], there[TRACED]
-    behind = any(len(numbers) < len(drawn) for kind, numbers in there.items() if kind != TRACED)
-    return len(drawn) < run.meta["parts"] or behind or (bool(traced) and len(traced) < traced_parts(run))
+    return DRAWN not in missing(run)
 
 
 def snapshot(run: Run) -> dict[str, Any] | None:
@@ -78,28 +96,70 @@ def snapshot(run: Run) -> dict[str, Any] | None:
     Returns
     -------
     dict or None
-        ``parts``: numbers of the parts by kind, such as ``"0-3,7"``; ``triplets``, ``images``, ``observed`` and
-        ``traced``: so many of so many; the last two stand for images that were looked at and parts of the trace, and
-        only where some were.
+        ``parts``: numbers of the parts by kind, such as ``"0-3,7"``; ``missing``: those that are not there;
+        ``triplets``, ``images``, ``observed`` and ``traced``: so many of so many; the last two stand for images that
+        were searched for objects and parts of the trace, and only where some were; ``others``: images with what else
+        was observed, by kind, where they are fewer; ``without``: kinds of which nothing is left.
+
+    Raises
+    ------
+    UserError
+        A part of samples is damaged, or there is none of which all is there.
     """
-    if not isinstance(run.meta.get("parts"), int):
+    if not lacking(run):
         return None
-    there = _there(run)
-    if not _lacks(run, there):
-        return None
-    rows = {part: _triplets(run, part) for part in there[DRAWN]}
-    planned, triplets = run.meta.get("images", 0), {one for own in rows.values() for one in own}
-    noted: dict[str, Any] = {
-        "triplets": [len(triplets), planned_triplets(run)],
-        "images": [sum(map(len, rows.values())), planned],
+    counts, gone = kinds(run), missing(run)
+    there = {kind: {*range(count)} - {*gone.get(kind, ())} for kind, count in counts.items()}
+    whole = _whole(run, there)
+    rows = {part: _triplets(run, part) for part in sorted(whole[DRAWN])}
+    triplets = {one for own in rows.values() for one in own}
+    images = {kind: sum(len(rows[part]) for part in own) for kind, own in whole.items()}
+    without = [kind for kind in counts if not whole.get("observed" if kind in OBJECTS else kind, there[kind])]
+    noted = {"triplets": [len(triplets), planned_triplets(run)], **_amounts(run, images, without)}
+    if TRACED in counts:
+        whole[TRACED] = {part for part in there[TRACED] if _of_triplets(run, part, triplets)}
+        noted["traced"] = [len(whole[TRACED]), counts[TRACED]]
+    return {
+        **noted,
+        **({"without": without} if without else {}),
+        "missing": {kind: _text(numbers) for kind, numbers in gone.items()},
+        "parts": {kind: _text(sorted(numbers)) for kind, numbers in whole.items()},
     }
-    if there.get("observed"):
-        noted["observed"] = [sum(len(rows[part]) for part in there["observed"]), planned]
-    if there[TRACED]:
-        noted["traced"] = [len(there[TRACED]), traced_parts(run)]
-        if len(there[DRAWN]) < run.meta["parts"]:
-            there[TRACED] = []  # it may be of prompts that are not drawn yet
-    return {**noted, "parts": {kind: _text(numbers) for kind, numbers in there.items()}}
+
+
+def _amounts(run: Run, images: Mapping[str, int], without: Collection[str]) -> dict[str, Any]:
+    """How many images there are, how many were searched for objects, and with what else fewer were looked at."""
+    planned, looked = run.meta.get("images", 0), images.get("observed", images[DRAWN])
+    others = {
+        kind: number
+        for kind, number in images.items()
+        if kind.startswith(NESTED) and kind not in without and number < images[DRAWN] and number != looked
+    }
+    return {
+        "images": [images[DRAWN], planned],
+        **({"observed": [looked, planned]} if "observed" in images else {}),
+        **({"others": others} if others else {}),
+    }
+
+
+def _whole(run: Run, there: Mapping[str, set[int]]) -> dict[str, set[int]]:
+    """Numbers of the parts that are spoken of: samples, and what observers stored of these."""
+    samples = set.intersection(
+        *(there[kind] for kind in (DRAWN, *BESIDE_SAMPLES) if kind == DRAWN or there.get(kind))
+    )
+    if not samples:
+        raise UserError(
+            f"{run.path}: expected images to speak of, found none whole: {told(run, missing(run))}"
+        )
+    objects = [there[kind] for kind in OBJECTS if kind in there]
+    looked = {"observed": samples.intersection(*objects)} if objects else {}
+    nested = {kind: there[kind] & samples for kind in there if kind.startswith(NESTED)}
+    return {DRAWN: samples, **looked, **nested}
+
+
+def _of_triplets(run: Run, part: int, triplets: Collection[int]) -> bool:
+    """Whether a part of the trace is of triplets that are there."""
+    return {*read_part(run.part_path(TRACED, part), ["triplet"])["triplet"].to_pylist()} <= {*triplets}
 
 
 def _triplets(run: Run, part: int) -> list[int]:
@@ -114,10 +174,37 @@ def planned_triplets(run: Run) -> int:
     return min(len(config.prompts), config.limit or len(config.prompts))
 
 
-def traced_parts(run: Run) -> int:
-    """How many parts the trace of a run is to have, as far as its record says."""
-    draws = (run.meta.get("trace") or {}).get("draws", 0)
-    return math.ceil(draws / run.config.generate.part_triplets)
+# A page made of tables that were measured before
+
+
+def lost_since(run: Run) -> dict[str, list[int]]:
+    """Numbers of the parts that are not there and were when the run was measured, by kind.
+
+    Raises
+    ------
+    UserError
+        Some are of what the page shows: of samples any, of others those of which something is left.
+    """
+    noted, lost = (
+        run.meta.get(KEY),
+        {kind: own for kind, own in missing(run).items() if kind not in UNMEASURED},
+    )
+    if noted:
+        gone = {*noted.get("without", ())}
+        lost = {kind: sorted({*own} & _numbers(_noted_list(noted, kind))) for kind, own in lost.items()}
+        lost = {kind: own for kind, own in lost.items() if own and kind not in gone}
+    shown = [
+        kind for kind in lost if kind == DRAWN or (kind in _ON_PAGE and len(lost[kind]) < kinds(run)[kind])
+    ]
+    if shown:
+        raise UserError(
+            f"{run.path}: expected the parts that were there when it was measured: {told(run, lost)}; or run --stage"
+            " measure over what is left"
+        )
+    return lost
+
+
+# What is said of it
 
 
 def said(meta: Mapping[str, Any]) -> str:
@@ -135,18 +222,85 @@ def said(meta: Mapping[str, Any]) -> str:
     text = f"{images:,} of {all_images:,} images, of {triplets:,} of {all_triplets:,} triplets"
     if "observed" in noted and noted["observed"][0] < all_images:
         text += "; objects and what else was observed: {:,} of {:,} images".format(*noted["observed"])
+    text += "".join(
+        f"; {kind}: {number:,} of {all_images:,} images" for kind, number in noted.get("others", {}).items()
+    )
     if "traced" in noted and noted["traced"][0] < noted["traced"][1]:
         text += "; trace: {:,} of {:,} parts".format(*noted["traced"])
-    return text
+    return text + (f"; without {', '.join(noted['without'])}" if noted.get("without") else "")
 
 
-def _seen(run: Run) -> list[str]:
-    """Kinds that observers stored, of which a part is there."""
-    kinds = ["observed"]
-    for folder in SEEN[1:]:
-        there = sorted((run.path / folder).iterdir()) if (run.path / folder).is_dir() else []
-        kinds += [f"{folder}/{entry.name}" for entry in there if not entry.name.endswith(_TEXTS)]
-    return [kind for kind in kinds if run.parts(kind)]
+def for_page(meta: Mapping[str, Any]) -> dict[str, str]:
+    """What a page says of missing parts: of those of when the run was measured (``unfinished``), and ``lost`` since."""
+    gone = {kind: sorted(_numbers(text)) for kind, text in (meta.get(KEY) or {}).get("missing", {}).items()}
+    return {"unfinished": said(meta), "missing_parts": files_said(gone), LOST: meta.get(LOST, "")}
+
+
+def told(run: Run, gone: Mapping[str, Sequence[int]]) -> str:
+    """What is missing, the stages that make it and the command that goes through these, in a line."""
+    stages = dict.fromkeys(stage_of(kind) for kind in gone)
+    return (
+        f"missing {files_said(gone)} ({'stages' if len(stages) > 1 else 'stage'} {', '.join(stages)}):"
+        f" python -m probes.run {run.path} makes {'it' if sum(map(len, gone.values())) == 1 else 'them'} again"
+    )
+
+
+def files_said(gone: Mapping[str, Sequence[int]]) -> str:
+    """The files that are missing: of each kind the first is named and the rest counted, of the last kinds all are.
+
+    >>> files_said({"words": [1], "samples": [0, 1, 2]})
+    'samples/part-00000.parquet (and 2 more), words/part-00001.parquet'
+    """
+    kinds = sorted(gone, key=lambda kind: (kind != DRAWN, kind))
+    named = [
+        f"{kind}/{part_name(gone[kind][0])}"
+        + (f" (and {len(gone[kind]) - 1} more)" if len(gone[kind]) > 1 else "")
+        for kind in kinds[:NAMED]
+    ]
+    more = sum(len(gone[kind]) for kind in kinds[NAMED:])
+    return ", ".join(named) + (f" and {more:,} of other kinds" if more else "")
+
+
+def warn(run: Run, over: str = "") -> None:
+    """Say on stderr what is missing of a run, after something else there is to say; nothing where all is there."""
+    gone = missing(run)
+    lines = [line for line in (over, told(run, gone) if gone else "") if line]
+    if lines:
+        print(printable(f"{run.path}: {'; '.join(lines)}"), file=sys.stderr)
+
+
+def opened(run: Run) -> Run:
+    """Let a run that was opened speak of the parts that are whole, and say on stderr over how much that is.
+
+    Nothing is written. What is said is what it was measured over, where it was and nothing has been lost since.
+
+    Raises
+    ------
+    UserError
+        A part of an unfinished run is damaged.
+    """
+    noted, lost = run.meta.get(KEY), missing(run)
+    if noted:
+        lost = {kind: own for kind, own in lost.items() if {*own} & _numbers(_noted_list(noted, kind))}
+        lost = {kind: own for kind, own in lost.items() if kind not in noted.get("without", ())}
+    if not {*lost} <= {*UNMEASURED} and part_files(run.path / DRAWN):  # tables may be all that is left
+        noted = snapshot(run)
+    if noted:
+        run.meta = {**run.meta, KEY: noted}
+    warn(run, f"the run is not finished: over {said(run.meta)}" if noted else "")
+    return run
+
+
+def require_whole(run: Run) -> None:
+    """Refuse a run of which a part is missing that something is made of.
+
+    Raises
+    ------
+    UserError
+        Names what is missing.
+    """
+    if lacking(run):
+        raise UserError(f"{run.path}: expected a run of which all is there: {told(run, missing(run))}")
 
 
 def _text(numbers: Iterable[int]) -> str:

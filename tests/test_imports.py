@@ -27,6 +27,7 @@ RUNS = (
     "probes.image_faults",
     "probes.config",
     "probes.parts",
+    "probes.part_kinds",
     "probes.part_memory",
     "probes.storage",
     "probes.unfinished",

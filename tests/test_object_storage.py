@@ -133,6 +133,14 @@ def test_a_stage_of_a_run_that_is_named_by_its_address(server, yaml_file, expect
     reported = ("findings.csv", "findings.parquet", ".tex")
     measured = {name: data for name, data in expected.items() if not name.endswith(reported)}
     assert {name: found.get(name) for name in measured} == measured
+    server.remove("runs/staged/objects/part-00001.parquet")
+    text = ended(start(server, said, address(server, "staged"), "--stage", "measure"), said, 0)
+    assert (
+        f"{address(server, 'staged')}: missing objects/part-00001.parquet (stage observe): python -m" in text
+    )
+    assert "objects and what else was observed: 9 of 12 images" in text
+    for stage in ("observe", "measure"):
+        ended(start(server, said, address(server, "staged"), "--stage", stage), said, 0)
     server.remove("runs/staged/samples/part-00002.parquet")
     damaged = bytearray(found["captures/part-00001.parquet"])
     damaged[len(damaged) // 10] ^= 4  # in a page; the footer has no checksum
@@ -145,11 +153,17 @@ def test_a_stage_of_a_run_that_is_named_by_its_address(server, yaml_file, expect
     other = (yaml_file, "--out", address(server, "staged"), "--seeds", "1", "--stage", "generate")
     text = ended(start(server, said, *other), said, 2)
     assert f"{address(server, 'staged')}: holds another run: seeds" in text
-    server.client().put_object(Bucket=BUCKET, Key="runs/staged/mine.txt", Body=b"mine")
+    mine = ("features/mine/part-00000.parquet", "mine.txt", "observed/part-00099.parquet")
+    for name in mine:
+        server.client().put_object(Bucket=BUCKET, Key=f"runs/staged/{name}", Body=b"mine")
     text = ended(start(server, said, *other, "--overwrite"), said, 0)
-    assert f"{address(server, 'staged')}: left as they are, no run wrote them: mine.txt" in text
+    left = "features/mine, mine.txt, observed/part-00099.parquet"
+    assert f"{address(server, 'staged')}: left as they are, no run wrote them: {left}" in text
     found = server.stored("runs/staged")
-    assert not [name for name in found if name.startswith(("tables/", "observed/", "report"))]
+    there = [
+        name for name in found if name.startswith(("tables/", "observed/", "features/", "report", "mine"))
+    ]
+    assert sorted(there) == sorted(mine)
     assert found["samples/part-00000.parquet"] != expected["samples/part-00000.parquet"]
 
 

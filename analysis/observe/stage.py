@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from analysis.observe.observer import KEY, Observer, StoredImage
 from analysis.observe.registry import observers, why_not
-from probes import execute, image_faults, parts, shards, storage, workers
+from probes import execute, image_faults, part_kinds, parts, shards, storage, workers
 from probes.cluster.driver import Cluster
 from probes.cluster.engine import Shard
 from probes.cluster.job import Job
@@ -83,6 +83,7 @@ def observe(
         return ""
     with nullcontext(team) if team else Team() as team:
         for observer in chosen:
+            _note_kinds(run, observer)
             if cluster:
                 _observe_elsewhere(run, observer, cluster)
             else:
@@ -94,6 +95,14 @@ def observe(
     if run.meta.get("not_observed", {}) != missing:
         run.write_meta(not_observed=missing)
     return "" if chosen else "; ".join(why_not(missing))
+
+
+def _note_kinds(run: Run, observer: Observer) -> None:
+    """Record, before the first part of an observer is written, which kinds the run is to have."""
+    if isinstance(count := run.meta.get("parts"), int):
+        noted = part_kinds.with_kinds(run, observer.schemas, count)
+        if noted != run.meta.get(part_kinds.KINDS):
+            run.write_meta(**{part_kinds.KINDS: noted})
 
 
 def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:

@@ -19,6 +19,7 @@ from analysis.study import contrasts, indicators
 from analysis.tables.registry import TABLES
 from analysis.tables.similarities import NO_STEP, pair_name
 from analysis.tables.stored_similarities import StoredSimilarities
+from probes import unfinished
 from probes.errors import UserError
 from probes.store import KINDS, Run
 
@@ -27,7 +28,7 @@ THUMBNAIL = 128  # pixels, of the longer side
 
 
 def load_run(path: str | Path) -> LoadedRun:
-    """Open a run directory.
+    """Open a run directory; where parts of it are missing, say on stderr over how much it speaks.
 
     Raises
     ------
@@ -39,7 +40,7 @@ def load_run(path: str | Path) -> LoadedRun:
     >>> run = load_run("runs/first-light")  # doctest: +SKIP
     >>> run.gap.query("space == 'denoising' and site == 'unet.mid'")  # doctest: +SKIP
     """
-    return LoadedRun(Run.open(path))
+    return LoadedRun(unfinished.opened(Run.open(path)))
 
 
 class LoadedRun:

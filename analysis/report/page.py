@@ -229,7 +229,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         controls=[person for person in people if person.control],
         level=level,
         n_images=len(samples),
-        unfinished=unfinished.said(content.meta),
+        **unfinished.for_page(content.meta),
         left_out=wording_prompts.left_out_sentence(samples),
         n_prompts=int(samples["triplet"].nunique()),
         n_seeds=int(samples["seed"].nunique()),

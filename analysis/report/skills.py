@@ -86,7 +86,7 @@ def _page(
         model=config.model,
         is_toyworld=config.model.startswith("toyworld"),
         level=config.measure.level,
-        unfinished=unfinished.said(run.meta),
+        **unfinished.for_page(run.meta),
         unit=config.unit,
         n_images=len(samples),
         n_prompts=int(samples["triplet"].nunique()),

@@ -1,12 +1,10 @@
-"""How the studies open a run: of one that is not finished they say over how much they speak."""
+"""How the studies open a run: of one of which parts are missing they say over how much they speak."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from probes import unfinished
-from probes.errors import printable
 from probes.store import Run
 
 
@@ -18,9 +16,4 @@ def opened(path: str | Path) -> Run:
     UserError
         There is no run, or a part of an unfinished one is damaged.
     """
-    run = Run.open(path)
-    noted = run.meta.get(unfinished.KEY) or (unfinished.snapshot(run) if unfinished.lacking(run) else None)
-    if noted:
-        over = unfinished.said({unfinished.KEY: noted})
-        print(printable(f"{run.path}: the run is not finished: over {over}"), file=sys.stderr)
-    return run
+    return unfinished.opened(Run.open(path))

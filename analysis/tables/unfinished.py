@@ -37,4 +37,8 @@ def unfinished(meta: Mapping[str, Any]) -> pd.DataFrame | None:
     if not noted:
         return None
     rows = [(what, *noted[name]) for name, what in _WHAT.items() if name in noted]
+    rows += [
+        (f"images with {kind}", there, noted["images"][1]) for kind, there in noted.get("others", {}).items()
+    ]
+    rows += [(f"images with {kind}", 0, noted["images"][1]) for kind in noted.get("without", ())]
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"there": "int64", "planned": "int64"})

@@ -38,7 +38,7 @@ from analysis.tables.object_claims import (
 )
 from analysis.tables.object_statistics import object_statistics
 from analysis.tables.objects import looked_at
-from probes import command_line
+from probes import command_line, unfinished
 from probes.errors import UserError
 from probes.store import Run
 from probes.text.nouns import lemma
@@ -81,9 +81,10 @@ def read_run(path: Path) -> Reading:
     Raises
     ------
     UserError
-        The run is no specimen's, or nothing looked at its images.
+        The run is no specimen's, lacks a part, or nothing looked at its images.
     """
     run = Run.open(path)
+    unfinished.require_whole(run)
     if run.config.model not in SPECIMENS or not run.parts("objects"):
         what = "no objects" if run.config.model in SPECIMENS else f"a run of {run.config.model}"
         raise UserError(

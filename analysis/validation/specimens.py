@@ -24,7 +24,7 @@ from analysis.validation.specimens_page import (
     page,
     readme_table,
 )
-from probes import command_line
+from probes import command_line, unfinished
 from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.store import Run
@@ -124,9 +124,10 @@ def specimen_run(path: Path) -> Run:
     Raises
     ------
     UserError
-        If the run is another model's, lacks the indicators of the toy world, or is not measured.
+        If the run is another model's, lacks the indicators of the toy world or a part, or is not measured.
     """
     run = Run.open(path)
+    unfinished.require_whole(run)
     if run.config.model not in SPECIMENS:
         raise UserError(
             f"{path}: expected a run of a specimen ({', '.join(SPECIMENS)}), got one of {run.config.model}: "

@@ -19,11 +19,13 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from probes import execute
 from probes.cluster.job import Job, recorded
 from probes.errors import UserError
+from probes.storage import is_object
 from probes.store import Run
 from probes.team import Do
 from probes.versions import versions
@@ -79,6 +81,7 @@ class Worker:
     def __init__(self) -> None:
         self._stack = contextlib.ExitStack()
         self._making: Making | None = None
+        self._job: Job | None = None
 
     @_answering
     def placed(self) -> Answer:
@@ -98,7 +101,8 @@ class Worker:
         Answers what kind of device it works on.
         """
         self._close()
-        self._making = self._stack.enter_context(_found(function)(_here(text)))
+        self._job = _here(text)
+        self._making = self._stack.enter_context(_found(function)(self._job))
         return {"device": described(self._making.device)}
 
     @_answering
@@ -125,7 +129,17 @@ class Worker:
                 f"part {number}: expected the one that the driver planned, got another plan of it on"
                 f" {socket.gethostname()}: install the same version of triptych on all machines"
             )
-        execute.make_whole(part, self._making.do)
+        execute.make_whole(part, self._making.do, self._require_run)
+
+    def _require_run(self) -> None:
+        """Refuse to write where the run directory is gone: a worker does not hold it, and would make one of its own."""
+        job = self._job
+        if job is None or job.record is None or is_object(job.run) or (Path(job.run) / "run.json").exists():
+            return
+        raise UserError(
+            f"{job.run}: expected the run directory to stay while it is worked on, found it gone: put it back and run"
+            " again"
+        )
 
     def _close(self) -> None:
         if self._making is None:

@@ -20,7 +20,7 @@ import numpy as np
 from PIL import Image
 
 from hooks.prompt.spans import split_words
-from probes import execute, image_faults, part_schemas, parts, rundir
+from probes import execute, image_faults, part_kinds, part_schemas, parts, rundir
 from probes.config import Config, prompt_id
 from probes.config_checks import asks_for_skills, template
 from probes.errors import UserError, printable
@@ -251,6 +251,7 @@ def take_in(run: Run, config: Config, taken: Taken, command: execute.Command) ->
         taken_in=taken.record,
         parts=len(made),
         images=taken.images,
+        **{part_kinds.KINDS: part_kinds.with_kinds(run, ("samples",), len(made))},
     )
     with command.helpers() as team:
         execute.make("take in", made, todo, Storing(), team, progress=command.progress)

@@ -6,6 +6,7 @@ identity, so a run that was interrupted goes on at the first part that is missin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from probes import (
     generate,
     image_faults,
     models,
+    part_kinds,
     part_schemas,
     rows,
     rundir,
@@ -121,7 +123,9 @@ def trace(
         wanted = estimate.processes(config, model, device, threads, left, rows_at_once)
     count = execute.useful(wanted, todo) if loaded else cluster.pool.expected
     spent = (run.meta.get(RECORD) or {}).get("seconds", 0.0)  # before it was gone on with
-    run.write_meta(**{USED: sizes, RECORD: {**_record(plan, draws, config, count), "seconds": spent}})
+    every = math.ceil(len(draws) / config.generate.part_triplets)  # of which a shard has its share
+    noted = {RECORD: {**_record(plan, draws, config, count), "seconds": spent}}
+    run.write_meta(**noted, **{USED: sizes, part_kinds.KINDS: part_kinds.with_kinds(run, ("traced",), every)})
     execute.note_damaged(run, damaged)
     work = Tracing(source, config, device, weights, threads, loaded)
     with command.helpers() as team:

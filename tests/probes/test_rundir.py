@@ -99,12 +99,88 @@ def test_only_what_the_run_wrote_is_removed_and_the_rest_is_named(run, capsys):
     assert all(name.split("/one")[0] in line for name in mine)
 
 
+def test_parts_that_the_record_does_not_list_are_the_users(run, capsys):
+    """Beyond the number of its parts, in a folder of features of another name, in a folder that no kind has."""
+    with claim(run.path) as held:
+        held.write_meta(kinds={**held.meta["kinds"], "features/dino": 1})
+    source, mine = (
+        run.path / "samples" / "part-00000.parquet",
+        [
+            *(
+                "samples/part-00099.parquet",
+                "features/mine/part-00000.parquet",
+                "observed/part-00000.parquet",
+            ),
+            *("features/dino/part-00001.parquet", "samples/deep/part-00000.parquet"),
+        ],
+    )
+    own = ["features/dino/part-00000.parquet", "features/dino_texts/part-00000.parquet"]
+    for name in (*mine, *own):
+        (run.path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, run.path / name)
+    with claim(run.path) as held:
+        rundir.remove(held, rundir.OBSERVED)
+        assert held.meta["kinds"] == {"captures": 1, "samples": 1}
+    assert not any((run.path / name).exists() for name in own) and source.exists()
+    with claim(run.path) as held:
+        rundir.clear(held)
+    left = {name for name, data in files(run.path).items() if data is not None}
+    assert left == {*mine, "run.json"}
+    assert "samples/part-00099.parquet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "linked", ["samples", "samples/part-00000.parquet", "tables", "report.html", "shards"]
+)
+def test_nothing_is_removed_through_a_link(linked, run, tmp_path):
+    inside, outside = run.path / linked, tmp_path / "outside"
+    if inside.exists():
+        inside.rename(outside)
+    else:
+        outside.mkdir()
+    inside.symlink_to(outside)
+    before = files(tmp_path)
+    expected = rf"{linked}: expected a file or folder of the run, got a link: what it leads to is not removed"
+    with claim(run.path) as held:
+        with pytest.raises(UserError, match=expected):
+            rundir.clear(held)
+        assert held.meta["status"] == "generated"
+        held.remove_files([linked, f"{linked}/gap.csv", f"{linked}/part-00000.parquet"])
+    assert files(tmp_path) == before
+
+
+def test_what_an_interrupted_writer_left_behind_a_link_stays(run, tmp_path):
+    (run.path / "samples").rename(tmp_path / "outside")
+    (run.path / "samples").symlink_to(tmp_path / "outside")
+    leftover = parts.temporary(tmp_path / "outside" / "part-00001.parquet")
+    leftover.write_text("of another run")
+    with claim(run.path):
+        pass
+    assert leftover.exists()
+
+
+def test_a_record_of_a_shard_cannot_name_another_file(run):
+    (run.path / "precious.json").write_text("mine")
+    (run.path / "shards").mkdir()
+    record = {"id": "../precious", "shard": "0/1", "host": "x", "began": "now", "seconds": {}, "fields": {}}
+    (run.path / "shards" / "x.json").write_text(json.dumps(record))
+    with (
+        pytest.raises(UserError, match="expected the record of a shard, got a damaged file"),
+        claim(run.path),
+    ):
+        pass
+    assert (run.path / "precious.json").exists()
+
+
 def test_a_record_cannot_name_files_outside_the_run(run):
     (run.path.parent / "precious.txt").write_text("mine")
     (run.path / "notes.txt").write_text("mine")
     run.write_meta(written={"measure": ["../precious.txt", "notes.txt", "tables/../../precious.txt"], "x": 3})
     with claim(run.path) as held:
         rundir.clear(held)
+        held.meta = {"parts": 1, "kinds": {"features/../..": 1}}
+        with pytest.raises(UserError, match="expected the record of a run"):
+            rundir.clear(held)
     assert (run.path.parent / "precious.txt").exists()
     assert (run.path / "notes.txt").exists()
 
