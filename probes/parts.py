@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 
 from probes import part_memory, storage
 from probes.errors import UserError
+from probes.json_text import parse_json
 from probes.object_path import ObjectPath
 from probes.part_columns import conform, require_columns
 from probes.part_schemas import FIXED, IMAGE
@@ -265,7 +266,7 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         with storage.parquet(path, whole=columns is None, page_checksum_verification=True) as file:
             read = part_memory.also(path, columns, file)
             table = file.read(columns=read)
-            metadata = json.loads((file.schema_arrow.metadata or {}).get(b"triptych", b"{}"))
+            metadata = parse_json((file.schema_arrow.metadata or {}).get(b"triptych", b"{}"))
             if "content" in metadata:
                 require_columns(path, metadata["content"], columns or ())
                 wanted = {name: metadata["content"].get(name) for name in read or metadata["content"]}
@@ -309,7 +310,7 @@ def read_identity(path: Path) -> dict[str, Any]:
             raise UserError(
                 f"{path}: expected a part of this run, got a file of another program: move it away and run again"
             )
-        identity = json.loads(metadata[b"triptych"])
+        identity = parse_json(metadata[b"triptych"])
         if not isinstance(identity, dict) or not isinstance(identity.get("fields", {}), dict):
             raise ValueError("its identity is not one")
         if "hash" in identity and identity["hash"] != _hash(identity.get("fields", {})):

@@ -24,6 +24,7 @@ from typing import Any
 from probes import unfinished
 from probes.errors import UserError
 from probes.execute import Part
+from probes.json_text import parse_json
 from probes.lease import RESULTS, Lease
 from probes.locks import Lock
 from probes.parts import create_bytes, is_leftover, write_bytes
@@ -261,7 +262,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
         if is_leftover(file.name):  # another process is writing it
             continue
         try:
-            record = json.loads(file.read_text(encoding="utf-8"))
+            record = parse_json(file.read_text(encoding="utf-8"))
             found.append(
                 (str(record["began"]), str(record["id"]), {**record, "fields": dict(record["fields"])})
             )
