@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Any
 
 from analysis.observe.known_checkpoints import known, remedy
 from probes.errors import UserError
-from probes.paths import expand
+from probes.json_text import parse_json
+from probes.paths import expand_model, require_regular
 from probes.toyworld import WEIGHTS
 
 TOYWORLD = "toyworld"
@@ -42,7 +42,7 @@ def find(name: str, field: str, *, fetch: bool = True, revision: str | None = No
     """
     if name == TOYWORLD and field in OWN:
         return WEIGHTS / OWN[field] / "model.safetensors"
-    path = expand(name, field)
+    path = expand_model(name, field)
     if path.exists():
         return path
     if "/" not in name:
@@ -97,7 +97,7 @@ def weight_files(path: Path) -> list[Path]:
 def read_json(path: Path, field: str) -> dict[str, Any]:
     """Read a description that stands beside a checkpoint."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = parse_json(require_regular(path, field).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"{field}: {path}: expected a description as JSON, got {error}: mend it") from None
     if not isinstance(data, dict):

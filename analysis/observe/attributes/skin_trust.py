@@ -16,7 +16,7 @@ import numpy as np
 
 from analysis.observe.checkpoints import fit, sha256
 from probes.errors import UserError
-from probes.paths import expand
+from probes.paths import expand_model
 
 PLACE = "observe.skin_tone.trust"
 # Files of the release (balanced albedo), and the mask of the cheeks that DALL-Eval published beside its code. A third
@@ -48,7 +48,7 @@ class Trust:
     parameters, seconds = 52_000_000, 1.0
 
     def __init__(self, folder: str, device: str):
-        self.folder, self.device = expand(folder, PLACE), device
+        self.folder, self.device = expand_model(folder, PLACE), device
         lacking = [name for name in FILES if not (self.folder / name).is_file()]
         if lacking:
             raise UserError(

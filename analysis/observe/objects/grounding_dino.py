@@ -24,6 +24,7 @@ from analysis.observe.checkpoints import fit, read_json, read_weights
 from analysis.observe.objects.passes import computed_once, remember_texts
 from analysis.observe.objects.tag_captions import BERT_LIMIT
 from probes.errors import UserError
+from probes.paths import expand_model
 
 # the package's own configurations, by the name of the published checkpoint
 CONFIGURATIONS = {
@@ -103,6 +104,7 @@ def text_encoder(name: str) -> tuple[Any, Any]:
     """
     from transformers import AutoConfig, AutoTokenizer
 
+    expand_model(name, "observe.text_encoder")  # refuses what no end is read of
     try:
         tokenizer, config = AutoTokenizer.from_pretrained(name), AutoConfig.from_pretrained(name)
     except (OSError, ValueError, KeyError) as error:

@@ -12,7 +12,7 @@ from PIL import Image
 from analysis.observe.checkpoints import sha256
 from analysis.observe.objects.tags import Prompts
 from probes.errors import UserError
-from probes.paths import expand
+from probes.paths import expand_model
 
 _TEXT = "a {}"
 
@@ -61,7 +61,7 @@ class ClipTagger:
 
 def clip_files(name: str) -> dict[str, str]:
     """Checksums of the files that make a local open_clip model; the name alone for one by name."""
-    folder = expand(name, "observe.tagger")
+    folder = expand_model(name, "observe.tagger")
     if not folder.is_dir():
         return {}
     weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
@@ -71,7 +71,7 @@ def clip_files(name: str) -> dict[str, str]:
 def _open_clip(name: str, device: torch.device) -> tuple[Any, Any, Any]:
     import open_clip
 
-    folder = expand(name, "observe.tagger")
+    folder = expand_model(name, "observe.tagger")
     architecture, _, pretrained = name.partition("/")
     if folder.is_dir():
         architecture, options = f"local-dir:{folder}", {}
