@@ -8,7 +8,6 @@ an order of magnitude, not a promise.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +25,7 @@ from probes.config import Config
 from probes.devices import pick_device, pick_dtype
 from probes.errors import UserError
 from probes.guidance import guided
+from probes.json_text import parse_json
 from probes.models import Source
 from probes.prompts.plan import Sample
 from probes.sizes import image_size
@@ -87,7 +87,7 @@ def describe(source: Source) -> Networks:
     try:
         with torch.device("meta"):
             for kind, name in ((UNet2DConditionModel, "unet"), (AutoencoderKL, "vae")):
-                described = json.loads(source.described(f"{name}/config.json").read_text())
+                described = parse_json(source.described(f"{name}/config.json").read_text())
                 built.append(kind.from_config(described))
     except (OSError, ValueError, TypeError) as error:
         raise UserError(

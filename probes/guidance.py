@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from probes.config import Config
 from probes.errors import UserError
+from probes.json_text import parse_json
 from probes.models import Source
 
 # what the pipelines' own signatures say where nothing else does; both guide
@@ -53,7 +53,7 @@ def check_negative_prompt(config: Config, source: Source, place: str) -> None:
 def _described(file: Path) -> dict:
     """What a file beside the weights says; nothing where it is not there or damaged, which loading will tell."""
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        data = parse_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return data if isinstance(data, dict) else {}

@@ -18,11 +18,16 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import torch
 
-NAN, FILTERED, UNREADABLE, BLACK, BLANK = "nan", "filtered", "unreadable", "black", "blank"
+NAN, FILTERED, UNREADABLE, SIZE, BLACK, BLANK = "nan", "filtered", "unreadable", "size", "black", "blank"
+PIXELS = 1 << 26  # of an image, at most: 8192 x 8192
+# The window of SSIM is of 7 pixels, and a detector that is given the shape 8:1 finds fewer places than it looks for.
+SIDE, RATIO = 7, 6
+NAMED = 5  # images, in the line about them
 WHY = {
     NAN: "its latents or pixels are no finite numbers",
     FILTERED: "a safety checker replaced it",
     UNREADABLE: "it cannot be read",
+    SIZE: f"it has fewer than {SIDE} pixels to a side, or over {RATIO} times as many to the other, or over 2^26 in all",
     BLACK: "every pixel of it is black",
     BLANK: "every pixel of it has the same color",
 }
@@ -31,6 +36,18 @@ WHY = {
 def reason(fault: str) -> str:
     """Return why an image is left out, as tables give it; of a fault that is not known, its name."""
     return f"image left out: {WHY.get(fault, fault)}"
+
+
+def of_size(width: int, height: int) -> str | None:
+    """Return what is at fault with an image by its size alone; None where nothing is.
+
+    Examples
+    --------
+    >>> of_size(1, 2000), of_size(64, 64)
+    ('size', None)
+    """
+    short, long = sorted((width, height))
+    return SIZE if short < SIDE or long > RATIO * short or width * height > PIXELS else None
 
 
 def of_pixels(pixels: NDArray[np.uint8]) -> str | None:
@@ -95,15 +112,19 @@ def counts(found: Sequence[str | None]) -> dict[str, int]:
     return {fault: there.count(fault) for fault in dict.fromkeys([*WHY, *there]) if fault in there}
 
 
-def sentence(number: dict[str, int], images: int) -> str:
-    """Return what the command line says of a run with images at fault.
+def sentence(number: dict[str, int], images: int, named: Sequence[str] = ()) -> str:
+    """Return what the command line says of a run with images at fault, the first of which it names.
 
     Examples
     --------
     >>> sentence({"nan": 1, "black": 2}, 36)
     '3 of 36 images are left out of every mean (nan: 1, black: 2): see the column `fault` of samples/'
+    >>> sentence({"size": 1}, 6, ["t00000-s0-neutral"])
+    '1 of 6 images is left out of every mean (size: 1): see the column `fault` of samples/ (t00000-s0-neutral)'
     """
     each = ", ".join(f"{fault}: {n}" for fault, n in number.items())
     total = sum(number.values())
     left_out = "is left out" if total == 1 else "are left out"
-    return f"{total} of {images} images {left_out} of every mean ({each}): see the column `fault` of samples/"
+    which = ", ".join(named[:NAMED]) + (", ..." if len(named) > NAMED else "")
+    where = f"see the column `fault` of samples/{f' ({which})' if which else ''}"
+    return f"{total} of {images} images {left_out} of every mean ({each}): {where}"

@@ -29,6 +29,7 @@ from typing import Any, cast
 
 from probes import storage
 from probes.errors import UserError
+from probes.json_text import parse_json
 from probes.object_path import ChangedError, ObjectPath, tag
 from probes.object_stores import KEPT, StorageError
 
@@ -320,7 +321,7 @@ class Lease:
 
 def _said(data: bytes) -> dict[str, Any]:
     try:
-        said = json.loads(data)
+        said = parse_json(data)
     except ValueError:
         return {}
     return said if isinstance(said, dict) else {}

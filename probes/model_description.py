@@ -19,6 +19,7 @@ from typing import Any
 from hooks.architectures import unet_size
 from probes import pretrained, weight_files
 from probes.errors import UserError, first_line
+from probes.json_text import parse_json
 from probes.model_source import Source
 
 PIPELINES = ("StableDiffusionPipeline", "StableDiffusionXLPipeline")
@@ -79,7 +80,7 @@ def read_object(source: Source, file: str) -> dict[str, Any]:
         There is no such file, or it holds something else.
     """
     try:
-        data = json.loads(source.described(file).read_text(encoding="utf-8"))
+        data = parse_json(source.described(file).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise fault(source, file, "a description", "no such file", "add or download it") from None
     except (OSError, ValueError, RecursionError) as error:
@@ -97,7 +98,7 @@ def read_card(source: Source) -> dict[str, Any]:
     if not file.exists():
         return {}
     try:
-        card = json.loads(file.read_text(encoding="utf-8"))
+        card = parse_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{file}: expected JSON, got `{first_line(error)}`: mend or remove it") from None
     scale = card.get("guidance_scale", 0.0) if isinstance(card, dict) else None
@@ -203,7 +204,7 @@ def _component(kind: str, settings: str) -> Any:
     import torch
     import transformers
 
-    config = json.loads(settings)
+    config = parse_json(settings)
     with torch.device("meta"):
         if hasattr(transformers, kind):
             return getattr(transformers, kind)(transformers.CLIPTextConfig.from_dict(config)).eval()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import inspect
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,11 +22,12 @@ from probes.components import modules, weight_hash
 from probes.devices import pick_device, pick_dtype
 from probes.edits.options import Edit
 from probes.errors import UserError, first_line
+from probes.json_text import parse_json
 from probes.model_description import INDEX, PIPELINES, Source
 from probes.model_source import CARD
 from probes.model_tokenizers import tokenizer
 from probes.model_weights import read_pipeline, require_finite
-from probes.paths import expand
+from probes.paths import expand_model
 from probes.pretrained import quiet
 from probes.schedulers import build_scheduler, pick_scheduler, require_usable, scheduler_record
 from probes.toyworld import LOCATED, MODELS, SHARED, SKILLED, SPECIMENS, WEIGHTS, WORK, WORKING
@@ -88,7 +88,7 @@ def resolve(
 def _find(name: str, weights: bool, revision: str | None, variant: str | None) -> Source:
     if name in MODELS:
         return _bundled(name)
-    path = expand(name, "model")
+    path = expand_model(name, "model")
     if path.is_dir():
         if not (path / INDEX).exists():
             raise UserError(
@@ -131,7 +131,7 @@ def _bundled(name: str) -> Source:
 def _inside(path: Path) -> str:
     """What a folder without a pipeline holds instead, as far as its files tell."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        kind = json.loads((path / "config.json").read_text(encoding="utf-8")).get("_class_name")
+        kind = parse_json((path / "config.json").read_text(encoding="utf-8")).get("_class_name")
         return f" but a single {kind!s:.40}" if kind else ""
     return ""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from probes.json_text import parse_json
 
 MOST_TENSORS = 10_000  # of a network; the largest of timm and open_clip have some 3,000
 _MOST_WHOLE, _MOST_REAL, _MOST_SIDE, _MOST_DEPTH, _MOST_ENTRIES = 10**7, 1e12, 4096, 20, 100_000
@@ -78,7 +79,7 @@ def moderate_json(path: Path) -> dict[str, Any]:
     ValueError, OSError, RecursionError
         It is none.
     """
-    data = json.loads(path.read_text(encoding="utf-8"))
+    data = parse_json(path.read_text(encoding="utf-8"))
     if not isinstance(data, dict):
         raise ValueError(f"{path.name} holds {data!r:.40}, no object")
     require_moderate(data)

@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 
 from probes import part_memory, storage
 from probes.errors import UserError
+from probes.json_text import parse_json
 from probes.object_path import ObjectPath
 from probes.part_columns import conform, require_columns
 from probes.part_schemas import FIXED, IMAGE
@@ -284,7 +285,7 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         with storage.parquet(path, whole=columns is None, page_checksum_verification=True) as file:
             read = part_memory.also(path, columns, file)
             table = file.read(columns=read)
-            metadata = json.loads((file.schema_arrow.metadata or {}).get(b"triptych", b"{}"))
+            metadata = parse_json((file.schema_arrow.metadata or {}).get(b"triptych", b"{}"))
             if "content" in metadata:
                 require_columns(path, metadata["content"], columns or ())
                 wanted = {name: metadata["content"].get(name) for name in read or metadata["content"]}
@@ -342,7 +343,7 @@ def identity_of(path: Path) -> dict[str, Any] | None:
             metadata = file.schema_arrow.metadata or {}
         if b"triptych" not in metadata:
             return None
-        identity = json.loads(metadata[b"triptych"])
+        identity = parse_json(metadata[b"triptych"])
         if not isinstance(identity, dict) or not isinstance(identity.get("fields", {}), dict):
             raise ValueError("its identity is not one")
         if "hash" in identity and identity["hash"] != _hash(identity.get("fields", {})):

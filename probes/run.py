@@ -236,7 +236,7 @@ class _Work:
             assert plan.source is not None
             generate(self.run, plan.config, plan.samples, plan.source, command)
         if faulty := self.run.meta.get("faults"):
-            asked.say(image_faults.sentence(faulty, self.run.meta["images"]))
+            asked.say(image_faults.sentence(faulty, self.run.meta["images"], [*self.run.faults()]))
 
     def take_up(self) -> None:
         """Go on with a run that was drawn before."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
+from probes.json_text import parse_json
 from probes.parts import FORMAT, digest
 
 STATUSES = ("planned", "generated", "observed", "measured", "complete")
@@ -26,7 +27,7 @@ def read_record(file: Path) -> dict[str, Any]:
         There is no such file, it is damaged, another program's, or written in a later format.
     """
     try:
-        meta = json.loads(file.read_text(encoding="utf-8"))
+        meta = parse_json(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise UserError(
             f"{file.parent}: expected a run directory, found no run.json: check the path"

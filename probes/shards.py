@@ -24,6 +24,7 @@ from typing import Any
 from probes import unfinished
 from probes.errors import UserError
 from probes.execute import Part
+from probes.json_text import parse_json
 from probes.lease import RESULTS, Lease
 from probes.locks import Lock
 from probes.part_kinds import KINDS, number
@@ -262,7 +263,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
         if is_leftover(file.name):  # another process is writing it
             continue
         try:
-            record = json.loads(file.read_text(encoding="utf-8"))
+            record = parse_json(file.read_text(encoding="utf-8"))
             if record["id"] != file.stem:  # it is removed under this name once it is gathered
                 raise ValueError
             found.append(

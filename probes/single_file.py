@@ -18,6 +18,7 @@ from probes.errors import UserError
 from probes.model_description import INDEX, PIPELINES, SUPPORTED, Source, readable
 from probes.model_source import CARD
 from probes.model_tokenizers import tokenizer
+from probes.paths import expand_model
 from probes.pretrained import from_single_file, quiet, tensors
 
 ENDINGS = (".safetensors", ".ckpt")
@@ -46,6 +47,7 @@ def source(name: str, path: Path) -> Source:
         The file is damaged, no whole Stable Diffusion, or of an architecture without a shipped description.
     """
     bare = Source(name, "file", path, path.parent)
+    expand_model(path.with_suffix(""), "model")
     shapes = _shapes(bare)
     kind = _kind(bare, shapes)
     beside = next((at for at in (path.with_suffix(""), path.parent) if (at / INDEX).exists()), None)

@@ -37,6 +37,7 @@ from PIL import Image
 
 from probes import earlier_format, unfinished
 from probes.config import Config
+from probes.csv_text import csv_bytes
 from probes.errors import UserError
 from probes.image_faults import reason
 from probes.part_columns import alike, require_names
@@ -328,8 +329,7 @@ class Run:
         endings = ("csv", "parquet") if len(frame) <= CSV_ROWS else ("parquet",)
         self._note([f"tables/{name}.{ending}" for ending in endings])
         if "csv" in endings:
-            text = frame.to_csv(index=False, lineterminator="\n")
-            write_bytes(self.path / "tables" / f"{name}.csv", text.encode())
+            write_bytes(self.path / "tables" / f"{name}.csv", csv_bytes(frame))
         self.write_parquet(name, frame)
 
     def write_parquet(self, name: str, frame: pd.DataFrame) -> None:

@@ -2,35 +2,90 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
-import struct
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
-from PIL import Image
+import numpy as np
+from PIL import Image, ImageOps
 
 from probes import storage
 from probes.errors import UserError
+from probes.image_faults import PIXELS
 from probes.parts import read_part
+
+# the formats of pictures; Pillow knows more, and has Ghostscript run what an EPS says
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "JPEG2000", "PPM")
+_ORIENTATION, _SIDEWAYS = 0x0112, (5, 6, 7, 8)  # of EXIF: which way up a camera was held
 
 
 def read_image(data: bytes | None) -> Image.Image:
-    """Decode a stored image, RGB.
+    """Decode a stored image, RGB, as a viewer shows it: the right way up, of several frames the first, without alpha.
+
+    16 bits of grey are taken as the 8 upper ones.
 
     Raises
     ------
     ValueError
         Why it cannot be read.
     """
+    with _opened(data) as image:
+        image.load()
+        if image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG"):
+            grey = (np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8)
+            return Image.fromarray(grey).convert("RGB")
+        if image.mode in ("I", "F"):
+            raise ValueError(f"expected 8 or 16 bits a channel, got 32 (mode {image.mode})")
+        with contextlib.suppress(
+            Exception
+        ):  # what a camera says of itself may be damaged where its picture is not
+            image = ImageOps.exif_transpose(image)
+        return image.convert("RGB")
+
+
+def read_header(data: bytes) -> tuple[str, tuple[int, int] | None]:
+    """Return format and size, width and height as `read_image` gives them, of an image by its first bytes.
+
+    Nothing of what is no image.
+    """
+    try:
+        with _opened(data, most=None) as image:
+            width, height = image.size
+            kind = (image.format or "").lower()
+            with contextlib.suppress(Exception):  # as above
+                if kind != "tiff" and image.getexif().get(_ORIENTATION) in _SIDEWAYS:
+                    width, height = height, width
+            return kind, (width, height)
+    except ValueError:
+        return "", None
+
+
+@contextlib.contextmanager
+def _opened(data: bytes | None, most: int | None = PIXELS) -> Iterator[Image.Image]:
+    """An image of one of `FORMATS`; whatever Pillow says of it is one kind of error, and no warning."""
     if not data:
         raise ValueError("no bytes are stored")
     try:
-        return Image.open(io.BytesIO(data)).convert("RGB")
-    except (OSError, ValueError, SyntaxError, struct.error, Image.DecompressionBombError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(io.BytesIO(data), formats=_formats()) as image:
+                if most and image.width * image.height > most:
+                    raise ValueError(f"expected at most {most:,} pixels, got {image.width} x {image.height}")
+                yield image
+    except Exception as error:  # of damaged and of hostile images Pillow raises errors of every kind
         # the address of the stream that Pillow names differs from run to run
         text = re.sub(r" <_io\.BytesIO object at 0x[0-9a-f]+>", "", str(error))
         raise ValueError(text.splitlines()[0][:120] if text else type(error).__name__) from error
+
+
+@cache
+def _formats() -> tuple[str, ...]:
+    Image.init()
+    return tuple(name for name in FORMATS if name in Image.OPEN)  # not every Pillow is built with each
 
 
 def _unreadable(data: bytes | None) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from probes.json_text import parse_json
 
 COMPONENTS = ("text_encoder", "text_encoder_2", "unet", "vae")
 # as diffusers and transformers name them; of the first ending that is there, the libraries read that
@@ -41,7 +42,7 @@ def names(folder: Path, variant: str | None = None) -> list[str]:
 
 def _shards(index: Path) -> list[str]:
     try:
-        return sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+        return sorted(set(parse_json(index.read_text(encoding="utf-8"))["weight_map"].values()))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return []
 

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from probes.errors import UserError
+from probes.paths import require_regular
 
 DEPTH = 20  # lists and mappings within each other; the schema has five
 BYTES = 4 << 20  # of a file
@@ -76,7 +77,7 @@ def read_yaml(path: str | Path) -> YamlSource:
         sexagesimal notation or beyond 64 bits, a tag, control characters, or values nested or repeated by aliases
         beyond measure.
     """
-    path = Path(path)
+    path = require_regular(Path(path))
     try:
         with open(path, "rb") as file:
             data = file.read(BYTES + 1)

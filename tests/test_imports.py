@@ -34,6 +34,8 @@ RUNS = (
     "probes.part_schemas",
     "probes.errors",
     "probes.paths",
+    "probes.csv_text",
+    "probes.json_text",
     "probes.command_line",
     "probes.attributes",
     "probes.prompts.audit",

@@ -18,6 +18,8 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from probes.json_text import parse_json
+
 Texts = Mapping[int, list[str]]
 CORENLP = ("stanford-corenlp-3.6.0.jar", "stanford-corenlp-3.6.0-models.jar")
 SPICE_JAR = "spice-1.0.jar"
@@ -136,7 +138,7 @@ def spice(wanted: Texts, said: Texts, folder: Path) -> tuple[float, list[float]]
         _run([*program, str(asked), "-out", str(told), "-silent"], SECONDS + SECONDS_EACH * len(rows))
         try:
             scores = {
-                row["image_id"]: row["scores"]["All"]["f"] for row in json.loads(told.read_text("utf-8"))
+                row["image_id"]: row["scores"]["All"]["f"] for row in parse_json(told.read_text("utf-8"))
             }
             each = [float(scores[index]) for index in said]
         except (OSError, ValueError, KeyError, TypeError) as error:

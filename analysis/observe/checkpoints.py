@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any
 
 from analysis.observe.known_checkpoints import known, remedy
 from probes.errors import UserError
+from probes.json_text import parse_json
 from probes.network_limits import require_moderate
-from probes.paths import expand
+from probes.paths import expand_model, require_regular
 from probes.pretrained import readable, tensors
 from probes.toyworld import WEIGHTS
 
@@ -44,7 +44,7 @@ def find(name: str, field: str, *, fetch: bool = True, revision: str | None = No
     """
     if name == TOYWORLD and field in OWN:
         return WEIGHTS / OWN[field] / "model.safetensors"
-    path = expand(name, field)
+    path = expand_model(name, field)
     if path.exists():
         return path
     if "/" not in name:
@@ -105,8 +105,8 @@ def read_json(path: Path, field: str) -> dict[str, Any]:
         It is no JSON object, or has numbers, lists or depths that no model has.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        data = parse_json(require_regular(path, field).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise UserError(f"{field}: {path}: expected a description as JSON, got {error}: mend it") from None
     if not isinstance(data, dict):
         raise UserError(f"{field}: {path}: expected a description `{{...}}`, got {data!r:.60}: mend it")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from io import StringIO
 from math import ceil, nan
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from analysis.stats.sample_size import NO_GAP, smallest_number
 from analysis.stats.word_power import WORD_POWER_COLUMNS, prompts_for_words
 from analysis.stats.worlds import ObjectWorld, draw_table
 from probes import command_line
+from probes.csv_text import csv_bytes
 from probes.errors import UserError
 from probes.parts import write_bytes
 
@@ -336,7 +336,8 @@ def work(options: argparse.Namespace) -> None:
     if options.out:
         tables = {"gap": gaps, "gap against words": words, "presence": objects}
         every = pd.concat([table.assign(quantity=name) for name, table in tables.items()])
-        write_bytes(options.out, _csv(every).encode())
+        first = ["quantity", *every.columns.drop("quantity")]
+        write_bytes(options.out, csv_bytes(every[first]))
     print(f"A gap, power {options.power:g} at alpha {options.alpha:g} over {options.family} tests:")
     print(gaps.to_string(index=False, float_format="{:.3g}".format))
     print("\nA gap beyond what the choice of words makes (`ceiling`: with endlessly many prompts):")
@@ -348,12 +349,6 @@ def work(options: argparse.Namespace) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
     return command_line.run(work, parser(), argv)
-
-
-def _csv(table: pd.DataFrame) -> str:
-    text = StringIO()
-    table[["quantity", *table.columns.drop("quantity")]].to_csv(text, index=False)
-    return text.getvalue()
 
 
 if __name__ == "__main__":

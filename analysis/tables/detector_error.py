@@ -9,7 +9,6 @@ whose content is known, is given instead.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from analysis.stats.rates import ALL, COLUMNS, detection_rates
 from analysis.study import contrasts, indicators
 from analysis.tables.families import by_unit
 from analysis.tables.object_claims import COUNTS
+from probes.json_text import parse_json
 from probes.store import Run
 from probes.text.nouns import lemma
 from probes.toyworld import MODELS, SHARED, SPECIMENS, WEIGHTS
@@ -276,7 +276,7 @@ def by_lemma(seen: pd.DataFrame, *, backend: str = "lemminflect") -> pd.DataFram
 def checker_accuracy(model: str, level: float = 0.95) -> pd.DataFrame:
     """What was measured of the checker on renderings when the specimen was taught (``quality.json``)."""
     measured = model if model in SPECIMENS else SHARED  # of renderings alone, whichever model draws
-    quality = json.loads((WEIGHTS / measured / "quality.json").read_text(encoding="utf-8"))
+    quality = parse_json((WEIGHTS / measured / "quality.json").read_text(encoding="utf-8"))
     value, n = float(quality["checker_accuracy_least"]), int(quality["checker_renderings"])
     low, high = (float(end) for end in wilson_interval(np.float64(value), n, level))
     rate = _rate_of_all("accuracy", value, low=low, high=high, n=n, n_prompts=0, reason=ITS_OWN_TRUTH)

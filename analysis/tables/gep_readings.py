@@ -15,6 +15,7 @@ import pandas as pd
 
 from analysis.metrics.gep import COLUMNS, Audit, audit
 from analysis.stats.annotators import krippendorff_alpha, majority
+from probes.csv_text import read_sheet
 from probes.errors import UserError
 from probes.prompts.audit import SETTINGS, attributes, places
 from probes.store import Run
@@ -119,19 +120,10 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
         The file cannot be read, a column is missing, or a row names an image or attribute that the run does not have,
         is no yes or no, or stands twice.
     """
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: expected a CSV file of labels, got {error}: check it") from None
-    table = table.assign(annotator=table.get("annotator", ""))
-    missing = [name for name in LABEL_COLUMNS if name not in table]
-    if missing:
-        raise UserError(
-            f"{path}: expected the columns {', '.join(LABEL_COLUMNS)}, found none called {missing[0]}: add it"
-        )
+    table = read_sheet(path, LABEL_COLUMNS)
     samples, known = set(run.samples(["sample_id"])["sample_id"]), attributes(run.config)
-    for number, row in enumerate(table[list(LABEL_COLUMNS)].itertuples(index=False), 2):
-        place = f"{path}: line {number}"
+    for row in table.itertuples():
+        place = f"{path}: line {row.Index}"
         if row.sample_id not in samples:
             raise UserError(
                 f"{place}: expected an image of {run.path}, got {row.sample_id!r}: take the row out"
@@ -143,15 +135,14 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
             )
         if row.label.strip().lower() not in {*YES, *NO, ""}:
             raise UserError(f"{place}: expected yes or no, got {row.label!r}: correct it")
-    twice = table.duplicated(["sample_id", "attribute", "annotator"]).to_numpy()
+    twice = table.duplicated(["sample_id", "attribute", "annotator"])
     if twice.any():
-        number = int(twice.argmax()) + 2
         raise UserError(
-            f"{path}: line {number}: expected one answer an annotator, got a second one: keep one"
+            f"{path}: line {table.index[twice][0]}: expected one answer an annotator, got a second one: keep one"
         )
     said = table["label"].str.strip().str.lower()
     value = np.where(said.isin(YES), 1.0, np.where(said.isin(NO), 0.0, np.nan))
-    return table[["sample_id", "attribute", "annotator"]].assign(value=value)
+    return table[["sample_id", "attribute", "annotator"]].assign(value=value).reset_index(drop=True)
 
 
 def joined(labels: pd.DataFrame) -> tuple[pd.DataFrame, float]:

@@ -10,6 +10,7 @@ from analysis.tables.table import Table
 from probes import part_schemas
 from probes.attributes.options import TONE
 from probes.attributes.questions import Asked, people_questions
+from probes.csv_text import read_sheet
 from probes.errors import UserError
 from probes.store import Run
 
@@ -40,20 +41,11 @@ def read_answers(path: Path, run: Run) -> pd.DataFrame:
         The file cannot be read, a column is missing, or a row names an image or a question that the run does not have,
         answers what cannot be read, or stands twice.
     """
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: expected a CSV file of answers, got {error}: check it") from None
-    table = table.assign(annotator=table.get("annotator", ""))
-    missing = [name for name in COLUMNS if name not in table]
-    if missing:
-        raise UserError(
-            f"{path}: expected the columns {', '.join(COLUMNS)}, found none called {missing[0]}: add it"
-        )
+    table = read_sheet(path, COLUMNS)
     samples = set(run.samples(["sample_id"])["sample_id"])
     known = {asked.key: asked for asked in people_questions(run.config)}
-    for number, row in enumerate(table[list(COLUMNS)].itertuples(index=False), 2):
-        place = f"{path}: line {number}"
+    for row in table.itertuples():
+        place = f"{path}: line {row.Index}"
         if row.sample_id not in samples:
             raise UserError(
                 f"{place}: expected an image of {run.path}, got {row.sample_id!r:.60}: take the row out"
@@ -70,11 +62,10 @@ def read_answers(path: Path, run: Run) -> pd.DataFrame:
     table = table[table["answer"].str.strip() != ""]
     twice = table.duplicated(["sample_id", "question", "annotator"])
     if twice.any():
-        number = int(table.index[twice][0]) + 2
         raise UserError(
-            f"{path}: line {number}: expected one answer an annotator, got a second one: keep one"
+            f"{path}: line {table.index[twice][0]}: expected one answer an annotator, got a second one: keep one"
         )
-    return table[list(COLUMNS)].reset_index(drop=True)
+    return table.reset_index(drop=True)
 
 
 def _reads(asked: Asked, said: str) -> bool:

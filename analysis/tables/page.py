@@ -12,6 +12,9 @@ What stands in `tables/` of a run, as CSV and Parquet; `analysis.load_run(...).t
 paper (Wu et al. 2025) has its number in its name and stands there as LaTeX, too; so do those of Zhang et al. 2023 (GEP)
 of an audit of attributes and of Cho et al. 2023 (DALL-Eval) of an audit of professions. NaN has its `reason` beside it.
 
+In CSV a text that a spreadsheet would calculate (`=`, `+`, `-`, `@` before it, and it is no number) has an apostrophe
+before it; Parquet holds it as it is.
+
 In a run of one prompt and several seeds intervals and p-values are over its seeds, for this prompt alone (Wu et al.
 2025, section 7.1): tables that hold any have a last column `unit`, `seed` or `prompt`, and their `n_prompts` counts
 these.

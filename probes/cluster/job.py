@@ -11,6 +11,7 @@ from typing import Any
 
 from probes import models
 from probes.config import Config
+from probes.json_text import parse_json
 from probes.run_record import checksum
 from probes.storage import is_object
 from probes.store import Run
@@ -62,7 +63,7 @@ class Job:
     @classmethod
     def read(cls, text: str) -> Job:
         """The job that a text holds."""
-        return cls(**json.loads(text))
+        return cls(**parse_json(text))
 
     def text(self) -> str:
         """The job as a text."""

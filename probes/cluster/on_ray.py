@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import logging
 import os
 import re
@@ -27,6 +26,7 @@ from probes.cluster.garbage import set_aside
 from probes.cluster.worker import Worker
 from probes.cluster_options import AUTO, LOCAL, Cluster
 from probes.errors import UserError
+from probes.json_text import parse_json
 
 _STORE = 100 * 2**20  # bytes that a local Ray keeps for texts; its least is 75 MiB
 _NONE_FOUND = re.compile("not find any running Ray")  # the one failure after which a Ray is started here
@@ -124,7 +124,7 @@ class OnRay:
             if call == "node":
                 self._nodes[worker] = answer
             else:
-                heard.append(Heard(worker, call, json.loads(answer)))
+                heard.append(Heard(worker, call, parse_json(answer)))
         return heard
 
     def drop(self, worker: int) -> None:

@@ -25,6 +25,7 @@ from typing import Any
 from probes import execute
 from probes.cluster.job import Job, recorded
 from probes.errors import UserError
+from probes.json_text import parse_json
 from probes.storage import is_object
 from probes.store import Run
 from probes.team import Do
@@ -113,7 +114,7 @@ class Worker:
         """
         done: list[int] = []
         began = time.monotonic()
-        for number, expected in json.loads(text):
+        for number, expected in parse_json(text):
             try:
                 self._make(number, expected)
             except Exception as error:

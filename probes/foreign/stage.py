@@ -6,7 +6,6 @@ and the content of its images, byte for byte as they stood in their files: a run
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,6 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from hooks.prompt.spans import split_words
 from probes import execute, image_faults, part_kinds, part_schemas, parts, rundir
@@ -29,7 +27,7 @@ from probes.foreign.options import Images
 from probes.foreign.table import Pictures, Row
 from probes.foreign.triplets import Draw
 from probes.store import Run
-from probes.stored_images import read_image
+from probes.stored_images import read_header, read_image
 from probes.team import Tick
 
 OTHER_SIZE = "seeds of a triplet whose images differ in size"
@@ -145,13 +143,13 @@ def _images(config: Config) -> Images:
 
 
 def _read(draw: Draw, config: Config, pictures: Pictures) -> tuple[list[TakenImage], set[tuple[int, int]]]:
-    """The images of a draw, and the sizes that those have which can be read."""
+    """The images of a draw, and the sizes of those that can be read and compared."""
     taken, sizes = [], set()
     prompt = config.prompts[draw.triplet]
     for (name, entry), row in zip(config.indicators.items(), draw.rows):
         data = pictures.read(row.image, row.at)
-        kind, size = _header(data)
-        sizes |= {size} if size else set()
+        kind, size = read_header(data)
+        sizes |= {size} if size and not image_faults.of_size(*size) else set()
         read = split_words(row.prompt)
         columns = {
             "sample_id": f"t{draw.triplet:05d}-s{draw.seed}-{name}",
@@ -173,15 +171,6 @@ def _read(draw: Draw, config: Config, pictures: Pictures) -> tuple[list[TakenIma
         }
         taken.append(TakenImage(row, columns, parts.digest(data), kind))
     return taken, sizes
-
-
-def _header(data: bytes) -> tuple[str, tuple[int, int] | None]:
-    """Format and size of an image by its first bytes; nothing of what is none, which the observe stage counts."""
-    try:
-        with Image.open(io.BytesIO(data)) as image:
-            return (image.format or "").lower(), image.size
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-        return "", None
 
 
 @dataclass(frozen=True)
@@ -210,6 +199,9 @@ def _stored(pictures: Pictures, draws: list[list[TakenImage]], tick: Tick) -> ex
 
 def _fault(data: bytes) -> str | None:
     """What is at fault with an image, as far as its bytes tell."""
+    _, size = read_header(data)
+    if size and (fault := image_faults.of_size(*size)):
+        return fault
     try:
         return image_faults.of_pixels(np.asarray(read_image(data)))
     except ValueError:

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from probes.config_values import shown
 from probes.errors import UserError
 from probes.foreign.options import Images
-from probes.paths import expand
+from probes.json_text import parse_json
+from probes.paths import expand, require_regular
+from probes.prompts import parquet
 
+ROWS = 10_000_000  # of a table, at most
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 IMAGE_COLUMNS = ("image", "file", "file_name", "path")  # looked for in this order where none is named
@@ -75,7 +76,7 @@ def find(images: Images, folder: Path) -> Path:
     UserError
         There is none.
     """
-    path = (folder / expand(images.from_, "images.from")).absolute()
+    path = expand(images.from_, "images.from", folder).absolute()
     if not path.exists():
         raise UserError(
             f"images.from: expected a table or a folder of images, found none at {path}: check the path"
@@ -141,19 +142,16 @@ def _of_table(images: Images, file: Path, by_prompt: bool, by_id: bool) -> Itera
     columns, lines = (_parquet if is_parquet else _text)(file)
     names = _column_names(images, file, columns, by_prompt, by_id)
     picture = names["image"]
-    for number, (at, values) in enumerate(lines(list(names.values()) if is_parquet else [])):
+    for number, (at, values) in enumerate(lines(names)):
         place = f"{file.name}: {at}"
         seed = values.get(names["seed"]) if "seed" in names else None
-        triplet = values.get(names["triplet"]) if "triplet" in names else None
-        if "triplet" in names and triplet in (None, ""):
-            raise UserError(f"{place}: expected a `{names['triplet']}` in every row, found none: write it")
         yield Row(
             at=place,
             image=_place(file, picture, values.get(picture), number, place),
             prompt=_said(values, names["prompt"], place) if "prompt" in names else "",
             indicator=_said(values, names["indicator"], place) if "indicator" in names else "",
             seed=_seed(seed, names["seed"], place) if "seed" in names else None,
-            triplet=None if triplet is None else str(triplet),
+            triplet=_triplet(values, names["triplet"], place) if "triplet" in names else None,
             prompt_id=_id(values, names, place) if PROMPT_ID in names else None,
         )
 
@@ -188,7 +186,7 @@ def _column_names(
 def _text(file: Path) -> tuple[list[str], Any]:
     """Columns and rows of a text table."""
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        text = require_regular(file).read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({error.strerror}): check the path") from None
     except UnicodeDecodeError:
@@ -204,10 +202,7 @@ def _text(file: Path) -> tuple[list[str], Any]:
         rows = [(reader.line_num, values) for values in reader if values]
     except csv.Error as error:
         raise UserError(f"{file}: line {reader.line_num}: expected a CSV table ({error}): mend it") from None
-    if len(set(head)) < len(head):
-        raise UserError(
-            f"{file}: line 1: expected every column once, got {', '.join(head)[:120]}: rename one"
-        )
+    parquet.require_once(f"{file}: line 1", head)
     for number, values in rows:
         if len(values) != len(head):
             raise UserError(f"{file}: line {number}: expected {len(head)} fields, got {len(values)}: mend it")
@@ -219,8 +214,8 @@ def _json_lines(file: Path, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
+            record = parse_json(line)
+        except ValueError:
             record = None
         if not isinstance(record, dict):
             raise UserError(f"{file}: line {number}: expected a JSON object, got {shown(line)}: mend it")
@@ -229,23 +224,19 @@ def _json_lines(file: Path, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _parquet(file: Path) -> tuple[list[str], Any]:
     """Columns and rows of a Parquet table; of a column of images no bytes."""
-    try:
-        schema = pq.read_schema(file)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise UserError(
-            f"{file}: expected a Parquet table ({_line(error)}): mend it, or name another"
-        ) from None
+    table = parquet.open_parquet(file)
+    schema = table.schema_arrow
 
-    def rows(names: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-        texts = [name for name in names if not _holds_bytes(schema.field(name).type)]
-        try:
-            with pq.ParquetFile(file) as table:
-                number = table.metadata.num_rows
-                values = table.read(columns=texts).to_pylist() if texts else [{}] * number
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise UserError(f"{file}: expected a whole Parquet table ({_line(error)}): mend it") from None
-        for index, row in enumerate(values):
-            yield f"row {index + 1}", {**dict.fromkeys(names, _BYTES), **row}
+    def rows(names: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+        if table.metadata.num_rows > ROWS:
+            raise UserError(f"{file}: expected at most {ROWS:,} rows, got more: name a smaller table")
+        for field, name in names.items():
+            parquet.require_kind(file, schema.field(name).type, name, *_KINDS.get(field, _KINDS["prompt"]))
+        held = _is_stored(schema.field(names["image"]).type)
+        texts = [name for field, name in names.items() if field != "image" or not held]
+        for start, values in parquet.batches(file, table, list(dict.fromkeys(texts))):
+            for index, row in enumerate(zip(*(values[name] for name in texts)), start):
+                yield f"row {index}", {names["image"]: _BYTES, **dict(zip(texts, row))}
 
     return list(schema.names), rows
 
@@ -253,9 +244,30 @@ def _parquet(file: Path) -> tuple[list[str], Any]:
 _BYTES = object()  # stands in a row for an image that is read later
 
 
-def _holds_bytes(kind: pa.DataType) -> bool:
+def _is_stored(kind: pa.DataType) -> bool:
     """Whether a column holds images as `datasets` stores them, or their bytes."""
-    return pa.types.is_struct(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not pa.types.is_struct(kind):
+        return parquet.is_bytes(kind)
+    inner = {field.name: field.type for field in kind}
+    held, path = inner.pop("bytes", pa.null()), inner.pop("path", pa.null())
+    # no other fields, and no two of one name
+    whole = not inner and kind.num_fields == len({field.name for field in kind}) > 0
+    return whole and (pa.types.is_null(held) or parquet.is_bytes(held)) and parquet.is_text(path)
+
+
+_KINDS: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {  # of the columns of a Parquet table
+    "prompt": (parquet.is_text, "texts"),
+    "seed": (lambda kind: parquet.is_text(kind) or pa.types.is_integer(kind), "whole numbers"),
+    "triplet": (
+        lambda kind: parquet.is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind),
+        "texts or numbers",
+    ),
+    "image": (
+        lambda kind: parquet.is_text(kind) or _is_stored(kind),
+        "paths, of the bytes of images, or of both as `bytes` and `path`",
+    ),
+}
 
 
 def _place(file: Path, column: str, value: Any, row: int, at: str) -> Place:
@@ -263,7 +275,7 @@ def _place(file: Path, column: str, value: Any, row: int, at: str) -> Place:
         return Place(file, column, row)
     if not isinstance(value, str) or not value:
         raise UserError(f"{at}: expected the path of an image in `{column}`, got {shown(value)}: write it")
-    path = file.parent / expand(value, at)
+    path = expand(value, at, file.parent)
     if not path.is_file():
         raise UserError(f"{at}: expected an image at {path}, found none: mend the path, or take the row out")
     return Place(path)
@@ -274,6 +286,15 @@ def _said(values: Mapping[str, Any], column: str, at: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise UserError(f"{at}: expected a text in `{column}`, got {shown(value)}: write it")
     return value
+
+
+def _triplet(values: Mapping[str, Any], column: str, at: str) -> str:
+    value = values.get(column)
+    if value in (None, ""):
+        raise UserError(f"{at}: expected a `{column}` in every row, found none: write it")
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool) or value != value:
+        raise UserError(f"{at}: expected a text or a number in `{column}`, got {shown(value)}: write it")
+    return str(value)
 
 
 def _id(values: Mapping[str, Any], names: Mapping[str, str], at: str) -> str:
@@ -297,7 +318,7 @@ def _seed(value: Any, column: str, at: str) -> int:
 def _of_names(images: Images, folder: Path, by_prompt: bool, by_id: bool) -> Iterator[Row]:
     pattern, fields = _pattern(images.names or "", by_prompt, by_id)
     for file in sorted(path for path in folder.rglob("*") if path.suffix.lower() in PICTURES):
-        name = file.relative_to(folder).with_suffix("").as_posix()
+        name = require_regular(file).relative_to(folder).with_suffix("").as_posix()
         match = pattern.fullmatch(name)
         if match is None:
             raise UserError(
@@ -359,14 +380,14 @@ class Pictures:
         value = self._group(place.path, place.column, group)[place.row - starts[group]]
         if isinstance(value, dict):
             if value.get("bytes") is None and value.get("path"):
-                return _file_bytes(place.path.parent / expand(value["path"], at), at)
+                return _file_bytes(expand(value["path"], at, place.path.parent), at)
             value = value.get("bytes")
         return value or b""
 
 
 def _file_bytes(path: Path, at: str) -> bytes:
     try:
-        return path.read_bytes()
+        return require_regular(path, at).read_bytes()
     except OSError as error:
         raise UserError(
             f"{at}: {path}: cannot be read ({error.strerror}): mend it, or take the row out"
@@ -374,18 +395,14 @@ def _file_bytes(path: Path, at: str) -> bytes:
 
 
 def _group_starts(path: Path) -> list[int]:
-    with pq.ParquetFile(path) as table:
+    with parquet.open_parquet(path) as table:
         sizes = [table.metadata.row_group(index).num_rows for index in range(table.metadata.num_row_groups)]
     return [sum(sizes[:index]) for index in range(len(sizes))]
 
 
 def _row_group(path: Path, column: str, group: int) -> list[Any]:
-    try:
-        with pq.ParquetFile(path) as table:
+    with parquet.open_parquet(path) as table:
+        try:
             return table.read_row_group(group, columns=[column]).column(column).to_pylist()
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise UserError(f"{path}: expected a whole Parquet table ({_line(error)}): mend it") from None
-
-
-def _line(error: Exception) -> str:
-    return (str(error).splitlines() or [""])[0][:120]
+        except parquet.DAMAGE as error:
+            raise parquet.damaged(path, error) from None

@@ -13,10 +13,11 @@ from functools import partial
 
 from probes.config_values import CHARACTERS
 from probes.errors import printable
-from probes.prompts.neutral import HUMAN, Articles, Forms, judge, swap
+from probes.prompts.neutral import HUMAN, Articles, Forms, Verdict, judge, swap
 
 DUPLICATE = "said before"
 LONG = "too long"
+JUDGED = 10 * CHARACTERS  # characters of a text that is looked through; who writes more writes no caption
 UNPRINTABLE = "control characters"
 EXAMPLES = 3  # of each reason
 WORDS = 50  # of a caption: text encoders take 77 tokens, and a word is one or more
@@ -137,7 +138,7 @@ def select(
     number = 0
     for number, caption in enumerate(captions, 1):
         text = " ".join(caption.split())
-        verdict = judge(text, forms)
+        verdict = judge(text, forms) if len(text) <= JUDGED else Verdict(LONG)
         reason = verdict.reason or _unfit(text, max_words)
         if not reason:
             key = text.lower().rstrip(" .")
@@ -152,7 +153,7 @@ def select(
             result.dropped[reason] += 1
             shown = result.examples.setdefault(reason, [])
             if len(shown) < EXAMPLES:
-                shown.append(text)
+                shown.append(text[:JUDGED])
             if verdict.reason == HUMAN:
                 result.words[verdict.word] += 1
     result.read = number

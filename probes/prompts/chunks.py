@@ -8,12 +8,12 @@ and end. `splits_at_spaces` reads from a tokenizer that it is built so; :meth:`C
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 from hooks.prompt.spans import Span, encode, split_words, tokens_of_words
+from probes.json_text import parse_json
 
 COMPARED = 16  # texts that are encoded directly too
 _ONE = (0,)  # the tokens of most words
@@ -31,7 +31,7 @@ _PRE_TOKENIZERS = [
 
 def splits_at_spaces(tokenizer: Any) -> bool:
     """Whether a fast tokenizer is CLIP's, of any vocabulary: a space parts its tokens and does nothing else."""
-    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    state = parse_json(tokenizer.backend_tokenizer.to_str())
     model, ends = state["model"], state["post_processor"] or {}
     return (
         state["normalizer"] == {"type": "Sequence", "normalizers": _NORMALIZERS}

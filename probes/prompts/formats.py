@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 from probes.errors import UserError
+from probes.json_text import parse_json
+from probes.paths import require_regular
 
 FORMATS = {
     "coco": "COCO's captions_*.json",
@@ -68,8 +69,7 @@ def _head(path: Path) -> bytes:
     try:
         if path.is_dir():
             raise UserError(f"{path}: expected a file of captions, got a folder: name the file")
-        if path.exists() and not path.is_file():
-            raise UserError(f"{path}: expected a file of captions, got no regular file: name another")
+        require_regular(path)
         with open(path, "rb") as file:
             return file.read(_HEAD)
     except FileNotFoundError:
@@ -105,8 +105,8 @@ def _one_object(path: Path, first: bytes, rest: bytes) -> str:
 
 def _is_object(line: bytes) -> bool:
     try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
+        return isinstance(parse_json(line), dict)
+    except ValueError:
         return False
 
 

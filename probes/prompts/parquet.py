@@ -1,17 +1,21 @@
-"""Prompts and captions in Parquet files, read in batches of rows."""
+"""Columns of Parquet files that others wrote, read in batches of rows once their types are seen to be those wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from probes.config_values import shown
 from probes.errors import UserError
 
 ROWS = 10_000  # read at a time
+# what reading a damaged or a hostile file ends with
+DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, OverflowError)
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:
@@ -20,12 +24,78 @@ def open_parquet(path: Path) -> pq.ParquetFile:
     Raises
     ------
     UserError
-        It is damaged, or no Parquet.
+        It is damaged, or no Parquet, or has two columns of one name.
     """
     try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowException, OSError, ValueError) as error:
+        file = pq.ParquetFile(path)
+        names = file.schema_arrow.names
+    except DAMAGE as error:
         raise damaged(path, error) from None
+    require_once(path, names)
+    return file
+
+
+def require_once(place: Path | str, names: Sequence[str]) -> None:
+    """Refuse a table in which a column has the name of another."""
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise UserError(f"{place}: expected every column once, got {shown(twice)} twice: rename one")
+
+
+def require_kind(path: Path, kind: pa.DataType, column: str, fits: Callable[..., bool], wanted: str) -> None:
+    """Refuse a column of another type than is wanted; one of categories is of their type.
+
+    Parameters
+    ----------
+    path, column
+        For the error.
+    kind : pyarrow.DataType
+    fits : callable
+        Whether a type is the one wanted.
+    wanted : str
+        In words.
+
+    Raises
+    ------
+    UserError
+        It is another.
+    """
+    if not fits(kind.value_type if pa.types.is_dictionary(kind) else kind):
+        raise UserError(
+            f"{path}: {shown(column)}: expected a column of {wanted}, got one of {str(kind)[:60]}: write these, or name"
+            " another column"
+        )
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is text, in any of its layouts; one of nothing at all may be."""
+    types = pa.types
+    return (
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_string_view(kind)
+        or types.is_null(kind)
+    )
+
+
+def is_texts(kind: pa.DataType) -> bool:
+    """Whether a type is text, or a list of texts."""
+    types = pa.types
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        kind = kind.value_type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+    return is_text(kind)
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether a type is bytes, in any of its layouts."""
+    types = pa.types
+    return (
+        types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_binary_view(kind)
+        or types.is_fixed_size_binary(kind)
+    )
 
 
 def batches(
@@ -37,7 +107,7 @@ def batches(
         for batch in file.iter_batches(batch_size=ROWS, columns=list(columns)):
             yield start, batch.to_pydict()
             start += batch.num_rows
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except DAMAGE as error:
         raise damaged(path, error, f" after row {start - 1}") from None
 
 

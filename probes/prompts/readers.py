@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
+from probes.json_text import parse_json
+from probes.paths import require_regular
 from probes.prompts.formats import CAPTION_COLUMNS, recognise, text_lines
 from probes.yaml_source import show
 
@@ -37,6 +39,7 @@ def read_captions(path: Path, form: str = "auto", column: str | None = None) -> 
     UserError
         The file cannot be read or is not of the format; so may the iterator, at the line that is wrong.
     """
+    require_regular(path)
     form = recognise(path, column) if form == "auto" else form
     if column and form not in _WITH_COLUMN:
         raise UserError(
@@ -51,7 +54,7 @@ def read_captions(path: Path, form: str = "auto", column: str | None = None) -> 
 
 def _document(path: Path) -> Any:
     try:
-        data = json.loads(path.read_bytes().decode("utf-8-sig"))
+        data = parse_json(path.read_bytes().decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = path.read_bytes().count(b"\n", 0, error.start) + 1
         raise UserError(f"{path}: line {line}: expected UTF-8 text, got other bytes: save as UTF-8") from None
@@ -59,10 +62,6 @@ def _document(path: Path) -> Any:
         raise UserError(
             f"{path}: line {error.lineno}: expected JSON, got what is none in column {error.colno} ({error.msg}):"
             " restore the file, or name its --format"
-        ) from None
-    except RecursionError:
-        raise UserError(
-            f"{path}: expected captions, got JSON nested beyond measure: restore the file"
         ) from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}): check its permissions") from None
@@ -134,11 +133,10 @@ def _jsonl(path: Path, column: str | None) -> Captions:
         if not line.strip():
             continue
         try:
-            entry = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            message = getattr(error, "msg", "nested beyond measure")
+            entry = parse_json(line)
+        except json.JSONDecodeError as error:
             raise UserError(
-                f"{path}: line {number}: expected JSON, got what is none ({message}): mend that line"
+                f"{path}: line {number}: expected JSON, got what is none ({error.msg}): mend that line"
             ) from None
         yield from _values(entry, column, f"{path}: line {number}")
 
@@ -215,6 +213,8 @@ def _table(path: Path, column: str | None, delimiter: str) -> Captions:
         name = column or next((name for name in CAPTION_COLUMNS if name in header), None)
         if name is None or name not in header:
             raise _no_column(f"{path}: line 1", header, column)
+        if header.count(name) > 1:
+            raise UserError(f"{path}: line 1: expected every column once, got {name!r} twice: rename one")
         at = header.index(name)
         for row in rows:
             if len(row) > at:
@@ -231,7 +231,7 @@ def _cell(text: str, name: str) -> Captions:
     """A caption, or the several that ``flickr_annotations_30k.csv`` keeps as a JSON list in its column ``raw``."""
     if name == "raw" and text.startswith("["):
         try:
-            captions = json.loads(text)
+            captions = parse_json(text)
         except json.JSONDecodeError:
             captions = None
         if isinstance(captions, list) and all(isinstance(caption, str) for caption in captions):
@@ -264,13 +264,14 @@ def _flickr_csv(path: Path, column: str | None) -> Captions:
 
 
 def _parquet(path: Path, column: str | None) -> Captions:
-    from probes.prompts.parquet import batches, open_parquet
+    from probes.prompts.parquet import batches, is_texts, open_parquet, require_kind
 
     file = open_parquet(path)
     names = file.schema_arrow.names
     name = column or next((name for name in CAPTION_COLUMNS if name in names), None)
     if name is None or name not in names:
         raise _no_column(str(path), names, column)
+    require_kind(path, file.schema_arrow.field(name).type, name, is_texts, "texts, or of lists of them")
     for start, values in batches(path, file, [name]):
         for number, value in enumerate(values[name], start):
             yield from _values(value, None, f"{path}: row {number}: {name}")

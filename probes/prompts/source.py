@@ -151,7 +151,7 @@ def _open(source: PromptSource, folder: Path) -> tuple[str, Callable[[], readers
             f"{name}: expected a split of a data set alone, got {source.split!r} for a file:"
             " leave it out, or name the format datasets"
         )
-    path = folder / expand(name, "prompts.from")
+    path = expand(name, "prompts.from", folder)
     if not path.exists():
         listed = ", ".join(sets.names())
         raise NoFileError(

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from probes.errors import UserError
-from probes.prompts.parquet import batches, damaged, open_parquet
+from probes.json_text import parse_json
+from probes.prompts.parquet import batches, damaged, is_text, open_parquet, require_kind
 
 _KEY = b"triptych.prompts"
 
@@ -71,6 +73,8 @@ def read(path: Path, words: Mapping[str, tuple[str, str]]) -> list[dict[str, str
             " beside it, or build it again"
         )
     columns = ["id", *words]
+    for name in columns:
+        require_kind(path, file.schema_arrow.field(name).type, name, is_text, "texts")
     prompts: list[dict[str, str]] = []
     for start, values in batches(path, file, columns):
         for number, row in enumerate(zip(*(values[name] for name in columns)), start):
@@ -86,7 +90,7 @@ def read(path: Path, words: Mapping[str, tuple[str, str]]) -> list[dict[str, str
 
 def _words(path: Path, file: pq.ParquetFile) -> dict[str, list[str]]:
     try:
-        made = json.loads((file.schema_arrow.metadata or {})[_KEY])
+        made = parse_json((file.schema_arrow.metadata or {})[_KEY])
     except KeyError:
         raise UserError(
             f"{path}: expected prompts that `python -m probes.prompts build` wrote, got another Parquet file:"
@@ -94,9 +98,15 @@ def _words(path: Path, file: pq.ParquetFile) -> dict[str, list[str]]:
         ) from None
     except ValueError as error:
         raise damaged(path, error) from None
-    if not isinstance(made, dict) or not {"id", *made} <= {*file.schema_arrow.names}:
+    if not isinstance(made, dict) or not all(map(_are_forms, made.values())):
+        raise damaged(path, ValueError("its words are no words"))
+    if not {"id", *made} <= {*file.schema_arrow.names}:
         raise UserError(f"{path}: expected a column for each indicator, got others: build it again")
     return made
+
+
+def _are_forms(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(form, str) for form in value)
 
 
 def _said(forms: list[str] | None) -> str:

@@ -26,7 +26,7 @@ from probes.attributes.options import BLIP2_WEIGHTS, QUESTION, Questions
 from probes.attributes.questions import Asked
 from probes.errors import UserError
 from probes.parts import digest
-from probes.paths import expand
+from probes.paths import expand_model
 from probes.pretrained import quiet, readable
 
 FIELD = "observe.questions.blip2"
@@ -207,7 +207,7 @@ def located(name: str, revision: str | None, *, fetch: bool = True) -> Path | No
     UserError
         There is none, or it is not whole.
     """
-    path = expand(name, FIELD)
+    path = expand_model(name, FIELD)
     if path.exists():
         return _whole(path)
     if "/" in name and (there := cached(name, revision)) and _lacks(there) == "":

@@ -19,7 +19,7 @@ from analysis.observe.features.weights import cached
 from probes.attributes.caption_options import Captions
 from probes.errors import UserError
 from probes.parts import digest
-from probes.paths import expand
+from probes.paths import expand_model
 from probes.pretrained import auto, quiet, readable
 
 FIELD = "observe.captions.model"
@@ -147,7 +147,7 @@ class BlipCaptioner:
 
 def _located(name: str, *, fetch: bool = True) -> Path | None:
     """The folder of a captioning model; None where it is on the hub alone and not to be fetched."""
-    path = expand(name, FIELD)
+    path = expand_model(name, FIELD)
     if not path.exists():
         there = cached(name) if "/" in name else None
         if there is not None:

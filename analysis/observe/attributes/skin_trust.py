@@ -16,7 +16,7 @@ import numpy as np
 
 from analysis.observe.checkpoints import fit, named_tensors, sha256
 from probes.errors import UserError
-from probes.paths import expand
+from probes.paths import expand_model
 from probes.pretrained import arrays, readable, tensors
 
 PLACE = "observe.skin_tone.trust"
@@ -49,7 +49,7 @@ class Trust:
     parameters, seconds = 52_000_000, 1.0
 
     def __init__(self, folder: str, device: str):
-        self.folder, self.device = expand(folder, PLACE), device
+        self.folder, self.device = expand_model(folder, PLACE), device
         lacking = [name for name in FILES if not (self.folder / name).is_file()]
         if lacking:
             raise UserError(

@@ -25,6 +25,7 @@ from analysis.observe.objects.passes import computed_once, remember_texts
 from analysis.observe.objects.tag_captions import BERT_LIMIT
 from probes.errors import UserError
 from probes.network_limits import MOST_TENSORS, limited
+from probes.paths import expand_model
 from probes.pretrained import auto, quiet, readable
 
 # the package's own configurations, by the name of the published checkpoint
@@ -103,6 +104,7 @@ def text_encoder(name: str) -> tuple[Any, Any]:
     UserError
         There is no such folder and the hub gives none, or it is no BERT with a fast tokenizer.
     """
+    expand_model(name, "observe.text_encoder")  # refuses what no end is read of
     expected = "a folder with a tokenizer and config.json, or a name for which the hub gives them"
     with readable(f"observe.text_encoder: {name}", expected, "give a local folder"), quiet("transformers"):
         tokenizer, config = (auto(kind, name, fetch=True) for kind in ("Tokenizer", "Config"))

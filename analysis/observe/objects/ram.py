@@ -32,7 +32,7 @@ from probes.config import Observe
 from probes.errors import UserError
 from probes.network_limits import MOST_TENSORS, limited
 from probes.parts import digest
-from probes.paths import expand
+from probes.paths import expand, require_regular
 from probes.pretrained import readable
 
 FIELD = "observe.ram"
@@ -300,7 +300,7 @@ def read_tags(path: Path, count: int) -> tuple[tuple[str, ...], tuple[float, ...
 
 def _lines(path: Path, count: int) -> list[str]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = require_regular(path, "observe.ram_tags").read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"observe.ram_tags: {path}: expected a text file in UTF-8, got {error}") from None
     if len(lines) != count:

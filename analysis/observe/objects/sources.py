@@ -8,6 +8,7 @@ from analysis.observe.checkpoints import TOYWORLD
 from analysis.observe.objects.vocabularies import EVERYDAY
 from probes.config import Observe
 from probes.errors import UserError
+from probes.paths import expand_model
 
 
 def sources(settings: Observe) -> dict[str, Any]:
@@ -47,6 +48,8 @@ def require_sources(settings: Observe) -> None:
             "observe.tagger: expected an open_clip model for the source `tagger`, found none: name a folder, or"
             " ViT-B-32/openai"
         )
+    if settings.tagger:
+        expand_model(settings.tagger, "observe.tagger")
     if "ram" in asked or settings.ram_tags:
         from analysis.observe.objects.ram import require_ram
 

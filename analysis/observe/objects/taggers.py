@@ -15,7 +15,7 @@ from analysis.observe.features.weights import FILES
 from analysis.observe.objects.tags import Prompts
 from probes import pretrained
 from probes.errors import UserError
-from probes.paths import expand
+from probes.paths import expand_model
 from probes.pretrained import readable
 
 FIELD = "observe.tagger"
@@ -71,7 +71,7 @@ class ClipTagger:
 
 def clip_files(name: str) -> dict[str, str]:
     """Checksums of the files that make a local open_clip model; the name alone for one by name."""
-    folder = expand(name, FIELD)
+    folder = expand_model(name, FIELD)
     if not folder.is_dir():
         return {}
     file = weight_file(folder)
@@ -98,7 +98,7 @@ def weight_file(folder: Path) -> Path:
 def _open_clip(name: str, device: torch.device) -> tuple[Any, Any, Any]:
     import open_clip
 
-    folder = expand(name, FIELD)
+    folder = expand_model(name, FIELD)
     architecture, _, tag = name.partition("/")
     known = architecture in open_clip.list_models() and tag
     if not folder.is_dir() and not known:

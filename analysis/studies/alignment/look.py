@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 
 from analysis.observe.features.embedder import Embedder
 from analysis.observe.features.observer import FeatureObserver, feature_observer
@@ -25,7 +24,9 @@ from probes import parts
 from probes.devices import pick_device
 from probes.errors import UserError
 from probes.foreign.table import PICTURES
+from probes.paths import require_regular
 from probes.store import Run
+from probes.stored_images import read_image
 from probes.toyworld import SPECIMENS, WORKING
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
@@ -145,9 +146,8 @@ def _read(folder: Path) -> list[NDArray[np.uint8]]:
 
 def _picture(file: Path) -> NDArray[np.uint8]:
     try:
-        with Image.open(file) as image:
-            return np.asarray(image.convert("RGB"))
-    except (OSError, ValueError, Image.DecompressionBombError) as error:
+        return np.asarray(read_image(require_regular(file, "--reference").read_bytes()))
+    except (OSError, ValueError) as error:
         raise UserError(
             f"--reference: {file}: expected an image, got `{error}`: mend it or take it out"
         ) from None

@@ -22,6 +22,7 @@ from analysis.studies.compare.quantities import Quantities, quantities
 from analysis.studies.opening import opened
 from analysis.study import contrasts
 from probes import command_line
+from probes.csv_text import csv_bytes
 from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.store import Run
@@ -84,7 +85,7 @@ def write(runs: Sequence[Run], out: Path, *, every: bool = False, **options) -> 
     read: list[Quantities] = [quantities(run, name=name, every=every) for run, name in zip(runs, named(runs))]
     values, differences = compare(read, **options)
     for name, table in (("values", values), ("differences", differences)):
-        write_bytes(out / f"{name}.csv", table.to_csv(index=False, lineterminator="\n").encode())
+        write_bytes(out / f"{name}.csv", csv_bytes(table))
     config = runs[0].config
     for contrast in contrasts(config):
         metrics = headline_metrics(config.measure.text_readout)

@@ -7,7 +7,6 @@ the test: on each prompt the two models could have changed places.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -19,6 +18,7 @@ from analysis.stats.effects import effect_sizes
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.studies.compare.quantities import KEYS, Quantities
 from probes.errors import UserError
+from probes.json_text import parse_json
 
 VALUE_COLUMNS = ("run", *KEYS, "value", "ci_low", "ci_high", "n_prompts", "reason")
 DIFFERENCE_COLUMNS = (
@@ -50,7 +50,7 @@ def require_same(runs: Sequence[Quantities]) -> None:
     """
     first = runs[0]
     for other in runs[1:]:
-        here, there = (set(json.loads(run.prompts[0])) for run in (first, other))
+        here, there = (set(parse_json(run.prompts[0])) for run in (first, other))
         if here != there:
             raise UserError(
                 f"{other.name}: expected the indicators of {first.name} ({', '.join(sorted(here))}), got "
@@ -59,7 +59,7 @@ def require_same(runs: Sequence[Quantities]) -> None:
         alone = sorted(set(first.prompts) ^ set(other.prompts))
         if alone:
             owner = first.name if alone[0] in set(first.prompts) else other.name
-            text = next(iter(json.loads(alone[0]).values()))
+            text = next(iter(parse_json(alone[0]).values()))
             raise UserError(
                 f"{other.name}: expected the prompts of {first.name}, {len(alone)} stand in one of the two only "
                 f"(first: {text!r}, in {owner}): compare runs of one triplets.yaml"

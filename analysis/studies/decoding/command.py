@@ -30,6 +30,7 @@ from analysis.studies.decoding.draw import SITES, draw, pipeline
 from analysis.studies.decoding.reader import reference
 from probes import command_line
 from probes.config import Config, load_config
+from probes.csv_text import csv_bytes
 from probes.parts import write_bytes
 from probes.storage import is_object
 from probes.store import Run
@@ -197,7 +198,7 @@ def work(options: argparse.Namespace) -> None:
     choice = fit.Choice(options.folds, options.strength, options.resamples, options.level, options.seed)
     tables = measure(run, choice, sites=options.sites, progress=not options.quiet)
     for name, table in tables.items():
-        write_bytes(out / f"{name}.csv", table.to_csv(index=False, lineterminator="\n").encode())
+        write_bytes(out / f"{name}.csv", csv_bytes(table))
     chosen = places.roles(run.config)
     words = [run.config.indicators[name].word for name in (chosen.first, chosen.second)]
     drawn = (

@@ -30,6 +30,7 @@ from analysis.tables.gep_stage import LABELS, checker_readings, measure_gep
 from analysis.tables.gep_tables import GEP
 from analysis.tables.registry import read, write
 from probes import command_line
+from probes.csv_text import csv_bytes
 from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.prompts.audit import places
@@ -85,7 +86,7 @@ def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
         [score[score["source"] == chosen].assign(run=name) for name, (_, score) in tables.items()],
         ignore_index=True,
     )
-    write_bytes(out / "scores.csv", rows.to_csv(index=False, lineterminator="\n").encode())
+    write_bytes(out / "scores.csv", csv_bytes(rows))
     main = rows[rows["kind"] == "contrast"]
     _write_latex(dict(zip(tables, runs)), out)
     for first, second in main[["first", "second"]].drop_duplicates().itertuples(index=False):
@@ -108,7 +109,7 @@ def _write_latex(runs: Mapping[str, Run], out: Path) -> None:
     if len(models) > 1 and all("gep_artificial" in tables for tables in models.values()):
         examples = [tables["gep_artificial"].assign(model=name) for name, tables in models.items()]
         mixed = agreement_of_examples(pd.concat(examples, ignore_index=True), first.measure)
-        write_bytes(out / "artificial.csv", mixed.to_csv(index=False, lineterminator="\n").encode())
+        write_bytes(out / "artificial.csv", csv_bytes(mixed))
     for name, text in of_audits(Audits(models, mixed), first.reference):
         write_bytes(out / f"{name}.tex", text.encode())
 

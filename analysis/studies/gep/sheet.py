@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from probes.csv_text import csv_bytes
 from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.prompts.audit import attributes, places
@@ -61,7 +62,7 @@ def write(run: Run, out: Path, *, count: int, seed: int) -> str:
     questions = asked(run, count=count, seed=seed)
     files = write_images(run, out, set(questions["sample_id"]), seed=seed)
     table = questions.assign(image=questions["sample_id"].map(files), annotator="", label="")
-    write_bytes(out / FILE, table[list(COLUMNS)].to_csv(index=False, lineterminator="\n").encode())
+    write_bytes(out / FILE, csv_bytes(table[list(COLUMNS)]))
     return (
         f"{len(table)} questions about {len(files)} images: fill in yes or no under label in {out / FILE}, then"
         f" python -m analysis gep labels {run.path} {out / FILE}"

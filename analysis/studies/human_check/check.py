@@ -8,9 +8,7 @@ Words for people are one question ("a person"): nobody is asked to see a gender.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -21,6 +19,7 @@ import pandas as pd
 from analysis.stats.rates import ALL, ALWAYS, COLUMNS, NOTHING_THERE, detection_rates
 from analysis.stats.resampling import ONE_PROMPT, product, resample_counts
 from analysis.tables.detector_error import CHECK_COLUMNS
+from probes.csv_text import csv_rows
 from probes.errors import UserError
 from probes.store import Run
 
@@ -138,32 +137,19 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
     UserError
         The file cannot be read, is not what the labelling sheet writes, or is about images of another run.
     """
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}): check the path") from None
-    except UnicodeDecodeError:
-        raise UserError(
-            f"{path}: expected UTF-8 text, got other bytes: export it from the sheet again"
-        ) from None
-    except csv.Error as error:
-        raise UserError(
-            f"{path}: expected a CSV file, got a damaged one ({error}): export it again"
-        ) from None
-    head = rows[0] if rows else []
+    again = "export it from the sheet again"
+    rows = csv_rows(path, again)
+    head = rows[0][1] if rows else []
     if tuple(head) != LABELS:
         columns = ",".join(head)[:60] or "nothing"
-        raise UserError(
-            f"{path}: line 1: expected {','.join(LABELS)}, got {columns}: export it from the sheet again"
-        )
-    for number, row in enumerate(rows[1:], 2):
+        raise UserError(f"{path}: line 1: expected {','.join(LABELS)}, got {columns}: {again}")
+    for number, row in rows[1:]:
         if len(row) != len(LABELS) or row[-1] not in ANSWERS:
             raise UserError(
                 f"{path}: line {number}: expected {len(LABELS)} fields, the last yes, no or unclear,"
-                f" got {','.join(row)[:60]!r}: export it from the sheet again"
+                f" got {','.join(row)[:60]!r}: {again}"
             )
-    labels = pd.DataFrame(rows[1:], columns=list(LABELS))
+    labels = pd.DataFrame([row for _, row in rows[1:]], columns=list(LABELS))
     if labels.empty:
         raise UserError(
             f"{path}: expected labels, got none: mark at least one image as done and export again"
@@ -173,7 +159,7 @@ def read_labels(path: Path, run: Run) -> pd.DataFrame:
         row = labels[twice].iloc[0]
         raise UserError(
             f"{path}: expected each object of an image once, got {row['object']!r} of"
-            f" {row['sample_id']} twice: export it from the sheet again"
+            f" {row['sample_id']} twice: {again}"
         )
     shown = labels.drop_duplicates(["sample_id", "image"])
     known = set(run.samples(["sample_id"])["sample_id"])

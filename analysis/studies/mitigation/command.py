@@ -37,6 +37,7 @@ from analysis.studies.mitigation.measures import (
 from analysis.studies.mitigation.readings import read, world_of
 from analysis.studies.opening import opened
 from probes import command_line
+from probes.csv_text import csv_bytes
 from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.store import Run
@@ -207,10 +208,10 @@ def work(arguments: argparse.Namespace) -> None:
     sampling = Sampling(**{name: getattr(arguments, name) for name in names})
     result = work_out(before, after, [opened(path) for path in arguments.also], sampling)
     table, gaps = result["table"], result["gaps"]
-    write_bytes(arguments.out / "mitigation.csv", table.to_csv(index=False, lineterminator="\n").encode())
+    write_bytes(arguments.out / "mitigation.csv", csv_bytes(table))
     stored = {**result["record"], "left_out": result["left_out"], "rows": _plain(table)}
     if gaps is not None:
-        write_bytes(arguments.out / "gaps.csv", gaps.to_csv(index=False, lineterminator="\n").encode())
+        write_bytes(arguments.out / "gaps.csv", csv_bytes(gaps))
     write_bytes(arguments.out / "mitigation.json", (json.dumps(stored, indent=1) + "\n").encode())
     drawn = draw_mitigation(table, result["record"]["indicators"])
     for name, data in files(drawn).items() if drawn else ():

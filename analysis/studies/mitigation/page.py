@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from analysis.report.format import interval, number, p_value
 from analysis.studies.mitigation.command import SAID
 from analysis.studies.mitigation.measures import LEAN, NAMED, PIXELS, SCENES, THING, VERDICT
+from probes.json_text import parse_json
 
 DOCS = Path(__file__).parents[3] / "docs"
 RESULT, AMOUNTS, PLACES = (
@@ -247,7 +247,7 @@ def _limits(amounts: dict[str, Any]) -> list[str]:
 def main() -> None:
     """Print the page."""
     files = (RESULT, AMOUNTS, PLACES)
-    print(page(*(json.loads(file.read_text(encoding="utf-8")) for file in files)))
+    print(page(*(parse_json(file.read_text(encoding="utf-8")) for file in files)))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from analysis.studies.gep.sheet import FILE, write_images
 from analysis.tables.human_answers import UNDECIDED
 from probes.attributes.options import TONE
 from probes.attributes.questions import people_questions
+from probes.csv_text import csv_bytes
 from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.store import Run
@@ -60,7 +61,7 @@ def write(run: Run, out: Path, *, count: int, seed: int) -> str:
     rows = asked(run, count=count, seed=seed)
     files = write_images(run, out, set(rows["sample_id"]), seed=seed)
     table = rows.assign(image=rows["sample_id"].map(files), annotator="", answer="")
-    write_bytes(out / FILE, table[list(COLUMNS)].to_csv(index=False, lineterminator="\n").encode())
+    write_bytes(out / FILE, csv_bytes(table[list(COLUMNS)]))
     if (rows["question"] == TONE).any():
         write_bytes(out / CARD, _card())
     return (

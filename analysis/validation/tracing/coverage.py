@@ -24,6 +24,7 @@ from analysis.metrics.outcomes import VERDICT, TracedImages, outcomes
 from analysis.stats.shares import shares
 from analysis.tables.trace_effects import Effects, effects, variant_table
 from probes import command_line
+from probes.csv_text import csv_bytes
 from probes.image_faults import eight_bits
 from probes.parts import write_bytes
 from probes.toyworld.captions import random_caption
@@ -78,7 +79,7 @@ def drawn(
         if not file.exists():
             pipe = pipe or _loaded(model)
             table = _verdicts(pipe, start, texts[start : start + TOGETHER], chosen, steps)
-            write_bytes(file, table.to_csv(index=False).encode())
+            write_bytes(file, csv_bytes(table))
         yield pd.read_csv(file, keep_default_na=False, na_values=["nan", ""], dtype={"reason": str})
 
 

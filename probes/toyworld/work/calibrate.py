@@ -25,6 +25,7 @@ from torch import Tensor
 from transformers import CLIPTokenizer
 
 from probes import command_line, models
+from probes.csv_text import csv_bytes
 from probes.errors import UserError
 from probes.parts import write_bytes
 from probes.toyworld import WEIGHTS, WORK, WORKING
@@ -199,7 +200,7 @@ def _readings(specimen: StableDiffusionPipeline, world: World, options: argparse
             steps=options.image_steps,
             first_seed=options.first_seed,
         )
-        write_bytes(table, read.to_csv(index=False).encode())
+        write_bytes(table, csv_bytes(read))
     return pd.read_csv(table, keep_default_na=False)
 
 

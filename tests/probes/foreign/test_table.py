@@ -144,7 +144,7 @@ def test_a_table_that_is_none_or_not_the_only_one_is_refused(folder):
     with pytest.raises(UserError, match=r"expected a table .* got '\.png'"):
         rows(folder, **{"from": "a.png"})
     (folder / "u.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(UserError, match="expected a Parquet table"):
+    with pytest.raises(UserError, match="expected a Parquet file, got a damaged one"):
         rows(folder, **{"from": "u.parquet"})
     (folder / "v.csv").write_bytes(b"\xff\xfe")
     with pytest.raises(UserError, match="expected UTF-8 text"):

@@ -1,0 +1,124 @@
+"""Tables as CSV: no cell is a formula to the spreadsheet that opens it, and what is read back is what was written.
+
+A spreadsheet calculates a cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or an end of line, and some formulas
+run programs. A text of others that begins so (a prompt, a label, the name of a file) gets an apostrophe before it, as
+OWASP's page on CSV injection advises; a number stays a number. `csv_rows` takes the apostrophe off again. A text that
+began with apostrophes and such a character gets one more, so that nothing is lost.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pandas.api.types import is_object_dtype
+
+from probes.errors import UserError
+from probes.paths import require_regular
+
+_FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")  # also in full width, which some spreadsheets read alike
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+CELL = 1 << 24  # characters that a cell may have
+
+
+def csv_bytes(table: pd.DataFrame) -> bytes:
+    """Return a table as CSV in UTF-8, without its index; texts that a spreadsheet would calculate are neutralised."""
+    table, quoting = table.copy(deep=False), csv.QUOTE_MINIMAL
+    for place, kind in enumerate(table.dtypes):
+        if is_object_dtype(kind) or isinstance(kind, (pd.StringDtype, pd.CategoricalDtype)):
+            texts = table.iloc[:, place].astype(object)
+            safe = [neutral(value) for value in texts]
+            if any(one is not other for one, other in zip(safe, texts)):
+                table.isetitem(place, pd.Series(safe, index=table.index, dtype=object))
+            if any(
+                isinstance(text, str) and "\r" in text for text in safe
+            ):  # which Python quotes from 3.13 on alone
+                quoting = csv.QUOTE_NONNUMERIC
+    header: list[Hashable] = [neutral(name) for name in table.columns]
+    text = table.to_csv(index=False, lineterminator="\n", header=header, quoting=quoting)
+    return text.encode("utf-8", "backslashreplace")  # halves of surrogate pairs have no UTF-8
+
+
+def neutral(value: Any) -> Any:
+    """Return what is written for a value: a text that a spreadsheet would calculate has an apostrophe before it.
+
+    Examples
+    --------
+    >>> [neutral(value) for value in ("=1+1", "-0.5", "- a dog", "a dog", "'=1", -3)]
+    ["'=1+1", '-0.5', "'- a dog", 'a dog', "''=1", -3]
+    """
+    risky = isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value)
+    return f"'{value}" if risky else value
+
+
+def restored(text: str) -> str:
+    """Return the text that `neutral` was given.
+
+    Examples
+    --------
+    >>> [restored(text) for text in ("'=1+1", "-0.5", "'tis", "''=1")]
+    ['=1+1', '-0.5', "'tis", "'=1"]
+    """
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def csv_rows(path: Path, remedy: str = "check it") -> list[tuple[int, list[str]]]:
+    """Return the rows of a CSV file in UTF-8, the first of which names the columns, with the lines they end on.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    remedy : str
+        What mends it, for errors.
+
+    Raises
+    ------
+    UserError
+        It cannot be read, or is no CSV.
+    """
+    csv.field_size_limit(CELL)
+    try:
+        text = require_regular(path).read_bytes().decode("utf-8-sig")
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        return [(reader.line_num, [restored(cell) for cell in row]) for row in reader if row]
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}): check the path") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: expected UTF-8 text, got other bytes: {remedy}") from None
+    except csv.Error as error:
+        raise UserError(f"{path}: expected a CSV file, got a damaged one ({error}): {remedy}") from None
+
+
+def read_sheet(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
+    """Return a sheet that people filled in, all cells as texts; its index are the lines of the file.
+
+    A column ``annotator`` that is not there is empty.
+
+    Raises
+    ------
+    UserError
+        It cannot be read, is no CSV, lacks a column, has one twice, or has a row of another length.
+    """
+    rows = csv_rows(path)
+    head = [*rows[0][1]] if rows else []
+    for number, row in rows:
+        if len(row) != len(head):
+            raise UserError(f"{path}: line {number}: expected {len(head)} fields, got {len(row)}: mend it")
+    if len({*head}) < len(head):
+        raise UserError(
+            f"{path}: line 1: expected every column once, got {', '.join(head)[:120]}: rename one"
+        )
+    table = pd.DataFrame([row for _, row in rows[1:]], [line for line, _ in rows[1:]], head, dtype=object)
+    if "annotator" not in head:
+        table = table.assign(annotator="")
+    missing = [name for name in columns if name not in table]
+    if missing:
+        raise UserError(
+            f"{path}: expected the columns {', '.join(columns)}, found none called {missing[0]}: add it"
+        )
+    return table[list(columns)]

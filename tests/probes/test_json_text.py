@@ -1,0 +1,87 @@
+"""JSON of others ends in one kind of error, wherever it is read."""
+
+import ast
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.observe.checkpoints import read_json
+from probes.errors import UserError
+from probes.guidance import _described
+from probes.json_text import DEPTH, parse_json
+from probes.prompts import stored
+from probes.prompts.readers import read_captions
+from probes.weight_files import names
+
+ROOT = Path(__file__).parents[2]
+# what trains and validates the bundled models, and recomputes papers, reads what it has written itself
+OWN = ("probes/toyworld/", "analysis/validation/", "analysis/papers/")
+DEEP = "[" * 100_000
+WRONG = [DEEP, '{"a": ' * 50_000, "9" * 5000, "[" * (DEPTH + 1) + "]" * (DEPTH + 1), "", "{", b"\xff\xfe"]
+
+
+@pytest.mark.parametrize("text", WRONG, ids=lambda text: str(text[:9]))
+def test_whatever_is_wrong_is_one_kind_of_error(text):
+    with pytest.raises(json.JSONDecodeError):
+        parse_json(text)
+
+
+def test_what_is_right_is_as_the_standard_library_reads_it():
+    text = '{"a": [1, 2.5, null, true, "x"], "b": ' + "[" * (DEPTH - 1) + "]" * (DEPTH - 1) + "}"
+    assert parse_json(text) == json.loads(text)
+
+
+def test_no_other_reader_of_json_stands_where_others_write():
+    """Of what the program has dumped itself, in the same expression, it may read what it likes."""
+    found = []
+    for room in ("hooks", "probes", "analysis"):
+        for path in sorted((ROOT / room).rglob("*.py")):
+            place = path.relative_to(ROOT).as_posix()
+            if place.startswith(OWN) or place == "probes/json_text.py":
+                continue
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom) and node.module == "json":
+                    found.append(f"{place}:{node.lineno}: from json import")
+                if (
+                    isinstance(node, ast.Call)
+                    and ast.unparse(node.func) in ("json.load", "json.loads", "json.JSONDecoder")
+                    and not (node.args and ast.unparse(node.args[0]).startswith("json.dumps("))
+                ):
+                    found.append(f"{place}:{node.lineno}: {ast.unparse(node.func)}")
+    assert not found
+
+
+@pytest.mark.parametrize("text", [DEEP, "9" * 5000])
+def test_descriptions_of_models(text, tmp_path):
+    file = tmp_path / "model.safetensors.index.json"
+    file.write_text(text)
+    assert names(tmp_path) == [] and _described(file) == {}
+    with pytest.raises(UserError, match="expected a description as JSON"):
+        read_json(file, "observe.detector")
+
+
+@pytest.mark.parametrize("text", [DEEP, "9" * 5000])
+@pytest.mark.parametrize(("name", "form"), [("a.json", "json"), ("a.jsonl", "jsonl"), ("a.json", "coco")])
+def test_captions(text, name, form, tmp_path):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UserError, match=r"line 1: expected JSON"):
+        list(read_captions(tmp_path / name, form)[1])
+
+
+def test_a_cell_that_is_no_json_list_is_a_caption(tmp_path):
+    (tmp_path / "a.csv").write_text(f"raw,n\n{DEEP},1\n")
+    assert list(read_captions(tmp_path / "a.csv")[1]) == [DEEP]
+
+
+@pytest.mark.parametrize(
+    "said", [DEEP, '{"neutral": 5}', '{"neutral": "a"}', '{"neutral": [1]}', "[]", "9" * 5000]
+)
+def test_metadata_of_stored_prompts(said, tmp_path):
+    path = tmp_path / "prompts.parquet"
+    table = pa.table({"id": ["a"], "neutral": ["a person"]}, metadata={b"triptych.prompts": said.encode()})
+    pq.write_table(table, path)
+    with pytest.raises(UserError, match=r"prompts\.parquet: expected a Parquet file, got a damaged one"):
+        stored.read(path, {"neutral": ("person", "people")})
