@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from probes.errors import UserError
-from probes.storage import is_object, run_path
+from probes.storage import is_object, require_no_address, run_path
 
 
 def expand(text: str | Path, place: str) -> Path:
@@ -23,13 +23,15 @@ def expand(text: str | Path, place: str) -> Path:
     Raises
     ------
     UserError
-        There is no such user, or no file system takes such a name: too long, with a NUL or a lone surrogate.
+        There is no such user, no file system takes such a name (too long, with a NUL or a lone surrogate), or it is an
+        address.
 
     Examples
     --------
     >>> expand("runs/first", "out").as_posix()
     'runs/first'
     """
+    require_no_address(text, place)
     try:
         path = Path(text).expanduser()
     except RuntimeError:

@@ -25,7 +25,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -299,8 +299,12 @@ class Run:
             return f"{why} run --stage observe and then --stage measure"
         return "choose one that is there, or run --stage measure again"
 
-    def table(self, name: str, columns: Iterable[str] = ()) -> pd.DataFrame:
+    def table(
+        self, name: str, columns: Iterable[str] = (), texts: Collection[str] | None = None
+    ) -> pd.DataFrame:
         """A result table by name, such as ``gap``; it must have the columns named, whatever else it has.
+
+        `texts` are those of them that hold text, see `probes.result_tables.read_table`.
 
         Raises
         ------
@@ -314,7 +318,7 @@ class Run:
             close = difflib.get_close_matches(name, there, 3, 0.3)
             found = f"{len(there)} others (such as {', '.join(close or there[:3])})" if there else "none"
             raise UserError(f"{path}: expected a table, found {found}: {self._remedy(bool(there))}")
-        return read_table(path, columns)
+        return read_table(path, columns, texts)
 
     def write_table(self, name: str, frame: pd.DataFrame) -> None:
         """Write a result table as CSV and Parquet; the same frame gives the same bytes.
