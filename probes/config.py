@@ -36,6 +36,7 @@ from probes.config_values import (
     NAME,
     PERSON,
     Alters,
+    PathOrName,
     Positive,
     Preset,
     Prompt,
@@ -54,6 +55,7 @@ from probes.paths import expand_run
 from probes.prompts import paintskills, sets
 from probes.prompts.grids import Grid
 from probes.prompts.source import Loaded, PromptSource, resolve
+from probes.recorded_paths import name_of
 from probes.skills_options import Skills
 from probes.yaml_source import YamlSource, read_yaml
 
@@ -96,7 +98,7 @@ class Config(Section):
     preset: Annotated[Preset | None, Alters("nothing")] = None
     # a model is known by its content, not by its name; revision: a branch, tag or commit of a model of the hub, whose
     # commit run.json keeps; variant: the weights of a folder or hub model that are called so, such as fp16
-    model: Annotated[str, Field(min_length=1), Alters("nothing")] = "toyworld"
+    model: Annotated[PathOrName, Field(min_length=1), Alters("nothing")] = "toyworld"
     revision: Annotated[str | None, Field(min_length=1), Alters("nothing")] = None
     variant: Annotated[str | None, Field(pattern=FLAVOUR), Alters("nothing")] = None
     edit: Edit | None = None  # of the model, once it is loaded
@@ -197,6 +199,11 @@ class Config(Section):
     def unit(self) -> str:
         """What intervals and p-values are over: ``prompt``; in a run of one prompt and several seeds, ``seed``."""
         return "seed" if len(self.prompts[: self.limit]) == 1 < len(self.seeds) else "prompt"
+
+    @property
+    def model_name(self) -> str:
+        """What pages and tables call the model: as it is named, of a file or a folder its last part."""
+        return self.model if self.images is not None else name_of(self.model)
 
     @property
     def captions(self) -> bool:

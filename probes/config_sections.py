@@ -22,6 +22,7 @@ from probes.config_values import (
     Definition,
     Device,
     Globs,
+    PathOrName,
     Permutations,
     Pixels,
     Points,
@@ -135,16 +136,16 @@ class Observe(Section):
     engine: Literal[
         "auto", "toyworld-checker", "toyworld-scenes", "groundingdino", "transformers", "detr"
     ] = "auto"
-    detector: str | None = None
-    segmenter: str | None = None
-    text_encoder: str = "bert-base-uncased"
+    detector: PathOrName | None = None
+    segmenter: PathOrName | None = None
+    text_encoder: PathOrName = "bert-base-uncased"
     # none: the taggers that are named, else a vocabulary, and the prompt's nouns
     tags: Annotated[list[Literal["prompt", "vocabulary", "tagger", "ram"]], Field(min_length=1)] | None = None
-    vocabulary: str | None = None
-    tagger: str | None = None
+    vocabulary: PathOrName | None = None
+    tagger: PathOrName | None = None
     tagger_top: Positive = 10  # tags of the vocabulary that the tagger keeps for an image
-    ram: str | None = None
-    ram_tags: str | None = None  # none: ram_tag_list.txt beside the checkpoint
+    ram: PathOrName | None = None
+    ram_tags: PathOrName | None = None  # none: ram_tag_list.txt beside the checkpoint
     box_threshold: Share = 0.25
     text_threshold: Share = 0.2
     nms_iou: Share | None = None  # none: 0.5; 0.8 for toyworld's own detector
@@ -155,7 +156,7 @@ class Observe(Section):
         Alters("measure"),
     ] = "auto"
     # parts of features carry checksum and batch themselves, each feature apart, so that one more can be added
-    feature_weights: Annotated[dict[str, str], Alters("nothing")] = Field({})
+    feature_weights: Annotated[dict[str, PathOrName], Alters("nothing")] = Field({})
     feature_batch: Annotated[Positive, Alters("nothing")] = 32
     # parts of tones carry how they were read themselves
     skin_tone: Annotated[SkinTone, Alters("measure")] = SkinTone()

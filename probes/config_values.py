@@ -54,6 +54,14 @@ class Alters:
     stage: Literal["nothing", "part", "observe", "trace", "measure", "report"]
 
 
+@dataclass(frozen=True)
+class MayBePath:
+    """Mark of a text that may be the path of a file or folder of this machine, see `probes.recorded_paths`."""
+
+
+PathOrName = Annotated[str, MayBePath()]
+
+
 class SeedRange(TypedDict):
     """So many seeds, the first of which is `start` (0 unless told)."""
 

@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
-from probes import earlier_format, unfinished
+from probes import earlier_format, recorded_files, unfinished
 from probes.config import Config
 from probes.errors import UserError
 from probes.image_faults import reason
@@ -397,5 +397,5 @@ class Run:
     def write_meta(self, **fields: Any) -> None:
         """Put fields over ``run.json`` and write it with a checksum of itself."""
         meta = {**self.meta, **fields}
-        write_bytes(self.path / "run.json", record_bytes(meta))
-        self.meta = meta
+        write_bytes(self.path / "run.json", record_bytes(meta, self.path))
+        self.meta = recorded_files.as_read(meta, self.path)

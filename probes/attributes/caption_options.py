@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from probes.config_section import Section
-from probes.config_values import CHARACTERS, Positive
+from probes.config_values import CHARACTERS, PathOrName, Positive
 
 CHECKER = "toyworld-checker"  # which is no captioning network
 
@@ -21,7 +21,7 @@ class Captions(Section):
     ``tokens`` how long one may be. The network sees ``batch`` images at a time.
     """
 
-    model: Annotated[str, Field(min_length=1)] | None = None
+    model: Annotated[PathOrName, Field(min_length=1)] | None = None
     prompt: Annotated[str, Field(max_length=CHARACTERS)] = ""
     beams: Annotated[int, Field(ge=1, le=100)] = 3
     tokens: Annotated[int, Field(ge=1, le=1000)] = 30

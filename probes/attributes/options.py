@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from probes.config_section import Section
-from probes.config_values import CHARACTERS, KEY, Positive, Word, fail, shown
+from probes.config_values import CHARACTERS, KEY, PathOrName, Positive, Word, fail, shown
 
 READERS = ("blip2", "clip", "toyworld-vqa", "toyworld-checker")  # who can be asked; people answer in a file
 QUESTION = "{question}"
@@ -102,7 +102,7 @@ class Questions(Section):
     ] = "auto"
     paper: bool = True
     ask: dict[Key, Question] = {}
-    blip2: Annotated[str, Field(min_length=1)] | None = None
+    blip2: Annotated[PathOrName, Field(min_length=1)] | None = None
     revision: Annotated[str, Field(min_length=1)] | None = None
     prompt: Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_form)] = BLIP2_PROMPT
     beams: Annotated[int, Field(ge=1, le=100)] = 5

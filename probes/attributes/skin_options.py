@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from probes.config_section import Section
-from probes.config_values import either, fail, shown
+from probes.config_values import PathOrName, either, fail, shown
 
 LIGHTS = ("A", "B", "C", "D50", "D55", "D65", "D75", "E", "F2", "F11")
 _COLOUR = re.compile(r"#(?!00)[0-9a-fA-F]{2}(?!00)[0-9a-fA-F]{2}(?!00)[0-9a-fA-F]{2}")
@@ -38,11 +38,11 @@ class SkinTone(Section):
     ] = "auto"
     region: Literal["auto", "toyworld", "face-alignment", "image"] = "auto"
     skin: Literal["cheeks", "face"] = "cheeks"
-    landmarks: Annotated[str, Field(min_length=1)] = "2DFAN4-11f355bf06.pth.tar"
-    detector: Annotated[str, Field(min_length=1)] = "s3fd-619a316812.pth"
+    landmarks: Annotated[PathOrName, Field(min_length=1)] = "2DFAN4-11f355bf06.pth.tar"
+    detector: Annotated[PathOrName, Field(min_length=1)] = "s3fd-619a316812.pth"
     illumination: Literal["none", "grey-world", "shades-of-grey", "white-patch", "given", "trust"] = "none"
     illuminant: str | None = None
-    trust: Annotated[str, Field(min_length=1)] | None = None
+    trust: Annotated[PathOrName, Field(min_length=1)] | None = None
     adaptation: Literal["bradford", "channels"] = "bradford"
     mean: Literal["lab", "linear"] = "lab"
 

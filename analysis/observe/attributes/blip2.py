@@ -26,6 +26,7 @@ from probes.attributes.questions import Asked
 from probes.errors import UserError
 from probes.parts import digest
 from probes.paths import expand
+from probes.recorded_paths import name_of
 
 FIELD = "observe.questions.blip2"
 KIND = "blip-2"
@@ -61,7 +62,7 @@ class Blip2:
         self._processor: Any = None
 
     def __str__(self) -> str:
-        return f"BLIP-2, weights {self.weights}"
+        return f"BLIP-2, weights {name_of(self.weights)}"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_model": None, "_processor": None}

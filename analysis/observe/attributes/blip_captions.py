@@ -20,6 +20,7 @@ from probes.attributes.caption_options import Captions
 from probes.errors import UserError
 from probes.parts import digest
 from probes.paths import expand
+from probes.recorded_paths import name_of
 
 FIELD = "observe.captions.model"
 NETWORKS = {"blip": "BlipForConditionalGeneration", "blip-2": "Blip2ForConditionalGeneration"}
@@ -53,7 +54,7 @@ class BlipCaptioner:
             self._described(there)
 
     def __str__(self) -> str:
-        return f"weights {self.name}"
+        return f"weights {name_of(self.name)}"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_model": None, "_processor": None}

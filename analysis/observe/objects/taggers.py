@@ -65,7 +65,7 @@ def clip_files(name: str) -> dict[str, str]:
     if not folder.is_dir():
         return {}
     weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
-    return {str(file): sha256(file) for file in weights}
+    return {str(file.absolute()): sha256(file) for file in weights}
 
 
 def _open_clip(name: str, device: torch.device) -> tuple[Any, Any, Any]:
