@@ -56,8 +56,9 @@ def _held(path: Path, table: pa.Table, columns: Iterable[str], texts: Collection
     for name in columns:
         column, text = table[name], name in texts
         wanted = "text" if text else "numbers"
-        if types.is_null(column.type) and not text:
-            table = table.set_column(table.column_names.index(name), name, column.cast(pa.float64()))
+        if not pc.any(column.is_valid(), min_count=0).as_py() or _all_nan(column):
+            if types.is_null(column.type) and not text:
+                table = table.set_column(table.column_names.index(name), name, column.cast(pa.float64()))
         elif not _fits(column.type, text=text):
             raise _other(path, name, wanted, str(column.type))
         elif name.startswith("p_") and not text and (outside := _outside(column)):
@@ -77,10 +78,12 @@ def _outside(column: pa.ChunkedArray) -> str:
     return next((str(end) for end in ends if end is not None and not 0 <= end <= 1 and end == end), "")
 
 
+def _all_nan(column: pa.ChunkedArray) -> bool:
+    return types.is_floating(column.type) and bool(pc.all(pc.is_nan(column), min_count=0).as_py())
+
+
 def _fits(kind: pa.DataType, *, text: bool) -> bool:
-    """Whether a column of this kind can hold text, or else numbers; one without any value holds both."""
-    if types.is_null(kind):
-        return True
+    """Whether a column of this kind can hold text, or else numbers."""
     if text:
         return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)

@@ -33,6 +33,8 @@ RUNS = (
     "probes.part_schemas",
     "probes.errors",
     "probes.paths",
+    "probes.recorded_files",
+    "probes.recorded_paths",
     "probes.command_line",
     "probes.attributes",
     "probes.prompts.audit",
