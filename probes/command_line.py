@@ -26,7 +26,7 @@ from pathlib import Path
 from probes import interrupt  # (first: Control-C while the others load)
 from probes.errors import UserError, one_line
 from probes.parts import FULL, TEMPORARY, disk_error
-from probes.storage import is_object, run_path
+from probes.storage import meant_address, run_path
 
 LARGEST_SEED = 2**63 - 1
 # what a file system refuses; a file that is missing is asked for by name, or is a bug
@@ -200,6 +200,8 @@ def folder(text: str) -> Path:
 
 
 def _there(text: str, test: Callable[[Path], bool], what: str) -> Path:
+    if meant_address(text) is not None:
+        raise _fault(f"{what} of this machine", text)
     path = Path(text)
     with contextlib.suppress(OSError, ValueError):  # a name too long, a NUL in it
         if test(path):
@@ -223,10 +225,8 @@ def writable(path: Path, *, folder: bool = False) -> Path:
     UserError
         If it cannot.
     """
-    if is_object(str(path).replace(":/", "://", 1)):  # a path keeps one of two slashes
-        raise UserError(
-            f"{path}: expected a path of this machine, got an address on object storage: choose another --out"
-        )
+    if meant_address(path) is not None:
+        raise UserError(f"{path}: expected a path of this machine, got an address: choose another --out")
     home = path if folder else path.parent
     made: list[Path] = []
     try:

@@ -55,6 +55,7 @@ from probes.paths import expand_run
 from probes.prompts import paintskills, sets
 from probes.prompts.grids import Grid
 from probes.prompts.source import Loaded, PromptSource, resolve
+from probes.recorded_paths import name_of
 from probes.skills_options import Skills
 from probes.yaml_source import YamlSource, read_yaml
 
@@ -198,6 +199,11 @@ class Config(Section):
     def unit(self) -> str:
         """What intervals and p-values are over: ``prompt``; in a run of one prompt and several seeds, ``seed``."""
         return "seed" if len(self.prompts[: self.limit]) == 1 < len(self.seeds) else "prompt"
+
+    @property
+    def model_name(self) -> str:
+        """What pages and tables call the model: as it is named, of a file or a folder its last part."""
+        return self.model if self.images is not None else name_of(self.model)
 
     @property
     def captions(self) -> bool:

@@ -23,6 +23,7 @@ from probes.config_values import (
     Device,
     Globs,
     Model,
+    PathOrName,
     Permutations,
     Pixels,
     Points,
@@ -141,11 +142,11 @@ class Observe(Section):
     text_encoder: Model = "bert-base-uncased"
     # none: the taggers that are named, else a vocabulary, and the prompt's nouns
     tags: Annotated[list[Literal["prompt", "vocabulary", "tagger", "ram"]], Field(min_length=1)] | None = None
-    vocabulary: str | None = None
+    vocabulary: PathOrName | None = None
     tagger: Model | None = None
     tagger_top: Positive = 10  # tags of the vocabulary that the tagger keeps for an image
     ram: Model | None = None
-    ram_tags: str | None = None  # none: ram_tag_list.txt beside the checkpoint
+    ram_tags: PathOrName | None = None  # none: ram_tag_list.txt beside the checkpoint
     box_threshold: Share = 0.25
     text_threshold: Share = 0.2
     nms_iou: Share | None = None  # none: 0.5; 0.8 for toyworld's own detector

@@ -29,6 +29,7 @@ from probes.model_tokenizers import tokenizer
 from probes.model_weights import read_pipeline, require_finite
 from probes.paths import expand_model
 from probes.pretrained import quiet
+from probes.recorded_paths import name_of
 from probes.schedulers import build_scheduler, pick_scheduler, require_usable, scheduler_record
 from probes.toyworld import LOCATED, MODELS, SHARED, SKILLED, SPECIMENS, WEIGHTS, WORK, WORKING
 
@@ -298,9 +299,9 @@ def load(
     require_finite(source, pipe, dtype, "use --dtype bfloat16 or float32")
     pipe.set_progress_bar_config(disable=True)
     record = {
-        "id": source.name,
+        "id": name_of(source.name),
         "kind": source.kind,
-        "path": str(source.path),
+        "path": str(source.path.absolute()),
         "revision": source.revision,
         "weight_hash": weight_hash(pipe),
         "pipeline": type(pipe).__name__,

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from probes.errors import UserError
-from probes.storage import is_object, run_path
+from probes.storage import is_object, require_no_address, run_path
 
 
 def expand(text: str | Path, place: str, folder: Path | None = None) -> Path:
@@ -26,8 +26,8 @@ def expand(text: str | Path, place: str, folder: Path | None = None) -> Path:
     Raises
     ------
     UserError
-        There is no such user; no file system takes such a name: too long, with a NUL or a lone surrogate; or there is
-        a pipe, a device or a socket (`require_regular`).
+        There is no such user; no file system takes such a name: too long, with a NUL or a lone surrogate; it is an
+        address; or there is a pipe, a device or a socket (`require_regular`).
 
     Examples
     --------
@@ -73,6 +73,7 @@ def expand_model(text: str | Path, place: str) -> Path:
 
 
 def _unfolded(text: str | Path, place: str, folder: Path | None = None) -> Path:
+    require_no_address(text, place)
     try:
         path = Path(folder or "") / Path(text).expanduser()
     except RuntimeError:

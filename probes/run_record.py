@@ -1,4 +1,7 @@
-"""``run.json``, the record of a run: read once its checksum is found right."""
+"""``run.json``, the record of a run: read once its checksum is found right.
+
+What it says of files of this machine is written as `probes.recorded_paths` says, and read as paths that can be opened.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from probes import recorded_files
 from probes.errors import UserError
 from probes.json_text import parse_json
 from probes.parts import FORMAT, digest
@@ -53,7 +57,8 @@ def read_record(file: Path) -> dict[str, Any]:
     config = meta.get("config")
     if not isinstance(config, dict) or not isinstance(config.get("resolved"), dict):
         raise no_record(file, "it has no `config`")
-    return meta
+    # records of earlier versions hold paths as they can be opened
+    return recorded_files.found_record(meta, file.parent) if meta.pop(recorded_files.KEY, None) else meta
 
 
 def no_record(file: Path, reason: str) -> UserError:
@@ -64,9 +69,10 @@ def no_record(file: Path, reason: str) -> UserError:
     )
 
 
-def record_bytes(meta: Mapping[str, Any]) -> bytes:
-    """A ``run.json`` that says this, with a checksum of itself."""
-    stated = {**meta, "checksum": checksum(json.loads(json.dumps(meta)))}
+def record_bytes(meta: Mapping[str, Any], run: Path) -> bytes:
+    """The ``run.json`` of a run directory that says this, with a checksum of itself."""
+    told = recorded_files.written_record({**meta, recorded_files.KEY: recorded_files.STATED}, run)
+    stated = {**told, "checksum": checksum(json.loads(json.dumps(told)))}
     return f"{json.dumps(stated, indent=2, ensure_ascii=False)}\n".encode()
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from probes import image_faults, lease, part_kinds, part_rows, unfinished
+from probes import image_faults, lease, part_kinds, part_rows, recorded_files, unfinished
 from probes.config import Config
 from probes.errors import UserError
 from probes.identity import (
@@ -140,11 +140,12 @@ def require_same(
     """
     if not run.meta:
         return
-    _require(run, drawn_fields(run.resolved), drawn_fields(resolved))
+    there = recorded_files.aligned(run.resolved, resolved)
+    _require(run, drawn_fields(there), drawn_fields(resolved))
     if (run.shard or run.parts("observed")) and not observing_anew:
-        _require(run, observed_fields(run.resolved), observed_fields(resolved))
-    if run.shard and resolved.get("trace") and run.resolved.get("trace"):
-        _require(run, traced_fields(run.resolved), traced_fields(resolved))
+        _require(run, observed_fields(there), observed_fields(resolved))
+    if run.shard and resolved.get("trace") and there.get("trace"):
+        _require(run, traced_fields(there), traced_fields(resolved))
     if run.parts("traced") and resolved.get("trace") and not tracing_anew:
         _require(run, (run.meta.get("trace") or {}).get("fields", {}), traced_fields(resolved))
 
@@ -328,7 +329,8 @@ def take_up(
             + ": run --stage generate first"
         )
     noted = {} if share else _noted(run, stages)
-    fresh, there = config.resolved(), run.resolved
+    fresh = config.resolved()
+    there = recorded_files.aligned(run.resolved, fresh)
     before, after = ({"model": side.get("model"), **drawn_fields(side)} for side in (there, fresh))
     _require(run, before, after, drawn=True)
     if set(stages) <= {"report"}:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from probes import unfinished
+from probes import recorded_files, unfinished
 from probes.errors import UserError
 from probes.execute import Part
 from probes.json_text import parse_json
@@ -144,15 +144,16 @@ class SharedRun(Run):
             noted["observe"] = fields["config"]["resolved"]["observe"]
         noted |= {name: value for name, value in fields.items() if name not in _OF_RUN}
         self._record["seconds"] |= (fields.get("times") or {}).get("seconds", {})
-        self.meta = {**self.meta, **fields}
-        text = json.dumps(self._record, indent=2, ensure_ascii=False)
+        self.meta = {**self.meta, **recorded_files.as_read(fields, self.path)}
+        told = {**self._record, "fields": recorded_files.written_record(noted, self.path)}
+        text = json.dumps(told, indent=2, ensure_ascii=False)
         write_bytes(self.path / SHARDS / f"{self._record['id']}.json", f"{text}\n".encode())
 
     def _begin(self, fields: Mapping[str, Any]) -> None:
         """Write ``run.json``, unless another process has, which can be where there are no locks (`turn`)."""
         if (self.path / "run.json").exists():
             Run(self.path, self.meta).write_meta(**fields)  # of what was planned
-        elif not create_bytes(self.path / "run.json", record_bytes(fields)):
+        elif not create_bytes(self.path / "run.json", record_bytes(fields, self.path)):
             raise UserError(
                 f"{self.path}: another process has begun this run at the same moment: run it again"
             )
@@ -266,9 +267,8 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
             record = parse_json(file.read_text(encoding="utf-8"))
             if record["id"] != file.stem:  # it is removed under this name once it is gathered
                 raise ValueError
-            found.append(
-                (str(record["began"]), str(record["id"]), {**record, "fields": dict(record["fields"])})
-            )
+            fields = recorded_files.found_record(dict(record["fields"]), path)
+            found.append((str(record["began"]), str(record["id"]), {**record, "fields": fields}))
         except FileNotFoundError:
             continue
         except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -27,6 +27,25 @@ from probes.object_stores import SCHEMES
 
 TAIL = 2**18  # bytes that are read with the footer of a Parquet file; a smaller file is read at once
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_MEANT = re.compile(
+    r"([A-Za-z][A-Za-z0-9+.-]+):(/*)(.*)", re.DOTALL
+)  # of one letter it is a drive of Windows
+_ALSO = {"gcs": "gs", "s3a": "s3", "s3n": "s3"}  # what other programs call those that are known
+_OTHERS = (
+    "file",
+    "http",
+    "https",
+    "ftp",
+    "sftp",
+    "hdfs",
+    "az",
+    "abfs",
+    "abfss",
+    "wasb",
+    "wasbs",
+    "oss",
+    "memory",
+)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,220}[A-Za-z0-9]")
 
 
@@ -37,6 +56,55 @@ def is_object(text: object) -> bool:
     (True, False)
     """
     return isinstance(text, ObjectPath) or (isinstance(text, str) and _ADDRESS.match(text) is not None)
+
+
+def meant_address(text: object) -> str | None:
+    """Return the address that a text is, or is meant as; None of a path of this machine.
+
+    A path object has one slash where two were written, and a folder called ``s3:`` is nobody's wish.
+
+    Examples
+    --------
+    >>> meant_address("s3:/bucket/run"), meant_address("S3://bucket/run"), meant_address("gcs:bucket/run")
+    ('s3://bucket/run', 's3://bucket/run', 'gs://bucket/run')
+    >>> meant_address("hdfs:/nodes/run"), meant_address("file:///data/run")
+    ('hdfs://nodes/run', 'file:///data/run')
+    >>> meant_address("runs/first"), meant_address("C:/runs"), meant_address("hf-hub:owner/name")
+    (None, None, None)
+    """
+    found = _MEANT.fullmatch(str(text))
+    if found is None:
+        return None
+    scheme, slashes, rest = found[1].lower(), found[2], found[3]
+    scheme = _ALSO.get(scheme, scheme)
+    if not slashes and scheme not in (*SCHEMES, *_OTHERS):
+        return None
+    return f"{scheme}://{'/' if scheme == 'file' and slashes else ''}{rest}"
+
+
+def require_no_address(text: object, place: str = "") -> None:
+    """Refuse an address where a path of this machine, or an address as it is to be written, is expected.
+
+    Raises
+    ------
+    UserError
+        Names the address that was meant, unless it may hold a key.
+    """
+    address = meant_address(text)
+    if address is None:
+        return
+    scheme, _, rest = address.partition("://")
+    at, got = f"{place}: " if place else "", repr(str(text)) if "@" not in str(text) else f"{scheme}:..."
+    if scheme == "file":
+        raise UserError(f"{at}expected a folder, got {got}: write {rest or 'its path'} alone")
+    if scheme not in SCHEMES:
+        known = " or ".join(f"{one}://bucket/run" for one in SCHEMES)
+        named = address if "@" not in address else f"{scheme}://"
+        raise UserError(
+            f"{at}expected a folder or {known}, got another kind of address ({named}): choose one of them"
+        )
+    right = address if "@" not in address else f"{scheme}://bucket/run"
+    raise UserError(f"{at}expected a folder or an address, got {got}, which is neither: write {right}")
 
 
 def run_path(text: str | Path | ObjectPath, place: str = "") -> Path:
@@ -54,25 +122,22 @@ def run_path(text: str | Path | ObjectPath, place: str = "") -> Path:
     Raises
     ------
     UserError
-        An address of a kind that is not known, without a bucket, or with a component that no path has.
+        An address of a kind that is not known, without a bucket, or with a component that no path has; or one with a
+        slash too few, which would be a folder of that name.
 
     Examples
     --------
     >>> run_path("runs/first").as_posix(), str(run_path("s3://bucket/runs//first/"))
     ('runs/first', 's3://bucket/runs/first')
     """
-    if not isinstance(text, str):
+    if isinstance(text, ObjectPath):
         return cast(Path, text)
-    address = _ADDRESS.match(text)
-    if address is None:
-        return Path(text)
+    address = _ADDRESS.match(str(text))
+    if isinstance(text, Path) or address is None or address[1] not in SCHEMES:
+        require_no_address(text, place)
+        return Path(text) if isinstance(text, str) else text
     scheme, rest = address.groups()
     at = f"{place}: " if place else ""
-    if scheme not in SCHEMES:
-        known = " or ".join(f"{one}://bucket/run" for one in SCHEMES)
-        raise UserError(
-            f"{at}{scheme}://: expected a folder or {known}, got another kind of address: choose one of them"
-        )
     bucket, _, key = rest.partition("/")
     if not _BUCKET.fullmatch(bucket):  # which may hold a key and a secret: it is not repeated
         raise UserError(

@@ -25,7 +25,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
-from probes import earlier_format, unfinished
+from probes import earlier_format, recorded_files, unfinished
 from probes.config import Config
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
@@ -304,8 +304,12 @@ class Run:
             return f"{why} run --stage observe and then --stage measure"
         return "choose one that is there, or run --stage measure again"
 
-    def table(self, name: str, columns: Iterable[str] = ()) -> pd.DataFrame:
+    def table(
+        self, name: str, columns: Iterable[str] = (), texts: Collection[str] | None = None
+    ) -> pd.DataFrame:
         """A result table by name, such as ``gap``; it must have the columns named, whatever else it has.
+
+        `texts` are those of them that hold text, see `probes.result_tables.read_table`.
 
         Raises
         ------
@@ -319,7 +323,7 @@ class Run:
             close = difflib.get_close_matches(name, there, 3, 0.3)
             found = f"{len(there)} others (such as {', '.join(close or there[:3])})" if there else "none"
             raise UserError(f"{path}: expected a table, found {found}: {self._remedy(bool(there))}")
-        return read_table(path, columns)
+        return read_table(path, columns, texts)
 
     def write_table(self, name: str, frame: pd.DataFrame) -> None:
         """Write a result table as CSV and Parquet; the same frame gives the same bytes.
@@ -397,5 +401,5 @@ class Run:
     def write_meta(self, **fields: Any) -> None:
         """Put fields over ``run.json`` and write it with a checksum of itself."""
         meta = {**self.meta, **fields}
-        write_bytes(self.path / "run.json", record_bytes(meta))
-        self.meta = meta
+        write_bytes(self.path / "run.json", record_bytes(meta, self.path))
+        self.meta = recorded_files.as_read(meta, self.path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from importlib import metadata
-from platform import platform, python_version
+from platform import libc_ver, machine, python_version, system
 
 _LIBRARIES = (
     *("triptych", "torch", "diffusers", "transformers", "tokenizers", "safetensors", "numpy", "scipy"),
@@ -14,7 +14,9 @@ _LIBRARIES = (
 
 def versions() -> dict[str, str]:
     """Versions of Python, the system and the libraries that matter, without importing them."""
-    installed = {"python": python_version(), "system": platform()}
+    # without the version of its kernel, which says of a machine what no result hangs on
+    place = " ".join(name for name in (system(), machine(), *libc_ver()) if name)
+    installed = {"python": python_version(), "system": place}
     for name in _LIBRARIES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             installed[name] = metadata.version(name)

@@ -59,6 +59,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Let it be collected again: what is frozen when Python ends is never freed, and nanobind says so."""
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def threads() -> None:
     """Small tensors run faster on one thread; whoever asks for more gets them in every test.

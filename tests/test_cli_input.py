@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from analysis.__main__ import main as analysis
 from probes.run import main
 from tests.small_run import ROOT, one_line, run, small_yaml
 
@@ -119,6 +120,42 @@ def test_bad_input_as_a_user_sees_it(tmp_path):
 def test_an_unwritable_folder(out, yaml_file, capsys):
     assert main([str(yaml_file), "--out", out.format(file=yaml_file), "--quiet"]) == 2
     one_line(capsys.readouterr(), "cannot be written")
+
+
+ADDRESSES = {
+    "s3:/bucket/run": "write s3://bucket/run",
+    "S3://bucket/run": "write s3://bucket/run",
+    "gs:/bucket/run": "write gs://bucket/run",
+    "hdfs:/nodes/run": "got another kind of address (hdfs://nodes/run)",
+    "file:///data/run": "write /data/run alone",
+}
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_what_is_meant_as_an_address_makes_no_folder_of_its_name(
+    address, yaml_file, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    written, taken = tmp_path / "written.yaml", tmp_path / "taken.yaml"
+    written.write_text(f"{yaml_file.read_text()}out: {address}\n")
+    taken.write_text(f"images: {{from: {address}}}\n")
+    places = {
+        "--out": [str(yaml_file), "--out", address],
+        "written.yaml: out": [str(written)],
+        "taken.yaml: images.from": [str(taken), "--out", "run"],
+        "command line": [address, "--stage", "measure"],
+    }
+    for place, arguments in places.items():
+        assert main([*arguments, "--quiet"]) == 2
+        one_line(capsys.readouterr(), f"{place}: expected", ADDRESSES[address])
+    for command in (
+        ["compare", address, address],
+        ["calibrate", "--repeated", address],
+        ["alignment", address],
+    ):
+        assert analysis([*command, "--out", "page.md"] if command[0] != "alignment" else command) == 2
+        one_line(capsys.readouterr(), ADDRESSES[address])
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["taken.yaml", "written.yaml"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

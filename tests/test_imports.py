@@ -36,6 +36,8 @@ RUNS = (
     "probes.paths",
     "probes.csv_text",
     "probes.json_text",
+    "probes.recorded_files",
+    "probes.recorded_paths",
     "probes.command_line",
     "probes.attributes",
     "probes.prompts.audit",

@@ -278,5 +278,5 @@ def test_scenes_as_published_are_judged_by_detr(tmp_path, monkeypatch, figureles
     assert taken.config.model == "PaintSkills' own scenes"
     assert {"person", "bicycle", "dog"} <= set(taken.observed(["tags"])["tags"].iloc[0])
     accuracy = taken.table("skills_accuracy")
-    assert set(accuracy["detector"]) == {str(detector)} and set(accuracy["threshold"]) == {0.7}
+    assert set(accuracy["detector"]) == {detector.name} and set(accuracy["threshold"]) == {0.7}
     assert r"\label{tab:skills}" in (taken.path / "tables" / "skills_table02.tex").read_text()

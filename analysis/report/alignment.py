@@ -74,7 +74,7 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
         return
     printed = [NAMES[one] for one in PRINTED]
     heads = [*(name for name in printed if any(name in one for one in cells.values())), *_last(cells)]
-    model = run.config.model
+    model = run.config.model_name
     rows = [
         (model if name == ALL else f"{model}, {name}", [own.get(head, LATEX_DASH) for head in heads])
         for name, own in cells.items()

@@ -97,8 +97,8 @@ def draw(attributes: Attributes, config: Config) -> dict[str, Drawn]:
         return {}
     vector, score = (attributes.tables[name] for name in ("gep_vector", "gep_score"))
     drawn = [
-        draw_vectors({config.model: vector}, *pair, attributes.source),
-        draw_scores({config.model: score}, *pair, attributes.source),
+        draw_vectors({config.model_name: vector}, *pair, attributes.source),
+        draw_scores({config.model_name: score}, *pair, attributes.source),
     ]
     if labels := _labels(score):
         drawn.append(draw_estimates(vector, *pair, labels))

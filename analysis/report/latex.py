@@ -89,7 +89,7 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     config, there = run.config, set(run.tables())
     compared: dict[str, Any] = {
         "chosen": comparison(config),
-        "model": config.model,
+        "model": config.model_name,
         "data": config.name,
     }
     plain = {name: compared[name] for name in ("model", "data")}

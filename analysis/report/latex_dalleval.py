@@ -77,7 +77,7 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     stored = run.tables()
     there = [row.name for row in DALLEVAL if row.name in stored]
     if "dalleval_professions" in there:
-        models = {run.config.model: {name: read(run, name) for name in there}}
+        models = {run.config.model_name: {name: read(run, name) for name in there}}
         chosen = comparison(run.config)
         pairs = [pair for *pair, kind in compared(chosen) if kind == "contrast"]
         first, second = pairs[0] if pairs else (chosen.reference, chosen.reference)

@@ -79,7 +79,7 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     stored = run.tables()
     there = [row.name for row in GEP if row.stage and row.name in stored]
     if "gep_score" in there:
-        audits = Audits({run.config.model: {name: read(run, name) for name in there}})
+        audits = Audits({run.config.model_name: {name: read(run, name) for name in there}})
         yield from of_audits(audits, run.config.reference)
 
 

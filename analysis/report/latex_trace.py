@@ -30,7 +30,7 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     heads = [level if head == HEADS[1] else head for head in HEADS]
     for entry in TABLES["trace_shares"].printed:
         caption = entry.caption.format(
-            outcome=outcome_words(table["outcome"].iloc[0]), data=run.config.name, model=run.config.model
+            outcome=outcome_words(table["outcome"].iloc[0]), data=run.config.name, model=run.config.model_name
         )
         rows = [(patch_name(pd.Series(row)), _cells(row)) for row in table.to_dict("records")]
         yield entry.name, latex(caption, heads, rows, entry.label, entry.note)

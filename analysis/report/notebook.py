@@ -213,7 +213,7 @@ class LoadedRun:
     def __repr__(self) -> str:
         parts = [kind for kind in KINDS if self.run.parts(kind)]
         there = ", ".join(dict.fromkeys([*parts, *self.run.tables()])) or "nothing yet"
-        return f"LoadedRun({str(self.path)!r}: {self.run.config.model}, {self.run.status}; {there})"
+        return f"LoadedRun({str(self.path)!r}: {self.run.config.model_name}, {self.run.status}; {there})"
 
     def _repr_html_(self) -> str:
         """Show the first triplets and the headline numbers."""
@@ -229,7 +229,7 @@ class LoadedRun:
         config = self.run.config
         counts = f"{len(config.prompts)} prompts × {len(config.seeds)} seeds"
         words = ", ".join(f"{member.name} “{member.word}”" for member in indicators(config))
-        return f"{config.model} · {counts} · {words} · {self.run.status}"
+        return f"{config.model_name} · {counts} · {words} · {self.run.status}"
 
     def _html_triplets(self) -> str:
         names = [member.name for member in indicators(self.run.config)]

@@ -222,7 +222,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
     template = templates.get_template("report.html.j2")
     return template.render(
         name=config.name,
-        model=config.model,
+        model=config.model_name,
         is_toyworld=config.model.startswith("toyworld"),
         reference=reference,
         people=people,

@@ -10,9 +10,29 @@ import pandas as pd
 from analysis.report.format import counted
 from analysis.study import contrasts, indicators
 from probes.config import Config
+from probes.recorded_files import named_record
 from probes.unfinished import KEY
 
 LONG = 14  # entries: a longer group is folded
+# of ``run.json`` and of its configuration: what may differ between two ways to draw the same run
+OF_MACHINES = ("written", "times", "device", "shards", "cluster", "made_again", "out")
+OF_PROCESSES = ("workers", "threads", "seconds", "path", "system")  # the same, of their entries
+# entries stand in this order, whichever was recorded first, and the others after them
+ORDER = (
+    *(
+        "format",
+        "status",
+        "name",
+        "config",
+        "versions",
+        "captions",
+        "taken_in",
+        "model",
+        "scheduler",
+        "part_fields",
+    ),
+    *("parts", "images", "batch_triplets", "faults", "observer"),
+)
 
 
 @dataclass(frozen=True)
@@ -25,20 +45,30 @@ class Group:
 
 
 def shown(meta: dict) -> dict:
-    """Return what a page shows of ``run.json``: not the files written, of which it is one; of shards but their number.
+    """Return what a page shows of ``run.json``: what was asked and how it was read, the same for every way to draw it.
+
+    Not when, where, by how many processes, in how many goes, and in which folder: that stands in ``run.json`` alone.
 
     Examples
     --------
-    >>> shards = [{"host": "a", "device": "CPU"}, {"host": "b", "device": "CPU"}]
-    >>> shown({"format": 3, "written": {}, "shards": shards})
-    {'format': 3, 'shards': '2 processes on 2 hosts (CPU)'}
+    >>> meta = {"name": "first", "format": 3, "times": {}, "observer": {"engine": "detr", "workers": 2}}
+    >>> shown(meta)
+    {'format': 3, 'name': 'first', 'observer': {'engine': 'detr'}}
     """
-    kept = {key: value for key, value in meta.items() if key != "written"}
-    if shards := meta.get("shards"):
-        hosts, devices = (sorted({str(one[name]) for one in shards}) for name in ("host", "device"))
-        where = f"{counted(len(hosts), 'host')} ({', '.join(devices)})"
-        kept["shards"] = f"{counted(len(shards), 'process', 'processes')} on {where}"
-    return kept
+    named = named_record({key: value for key, value in meta.items() if key not in OF_MACHINES})
+    if "config" in named:
+        resolved = {
+            key: value for key, value in named["config"]["resolved"].items() if key not in OF_MACHINES
+        }
+        if isinstance(resolved.get("generate"), dict):
+            resolved["generate"] = _without(resolved["generate"])
+        named["config"] = {**named["config"], "resolved": resolved}
+    order = sorted(named, key=lambda key: (ORDER.index(key) if key in ORDER else len(ORDER), key))
+    return {key: _without(named[key]) if isinstance(named[key], dict) else named[key] for key in order}
+
+
+def _without(entry: dict) -> dict:
+    return {key: value for key, value in entry.items() if key not in OF_PROCESSES}
 
 
 def groups(config: Config, meta: dict, samples: pd.DataFrame) -> list[Group]:
@@ -57,7 +87,7 @@ def groups(config: Config, meta: dict, samples: pd.DataFrame) -> list[Group]:
     seeds = [int(seed) for seed in samples["seed"].unique()]
     words = ", ".join(f"{i.name}: “{i.word}”{' (control)' if i.control else ''}" for i in indicators(config))
     choices = [
-        ("model", config.model),
+        ("model", config.model_name),
         *([("edit", config.edit.said)] if config.edit is not None else []),
         ("indicators", words),
         ("reference", config.reference),

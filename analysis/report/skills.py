@@ -63,11 +63,11 @@ def documents(run: Run, accuracy: pd.DataFrame) -> Iterator[tuple[str, str]]:
     whole = whole.reindex([*TASKS, AVERAGE])
     rows = [
         (name, [fixed(100 * value, 1, LATEX_DASH) for value in whole[column]])
-        for name, column in ((run.config.model, "value"), ("shuffled", "shuffled"), ("chance", "chance"))
+        for name, column in ((run.config.model_name, "value"), ("shuffled", "shuffled"), ("chance", "chance"))
     ]
     detector = str(accuracy["detector"].iloc[0]) if len(accuracy) else ""
     for entry in TABLES["skills_accuracy"].printed:
-        caption = entry.caption.format(model=run.config.model, detector=detector)
+        caption = entry.caption.format(model=run.config.model_name, detector=detector)
         yield entry.name, latex(caption, HEADS, rows, entry.label, entry.note)
 
 
@@ -83,7 +83,7 @@ def _page(
     meta = record.shown(run.meta)
     return templates.get_template("skills.html.j2").render(
         name=config.name,
-        model=config.model,
+        model=config.model_name,
         is_toyworld=config.model.startswith("toyworld"),
         level=config.measure.level,
         **unfinished.for_page(run.meta),
@@ -101,7 +101,7 @@ def _page(
         splits=_splits(accuracy),
         left_out=[f"{counted(number, 'image')}: {reason}" for reason, number in reasons.items()],
         without_image=_without_image(whole),
-        taken=run.meta.get("taken_in") if config.images is not None else None,
+        taken=meta.get("taken_in") if config.images is not None else None,
         figure=drawn,
         shown=_shown(run, images, samples),
         groups=record.groups(config, meta, samples),

@@ -81,6 +81,7 @@ _SIMILARITIES = (
             "Representational disparity on {model}: similarity of each pair, mean over {seeds} of “{prompt}”.",
             "For this prompt alone.",
         ),
+        texts=("space", "site", "metric", "pair", "reason", "version"),
     ),
     Table(
         "gap",
@@ -88,6 +89,7 @@ _SIMILARITIES = (
         "a space, site, step, metric and contrast: the gap, its tests, and the gap over all words",
         GAP_COLUMNS,
         gap,
+        texts=("space", "site", "metric", "contrast", "delta_source", "reason", "warning", "version"),
     ),
     Table(
         "specifications",
@@ -95,6 +97,7 @@ _SIMILARITIES = (
         "a headline measure, contrast and choice: the gap over words with one choice moved",
         specifications.COLUMNS,
         specifications.specifications,
+        texts=("space", "site", "metric", "contrast", "specification", "version"),
     ),
     Table(
         "agreement",
@@ -102,6 +105,7 @@ _SIMILARITIES = (
         "a contrast and two headline measures: the correlation of their gaps over prompts",
         agreement.COLUMNS,
         agreement.agreement,
+        texts=("contrast", "first", "second", "reason"),
     ),
     Table(
         "findings",
@@ -113,6 +117,7 @@ _SIMILARITIES = (
         ),
         "analysis.report.findings.findings_table",
         stage="report",
+        texts=("contrast", "space", "site", "metric", "measure", "state", "licence", "claim"),
     ),
 )
 _OBJECTS = (
@@ -122,6 +127,7 @@ _OBJECTS = (
         "a noun of a prompt: its lemma, its characters and its word map",
         NOUN_COLUMNS,
         noun_table,
+        texts=("indicator", "word", "lemma", "human_words", "backend"),
     ),
     Table(
         "objects",
@@ -130,6 +136,10 @@ _OBJECTS = (
         dependency.OBJECT_COLUMNS,
         dependency.dependency_groups,
         csv=False,
+        texts=(
+            *("sample_id", "indicator", "label", "lemma", "best_word", "group", "mask_words", "human_words"),
+            *("maps", "version", "reason"),
+        ),
     ),
     Table(
         "cooccurrence",
@@ -137,6 +147,7 @@ _OBJECTS = (
         "a dependency group, object and indicator: its detections and the images that hold it",
         ("group", "object", "human", "indicator", "detections", "images", "n_images", "n_prompts"),
         cooccurrence,
+        texts=("group", "object", "indicator"),
     ),
     Table(
         "object_tests",
@@ -144,6 +155,7 @@ _OBJECTS = (
         "a dependency group, pair and object: presence, difference and bias score with intervals and p-values",
         ("group", *OBJECT_COLUMNS),
         object_statistics,
+        texts=("group", "first", "second", "object", "reason"),
     ),
     Table(
         "object_claims",
@@ -151,6 +163,7 @@ _OBJECTS = (
         "a pair and object: whether a difference may be claimed, over words and behind the detector's errors",
         CLAIM_COLUMNS,
         claim_table,
+        texts=("first", "second", "object", "claim", "claim_reason"),
     ),
     Table(
         "table_tests",
@@ -158,6 +171,7 @@ _OBJECTS = (
         "a dependency group and comparison of whole tables: label swaps beside chi-square",
         ("group", *TABLE_COLUMNS),
         table_statistics,
+        texts=("group", "indicators", "of", "reason", "warnings"),
     ),
     Table(
         "table06_similarity",
@@ -276,6 +290,7 @@ _CHECKED = (
         "a quantity, object and indicator: recall and precision of the detector",
         ERROR_COLUMNS,
         detector_error,
+        texts=("truth", "quantity", "object", "indicator", "reason", "version"),
     ),
     Table(
         "detector_counts",
@@ -283,6 +298,7 @@ _CHECKED = (
         "a prompt, indicator and object: right and wrong detections by the checker",
         _COUNTED,
         detector_counts,
+        texts=("indicator", "object", "truth"),
     ),
     Table(
         "human_check",
@@ -365,7 +381,8 @@ def read(run: Run, name: str) -> pd.DataFrame:
     Raises
     ------
     UserError
-        The run has no such table, it is damaged or another one, or it lacks a column: another program or version wrote
-        it.
+        The run has no such table, it is damaged or another one, or it lacks a column or holds one of another kind:
+        another program or version wrote it.
     """
-    return run.table(name, (column for column in TABLES[name].columns if not column.endswith("*")))
+    row = TABLES[name]
+    return run.table(name, (column for column in row.columns if not column.endswith("*")), row.texts)

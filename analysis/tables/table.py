@@ -67,6 +67,9 @@ class Table:
         Further ones, where a paper shows the same numbers in several tables.
     latex_alone : Latex, optional
         In its place where the run has one prompt; ``{seeds}`` and ``{prompt}`` stand for its seeds and its prompt.
+    texts : tuple of str, optional
+        Of its columns those that hold text, where all others hold numbers or true and false: a file is held against
+        it when it is read. None: its columns may be of any kind.
     """
 
     name: str
@@ -80,6 +83,7 @@ class Table:
     optional: tuple[str, ...] = ()
     printed: tuple[Latex, ...] = ()
     latex_alone: Latex | None = None
+    texts: tuple[str, ...] | None = None
 
     @property
     def maker(self) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analysis.study import contrasts
+from analysis.tables.registry import read
 from analysis.validation import object_findings, repeated, specimen_scores
 from analysis.validation.specimens_page import (
     FEATURES_NOTE,
@@ -45,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     main.add_argument(
         "--repeated",
         nargs="+",
-        type=Path,
+        type=command_line.run_directory,
         default=[],
         metavar="RUN",
         help="runs of the specimens that differ in their seeds: what do their reports claim? Alone, only this section "
@@ -54,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     main.add_argument(
         "--features",
         nargs="+",
-        type=Path,
+        type=command_line.run_directory,
         default=[],
         metavar="RUN",
         help="runs of the specimens, one each: only the section on gaps by features is written anew",
@@ -124,7 +125,8 @@ def specimen_run(path: Path) -> Run:
     Raises
     ------
     UserError
-        If the run is another model's, lacks the indicators of the toy world or a part, or is not measured.
+        If the run is another model's, lacks the indicators of the toy world or a part, is not measured, or its table
+        of gaps is none.
     """
     run = Run.open(path)
     unfinished.require_whole(run)
@@ -139,7 +141,7 @@ def specimen_run(path: Path) -> Run:
         raise UserError(
             f"{path}: expected a run of docs/calibration.yaml, got one without {lacking}: name another run"
         )
-    run.table("gap")
+    read(run, "gap")
     return run
 
 

@@ -31,7 +31,7 @@ def settled(
         The model cannot be loaded there, or cannot draw what is asked.
     """
     found = cluster.ask(f"{_DRAWING}:settled", Job.of(run, config, source), len(samples))
-    return Settled(**{**found, "model": {**found["model"], "path": str(source.path)}})
+    return Settled(**{**found, "model": {**found["model"], "path": str(source.path.absolute())}})
 
 
 def batch(cluster: Cluster, run: Run, config: Config, source: models.Source) -> dict[str, Any]:

@@ -183,6 +183,7 @@ def connected(options: Cluster) -> Iterator[str]:
             raise interrupt.Terminated from None
         finally:
             ray.shutdown()
+            gc.unfreeze()  # of `shared`: what stays frozen is never freed, which nanobind reports when Python ends
             sys.stdout = out
             _handle(before)
 

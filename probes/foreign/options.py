@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
+from probes.config_values import PathOrName
+
 Column = Annotated[str, Field(min_length=1)]
 UNNAMED = "unnamed model"  # of which nobody said the name
 
@@ -32,7 +34,7 @@ class Images(BaseModel):
         validate_by_alias=True,
     )
 
-    from_: Annotated[str, Field(alias="from", min_length=1)]
+    from_: Annotated[PathOrName, Field(alias="from", min_length=1)]
     names: Column | None = None
     image: Column | None = None
     prompt: Column = "prompt"

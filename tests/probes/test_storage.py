@@ -272,10 +272,26 @@ def test_what_no_single_put_takes_is_refused(store, monkeypatch):
         ("gs://bucket", "out: gs://bucket: expected the prefix of a run in it"),
         (
             "az://bucket/run",
-            "out: az://: expected a folder or s3://bucket/run or gs://bucket/run, got another kind of address",
+            "out: expected a folder or s3://bucket/run or gs://bucket/run, got another kind of address"
+            " (az://bucket/run): choose one of them",
         ),
         ("https://bucket/run", "got another kind of address"),
         ("s3:///run", "expected the name of a bucket"),
+        (
+            "s3:/bucket/run",
+            "out: expected a folder or an address, got 's3:/bucket/run', which is neither: write s3://bucket/run",
+        ),
+        ("s3:bucket/run", "write s3://bucket/run"),
+        ("S3://bucket/run", "write s3://bucket/run"),
+        ("s3a:/bucket/run", "write s3://bucket/run"),
+        ("gs:/bucket/run", "write gs://bucket/run"),
+        ("gcs://bucket/run", "write gs://bucket/run"),
+        ("s3:/AKIA:secret@bucket/run", "got s3:..., which is neither: write s3://bucket/run"),
+        ("hdfs:/nodes/run", "got another kind of address (hdfs://nodes/run): choose one of them"),
+        ("gpu0:/scratch/run", "got another kind of address (gpu0://scratch/run)"),
+        ("http://AKIA:secret@host/run", "got another kind of address (http://): choose one of them"),
+        ("file:///data/run", "got 'file:///data/run': write /data/run alone"),
+        ("file:data/run", "write data/run alone"),
     ],
 )
 def test_addresses_that_are_none(text, line):

@@ -28,6 +28,7 @@ from probes.errors import UserError
 from probes.parts import digest
 from probes.paths import expand_model
 from probes.pretrained import quiet, readable
+from probes.recorded_paths import name_of
 
 FIELD = "observe.questions.blip2"
 KIND = "blip-2"
@@ -63,7 +64,7 @@ class Blip2:
         self._processor: Any = None
 
     def __str__(self) -> str:
-        return f"BLIP-2, weights {self.weights}"
+        return f"BLIP-2, weights {name_of(self.weights)}"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_model": None, "_processor": None}

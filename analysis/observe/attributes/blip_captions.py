@@ -21,6 +21,7 @@ from probes.errors import UserError
 from probes.parts import digest
 from probes.paths import expand_model
 from probes.pretrained import auto, quiet, readable
+from probes.recorded_paths import name_of
 
 FIELD = "observe.captions.model"
 NETWORKS = {"blip": "BlipForConditionalGeneration", "blip-2": "Blip2ForConditionalGeneration"}
@@ -54,7 +55,7 @@ class BlipCaptioner:
             self._described(there)
 
     def __str__(self) -> str:
-        return f"weights {self.name}"
+        return f"weights {name_of(self.name)}"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_model": None, "_processor": None}

@@ -23,6 +23,7 @@ from analysis.observe.features.weights import identity, locate, weight_file
 from analysis.observe.observer import StoredImage
 from probes.attributes.questions import Asked
 from probes.config import Config
+from probes.recorded_paths import name_of
 
 if TYPE_CHECKING:
     from analysis.observe.features.embedder import Embedder
@@ -56,7 +57,7 @@ class ClipReader:
         self._texts: dict[str, torch.Tensor] = {}
 
     def __str__(self) -> str:
-        return f"zero-shot, weights {self.weights}"
+        return f"zero-shot, weights {name_of(self.weights)}"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_embedder": None, "_texts": {}}

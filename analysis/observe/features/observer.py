@@ -26,6 +26,7 @@ from probes.config import Config
 from probes.devices import pick_device
 from probes.errors import UserError
 from probes.prompts.audit import places, texts
+from probes.recorded_paths import name_of
 from probes.store import Run
 from probes.toyworld import MODELS
 from probes.toyworld.draw import SIZE
@@ -148,7 +149,7 @@ class FeatureObserver:
         """The weights and how an image is prepared for them, under the name of its parts."""
         return {
             self.kind: {
-                "weights": self.weights,
+                "weights": name_of(self.weights),
                 "transform": transform_settings(self.feature, self.path),
                 "versions": dict(self.needs().versions),
                 **identity(self.feature, self.path),

@@ -13,6 +13,7 @@ from analysis.observe.objects.tags import Tags, fixed
 from probes.config import Config
 from probes.devices import pick_device
 from probes.errors import UserError
+from probes.recorded_paths import name_of
 
 
 class DetrPlan(Plan):
@@ -44,7 +45,7 @@ class DetrPlan(Plan):
     @cached_property
     def checkpoints(self) -> dict[str, str]:
         """The checksum of every file of weights."""
-        return {str(file): sha256(file) for file in weight_files(self.path)}
+        return {str(file.absolute()): sha256(file) for file in weight_files(self.path)}
 
     @property
     def parameters(self) -> int:
@@ -83,7 +84,7 @@ class DetrPlan(Plan):
         """What ``run.json`` keeps about the observer."""
         return {
             "engine": self.name,
-            "detector": self.settings.detector,
+            "detector": name_of(str(self.settings.detector)),
             "revision": revision(self.path),
             "segmenter": None,
             "tagger": None,

@@ -26,6 +26,7 @@ from probes.config import Config
 from probes.devices import pick_device
 from probes.errors import UserError
 from probes.parts import digest
+from probes.recorded_paths import name_of
 from probes.toyworld import MODELS
 from probes.toyworld.draw import SIZE
 
@@ -124,7 +125,7 @@ class GroundedPlan(Plan):
     def checkpoints(self) -> dict[str, dict[str, str]]:
         """The checksum of every file of weights, by what it is for."""
         checkpoints = {
-            kind: {str(file): sha256(file) for file in weight_files(path)}
+            kind: {str(file.absolute()): sha256(file) for file in weight_files(path)}
             for kind, path in self.paths.items()
         }
         if "tagger" in self.settings.tags:
@@ -132,7 +133,7 @@ class GroundedPlan(Plan):
 
             checkpoints["tagger"] = clip_files(self.settings.tagger)
         if "ram" in self.settings.tags:
-            checkpoints["ram"] = {str(self.ram.weights): sha256(self.ram.weights)}
+            checkpoints["ram"] = {str(self.ram.weights.absolute()): sha256(self.ram.weights)}
         return checkpoints
 
     @cached_property
@@ -145,13 +146,14 @@ class GroundedPlan(Plan):
     def fields(self) -> dict[str, Any]:
         """Every field that alters what is seen, for the identity of the parts."""
         settings, sources = self.settings, self.settings.tags
-        names = ("text_encoder", "tags", *THRESHOLDS, "batch")
+        names = ("tags", *THRESHOLDS, "batch")
         fields = {
             "observe.engine": self.name,
+            "observe.text_encoder": name_of(settings.text_encoder),
             **{f"observe.{name}": getattr(settings, name) for name in names},
         }
         for kind, files in self.checkpoints.items():
-            fields[f"observe.{kind}"] = sorted(files.values()) or getattr(settings, kind)
+            fields[f"observe.{kind}"] = sorted(files.values()) or name_of(getattr(settings, kind))
         fields |= {f"observe.{kind}.description": description(path) for kind, path in self.paths.items()}
         if {"vocabulary", "tagger"} & set(sources):
             fields["observe.vocabulary"] = digest("\n".join(self.vocabulary))
@@ -216,13 +218,13 @@ class GroundedPlan(Plan):
         settings = self.settings
         return {
             "engine": self.name,
-            "detector": settings.detector,
-            "segmenter": settings.segmenter,
-            "tagger": settings.tagger if "tagger" in settings.tags else None,
+            "detector": name_of(settings.detector),
+            "segmenter": name_of(settings.segmenter),
+            "tagger": name_of(settings.tagger) if "tagger" in settings.tags else None,
             "tagger_top": settings.tagger_top if "tagger" in settings.tags else None,
-            "ram": settings.ram if "ram" in settings.tags else None,
+            "ram": name_of(settings.ram) if "ram" in settings.tags else None,
             "tags": list(settings.tags),
-            "vocabulary": settings.vocabulary,
+            "vocabulary": name_of(settings.vocabulary) if settings.vocabulary else None,
             "vocabulary_tags": len(self.vocabulary),
             "checkpoints": self.checkpoints,
             "thresholds": self._thresholds,

@@ -75,7 +75,7 @@ def clip_files(name: str) -> dict[str, str]:
     if not folder.is_dir():
         return {}
     file = weight_file(folder)
-    return {str(file): sha256(file)}
+    return {str(file.absolute()): sha256(file)}
 
 
 def weight_file(folder: Path) -> Path:

@@ -79,7 +79,9 @@ def test_what_is_stored(whole, settings):
     assert observer["engine"] == "groundingdino"  # auto, since checkpoints are named
     resolved = whole.config.observe
     assert (resolved.engine, resolved.tags, resolved.nms_iou) == ("groundingdino", ["prompt"], 0.5)
-    assert observer["checkpoints"]["detector"] == {settings["detector"]: sha256(Path(settings["detector"]))}
+    checkpoint = Path(settings["detector"])
+    told = f"../../{checkpoint.parent.name}/{checkpoint.name}"  # as it leads from the run
+    assert observer["checkpoints"]["detector"] == {told: sha256(checkpoint)}
     assert observer["thresholds"] == {"box_threshold": 0.6, "text_threshold": 0.5, "nms_iou": 0.5}
     assert {"groundingdino-py", "segment-anything", "torch"} <= set(observer["versions"])
 
@@ -140,8 +142,8 @@ def test_every_source_of_tags(settings, noise, tmp_path):
     assert list(observed["tags"][0])[:2] == ["person", "dog"]
     sources = run.objects().groupby("label")["source"].unique()
     assert all(len(found) <= 2 for found in sources)
-    assert observer["tagger"] == str(WEIGHTS / "clip")
-    assert list(observer["checkpoints"]["tagger"]) == [str(WEIGHTS / "clip/open_clip_model.safetensors")]
+    assert observer["tagger"] == "triptych:clip"
+    assert list(observer["checkpoints"]["tagger"]) == ["triptych:clip/open_clip_model.safetensors"]
 
 
 def test_another_threshold_is_refused(whole, tmp_path):

@@ -1,0 +1,113 @@
+"""A run ends with the same bytes, page and figures too, however it was drawn: `run.json` alone says how."""
+
+import hashlib
+import importlib.util
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from probes.run import main
+from tests.forked import ROOT, Forked
+from tests.tiny_runs import saved_yaml, shards_started
+
+PATIENCE = 1800  # seconds, also on a machine that is busy otherwise
+CONFIG = {
+    "name": "bytes",
+    "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
+    "prompts": [
+        "a {person} with a dog",
+        "a {person} with a cat",
+        "a {person} in a car",
+        "the {person} sings",
+    ],
+    "sampler": {"steps": 2},
+    "generate": {"part_triplets": 1, "batch_triplets": 1, "device": "cpu"},
+    "observe": {"detector": "toyworld", "segmenter": "toyworld", "features": ["dino"]},
+    "trace": {"sites": ["unet.mid.attn.0.cross"], "curve": 2, "cuts": False},
+    "measure": {"bootstrap": 20, "permutations": 20},
+    "report": {"gallery": 2},
+}
+APART = re.compile(r"run\.json|shards/.*|\.lock.*")  # what says how and by whom it was drawn
+
+
+def tree(run):
+    """The checksum of every file of a run but of those that say how it was drawn."""
+    names = {file.relative_to(run).as_posix(): file for file in sorted(run.rglob("*")) if file.is_file()}
+    return {
+        name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for name, file in names.items()
+        if not APART.fullmatch(name)
+    }
+
+
+@pytest.fixture(scope="module")
+def yaml_file(tmp_path_factory):
+    weights = {"dino": "toyworld"}
+    looking = {**CONFIG["observe"], "feature_weights": weights}
+    return saved_yaml(tmp_path_factory.mktemp("yaml"), CONFIG, "bytes.yaml", observe=looking)
+
+
+@pytest.fixture(scope="module")
+def whole(yaml_file, tmp_path_factory):
+    """The files of a run that one process drew in one go."""
+    run = tmp_path_factory.mktemp("whole") / "run"
+    assert main([str(yaml_file), "--out", str(run), "--quiet", "--workers", "1"]) == 0
+    found = tree(run)
+    kinds = {name.partition("/")[0] for name in found}
+    assert {"samples", "captures", "words", "objects", "features", "traced", "tables", "figures"} < kinds
+    assert {"report.html", "triplets.yaml"} < kinds
+    assert {name.rpartition(".")[2] for name in found if name.startswith("figures/")} == {"pdf", "png"}
+    return found
+
+
+def test_two_processes_in_another_folder(yaml_file, whole, tmp_path, monkeypatch, capsys):
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "deep" / "er")
+    assert main([str(yaml_file), "--out", "another", "--quiet", "--workers", "2"]) == 0
+    assert tree(tmp_path / "deep/er/another") == whole
+    capsys.readouterr()
+
+
+def test_killed_and_gone_on_with_and_a_damaged_part(yaml_file, whole, tmp_path, capsys):
+    run, until = tmp_path / "run", time.monotonic() + PATIENCE
+    for kind in ("samples", "objects", "traced"):
+        process = Forked("probes.run", yaml_file, "--out", run, "--quiet", "--workers", "2")
+        while not any((run / kind).glob("part-*.parquet")) and process.poll() is None:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL if kind != "objects" else signal.SIGTERM)
+        process.communicate(PATIENCE)
+    part = run / "samples" / "part-00000.parquet"
+    part.write_bytes(part.read_bytes()[:-100])
+    assert main([str(yaml_file), "--out", str(run), "--quiet", "--workers", "1"]) == 0
+    assert tree(run) == whole
+    for stage in ("measure", "report"):  # from the folder alone
+        assert main([str(run), "--quiet", "--workers", "2", "--stage", stage]) == 0
+    assert tree(run) == whole
+    assert "made again" in capsys.readouterr().err
+
+
+def test_two_shards(yaml_file, whole, tmp_path):
+    for one in shards_started(yaml_file, tmp_path / "run", 2):
+        _, err = one.communicate(PATIENCE)
+        assert one.returncode == 0, err
+    assert tree(tmp_path / "run") == whole
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray (triptych[cluster])")
+def test_ray_on_this_machine_which_ends_without_a_word_of_its_own(yaml_file, whole, tmp_path):
+    line = [sys.executable, "-m", "probes.run", str(yaml_file), "--out", str(tmp_path / "run")]
+    done = subprocess.run(
+        [*line, "--cluster", "local"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert (done.returncode, done.stdout) == (0, f"report: {tmp_path / 'run' / 'report.html'}\n")
+    told = [part for part in re.split(r"[\r\n]+|\x1b\[A", done.stderr) if part.strip()]
+    own = re.compile(
+        r"(cluster: Ray|generate|observe|trace|measure|report|with \d+ prompts no p of a gap)\b.*"
+    )
+    assert [part for part in told if not own.match(part.strip())] == []
+    assert tree(tmp_path / "run") == whole
