@@ -92,6 +92,9 @@ def test_overwriting_removes_what_every_observer_stores(run, monkeypatch):
     deeper.parent.mkdir()
     deeper.write_bytes(b"")
     assert run.parts("features")
+    count = len(run.parts("samples"))
+    recorded = dict.fromkeys((*kinds, "samples", "features/dino"), count)
+    run.write_meta(parts=count, kinds=recorded)  # what is not recorded stays
     rundir.remove(run, rundir.OBSERVED)
     assert not (run.path / "features").exists() and run.parts("samples")
 
