@@ -99,7 +99,7 @@ def snapshot(run: Run) -> dict[str, Any] | None:
         ``parts``: numbers of the parts by kind, such as ``"0-3,7"``; ``missing``: those that are not there;
         ``triplets``, ``images``, ``observed`` and ``traced``: so many of so many; the last two stand for images that
         were searched for objects and parts of the trace, and only where some were; ``others``: images with what else
-        was observed, by kind, where they are fewer; ``without``: kinds of which nothing is left.
+        was observed, by kind, where these are not as many; ``without``: kinds of which nothing is left.
 
     Raises
     ------
@@ -130,15 +130,13 @@ def snapshot(run: Run) -> dict[str, Any] | None:
 def _amounts(run: Run, images: Mapping[str, int], without: Collection[str]) -> dict[str, Any]:
     """How many images there are, how many were searched for objects, and with what else fewer were looked at."""
     planned, looked = run.meta.get("images", 0), images.get("observed", images[DRAWN])
-    others = {
-        kind: number
-        for kind, number in images.items()
-        if kind.startswith(NESTED) and kind not in without and number < images[DRAWN] and number != looked
-    }
+    nested = {kind: seen for kind, seen in images.items() if kind.startswith(NESTED) and kind not in without}
+    apart = {*nested.values()} - {looked}
+    fewer = {kind: seen for kind, seen in nested.items() if seen < images[DRAWN]}
     return {
         "images": [images[DRAWN], planned],
         **({"observed": [looked, planned]} if "observed" in images else {}),
-        **({"others": others} if others else {}),
+        **({"others": fewer} if apart else {}),
     }
 
 
@@ -214,6 +212,9 @@ def said(meta: Mapping[str, Any]) -> str:
     --------
     >>> said({"unfinished": {"triplets": [12, 44], "images": [36, 132], "observed": [24, 132], "parts": {}}})
     '36 of 132 images, of 12 of 44 triplets; objects and what else was observed: 24 of 132 images'
+    >>> lost = {"triplets": [4, 4], "images": [12, 12], "observed": [3, 12], "others": {}, "parts": {}}
+    >>> said({"unfinished": lost})
+    '12 of 12 images, of 4 of 4 triplets; objects: 3 of 12 images'
     """
     noted = meta.get(KEY)
     if not noted:
@@ -221,7 +222,8 @@ def said(meta: Mapping[str, Any]) -> str:
     (images, all_images), (triplets, all_triplets) = noted["images"], noted["triplets"]
     text = f"{images:,} of {all_images:,} images, of {triplets:,} of {all_triplets:,} triplets"
     if "observed" in noted and noted["observed"][0] < all_images:
-        text += "; objects and what else was observed: {:,} of {:,} images".format(*noted["observed"])
+        what = "objects" if "others" in noted else "objects and what else was observed"
+        text += "; {}: {:,} of {:,} images".format(what, *noted["observed"])
     text += "".join(
         f"; {kind}: {number:,} of {all_images:,} images" for kind, number in noted.get("others", {}).items()
     )
