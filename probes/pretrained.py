@@ -101,9 +101,12 @@ def readable(place: str, expected: str, remedy: str = "download it again") -> It
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what the libraries say, the error alone is for users
             yield
-    except (UserError, KeyboardInterrupt, SystemExit, GeneratorExit):
+    except UserError:
         raise
-    except BaseException as error:  # the Rust of `tokenizers` panics with an error that is no Exception
+    except BaseException as error:
+        # the Rust of `tokenizers` panics with an error that is no Exception; others of that kind end the program
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         # what torch says of a pickle is how to run it all the same
         got = _PICKLE if isinstance(error, pickle.UnpicklingError) else f"`{first_line(error)}`"
         raise UserError(f"{place}: expected {expected}, got {got}: {remedy}") from error

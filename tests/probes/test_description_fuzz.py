@@ -1,17 +1,15 @@
 """Descriptions of features and taggers, damaged or hostile: a network, or one line, in seconds, and nothing run."""
 
-import contextlib
 import json
 import random
-import signal
 import socket
 
 import pytest
 
 from probes.errors import UserError
 from tests.probes.test_pretrained import embed, feature_folder, tag, tagger_folder
+from tests.soon import soon
 
-PATIENCE = 60  # seconds for one description, on a machine that is busy otherwise
 ODD = [
     *(
         None,
@@ -139,22 +137,6 @@ def damaged_text(text, draw):
     return bytes(data)
 
 
-@contextlib.contextmanager
-def hurried():
-    """Fail where a description takes longer than it may."""
-
-    def late(*args):
-        raise AssertionError(f"a description took longer than {PATIENCE} s")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(PATIENCE)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def count_outcomes(tmp_path, monkeypatch, seeds):
     """Read a description for each seed; gives how many were taken and how many refused, by kind."""
 
@@ -178,7 +160,7 @@ def count_outcomes(tmp_path, monkeypatch, seeds):
         text = damaged_text(texts[kind], draw) if draw.random() < 0.15 else json.dumps(data).encode()
         (folder / name).write_bytes(text)
         try:
-            with hurried():
+            with soon():
                 read(folder)
             outcomes[kind]["taken"] += 1
         except UserError as error:

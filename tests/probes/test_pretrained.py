@@ -21,6 +21,7 @@ from probes.errors import UserError
 from probes.network_limits import MOST_TENSORS, built, limited, require_moderate
 from probes.toyworld import WEIGHTS
 from tests.evil_models import evil_folder
+from tests.soon import Hang
 
 ROOT = Path(__file__).parents[2]
 DOOR = "probes/pretrained.py"
@@ -294,6 +295,15 @@ def test_the_file_that_is_read_is_the_one_whose_checksum_is_kept(tmp_path):
     file = folder / "open_clip_model.safetensors"
     assert clip_files(str(folder)) == {str(file): sha256(file)}
     tag(folder)
+
+
+def test_what_ends_the_program_is_no_fault_of_a_file():
+    for kind in (KeyboardInterrupt, SystemExit, Hang):
+        with pytest.raises(kind), pretrained.readable("place", "a file"):
+            raise kind
+    with pytest.raises(UserError, match="^place: expected a file, got `7`: download it again$"):
+        with pretrained.readable("place", "a file"):
+            raise KeyError(7)
 
 
 def test_a_seal_is_lifted_again(tmp_path):
