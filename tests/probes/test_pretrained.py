@@ -301,9 +301,9 @@ def test_what_ends_the_program_is_no_fault_of_a_file():
     for kind in (KeyboardInterrupt, SystemExit, Hang):
         with pytest.raises(kind), pretrained.readable("place", "a file"):
             raise kind
-    with pytest.raises(UserError, match="^place: expected a file, got `7`: download it again$"):
-        with pretrained.readable("place", "a file"):
-            raise KeyError(7)
+    said = r"^place: expected a file, got `7`: download it again$"
+    with pytest.raises(UserError, match=said), pretrained.readable("place", "a file"):
+        raise KeyError(7)
 
 
 def test_a_seal_is_lifted_again(tmp_path):
