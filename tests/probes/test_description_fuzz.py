@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from probes.errors import UserError
+from tests.evil_models import pickled
 from tests.probes.test_pretrained import embed, feature_folder, tag, tagger_folder
 from tests.soon import soon
 
@@ -49,6 +50,8 @@ ODD = [
         [1, 2],
         ["x"],
         [[]],
+        "model.pth",
+        {"AutoTokenizer": ["evil.EvilTok", "evil.EvilTok"]},
         [None],
         {},
         {"a": 1},
@@ -153,6 +156,14 @@ def count_outcomes(tmp_path, monkeypatch, seeds):
         "feature": (feature_folder(tmp_path / "feature"), "config.json", embed),
         "tagger": (tagger_folder(tmp_path / "tagger", lambda config: None), "open_clip_config.json", tag),
     }
+    marker = tmp_path / "ran"
+    for folder, _, _ in made.values():
+        (folder / "evil.py").write_text(f"open({str(marker)!r}, 'w').close()\nclass EvilTok: pass\n")
+        pickled(folder / "model.pth", marker)
+        if (folder / "tokenizer_config.json").exists():
+            described = json.loads((folder / "tokenizer_config.json").read_text())
+            described["auto_map"] = {"AutoTokenizer": ["evil.EvilTok", "evil.EvilTok"]}
+            (folder / "tokenizer_config.json").write_text(json.dumps(described))
     texts = {kind: (folder / name).read_text() for kind, (folder, name, _) in made.items()}
     for seed in seeds:
         draw, kind = random.Random(seed), ("feature", "tagger")[seed % 2]
@@ -172,7 +183,7 @@ def count_outcomes(tmp_path, monkeypatch, seeds):
             outcomes[kind]["refused"] += 1
         except Exception as error:
             raise AssertionError(f"seed {seed}: {text[:600]!r}") from error
-        assert not asked, seed
+        assert not asked and not marker.exists(), seed
     return outcomes
 
 
