@@ -14,30 +14,30 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from analysis.methods.dalleval.section import draw_professions
+    from analysis.methods.gep.figures import draw_vectors as draw_gep_vectors
+    from analysis.methods.tracing.section import draw_trace
     from analysis.metrics.dependency import GROUPS, regroup
     from analysis.metrics.registry import headline_metrics
     from analysis.metrics.skin_tone import monk_colours, read_skin
-    from analysis.report.dalleval import draw_professions
     from analysis.report.figures import draw_bias_scores
-    from analysis.report.figures.gep import draw_vectors as draw_gep_vectors
     from analysis.report.notebook import LoadedRun, load_run
-    from analysis.report.trace import draw_trace
     from analysis.report.wording import finding
     from analysis.report.wording_objects import chi_square_sentence, objects_opening, table_sentence
     from analysis.stats.power import prompts_for_gap
-    from analysis.studies.compare.command import write as compare_runs
-    from analysis.studies.sensitivity.command import summary as sensitivity_summary
+    from analysis.studies.compare.summary import write as compare_runs
     from analysis.studies.sensitivity.findings import sensitivity as sensitivity_table
+    from analysis.studies.sensitivity.summary import summary as sensitivity_summary
 
 _PLACES = {  # where a name stands, and what it is called there if otherwise
     "GROUPS": ("analysis.metrics.dependency",),
     "LoadedRun": ("analysis.report.notebook",),
     "chi_square_sentence": ("analysis.report.wording_objects",),
-    "compare_runs": ("analysis.studies.compare.command", "write"),
+    "compare_runs": ("analysis.studies.compare.summary", "write"),
     "draw_bias_scores": ("analysis.report.figures",),
-    "draw_gep_vectors": ("analysis.report.figures.gep", "draw_vectors"),
-    "draw_professions": ("analysis.report.dalleval",),
-    "draw_trace": ("analysis.report.trace",),
+    "draw_gep_vectors": ("analysis.methods.gep.figures", "draw_vectors"),
+    "draw_professions": ("analysis.methods.dalleval.section",),
+    "draw_trace": ("analysis.methods.tracing.section",),
     "finding": ("analysis.report.wording",),
     "headline_metrics": ("analysis.metrics.registry",),
     "load_run": ("analysis.report.notebook",),
@@ -46,7 +46,7 @@ _PLACES = {  # where a name stands, and what it is called there if otherwise
     "prompts_for_gap": ("analysis.stats.power",),
     "read_skin": ("analysis.metrics.skin_tone",),
     "regroup": ("analysis.metrics.dependency",),
-    "sensitivity_summary": ("analysis.studies.sensitivity.command", "summary"),
+    "sensitivity_summary": ("analysis.studies.sensitivity.summary", "summary"),
     "sensitivity_table": ("analysis.studies.sensitivity.findings", "sensitivity"),
     "table_sentence": ("analysis.report.wording_objects",),
 }

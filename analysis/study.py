@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
-from probes.config import Config
-from probes.text.nouns import INDIVIDUALS, person_lemmas
+from probes.config.schema import Config
+from probes.prompts.grammar.nouns import INDIVIDUALS, person_lemmas
 
 
 @dataclass(frozen=True)

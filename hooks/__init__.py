@@ -2,7 +2,7 @@
 
     import torch
     from hooks import Probe
-    from probes.models import load, resolve   # or any diffusers pipeline of Stable Diffusion 1, 2 or XL
+    from probes.models.loading import load, resolve   # or any diffusers pipeline of Stable Diffusion 1, 2 or XL
 
     pipe = load(resolve("toyworld")).pipe
     prompts = ["a person holding an umbrella", "a woman holding an umbrella"]

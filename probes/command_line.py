@@ -1,13 +1,6 @@
 """The front of every command line: what arguments may be, how faults are said, what the exit status is.
 
-A module's ``main`` hands its parser and its work to `run`::
-
-    def main(argv: Sequence[str] | None = None) -> int:
-        return command_line.run(work, parser(), argv)
-
-
-    if __name__ == "__main__":
-        sys.exit(main())
+A module's ``main`` hands its parser and its work to `run`.
 
 What the user can mend becomes one line on stderr and exit status 2; a bug keeps its traceback. Loads no torch.
 """
@@ -23,12 +16,13 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from probes import interrupt  # (first: Control-C while the others load)
 from probes.errors import UserError, one_line
-from probes.parts import FULL, TEMPORARY, disk_error
-from probes.storage import meant_address, run_path
+from probes.execution import signals  # (first: Control-C while the others load)
+from probes.runs.parts import FULL, TEMPORARY, disk_error
+from probes.storage.locations import meant_address, run_path
 
 LARGEST_SEED = 2**63 - 1
+RESUMES = "run the same command again to go on, finished parts are kept"  # said after Control-C
 # what a file system refuses; a file that is missing is asked for by name, or is a bug
 REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.EEXIST} | {
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.EIO, errno.ENXIO),
@@ -73,7 +67,7 @@ def run(
     interrupted : str
         What is said after Control-C or SIGTERM.
     begins : bool
-        False where `work` says itself, by `probes.interrupt.begun`, when there is something to go on with.
+        False where `work` says itself, by `probes.execution.signals.begun`, when there is something to go on with.
 
     Returns
     -------
@@ -83,14 +77,14 @@ def run(
         A reader of the output that has gone, as with ``| head``, is no fault.
     """
     if begins:
-        interrupt.begun()
+        signals.begun()
     try:
         work(parser.parse_args(argv))
         sys.stdout.flush()
     except UserError as error:
         return _refuse(error)
     except KeyboardInterrupt as error:
-        what, status = interrupt.said(error)
+        what, status = signals.said(error)
         print(f"\n{what}: {interrupted}", file=sys.stderr)
         return status
     except BrokenPipeError:

@@ -19,7 +19,7 @@ import pandas as pd
 from pandas.api.types import is_object_dtype
 
 from probes.errors import UserError
-from probes.paths import require_regular
+from probes.storage.paths import require_regular
 
 _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")  # also in full width, which some spreadsheets read alike
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")

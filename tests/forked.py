@@ -24,7 +24,7 @@ LIBRARIES = [  # what the stages load, most of the time of a start
     "analysis.report.page",
     "analysis.tables.stage",
     "diffusers.pipelines.stable_diffusion.pipeline_stable_diffusion",
-    "probes.generate",
+    "probes.stages.generate",
     "tests.forked",
 ]
 

@@ -110,7 +110,7 @@ class Server:
 
 _PROCESSES = multiprocessing.get_context("forkserver")  # it has loaded the libraries, and used none
 _PROCESSES.set_forkserver_preload(
-    ["tests.object_server", "probes.run", "probes.generate", "analysis.observe.stage"]
+    ["tests.object_server", "triptych.cli.run", "probes.stages.generate", "analysis.observe.stage"]
 )
 
 
@@ -128,13 +128,13 @@ def driver(
 def _drive(arguments, environment, said, lease_seconds, retried, pace):
     import torch
 
-    from probes import lease, object_stores, storage
-    from probes.run import main
+    from probes.storage import lease, locations, object_stores
+    from triptych.cli.run import main
 
     os.environ.update(environment)
     torch.set_num_threads(1)
-    put = storage.put
-    storage.put = lambda path, data: (time.sleep(pace), put(path, data))
+    put = locations.put
+    locations.put = lambda path, data: (time.sleep(pace), put(path, data))
     lease.SECONDS, object_stores.RETRIED, object_stores.BRIEF = lease_seconds, retried, min(retried, 30.0)
     os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     os.dup2(2, 1)

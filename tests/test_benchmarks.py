@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from analysis.tables.similarities.stored import StoredSimilarities
 from analysis.tables.stage import picture_table
-from analysis.tables.stored_similarities import StoredSimilarities
-from probes.store import Run
+from probes.runs.store import Run
 from tests.benchmarks import architectures, measure_scale, scale
 from tests.benchmarks.daam_parity import PROMPTS, word_positions
 from tests.benchmarks.gpu import LARGEST, extrapolated, fit

@@ -13,13 +13,13 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
-from probes import part_schemas, parts
-from probes.run import main
-from probes.store import Run
+from probes.runs import parts, schemas
+from probes.runs.store import Run
 from tests.forked import Forked
 from tests.probes.conftest import flipped, stored
 from tests.remembered import leave_figures_out, remember_figures
 from tests.small_run import PATIENCE, ROOT, one_line, run, small_yaml
+from triptych.cli.run import main
 
 
 @pytest.fixture(scope="session")
@@ -99,7 +99,7 @@ def test_killed_at_random_moments_and_started_again(whole, yaml_file, tmp_path, 
     for attempt in range(kills):
         # the moments lie after the model is loaded; before that nothing is written
         file, before = path / "run.json", (path / "run.json").stat().st_mtime_ns if attempt else 0
-        process = Forked("probes.run", yaml_file, "--out", path)
+        process = Forked("triptych.cli.run", yaml_file, "--out", path)
         while process.poll() is None and (not file.exists() or file.stat().st_mtime_ns == before):
             time.sleep(0.02)
         time.sleep(rng.uniform(0, 0.5) if attempt < kills - 1 else rng.uniform(0, 5))
@@ -116,7 +116,7 @@ def test_killed_at_random_moments_and_started_again(whole, yaml_file, tmp_path, 
 
 
 def test_interrupted_with_control_c(whole, yaml_file, tmp_path):
-    process = Forked("probes.run", yaml_file, "--out", tmp_path / "run", "--steps", 200)
+    process = Forked("triptych.cli.run", yaml_file, "--out", tmp_path / "run", "--steps", 200)
     while process.poll() is None and not (tmp_path / "run" / "run.json").exists():
         time.sleep(0.02)
     time.sleep(0.3)
@@ -147,7 +147,7 @@ def test_measure_again_from_the_run_directory_alone(copy):
     before = (copy / "tables" / "gap.csv").read_bytes()
     (copy / "tables" / "gap.csv").write_text("")
     code = (
-        "import sys; from probes.run import main; status = main(sys.argv[1:]);"
+        "import sys; from triptych.cli.run import main; status = main(sys.argv[1:]);"
         "print('torch' in sys.modules); sys.exit(status)"
     )
     command = [sys.executable, "-c", code, str(copy), "--stage", "measure"]
@@ -246,7 +246,7 @@ def test_an_image_that_cannot_be_read(copy, capsys, monkeypatch):
     ident = {key: value for key, value in parts.read_identity(part).items() if key != "content"}
     rows = parts.read_part(part).to_pylist()
     rows[1]["image"]["bytes"] = rows[1]["image"]["bytes"][:60]
-    parts.write_part(part, rows, part_schemas.SAMPLES, ident)
+    parts.write_part(part, rows, schemas.SAMPLES, ident)
     before = (copy / "tables" / "gap.csv").read_bytes()
     for kind in ("objects", "observed"):
         (copy / kind / part.name).unlink()
@@ -274,7 +274,7 @@ def test_a_full_disk(copy, yaml_file, figures_once):
     """The system refuses files beyond a size: what is finished stays, the run goes on when there is room."""
     before = stored(copy)
     (copy / "samples" / "part-00003.parquet").unlink()
-    process = Forked("probes.run", yaml_file, "--out", copy, "--quiet", prepare=little_room)
+    process = Forked("triptych.cli.run", yaml_file, "--out", copy, "--quiet", prepare=little_room)
     out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (2, "")
     assert err.count("\n") == 1
@@ -286,7 +286,7 @@ def test_a_full_disk(copy, yaml_file, figures_once):
 
 
 def test_two_at_once(copy, yaml_file, capsys):
-    from probes.claim import claim
+    from probes.storage.claim import claim
 
     with claim(copy):
         assert main([str(yaml_file), "--out", str(copy), "--quiet"]) == 2

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from analysis.__main__ import main as analysis
-from probes.run import main
 from tests.small_run import ROOT, one_line, run, small_yaml
+from triptych.cli.main import main as analysis
+from triptych.cli.run import main
 
 
 @pytest.fixture(scope="session")
@@ -188,8 +188,8 @@ def test_a_bug_keeps_its_traceback(yaml_file, tmp_path, monkeypatch):
 def test_the_example_is_complete(yaml_file, capsys):
     """At least 24 prompts, three words a group that share their article, and the tokenizer takes them all."""
     assert main([str(ROOT / "triplets.yaml"), "--model", str(yaml_file.parent / "tiny"), "--dry-run"]) == 0
-    from probes.config import load_config
-    from probes.text.articles import article
+    from probes.config.schema import load_config
+    from probes.prompts.grammar.articles import article
 
     config = load_config(ROOT / "triplets.yaml")
     assert (config.model, config.sampler.steps, config.seeds) == ("toyworld", 20, [0])

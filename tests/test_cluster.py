@@ -14,17 +14,17 @@ from functools import partial
 import psutil
 import pytest
 
-from probes import execute
-from probes.cluster.queue import Pool
-from probes.cluster.worker import libraries
-from probes.cluster_options import Cluster as Options
-from probes.run import main
+from probes.config.cluster_options import Cluster as Options
+from probes.execution import loop
+from probes.execution.cluster.queue import Pool
+from probes.execution.cluster.worker import libraries
 from tests import clusters
 from tests.forked import ROOT
-from tests.probes.cluster import light_stage
 from tests.probes.conftest import stored
+from tests.probes.execution.cluster import light_stage
 from tests.test_kills import CONFIG
 from tests.tiny_runs import saved_yaml
+from triptych.cli.run import main
 
 PATIENCE = 1800  # seconds, also on a machine that is busy otherwise
 PARTS = 48
@@ -80,7 +80,7 @@ def test_a_cluster_of_none_is_this_machine(yaml_file, tmp_path):
 
 
 def test_importing_the_package_imports_no_ray():
-    code = "import sys, probes.run, probes.cluster.driver\nprint('ray' in sys.modules)"
+    code = "import sys, triptych.cli.run, probes.execution.cluster.driver\nprint('ray' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
     )
@@ -91,7 +91,7 @@ def make_alone(folder, count):
     """Parts of the light stage, made in this process."""
     with light_stage.opened(light_stage.job(folder, 0.0)) as making:
         for number in range(count):
-            execute.make_whole(making.part(number), making.do)
+            loop.make_whole(making.part(number), making.do)
 
 
 def folder_of(path):
@@ -103,7 +103,7 @@ def folder_of(path):
 @on_ray
 def test_a_worker_and_a_machine_are_lost_for_good_and_another_joins(tmp_path, capsys):
     """Without models, so that workers are there in seconds; the same code places, loses and replaces them."""
-    from probes.cluster.on_ray import OnRay, connected
+    from probes.execution.cluster.on_ray import OnRay, connected
 
     folder, alone = tmp_path / "parts", tmp_path / "alone"
     make_alone(alone, 24)
@@ -225,7 +225,7 @@ def test_twenty_kills_of_workers_and_five_of_machines(yaml_file, tmp_path, capsy
 @pytest.mark.slow
 def test_twenty_kills_of_workers_and_five_of_machines_without_models(tmp_path, capsys):
     """As above, with parts that are there at once, so that the kills come quickly; 1,000 parts."""
-    from probes.cluster.on_ray import OnRay, connected
+    from probes.execution.cluster.on_ray import OnRay, connected
 
     folder, alone, count, began = tmp_path / "parts", tmp_path / "alone", 1000, time.monotonic()
     make_alone(alone, count)

@@ -11,44 +11,35 @@ from pathlib import Path
 
 import pytest
 
-from analysis import __main__ as analysis_commands
 from hooks.errors import HookError
 from probes import command_line
 from probes.errors import UserError
 from tests.test_imports import FILES, ROOT
+from triptych.cli.main import COMMANDS, command, main
 
 # Print a page and take no argument.
-OUTSIDE = {"hooks/sites_page.py", "analysis/tables/page.py", "analysis/studies/mitigation/page.py"}
-DETECTORS = "analysis.validation.toyworld_detectors"
-STUDIES = {module: f"analysis {name}" for name, (module, _) in analysis_commands.COMMANDS.items()}
-COMMANDS = {
-    "probes.run",
-    *STUDIES,
-    *(f"{DETECTORS}.{name}" for name in ("__main__", "measure", "page")),
-    "analysis.validation.dalleval.__main__",
-    "analysis.validation.gep.__main__",
-    "analysis.validation.skin_tone.__main__",
-    *(f"analysis.validation.tracing.{name}" for name in ("__main__", "coverage", "edited")),
-    "analysis.validation.toyworld_features.__main__",
-    *(f"analysis.validation.toyworld_questions.{name}" for name in ("__main__", "page")),
-    "probes.prompts.__main__",
-    *(f"analysis.validation.{name}" for name in ("object_findings", "simulation_page")),
-    *(
-        f"probes.toyworld.{name}"
-        for name in ("train", "measure", "independent", "word_maps", "page", "word_maps_page")
-    ),
-    *(f"probes.toyworld.{room}.{name}" for room in ("located", "work") for name in ("train", "measure")),
-    "probes.toyworld.work.calibrate",
-    *(
-        "probes.toyworld.skills.train",
-        *(f"analysis.validation.toyworld_skills.{name}" for name in ("__main__", "page")),
-    ),
+OUTSIDE = {"lab/pages/sites.py", "lab/pages/tables.py", "lab/pages/mitigation.py"}
+DOORS = {"probes.run", "triptych.__main__"}  # of `triptych run` and of `triptych`
+STUDIES = {f"triptych {name}" for name in COMMANDS}
+MODULES = {
+    "triptych.cli.run",
+    *("lab.papers.reproduce", "lab.pages.toyworld", "lab.pages.word_maps", "lab.validate.word_maps"),
+    *(f"lab.train.base.{name}" for name in ("train", "measure", "independent")),
+    *(f"lab.train.{room}.train" for room in ("located", "skills", "work")),
+    *("lab.train.located.measure", "lab.train.work.measure", "lab.train.work.calibrate"),
+    *(f"lab.train.detectors.{name}" for name in ("__main__", "measure", "page")),
+    *("lab.train.features.__main__", "lab.train.questions.__main__", "lab.train.questions.page"),
+    *(f"lab.validate.{room}.__main__" for room in ("dalleval", "gep", "skills", "skin_tone", "tracing")),
+    *("lab.validate.models.calibrate", "lab.validate.objects.findings", "lab.validate.statistics.page"),
+    *("lab.validate.skills.page", "lab.validate.tracing.coverage", "lab.validate.tracing.edited"),
 }
-FORMER = {
-    f"analysis.{name.replace('human-check', 'objects')}": name
-    for name in analysis_commands.COMMANDS
-    if name not in ("gep", "questions", "decode", "mitigate", "alignment")  # which have no former place
-}
+
+
+def main_of(name: str):
+    """The function of a command from its arguments to its exit status."""
+    if name in STUDIES:
+        return command(name.removeprefix("triptych "))
+    return importlib.import_module(name).main
 
 
 def is_guard(node: ast.stmt) -> bool:
@@ -68,8 +59,8 @@ def guarded() -> dict[str, ast.Module]:
 
 def test_every_module_that_can_be_run_goes_through_the_front():
     found = guarded()
-    assert set(found) == COMMANDS | set(FORMER) | {"analysis.__main__"}
-    for name in COMMANDS:
+    assert set(found) == MODULES | DOORS
+    for name in MODULES:
         tree = found[name]
         guard = next(node for node in tree.body if is_guard(node))
         assert ast.unparse(guard.body) == "sys.exit(main())", name
@@ -78,32 +69,24 @@ def test_every_module_that_can_be_run_goes_through_the_front():
         assert "ArgumentParser(" not in ast.unparse(tree), f"{name}: a parser whose errors are not one line"
 
 
-@pytest.mark.parametrize("module", sorted(COMMANDS))
-def test_help_ends_well_and_an_unknown_option_does_not(module, capsys):
-    main = importlib.import_module(module).main
+@pytest.mark.parametrize("name", sorted(MODULES | STUDIES))
+def test_help_ends_well_and_an_unknown_option_does_not(name, capsys):
+    main = main_of(name)
     with pytest.raises(SystemExit) as end:
         main(["--help"])
     assert end.value.code == 0
-    assert STUDIES.get(module, module.removesuffix(".__main__")) in capsys.readouterr().out
+    called = {"triptych.cli.run": "probes.run"}.get(name, name.removesuffix(".__main__"))
+    assert called in capsys.readouterr().out
     assert_refused(main, ["--nosuch"], "", capsys)
 
 
-@pytest.mark.parametrize("former", sorted(FORMER))
-def test_former_places_still_work(former):
-    """``python -m analysis.compare`` is what notes and scripts of users name."""
-    module = analysis_commands.COMMANDS[FORMER[former]][0]
-    assert importlib.import_module(former).main is importlib.import_module(module).main
-
-
-def test_the_front_lists_and_runs_the_studies(capsys):
-    assert analysis_commands.main([]) == 0
+def test_the_front_lists_the_commands_and_runs_them(capsys):
+    assert main([]) == main(["--help"]) == 0
     listed = capsys.readouterr().out
-    assert all(f"  {name} " in listed for name in analysis_commands.COMMANDS)
+    assert all(f"  {name} " in listed for name in ("run", *COMMANDS))
     for name in ("comparison", "x" * 5000, "\x1b[31m"):
-        assert_refused(
-            analysis_commands.main, [name], "expected one of compare, mitigate, sensitivity,", capsys
-        )
-    assert_refused(analysis_commands.main, ["power", "--seed", "-1"], "--seed: ", capsys)
+        assert_refused(main, [name], ": expected ", capsys)  # no such configuration
+    assert_refused(main, ["power", "--seed", "-1"], "--seed: ", capsys)
 
 
 def assert_refused(main, arguments, message, capsys):
@@ -130,147 +113,151 @@ def places(tmp_path):
 
 NUMBER = "expected a whole number"
 BAD = [
-    ("analysis.studies.compare.command", "a b --seed -1", f"--seed: {NUMBER} of at least 0, got '-1'"),
-    ("analysis.studies.compare.command", "a b --seed 1e3", f"--seed: {NUMBER} of at least 0, got '1e3'"),
+    ("triptych compare", "a b --seed -1", f"--seed: {NUMBER} of at least 0, got '-1'"),
+    ("triptych compare", "a b --seed 1e3", f"--seed: {NUMBER} of at least 0, got '1e3'"),
     (
-        "analysis.studies.compare.command",
+        "triptych compare",
         "a b --resamples 0",
         f"--resamples: {NUMBER} from 1 to 1,000,000, got '0'",
     ),
-    ("analysis.studies.compare.command", "a b --resamples 100000000000", "--resamples: "),
-    ("analysis.studies.compare.command", "a b --permutations 0", "--permutations: "),
+    ("triptych compare", "a b --resamples 100000000000", "--resamples: "),
+    ("triptych compare", "a b --permutations 0", "--permutations: "),
     (
-        "analysis.studies.compare.command",
+        "triptych compare",
         "a b --level nan",
         "--level: expected a number between 0 and 1, got 'nan'",
     ),
-    ("analysis.studies.compare.command", "a b --out {file}", "{file}: cannot be written"),
-    ("analysis.studies.compare.command", "a b --out {file}/c", "{file}/c: cannot be written"),
-    ("analysis.studies.compare.command", "a b --out {empty}", "a: expected a run directory"),
-    ("analysis.studies.compare.command", "a", "two or more"),
-    ("analysis.studies.sensitivity.command", "{empty}", "expected a run directory"),
-    ("analysis.studies.sensitivity.command", "{bare}", "expected a contrast"),
+    ("triptych compare", "a b --out {file}", "{file}: cannot be written"),
+    ("triptych compare", "a b --out {file}/c", "{file}/c: cannot be written"),
+    ("triptych compare", "a b --out {empty}", "a: expected a run directory"),
+    ("triptych compare", "a", "two or more"),
+    ("triptych sensitivity", "{empty}", "expected a run directory"),
+    ("triptych sensitivity", "{bare}", "expected a contrast"),
     (
-        "analysis.studies.sensitivity.command",
+        "triptych sensitivity",
         "{bare} --thetas x",
         "--thetas: expected a number from 0 to 1, got 'x'",
     ),
-    ("analysis.stats.power", "--seeds 1000000000", f"--seeds: {NUMBER} from 1 to 10,000, got '1000000000'"),
-    ("analysis.stats.power", "--seed -1", "--seed: "),
-    ("analysis.stats.power", "--gap inf", "--gap: expected a number, got 'inf'"),
-    ("analysis.stats.power", "--sd-prompt nan", "--sd-prompt: "),
-    ("analysis.stats.power", "--family 0", "--family: "),
-    ("analysis.stats.power", "--simulations 100000000000", "--simulations: "),
-    ("analysis.stats.power", "--difference 2", "--difference: expected a number between -1 and 1, got '2'"),
-    ("analysis.stats.power", "--out {empty}", "{empty}: cannot be written (Is a directory)"),
-    ("analysis.stats.power", "--out {file}/p.csv", "cannot be written"),
-    ("analysis.validation.gep.__main__", "{foreign} --out {empty}/page.md", "expected a run of a specimen"),
-    ("analysis.validation.gep.__main__", "--out {empty}/page.md", "expected runs, or results in"),
-    ("analysis.validation.gep.__main__", "--audits 0", "--audits: "),
-    ("analysis.validation.specimens", "{foreign} --out {empty}/page.md", "expected a run of a specimen"),
-    ("analysis.validation.specimens", "{bare} --out {empty}/page.md", "without the indicator feminine"),
-    ("analysis.validation.specimens", "{bare} --out {empty}", "cannot be written"),
+    ("triptych power", "--seeds 1000000000", f"--seeds: {NUMBER} from 1 to 10,000, got '1000000000'"),
+    ("triptych power", "--seed -1", "--seed: "),
+    ("triptych power", "--gap inf", "--gap: expected a number, got 'inf'"),
+    ("triptych power", "--sd-prompt nan", "--sd-prompt: "),
+    ("triptych power", "--family 0", "--family: "),
+    ("triptych power", "--simulations 100000000000", "--simulations: "),
+    ("triptych power", "--difference 2", "--difference: expected a number between -1 and 1, got '2'"),
+    ("triptych power", "--out {empty}", "{empty}: cannot be written (Is a directory)"),
+    ("triptych power", "--out {file}/p.csv", "cannot be written"),
+    ("lab.validate.gep.__main__", "{foreign} --out {empty}/page.md", "expected a run of a specimen"),
+    ("lab.validate.gep.__main__", "--out {empty}/page.md", "expected runs, or results in"),
+    ("lab.validate.gep.__main__", "--audits 0", "--audits: "),
+    ("lab.validate.models.calibrate", "{foreign} --out {empty}/page.md", "expected a run of a specimen"),
+    ("lab.validate.models.calibrate", "{bare} --out {empty}/page.md", "without the indicator feminine"),
+    ("lab.validate.models.calibrate", "{bare} --out {empty}", "cannot be written"),
     (
-        "analysis.validation.specimens",
+        "lab.validate.models.calibrate",
         "{bare} --scores a b c --out {empty}/p.md",
         "at most one sample, got 3 paths",
     ),
-    ("analysis.papers.reproduce", "--only nobody", "--only: invalid choice"),
-    ("analysis.papers.reproduce", "--out {empty}", "cannot be written"),
-    ("analysis.papers.reproduce", "--data {empty}/none", "--data: expected a folder that is there"),
-    ("analysis.papers.reproduce", "--data {empty}", "expected a reference table"),
-    ("analysis.studies.gep.command", "", "arguments are required: command"),
+    ("lab.papers.reproduce", "--only nobody", "--only: invalid choice"),
+    ("lab.papers.reproduce", "--out {empty}", "cannot be written"),
+    ("lab.papers.reproduce", "--data {empty}/none", "--data: expected a folder that is there"),
+    ("lab.papers.reproduce", "--data {empty}", "expected a reference table"),
+    ("triptych gep", "", "arguments are required: command"),
     (
-        "analysis.studies.gep.command",
-        "--images {empty} --out {empty}/run",
+        "triptych gep",
+        "images {empty} --out {empty}/run",
         "{empty}: expected rows of images",
     ),
     (
-        "analysis.studies.gep.command",
-        "--images {empty}/none",
+        "triptych gep",
+        "images {empty}/none",
         "expected a table or a folder of images, found",
     ),
-    ("analysis.studies.gep.command", "sheet {bare} --images 0", "--images: "),
-    ("analysis.studies.gep.command", "sheet {bare} --out {empty}/sheet", "expected a run whose prompts have"),
-    ("analysis.studies.human_check.command", "", "arguments are required: command"),
-    ("analysis.studies.human_check.command", "sample {bare} --out {empty} --images 0", "--images: "),
-    ("analysis.studies.human_check.command", "sample {bare} --out {empty} --seed -1", "--seed: "),
-    ("analysis.studies.human_check.command", "sample {bare} --out {empty} --objects -1", "--objects: "),
-    ("analysis.studies.human_check.command", "sample {bare} --out {file}", "{file}: cannot be written"),
-    ("analysis.studies.human_check.command", "sample {bare} --out {empty}", "{bare}"),
-    ("analysis.studies.human_check.command", "agreement {bare} {empty}/labels.csv", "labels.csv"),
-    ("analysis.validation.simulation_page", "--columns 0", "--columns: "),
+    ("triptych gep", "sheet {bare} --images 0", "--images: "),
+    ("triptych gep", "sheet {bare} --out {empty}/sheet", "expected a run whose prompts have"),
+    ("triptych human-check", "", "arguments are required: command"),
+    ("triptych human-check", "sample {bare} --out {empty} --images 0", "--images: "),
+    ("triptych human-check", "sample {bare} --out {empty} --seed -1", "--seed: "),
+    ("triptych human-check", "sample {bare} --out {empty} --objects -1", "--objects: "),
+    ("triptych human-check", "sample {bare} --out {file}", "{file}: cannot be written"),
+    ("triptych human-check", "sample {bare} --out {empty}", "{bare}"),
+    ("triptych human-check", "agreement {bare} {empty}/labels.csv", "labels.csv"),
+    ("lab.validate.statistics.page", "--columns 0", "--columns: "),
     (
-        "analysis.validation.simulation_page",
+        "lab.validate.statistics.page",
         "--scale {empty}/none.json",
         "--scale: expected a file that is there",
     ),
-    ("analysis.validation.simulation_page", "--scale {file}", "expected the figures of a measurement"),
+    ("lab.validate.statistics.page", "--scale {file}", "expected the figures of a measurement"),
     (
-        "analysis.validation.simulation_page",
+        "lab.validate.statistics.page",
         "--scale {figures.json}",
         "expected the figures of a measurement",
     ),
-    ("analysis.validation.simulation_page", "--seed -1", "--seed: "),
-    ("analysis.validation.simulation_page", "--out {empty}", "cannot be written"),
-    ("probes.toyworld.measure", "toyworld --images 0", f"--images: {NUMBER} from 2 to 1,000,000, got '0'"),
-    ("probes.toyworld.measure", "toyworld --steps 0", f"--steps: {NUMBER} from 1 to 1,000, got '0'"),
-    ("probes.toyworld.measure", "toyworld --weights {empty}/none", "--weights: expected a folder"),
-    ("probes.toyworld.measure", "toyworld --weights {empty}", "toyworld/model_index.json"),
-    ("probes.toyworld.measure", "toyworld --device nope", "--device nope: expected auto, cpu"),
-    ("probes.toyworld.measure", "toyworld --device cuda:99", "--device cuda:99: expected a device"),
-    ("probes.toyworld.measure", "toyworld --threads 0", "--threads: "),
-    ("probes.toyworld.measure", "toyworld --guidance-scale nan", "--guidance-scale: "),
-    ("probes.toyworld.measure", "toyworld --out {empty}", "cannot be written"),
-    ("probes.toyworld.measure", "toyworld --sheet {file}/a.png", "cannot be written"),
-    ("probes.toyworld.measure", "toyland", "specimen: invalid choice"),
-    ("probes.toyworld.independent", "toyworld --out {empty}/a --images 0", "--images: "),
-    ("probes.toyworld.independent", "toyworld --out {empty}", "cannot be written"),
-    ("probes.toyworld.independent", "toyworld", "arguments are required: --out"),
-    ("probes.toyworld.word_maps", "--out {empty} --prompts 0", "--prompts: "),
-    ("probes.toyworld.word_maps", "--out {empty} --specimens toyland", "--specimens: invalid choice"),
-    ("probes.toyworld.word_maps", "--out {empty} --weights {empty}", "expected a folder with the specimen"),
-    ("probes.toyworld.word_maps", "--out {file}", "cannot be written"),
-    ("probes.toyworld.train", "--work {empty} --stage clip", "stage clip: expected {empty}/tokenizer"),
+    ("lab.validate.statistics.page", "--seed -1", "--seed: "),
+    ("lab.validate.statistics.page", "--out {empty}", "cannot be written"),
+    ("lab.train.base.measure", "toyworld --images 0", f"--images: {NUMBER} from 2 to 1,000,000, got '0'"),
+    ("lab.train.base.measure", "toyworld --steps 0", f"--steps: {NUMBER} from 1 to 1,000, got '0'"),
+    ("lab.train.base.measure", "toyworld --weights {empty}/none", "--weights: expected a folder"),
+    ("lab.train.base.measure", "toyworld --weights {empty}", "toyworld/model_index.json"),
+    ("lab.train.base.measure", "toyworld --device nope", "--device nope: expected auto, cpu"),
+    ("lab.train.base.measure", "toyworld --device cuda:99", "--device cuda:99: expected a device"),
+    ("lab.train.base.measure", "toyworld --threads 0", "--threads: "),
+    ("lab.train.base.measure", "toyworld --guidance-scale nan", "--guidance-scale: "),
+    ("lab.train.base.measure", "toyworld --out {empty}", "cannot be written"),
+    ("lab.train.base.measure", "toyworld --sheet {file}/a.png", "cannot be written"),
+    ("lab.train.base.measure", "toyland", "specimen: invalid choice"),
+    ("lab.train.base.independent", "toyworld --out {empty}/a --images 0", "--images: "),
+    ("lab.train.base.independent", "toyworld --out {empty}", "cannot be written"),
+    ("lab.train.base.independent", "toyworld", "arguments are required: --out"),
+    ("lab.validate.word_maps", "--out {empty} --prompts 0", "--prompts: "),
+    ("lab.validate.word_maps", "--out {empty} --specimens toyland", "--specimens: invalid choice"),
+    ("lab.validate.word_maps", "--out {empty} --weights {empty}", "expected a folder with the specimen"),
+    ("lab.validate.word_maps", "--out {file}", "cannot be written"),
+    ("lab.train.base.train", "--work {empty} --stage clip", "stage clip: expected {empty}/tokenizer"),
     (
-        "probes.toyworld.train",
+        "lab.train.base.train",
         "--work {empty} --stage finetune",
         "run --stage tokenizer before it, or resume",
     ),
-    ("probes.toyworld.train", "--work {empty} --stage tokenizer vae base", "{empty}/clip.safetensors"),
-    ("probes.toyworld.train", "--work {empty} --stage resume --weights {empty}", "stage resume: expected"),
-    ("probes.toyworld.train", "--work {file}", "{file}: cannot be written"),
-    ("probes.toyworld.train", "--work {empty} --weights {file}", "{file}: cannot be written"),
-    ("probes.toyworld.train", "--work {empty} --vae-steps 0", "--vae-steps: "),
-    ("probes.toyworld.train", "--work {empty} --often lamp", "--often: 'lamp': "),
-    ("probes.toyworld.train", "--work {empty} --finetune-from mine", "--finetune-from: invalid choice"),
-    ("probes.toyworld.train", "--work {empty} --device nope", "--device nope: expected auto"),
+    ("lab.train.base.train", "--work {empty} --stage tokenizer vae base", "{empty}/clip.safetensors"),
+    ("lab.train.base.train", "--work {empty} --stage resume --weights {empty}", "stage resume: expected"),
+    ("lab.train.base.train", "--work {file}", "{file}: cannot be written"),
+    ("lab.train.base.train", "--work {empty} --weights {file}", "{file}: cannot be written"),
+    ("lab.train.base.train", "--work {empty} --vae-steps 0", "--vae-steps: "),
+    ("lab.train.base.train", "--work {empty} --often lamp", "--often: 'lamp': "),
+    ("lab.train.base.train", "--work {empty} --finetune-from mine", "--finetune-from: invalid choice"),
+    ("lab.train.base.train", "--work {empty} --device nope", "--device nope: expected auto"),
     (
-        "probes.toyworld.located.train",
+        "lab.train.located.train",
         "toyworld-head --work {empty} --weights {empty}",
         "name toyworld-cross-4 before",
     ),
-    ("probes.toyworld.located.train", "toyworld-decoy --work {empty}", "specimen: invalid choice"),
-    ("probes.toyworld.located.train", "toyworld-cross-1 --work {file}", "{file}: cannot be written"),
-    ("probes.toyworld.located.train", "toyworld-cross-1 --work {empty} --steps 0", "--steps: "),
-    ("probes.toyworld.located.measure", "toyworld-null", "specimen: invalid choice"),
-    ("probes.toyworld.located.measure", "toyworld-decoy --out {file}", "{file}: cannot be written"),
-    ("probes.toyworld.work.train", "--work {file}", "{file}: cannot be written"),
-    ("probes.toyworld.work.train", "--work {empty} --prior 1", "--prior: expected a number between 0 and 1"),
-    ("probes.toyworld.work.measure", "--out {file}", "{file}: cannot be written"),
-    ("probes.toyworld.work.calibrate", "--work {file}", "{file}: cannot be written"),
+    ("lab.train.located.train", "toyworld-decoy --work {empty}", "specimen: invalid choice"),
+    ("lab.train.located.train", "toyworld-cross-1 --work {file}", "{file}: cannot be written"),
+    ("lab.train.located.train", "toyworld-cross-1 --work {empty} --steps 0", "--steps: "),
+    ("lab.train.located.measure", "toyworld-null", "specimen: invalid choice"),
+    ("lab.train.located.measure", "toyworld-decoy --out {file}", "{file}: cannot be written"),
+    ("lab.train.work.train", "--work {file}", "{file}: cannot be written"),
+    ("lab.train.work.train", "--work {empty} --prior 1", "--prior: expected a number between 0 and 1"),
+    ("lab.train.work.measure", "--out {file}", "{file}: cannot be written"),
+    ("lab.train.work.calibrate", "--work {file}", "{file}: cannot be written"),
     (
-        "probes.toyworld.work.calibrate",
+        "lab.train.work.calibrate",
         "--work {empty} --start {empty}",
         "expected {empty}/delta.safetensors, found none: train it",
     ),
-    ("analysis.validation.dalleval.__main__", "--out {empty}/page.md --images 0", "--images: "),
-    (f"{DETECTORS}.__main__", "--work {empty} --stage sam", "expected {empty}/pictures.npz, found none"),
-    (f"{DETECTORS}.__main__", "--work {empty} --stage export", "stage export: expected"),
-    (f"{DETECTORS}.__main__", "--work {empty} --pictures 0", "--pictures: "),
-    (f"{DETECTORS}.__main__", "--work {file}", "cannot be written"),
-    (f"{DETECTORS}.measure", "sam --renderings 0", "--renderings: "),
-    (f"{DETECTORS}.measure", "sam --weights {empty}", "sam/model.safetensors"),
+    ("lab.validate.dalleval.__main__", "--out {empty}/page.md --images 0", "--images: "),
+    (
+        "lab.train.detectors.__main__",
+        "--work {empty} --stage sam",
+        "expected {empty}/pictures.npz, found none",
+    ),
+    ("lab.train.detectors.__main__", "--work {empty} --stage export", "stage export: expected"),
+    ("lab.train.detectors.__main__", "--work {empty} --pictures 0", "--pictures: "),
+    ("lab.train.detectors.__main__", "--work {file}", "cannot be written"),
+    ("lab.train.detectors.measure", "sam --renderings 0", "--renderings: "),
+    ("lab.train.detectors.measure", "sam --weights {empty}", "sam/model.safetensors"),
 ]
 
 
@@ -283,7 +270,7 @@ def test_bad_arguments_are_one_line(module, arguments, message, places, capsys):
             text = text.replace(f"{{{name}}}", str(places / name))
         return text
 
-    assert_refused(importlib.import_module(module).main, fill(arguments).split(), fill(message), capsys)
+    assert_refused(main_of(module), fill(arguments).split(), fill(message), capsys)
     assert sorted(places.rglob("*")) == before, "nothing is left behind"
     assert (places / "file").read_text() == "years of work"
 

@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from probes import execute, generate, rundir
-from probes import run as command
+from probes.execution import loop
+from probes.runs import directory
+from probes.stages import generate
 from tests.faults import Death, dying
 from tests.probes.conftest import stored
 from tests.remembered import remember_figures
 from tests.tiny import tiny_pipeline
+from triptych import stages
+from triptych.cli import run as command
 
 ROOT = Path(__file__).parent.parent
 CONFIG = {
@@ -65,8 +68,8 @@ class Chain:
 
     def __init__(self, model, folder, monkeypatch):
         self.folder, self.calls, self.after = folder, {}, {}
-        monkeypatch.setattr(rundir, "now", lambda: "2026-01-01T00:00:00+00:00")
-        for module in (command, generate, execute):
+        monkeypatch.setattr(directory, "now", lambda: "2026-01-01T00:00:00+00:00")
+        for module in (stages, generate, loop):
             monkeypatch.setattr(module, "monotonic", lambda: 0.0)
         remember_figures(monkeypatch, {})
         before = None
@@ -164,7 +167,7 @@ def replace(*args):
         os._exit(9)
     return real(*args)
 os.replace = replace
-from probes.run import main
+from triptych.cli.run import main
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from PIL import Image
 
-from probes.run import main
-from probes.store import Run
+from probes.runs.store import Run
+from triptych.cli.run import main
 
 SETTINGS = {
     "indicators": {

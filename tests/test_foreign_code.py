@@ -11,10 +11,10 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from analysis.observe.attributes.skin_trust import FILES, Trust
 from analysis.observe.checkpoints import find, read_weights
 from analysis.observe.features.registry import FEATURES
-from probes.config import schema_text
+from analysis.observe.skin.trust import FILES, Trust
+from probes.config.schema import schema_text
 from probes.errors import UserError
 from tests.analysis.observe.tiny_models import DETECTOR, SEGMENTER, save_detector
 from tests.evil_models import evil_folder, pickled, runs

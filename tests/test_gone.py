@@ -6,10 +6,10 @@ from itertools import pairwise
 import pytest
 import yaml
 
-from probes import parts
-from probes.run import main
+from probes.runs import parts
 from tests.remembered import leave_figures_out
 from tests.tiny import tiny_pipeline
+from triptych.cli.run import main
 
 CONFIG = {
     "name": "gone",
@@ -90,13 +90,13 @@ def test_it_is_said_in_a_line(stage, how, before, tmp_path, monkeypatch, capsys)
 def test_what_is_read_from_it_meanwhile_is_no_bug(before, tmp_path, monkeypatch, capsys):
     """Gone after the last part of the trace is written: its record is read then."""
     path = shutil.copytree(before / "trace", tmp_path / "run")
-    monkeypatch.setattr("probes.trace.stage.image_faults.counts", lambda faults: shutil.rmtree(path))
+    monkeypatch.setattr("probes.stages.trace.stage.image_faults.counts", lambda faults: shutil.rmtree(path))
     assert run(before / "t.yaml", path, "--stage", "trace") == 2
     assert "expected the run directory to stay" in capsys.readouterr().err and not path.exists()
 
 
 def test_an_error_of_another_kind_stays_what_it_is(before, tmp_path, monkeypatch):
     path = shutil.copytree(before / "trace", tmp_path / "run")
-    monkeypatch.setattr("probes.trace.stage.image_faults.counts", lambda faults: {}["a bug"])
+    monkeypatch.setattr("probes.stages.trace.stage.image_faults.counts", lambda faults: {}["a bug"])
     with pytest.raises(KeyError, match="a bug"):
         run(before / "t.yaml", path, "--stage", "trace")

@@ -22,44 +22,58 @@ HEAVY = {
 }
 ANYTHING = ("",)
 RUNS = (
-    "probes.store",
-    "probes.stored_images",
-    "probes.image_faults",
-    "probes.config",
-    "probes.parts",
-    "probes.part_kinds",
-    "probes.part_memory",
-    "probes.storage",
-    "probes.unfinished",
-    "probes.part_schemas",
+    "probes.runs.store",
+    "probes.runs.images",
+    "probes.runs.image_faults",
+    "probes.config.schema",
+    "probes.runs.parts",
+    "probes.runs.kinds",
+    "probes.storage.cache",
+    "probes.storage.locations",
+    "probes.runs.completeness",
+    "probes.runs.schemas",
     "probes.errors",
-    "probes.paths",
+    "probes.storage.paths",
     "probes.csv_text",
     "probes.json_text",
-    "probes.recorded_files",
-    "probes.recorded_paths",
+    "probes.runs.recorded_files",
+    "probes.runs.recorded_paths",
     "probes.command_line",
     "probes.attributes",
     "probes.prompts.audit",
     "probes.attributes",
     "probes.prompts.diagnostic",
-    "probes.trace.variants",
-    *("probes.config_checks", "probes.prompts.paintskills", "probes.prompts.sets", "probes.skills_options"),
+    "probes.stages.trace.variants",
+    *(
+        "probes.config.checks",
+        "probes.prompts.paintskills",
+        "probes.prompts.sets",
+        "probes.config.skills_options",
+    ),
 )  # what was stored, and what was asked
 # what runs the parts of a stage, here or elsewhere
 LOOP = (
-    *("probes.execute", "probes.shards", "probes.team", "probes.workers", "probes.devices"),
-    "probes.cluster",
+    *(
+        "probes.execution.loop",
+        "probes.execution.shards",
+        "probes.execution.team",
+        "probes.execution.workers",
+        "probes.models.devices",
+    ),
+    "probes.execution.cluster",
 )
 WORDS = (
-    "probes.text",
-    "probes.coco_masks",
+    "probes.prompts.grammar",
+    "probes.runs.coco_masks",
     "hooks.architectures.addresses",
     "hooks.attention.masks",
     "hooks.prompt.spans",
 )
 SPECIMENS = ("probes.toyworld",)
-MODELS = ("probes.pretrained", "probes.network_limits")  # what reads models that somebody else made
+MODELS = (
+    "probes.models.pretrained",
+    "probes.models.network_limits",
+)  # what reads models that somebody else made
 BELOW = {  # of the rooms of analysis, what each may import beside itself
     "stats": (),
     "metrics": ("stats", "study"),
@@ -75,35 +89,38 @@ ALLOWED = {
     "probes": ("hooks",),
     "probes/run.py": ANYTHING,
     "analysis": ANYTHING,  # the public face, the command line, and the former places of commands
-    "analysis/study.py": (*WORDS, "probes.config"),
-    "analysis/validation": ("analysis", *RUNS, *WORDS, *SPECIMENS),
-    "analysis/validation/tracing": ANYTHING,  # draws specimens with pipelines in hand
-    "analysis/validation/toyworld_skills": ANYTHING,  # likewise
+    "analysis/study.py": (*WORDS, "probes.config.schema"),
+    "lab/validate": ("analysis", *RUNS, *WORDS, *SPECIMENS),
+    "lab/validate/tracing": ANYTHING,  # draws specimens with pipelines in hand
+    "lab/validate/skills": ANYTHING,  # likewise
 } | {
     f"analysis/{room}": (*(f"analysis.{below}" for below in others), *RUNS, *WORDS, *SPECIMENS)
     for room, others in BELOW.items()
 }
 ALLOWED["analysis/observe"] += (*LOOP, *MODELS)
-ALLOWED["analysis/validation"] += MODELS
-ALLOWED["analysis/observe/attributes/skin_tone.py"] = (
+ALLOWED["lab/validate"] += MODELS
+ALLOWED["analysis/observe/skin/observer.py"] = (
     *("analysis.observe", "analysis.metrics.skin_tone", "analysis.metrics.illumination"),
     *ALLOWED["analysis/observe"],
 )  # stores the colours and tones that these make of pixels
-ALLOWED["analysis/studies/gep/images.py"] = ANYTHING  # a command that runs all stages
+ALLOWED["analysis/methods/gep/images.py"] = ANYTHING  # a command that runs all stages
 ALLOWED["analysis/studies/alignment"] = ANYTHING  # embeds prompts and reference images
-ALLOWED["analysis/studies/decoding/draw.py"] = ANYTHING  # likewise
-ALLOWED["analysis/studies/decoding/localise.py"] = ANYTHING  # draws with a pipeline in hand
-ALLOWED["analysis/tables"] += ("probes.team", "probes.workers")  # processes that share the measuring
-ALLOWED["analysis/report"] += ("probes.team",)  # and the writing of figures
+ALLOWED["analysis/methods/decoding/generate.py"] = ANYTHING  # likewise
+ALLOWED["analysis/methods/decoding/localise.py"] = ANYTHING  # draws with a pipeline in hand
+ALLOWED["analysis/tables"] += (
+    "probes.execution.team",
+    "probes.execution.workers",
+)  # processes that share the measuring
+ALLOWED["analysis/report"] += ("probes.execution.team",)  # and the writing of figures
 TORCH = (
     "analysis/observe/",
-    "analysis/studies/alignment/look.py",
-    "analysis/validation/toyworld_detectors/",
-    "analysis/validation/dalleval/__main__.py",
-    "analysis/validation/toyworld_features/",
-    "analysis/validation/toyworld_questions/",
-    "analysis/validation/tracing/",
-    "analysis/validation/toyworld_skills/",
+    "analysis/methods/alignment/observe.py",
+    "lab/train/detectors/",
+    "lab/validate/dalleval/__main__.py",
+    "lab/train/features/",
+    "lab/train/questions/",
+    "lab/validate/tracing/",
+    "lab/validate/skills/",
 )
 FILES = sorted(
     path.relative_to(ROOT)
@@ -156,7 +173,7 @@ def test_imports_go_one_way(path):
         assert name.split(".")[0] not in {"tests", "notebooks"}, f"{path}:{line}: imports {name}"
 
 
-ON_TOP = ("analysis.studies", "analysis.papers", "analysis.validation")
+ON_TOP = ("analysis.studies", "lab.papers", "lab.validate")
 
 
 @pytest.mark.parametrize(
@@ -199,21 +216,21 @@ def test_the_import_test_sees_every_kind_of_import(tmp_path, monkeypatch):
     folder = tmp_path / "hooks" / "inner"
     folder.mkdir(parents=True)
     (folder / "a.py").write_text(
-        "import probes.store as s\nfrom analysis import statistics\nfrom .. import sites\n"
+        "import probes.runs.store as s\nfrom analysis import statistics\nfrom .. import sites\n"
         "def f():\n    from probes import config\n"
     )
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
     names = {name for _, name in imported(Path("hooks/inner/a.py"))}
-    assert names == {"probes.store", "analysis.statistics", "hooks.sites", "probes.config"}
+    assert names == {"probes.runs.store", "analysis.statistics", "hooks.sites", "probes.config.schema"}
 
 
 @pytest.mark.parametrize(
     "module",
     [
         "analysis",
-        "probes.store",
-        "probes.config",
-        "probes.rundir",
+        "probes.runs.store",
+        "probes.config.schema",
+        "probes.runs.directory",
         "probes.command_line",
         "hooks.attention.masks",
     ],
@@ -228,7 +245,7 @@ def test_loads_no_torch(module):
 
 def test_help_is_quick_and_loads_no_torch():
     code = (
-        "import sys\nfrom probes.run import main\n"
+        "import sys\nfrom triptych.cli.run import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit as end:\n    assert end.code == 0\n"
         "assert 'torch' not in sys.modules"
     )

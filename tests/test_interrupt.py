@@ -49,7 +49,7 @@ def test_a_signal_while_the_libraries_load(module, number, word, tmp_path):
 
 def test_who_imports_the_command_line_keeps_its_own_control_c():
     code = (
-        "import signal, probes.run; assert signal.getsignal(signal.SIGINT) is signal.default_int_handler;"
+        "import signal, triptych.cli.run; assert signal.getsignal(signal.SIGINT) is signal.default_int_handler;"
         " assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=300, preexec_fn=heard)

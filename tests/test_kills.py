@@ -18,10 +18,10 @@ from collections import Counter
 import psutil
 import pytest
 
-from probes import interrupt, team
-from probes.run import main
+from probes.execution import signals, team
 from tests.probes.conftest import stored
 from tests.tiny_runs import run_here, saved_yaml, shards_started
+from triptych.cli.run import main
 
 STAGES = ("generate", "observe", "measure")
 PARTS = 12
@@ -75,13 +75,13 @@ def forked(yaml_file, path, workers, said):
         return child
     status = 1
     try:
-        signal.signal(signal.SIGTERM, interrupt.terminate)  # as `interrupt.begun` does for a command line
+        signal.signal(signal.SIGTERM, signals.terminate)  # as `interrupt.begun` does for a command line
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
         team._Helper.started = forked_helper
         status = stages(yaml_file, path, workers)
-    except interrupt.Terminated:  # between two stages
+    except signals.Terminated:  # between two stages
         status = 143
     finally:
         sys.stderr.flush()
@@ -89,7 +89,7 @@ def forked(yaml_file, path, workers, said):
 
 
 def forked_helper():
-    """A helper as `probes.team` starts it, but forked."""
+    """A helper as `probes.execution.team` starts it, but forked."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     process = context.Process(target=serve, args=(ours, theirs), daemon=True)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from analysis.tables.looked_for import PROMPTS_ALONE
-from probes.run import main
-from probes.store import Run
+from analysis.tables.objects.looked_for import PROMPTS_ALONE
+from probes.runs.store import Run
 from tests.analysis.observe.tiny_models import save_detector, save_segmenter
 from tests.remembered import leave_figures_out
 from tests.tiny import tiny_pipeline
+from triptych.cli.run import main
 
 YAML = """\
 model: {model}

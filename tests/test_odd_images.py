@@ -10,13 +10,13 @@ import pytest
 import yaml
 from PIL import Image
 
-from probes import image_faults
-from probes.foreign.stage import OTHER_SIZE
-from probes.image_faults import RATIO, SIDE
-from probes.run import main
-from probes.store import Run
-from probes.stored_images import read_header, read_image
+from probes.runs import image_faults
+from probes.runs.image_faults import RATIO, SIDE
+from probes.runs.images import read_header, read_image
+from probes.runs.store import Run
+from probes.stages.external_images.stage import OTHER_SIZE
 from tests.small_run import run as command
+from triptych.cli.run import main
 
 WORDS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 DRAW = np.random.default_rng(0)

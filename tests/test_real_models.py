@@ -19,24 +19,24 @@ import transformers
 from safetensors.torch import save_file
 
 from analysis import load_run
-from analysis.observe.objects.ram import PUBLISHED
+from analysis.observe.objects.tags.ram import PUBLISHED
 from hooks import Intervention, Patch, sites
-from probes import hub, model_tokenizers, models, single_file
-from probes.model_description import INDEX, Source, read_index, read_object
-from probes.run import main
-from probes.store import Run
+from probes.models import hub, loading, single_file, tokenizers
+from probes.models.description import INDEX, Source, read_index, read_object
+from probes.runs.store import Run
 from tests.analysis.observe.features.test_published_layouts import publish_features
-from tests.analysis.observe.objects.ram_equations import tagger_layout
-from tests.analysis.observe.objects.test_ram import drawn, publish_ram
+from tests.analysis.observe.objects.tags.ram_equations import tagger_layout
+from tests.analysis.observe.objects.tags.test_ram import drawn, publish_ram
 from tests.analysis.observe.test_real_layouts import LIMIT, publish
 from tests.analysis.observe.tiny_models import save_detector, save_segmenter
 from tests.hooks.test_intervention import self_patches
-from tests.probes.original_layout import original_layout
+from tests.probes.models.original_layout import original_layout
 from tests.tiny import tiny_pipeline
+from triptych.cli.run import main
 
 RUN = """\
 import resource, sys
-from probes.run import main
+from triptych.cli.run import main
 code = main(sys.argv[1:])
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
@@ -67,9 +67,9 @@ def build_model(description):
         if not isinstance(entry, list) or entry[0] is None:
             continue
         if name.startswith("tokenizer"):
-            parts[name] = model_tokenizers.tokenizer(source, name)
+            parts[name] = tokenizers.tokenizer(source, name)
         elif name == "scheduler":
-            parts[name] = models._scheduler(source)
+            parts[name] = loading._scheduler(source)
         elif entry[0] == "transformers":
             config = transformers.CLIPTextConfig.from_dict(read_object(source, f"{name}/config.json"))
             parts[name] = getattr(transformers, entry[1])(config)
@@ -201,10 +201,10 @@ def test_a_single_file_of_the_published_size_needs_no_description(tmp_path):
     alone = tmp_path / "alone"
     alone.mkdir()
     save_file(original_layout(folder), alone / "v1-5.safetensors")
-    source = models.resolve(str(alone / "v1-5.safetensors"))
+    source = loading.resolve(str(alone / "v1-5.safetensors"))
     assert not (alone / INDEX).exists() and source.config.name == "sd1"
-    single = models.load(source, device="cpu", dtype="float16")
-    whole = models.load(models.resolve(str(folder)), device="cpu", dtype="float16")
+    single = loading.load(source, device="cpu", dtype="float16")
+    whole = loading.load(loading.resolve(str(folder)), device="cpu", dtype="float16")
     assert single.record["weight_hash"] == whole.record["weight_hash"]
     assert single.token_limit == whole.token_limit == 77
 

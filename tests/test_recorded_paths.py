@@ -11,12 +11,12 @@ import pytest
 import yaml
 from PIL import Image
 
-from probes.run import main
-from probes.run_record import checksum
-from probes.store import Run
+from probes.runs.record import checksum
+from probes.runs.store import Run
 from probes.toyworld import WEIGHTS
 from tests.small_run import ROOT, one_line
 from tests.tiny import tiny_pipeline
+from triptych.cli.run import main
 
 CONFIG = {
     "name": "private",

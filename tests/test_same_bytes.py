@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from probes.run import main
 from tests.forked import ROOT, Forked
 from tests.tiny_runs import saved_yaml, shards_started
+from triptych.cli.run import main
 
 PATIENCE = 1800  # seconds, also on a machine that is busy otherwise
 CONFIG = {
@@ -75,7 +75,7 @@ def test_two_processes_in_another_folder(yaml_file, whole, tmp_path, monkeypatch
 def test_killed_and_gone_on_with_and_a_damaged_part(yaml_file, whole, tmp_path, capsys):
     run, until = tmp_path / "run", time.monotonic() + PATIENCE
     for kind in ("samples", "objects", "traced"):
-        process = Forked("probes.run", yaml_file, "--out", run, "--quiet", "--workers", "2")
+        process = Forked("triptych.cli.run", yaml_file, "--out", run, "--quiet", "--workers", "2")
         while not any((run / kind).glob("part-*.parquet")) and process.poll() is None:
             assert time.monotonic() < until
             time.sleep(0.02)

@@ -8,18 +8,19 @@ import time
 import pytest
 
 import analysis.tables.stage
-from analysis.__main__ import main as analyse
 from analysis.studies.opening import opened
-from analysis.tables.objects import looked_at
-from probes import rundir, shards, unfinished
-from probes.claim import Hold, claim
-from probes.shards import Shard, SharedRun
-from probes.store import Run
+from analysis.tables.objects.objects import looked_at
+from probes.execution import shards
+from probes.execution.shards import Shard, SharedRun
+from probes.runs import completeness, directory
+from probes.runs.store import Run
+from probes.storage.claim import Hold, claim
 from tests import tiny_runs
 from tests.probes.conftest import stored
 from tests.remembered import leave_figures_out
 from tests.tiny import tiny_pipeline
 from tests.tiny_runs import measured, run_here, saved_yaml, shards_started
+from triptych.cli.main import main as analyse
 
 PATIENCE = 900  # seconds, also on a machine that is busy otherwise
 PARTS = 5
@@ -282,7 +283,7 @@ def test_times_of_shards_are_added_up(drawn):
         run.write_meta(
             times={"seconds": {"generated": seconds}}, observer={"engine": "x", "counts": {"images": 3}}
         )
-    rundir.reached(shared(drawn, 2), "observed", 1.0)  # it knows of the others' times by now
+    directory.reached(shared(drawn, 2), "observed", 1.0)  # it knows of the others' times by now
     for _ in range(2):
         with claim(drawn, Hold.RESULTS) as run:
             assert run.meta["times"]["seconds"] == {"generated": 6.5, "observed": 1.0}
@@ -382,4 +383,4 @@ def test_a_run_made_elsewhere_lacks_nothing(drawn):
     run = Run.open(drawn)
     del run.meta["parts"]
     without(drawn, 1)
-    assert unfinished.snapshot(run) is None and not unfinished.lacking(run)
+    assert completeness.snapshot(run) is None and not completeness.lacking(run)

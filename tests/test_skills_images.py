@@ -9,14 +9,14 @@ import pytest
 import yaml
 from PIL import Image
 
-import analysis.report.skills
-from probes.config import Config
+import analysis.methods.skills.section
+from probes.config.schema import Config
 from probes.prompts import paintskills, sets
-from probes.run import main
-from probes.store import Run
+from probes.runs.store import Run
 from probes.toyworld.palette import paint
 from probes.toyworld.skills.scenes import draw_scene, scene
 from tests.analysis.observe.random_detr import TINY, save_detr
+from triptych.cli.run import main
 
 PAGE = Path(__file__).parents[1] / "docs" / "paintskills.md"
 SETTINGS = {
@@ -55,7 +55,7 @@ def run(folder, settings, *options):
 def drawn(tmp_path_factory):
     folder = tmp_path_factory.mktemp("drawn")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(analysis.report.skills, "draw_skills", lambda accuracy: None)
+        patch.setattr(analysis.methods.skills.section, "draw_skills", lambda accuracy: None)
         assert run(folder, SETTINGS | {"seeds": [3], "sampler": {"steps": 1}}) == 0
     return Run.open(folder / "run")
 
@@ -63,7 +63,7 @@ def drawn(tmp_path_factory):
 @pytest.fixture
 def figureless(monkeypatch):
     """Reports without figures, where a test is about tables and sentences."""
-    monkeypatch.setattr(analysis.report.skills, "draw_skills", lambda accuracy: None)
+    monkeypatch.setattr(analysis.methods.skills.section, "draw_skills", lambda accuracy: None)
 
 
 def export(drawn, folder, columns, without=()):

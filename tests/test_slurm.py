@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from probes.store import Run
+from probes.runs.store import Run
 from tests.probes.conftest import stored
 from tests.slurm.two_nodes import OUTER, missing
 from tests.test_shards import CONFIG

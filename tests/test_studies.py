@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from probes.run import main
-from probes.store import Run
+from probes.runs.store import Run
 from tests.tiny import tiny_pipeline
+from triptych.cli.run import main
 
 YAML = """\
 model: {model}

@@ -9,15 +9,16 @@ import pytest
 import torch
 import yaml
 
-from probes import models, part_schemas, parts
 from probes.errors import UserError
-from probes.run import main
-from probes.store import Run
-from probes.stored_images import read_image
-from probes.trace import feasible, stage
+from probes.models import loading
+from probes.runs import parts, schemas
+from probes.runs.images import read_image
+from probes.runs.store import Run
+from probes.stages.trace import requirements, stage
 from tests.probes.conftest import flipped
 from tests.remembered import leave_figures_out
 from tests.tiny import tiny_pipeline
+from triptych.cli.run import main
 
 EXAMPLE = Path(__file__).parent.parent / "docs" / "trace.yaml"
 SETTINGS = {
@@ -86,7 +87,7 @@ def test_a_whole_job(whole):
     traced = Run.open(whole)
     table = traced.traced()
     assert traced.status == "complete" and (whole / "report.html").exists()
-    assert len(table) == 2 * DRAWN and list(table) == part_schemas.TRACED.names
+    assert len(table) == 2 * DRAWN and list(table) == schemas.TRACED.names
     assert not table.duplicated(["triplet", "seed", "variant"]).any() and table["fault"].isna().all()
     record = traced.meta["trace"]
     assert {one["variant"] for one in record["variants"]} == {*table["variant"]}
@@ -213,14 +214,14 @@ class Device:
 
 
 def with_pipeline(monkeypatch, change):
-    load = models.load
+    load = loading.load
 
     def changed(*arguments, **options):
         loaded = load(*arguments, **options)
         change(loaded.pipe)
         return loaded
 
-    monkeypatch.setattr(models, "load", changed)
+    monkeypatch.setattr(loading, "load", changed)
 
 
 def test_without_room_the_batch_is_halved(model, tmp_path, monkeypatch, capsys):
@@ -311,7 +312,7 @@ def test_what_is_no_drawn_run_of_one_text_encoder(copy, model, tmp_path, capsys)
     assert "trace: expected a model with one text encoder" in capsys.readouterr().err
     config = Run.open(copy).config
     with pytest.raises(UserError, match="trace: expected a model that draws the images"):
-        feasible.require_drawn_here(config.model_copy(update={"images": object()}))
+        requirements.require_drawn_here(config.model_copy(update={"images": object()}))
 
 
 def test_a_dry_run_says_what_it_will_take(model, tmp_path, capsys):

@@ -11,13 +11,13 @@ import pytest
 
 from analysis.observe.stage import observe
 from probes.errors import UserError
-from probes.run import main
-from probes.store import Run
+from probes.runs.store import Run
 from tests import tiny_runs
 from tests.analysis.observe.stored_images import image_run
 from tests.forked import Forked
 from tests.probes.conftest import stored
 from tests.tiny_runs import measured, record, saved_yaml
+from triptych.cli.run import main
 
 PATIENCE = 900  # seconds, also on a machine that is busy otherwise
 CONFIG = {
@@ -51,7 +51,7 @@ def run_here(yaml_file, path, workers, *more):
 
 def start(yaml_file, path):
     options = ["--out", path, "--workers", "2", "--quiet", "--stage", "generate"]
-    return Forked("probes.run", yaml_file, *options)
+    return Forked("triptych.cli.run", yaml_file, *options)
 
 
 def helper_of(process):

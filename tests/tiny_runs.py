@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from probes.run import main
 from tests.forked import Forked
 from tests.tiny import tiny_pipeline
+from triptych.cli.run import main
 
 
 def saved_yaml(folder: Path, config: Mapping[str, Any], name: str = "tiny.yaml", **over: Any) -> Path:
@@ -35,7 +35,7 @@ def measured(yaml_file: Path, path: Path, *more: object) -> Path:
 def shards_started(yaml_file: Path, path: Path, count: int, *more: object) -> list[Forked]:
     """So many shards of a run, all at once, each in a process of its own."""
     line = [yaml_file, "--out", path, "--quiet", *more]
-    return [Forked("probes.run", *line, "--shard", f"{index}/{count}") for index in range(count)]
+    return [Forked("triptych.cli.run", *line, "--shard", f"{index}/{count}") for index in range(count)]
 
 
 def record(path: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Wu et al. 2025, section 6.2. *Explicit* (Definition 1): the object's lemma is among the prompt's nouns. *Guided*
 (Definition 2): the mask of a word holds more than σ of the object's pixels, σ = 0.25 where both refer to humans (the
 map of "woman" is often that of the face alone), else 0.7. Nouns of which no object was found are *hidden*. Which words
-refer to humans is `probes.text.nouns.human_words`.
+refer to humans is `probes.prompts.grammar.nouns.human_words`.
 
 Word masks are those of `hooks.attention.masks`; masks of objects stay in COCO's run lengths, in which pixels are
 counted. The paper leaves open whether the masks are those of the nouns or of all words ("each word n", where n stands
@@ -23,10 +23,10 @@ from pycocotools import mask as coco
 from threadpoolctl import threadpool_limits
 
 from hooks.attention.masks import mask
-from probes.coco_masks import run_lengths
-from probes.config import Measure
+from probes.config.schema import Measure
 from probes.errors import UserError
-from probes.text.nouns import HumanWords, lemma
+from probes.prompts.grammar.nouns import HumanWords, lemma
+from probes.runs.coco_masks import run_lengths
 
 _DEFAULTS = Measure()
 SIGMA, SIGMA_HUMAN, THETA = _DEFAULTS.sigma, _DEFAULTS.sigma_human, _DEFAULTS.theta
@@ -70,7 +70,7 @@ def coverages(objects: Sequence[str], words: Sequence[ArrayLike], size: tuple[in
 
     Examples
     --------
-    >>> from probes.coco_masks import encode
+    >>> from probes.runs.coco_masks import encode
     >>> thing = encode(np.array([[True, True], [True, True]]))
     >>> coverages([thing], [[[True, False], [False, False]], [[True, True], [True, False]]], (2, 2))
     array([[0.25, 0.75]])
@@ -107,7 +107,7 @@ def dependency_groups(
     detections : DataFrame
         Rows of ``objects/``: ``sample_id``, ``object``, ``label``, ``mask``, ``height``, ``width``.
     nouns : DataFrame
-        As `analysis.tables.nouns.noun_table` gives it.
+        As `analysis.tables.objects.nouns.noun_table` gives it.
     maps : iterable of DataFrame
         Rows of ``words/``, such as one frame a part: ``sample_id``, ``word``, ``word_index``, ``heat``, ``height``,
         ``width``, ``definition``. The words of an image stand in one of them.

@@ -11,9 +11,9 @@ from typing import Any
 from analysis.observe.known_checkpoints import known, remedy
 from probes.errors import UserError
 from probes.json_text import parse_json
-from probes.network_limits import require_moderate
-from probes.paths import expand_model, require_regular
-from probes.pretrained import readable, tensors
+from probes.models.network_limits import require_moderate
+from probes.models.pretrained import readable, tensors
+from probes.storage.paths import expand_model, require_regular
 from probes.toyworld import WEIGHTS
 
 TOYWORLD = "toyworld"

@@ -9,10 +9,10 @@ from analysis.observe.checkpoints import find
 from analysis.observe.features.observer import is_asked
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.known_checkpoints import size
-from probes.attributes.options import BLIP2_WEIGHTS
-from probes.config import Config
+from probes.config.question_options import BLIP2_WEIGHTS
+from probes.config.schema import Config
 from probes.errors import UserError
-from probes.text.nouns import nouns
+from probes.prompts.grammar.nouns import nouns
 
 
 def absent(config: Config) -> list[str]:
@@ -30,7 +30,7 @@ def absent(config: Config) -> list[str]:
         Such as ``sam_vit_h_4b8939.pth (2.6 GB)``; NLTK's data, too. A model of the hub that is not in its cache counts
         as there: it is fetched when it is asked for.
     """
-    from analysis.observe.objects.grounding_dino import text_encoder
+    from analysis.observe.objects.models.grounding_dino import text_encoder
 
     settings, lacking = config.observe, []
     named = {kind: getattr(settings, kind) for kind in ("detector", "segmenter")}
@@ -59,8 +59,8 @@ def absent(config: Config) -> list[str]:
 
 def _without_answers(config: Config) -> list[str]:
     """BLIP-2's weights, where it is to answer questions and they are not there, or not whole."""
-    from analysis.observe.attributes.blip2 import located
-    from analysis.observe.attributes.observer import is_questioned
+    from analysis.observe.questions.blip2 import located
+    from analysis.observe.questions.observer import is_questioned
 
     settings = config.observe.questions
     weights = settings.blip2 or BLIP2_WEIGHTS

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from probes.store import Run
+from probes.runs.store import Run
 
 KEY = ("sample_id", "triplet", "seed", "indicator")  # the columns that say which image a row is of
 
@@ -75,7 +75,7 @@ class Observer(Protocol):
         For messages and progress bars.
     schemas : mapping of str to pyarrow.Schema
         The columns of its parts by kind, in the order they are written; the kinds are folders of the run, among
-        `probes.rundir.OBSERVED` or in ``features/`` or ``attributes/``, or they would outlive ``--overwrite``.
+        `probes.runs.directory.OBSERVED` or in ``features/`` or ``attributes/``, or they would outlive ``--overwrite``.
     batch : int
         Images that are looked at in one go; one that alters what is seen is among the `fields`.
     whole_triplets : bool

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from analysis.observe.attributes.captions import caption_observer
-from analysis.observe.attributes.observer import question_observer
-from analysis.observe.attributes.skin_tone import skin_observer
+from analysis.observe.captions.observer import caption_observer
 from analysis.observe.features.observer import feature_observer
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.objects.observer import object_observer
 from analysis.observe.observer import Observer
-from probes.attributes.options import READERS
-from probes.config import Config
+from analysis.observe.questions.observer import question_observer
+from analysis.observe.skin.observer import skin_observer
+from probes.config.question_options import READERS
+from probes.config.schema import Config
 
 # By name: from a configuration as resolved to the observer that it asks for; or to none, and why (nothing where it is
 # simply not asked for).

@@ -21,29 +21,31 @@ import pyarrow as pa
 
 from analysis.observe.observer import KEY, Observer, StoredImage
 from analysis.observe.registry import observers, why_not
-from probes import execute, image_faults, part_kinds, parts, shards, storage, workers
-from probes.cluster.driver import Cluster
-from probes.cluster.engine import Shard
-from probes.cluster.job import Job
 from probes.errors import UserError
+from probes.execution import loop, shards, workers
+from probes.execution.cluster.driver import Cluster
+from probes.execution.cluster.engine import Shard
+from probes.execution.cluster.job import Job
+from probes.execution.team import Team, Tick
 from probes.prompts.audit import places
-from probes.store import Run
-from probes.stored_images import read_image
-from probes.team import Team, Tick
+from probes.runs import image_faults, kinds, parts
+from probes.runs.images import read_image
+from probes.runs.store import Run
+from probes.storage import locations
 
-_ELSEWHERE = "analysis.observe.elsewhere"  # what a worker of a cluster does
+_ELSEWHERE = "analysis.observe.remote"  # what a worker of a cluster does
 RowRange = tuple[Path, int, int]  # of a file of samples: the first, and the one after the last
 
 
 @dataclass(frozen=True)
 class Looking:
-    """Shows images to an observer (:class:`probes.team.Work`)."""
+    """Shows images to an observer (:class:`probes.execution.team.Work`)."""
 
     observer: Observer
     threads: int
 
     @contextmanager
-    def opened(self) -> Iterator[Callable[[RowRange, Tick], execute.Piece]]:
+    def opened(self) -> Iterator[Callable[[RowRange, Tick], loop.Piece]]:
         """Load the observer; gives the function that shows it some rows of a file."""
         with workers.steady(self.threads):
             self.observer.load()
@@ -58,7 +60,7 @@ def observe(
     Parameters
     ----------
     run
-        The run directory, held by :func:`probes.claim.claim`; what to look for and with what is in its
+        The run directory, held by :func:`probes.storage.claim.claim`; what to look for and with what is in its
         configuration, section ``observe``.
     progress
         Show a progress bar.
@@ -100,15 +102,15 @@ def observe(
 def _note_kinds(run: Run, observer: Observer) -> None:
     """Record, before the first part of an observer is written, which kinds the run is to have."""
     if isinstance(count := run.meta.get("parts"), int):
-        noted = part_kinds.with_kinds(run, observer.schemas, count)
-        if noted != run.meta.get(part_kinds.KINDS):
-            run.write_meta(**{part_kinds.KINDS: noted})
+        noted = kinds.with_kinds(run, observer.schemas, count)
+        if noted != run.meta.get(kinds.KINDS):
+            run.write_meta(**{kinds.KINDS: noted})
 
 
 def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
     """Let one observer look."""
     all_parts, todo, damaged = planned(run, observer)
-    execute.note_damaged(run, damaged)
+    loop.note_damaged(run, damaged)
     needs, threads = observer.needs(), threads_of(observer)
     asked = workers.worker_count(
         run.config.generate.workers,
@@ -117,10 +119,10 @@ def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
         memory=workers.PROCESS_BYTES + 8.0 * needs.parameters,
         seconds=needs.seconds * sum(part.images for part in todo),
     )
-    count = execute.useful(asked, todo)
+    count = loop.useful(asked, todo)
     looking = Looking(observer, threads)
     stage = f"observe {observer.name}"
-    execute.make(stage, all_parts, todo, looking, team, processes=count, progress=progress)
+    loop.make(stage, all_parts, todo, looking, team, processes=count, progress=progress)
     note(run, observer.resolved, observer.record(run), threads, count)
 
 
@@ -131,7 +133,7 @@ def _observe_elsewhere(run: Run, observer: Observer, cluster: Cluster) -> None:
     """
     told = {"observer": observer.name, "kinds": list(observer.schemas)}
     plan = cluster.ask(f"{_ELSEWHERE}:planned", Job.of(run, **told), len(run.parts("samples")))
-    execute.note_damaged(run, [parts.DamagedPartError(line) for line in plan["damaged"]])
+    loop.note_damaged(run, [parts.DamagedPartError(line) for line in plan["damaged"]])
     told["threads"] = plan["threads"]
     due = [
         Shard(number, identity, images, tuple(run.part_path(kind, number) for kind in observer.schemas))
@@ -145,12 +147,12 @@ def _observe_elsewhere(run: Run, observer: Observer, cluster: Cluster) -> None:
 
 def planned(
     run: Run, observer: Observer
-) -> tuple[list[execute.Part], list[execute.Part], list[parts.DamagedPartError]]:
+) -> tuple[list[loop.Part], list[loop.Part], list[parts.DamagedPartError]]:
     """All parts of an observer, those of them that are due, and what is damaged."""
     fields = observer.fields()
     all_parts = [part_of(run, observer, file, fields) for file in run.parts("samples")]
     damaged: list[parts.DamagedPartError] = []
-    return all_parts, execute.due(all_parts, _refused, damaged.append), damaged
+    return all_parts, loop.due(all_parts, _refused, damaged.append), damaged
 
 
 def threads_of(observer: Observer) -> int:
@@ -168,10 +170,10 @@ def note(run: Run, resolved: Mapping[str, Any], record: Mapping[str, Any], threa
     run.write_meta(config=config, **entries)
 
 
-def part_of(run: Run, observer: Observer, file: Path, fields: Mapping[str, Any]) -> execute.Part:
+def part_of(run: Run, observer: Observer, file: Path, fields: Mapping[str, Any]) -> loop.Part:
     """What an observer makes of a part file of samples."""
     number = int(re.fullmatch(r"part-(\d+)", file.stem)[1])
-    with storage.once(file):
+    with locations.once(file):
         draws = parts.read_part(file, ["triplet", "seed"])
         made_from = parts.read_identity(file)
     images = len(draws)
@@ -179,7 +181,7 @@ def part_of(run: Run, observer: Observer, file: Path, fields: Mapping[str, Any])
     samples = parts.digest(repr(made_from["content"]) if "content" in made_from else file.read_bytes())
     starts = _whole(draws, observer.batch) if observer.whole_triplets else range(0, images, observer.batch)
     starts = list(starts) or [0]  # a part without images is written, too
-    return execute.Part(
+    return loop.Part(
         paths={kind: run.part_path(kind, number) for kind in observer.schemas},
         identity=parts.identity(number, {**fields, "samples": samples}, parts.OBSERVED_FORMAT),
         images=images,
@@ -224,7 +226,7 @@ class _Stored:
 
     @classmethod
     def of(cls, file: Path) -> _Stored:
-        with storage.once(file, whole=True):
+        with locations.once(file, whole=True):
             fault = ["fault"] if "fault" in parts.column_names(file) else []  # not in earlier formats
             table = parts.read_part(file, [*KEY, "prompt", "image", *fault])
         prompts: dict[tuple[int, int], dict[str, None]] = {}
@@ -251,12 +253,10 @@ class _Stored:
             return shown(pixels=None, fault=str(error))
 
 
-def _shown(
-    observer: Observer, stored: Callable[[Path], _Stored], piece: RowRange, tick: Tick
-) -> execute.Piece:
+def _shown(observer: Observer, stored: Callable[[Path], _Stored], piece: RowRange, tick: Tick) -> loop.Piece:
     """Show an observer some rows of a file; gives the rows it makes of them."""
     file, start, stop = piece
     images = stored(file).images(start, stop)
     seen = observer.look(images)
     tick(len(images))
-    return {kind: execute.RowsOfKind(seen[kind], schema) for kind, schema in observer.schemas.items()}
+    return {kind: loop.RowsOfKind(seen[kind], schema) for kind, schema in observer.schemas.items()}

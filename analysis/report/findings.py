@@ -24,10 +24,10 @@ from analysis.report.verdict import Words
 from analysis.report.wording import Finding, finding
 from analysis.stats.multiplicity import gatekept
 from analysis.study import Member, contrasts, indicators
-from analysis.tables.control_columns import words_of
 from analysis.tables.registry import TABLES, read
-from probes.config import Config
-from probes.store import Run
+from analysis.tables.similarities.control_columns import words_of
+from probes.config.schema import Config
+from probes.runs.store import Run
 
 COLUMNS = TABLES["findings"].columns
 

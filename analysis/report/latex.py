@@ -1,4 +1,4 @@
-"""The paper's tables as LaTeX, in its layout (booktabs), from the tidy tables of `analysis.tables.wu`."""
+"""The paper's tables as LaTeX, in its layout (booktabs), from the tidy tables of `analysis.tables.objects.wu`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report.format import LATEX_DASH, counted, fixed, label, latex_p_value
 from analysis.report.wording import not_run
 from analysis.study import Comparison, comparison
-from analysis.tables.looked_for import PROMPTS_ALONE, prompts_alone
+from analysis.tables.objects.looked_for import PROMPTS_ALONE, prompts_alone
 from analysis.tables.registry import TABLES, read
-from analysis.tables.similarities import pair_name
-from probes.store import Run
+from analysis.tables.similarities.similarities import pair_name
+from probes.runs.store import Run
 
 LONGEST = 400  # characters of a name or a sentence
 TREATMENTS = (INCLUDED, LEFT_OUT)  # of individuals, the paper's first

@@ -17,11 +17,11 @@ from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report.format import DASH, fixed
 from analysis.study import contrasts, indicators
 from analysis.tables.registry import TABLES
-from analysis.tables.similarities import NO_STEP, pair_name
-from analysis.tables.stored_similarities import StoredSimilarities
-from probes import unfinished
+from analysis.tables.similarities.similarities import NO_STEP, pair_name
+from analysis.tables.similarities.stored import StoredSimilarities
 from probes.errors import UserError
-from probes.store import KINDS, Run
+from probes.runs import completeness
+from probes.runs.store import KINDS, Run
 
 SHOWN_TRIPLETS = 3
 THUMBNAIL = 128  # pixels, of the longer side
@@ -40,7 +40,7 @@ def load_run(path: str | Path) -> LoadedRun:
     >>> run = load_run("runs/first-light")  # doctest: +SKIP
     >>> run.gap.query("space == 'denoising' and site == 'unet.mid'")  # doctest: +SKIP
     """
-    return LoadedRun(unfinished.opened(Run.open(path)))
+    return LoadedRun(completeness.opened(Run.open(path)))
 
 
 class LoadedRun:
@@ -170,7 +170,7 @@ class LoadedRun:
 
     @cached_property
     def similarities(self) -> StoredSimilarities:
-        """All similarities of the run, as matrices; see `analysis.tables.similarities.Similarities`."""
+        """All similarities of the run, as matrices; see `analysis.tables.similarities.similarities.Similarities`."""
         return StoredSimilarities(self.run)
 
     def image(self, sample_id: str) -> Image.Image:

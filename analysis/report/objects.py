@@ -16,13 +16,13 @@ from analysis.report.figures import Drawn, draw_bias_scores, draw_group_objects
 from analysis.report.figures.objects import FILLED
 from analysis.report.overlays import overlays
 from analysis.study import Member, contrasts, indicators
-from analysis.tables.looked_for import PROMPTS_ALONE, prompts_alone
-from analysis.tables.object_claims import DETECTOR, HEDGED, HOLDS
+from analysis.tables.objects.claims import DETECTOR, HEDGED, HOLDS
+from analysis.tables.objects.looked_for import PROMPTS_ALONE, prompts_alone
 from analysis.tables.registry import TABLES, read
-from probes.config import Config
+from probes.config.schema import Config
 
 if TYPE_CHECKING:
-    from probes.store import Run
+    from probes.runs.store import Run
 
 NEEDED = [name for name, table in TABLES.items() if table.needs == "objects" and name != "nouns"]
 MAYBE = ("detector_error", "human_check")  # where somebody or something knows better

@@ -13,7 +13,7 @@ import pandas as pd
 from skimage.measure import approximate_polygon, find_contours
 
 from analysis.metrics.dependency import GROUPS
-from probes.coco_masks import decode
+from probes.runs.coco_masks import decode
 
 LARGEST = 256  # pixels: outlines of larger masks are taken from a reduced mask
 NOT_GROUPED = len(GROUPS)  # the place of an object without a group

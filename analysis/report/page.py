@@ -17,37 +17,40 @@ import pandas as pd
 from markupsafe import Markup
 from PIL import Image
 
+from analysis.methods.alignment import section as report_alignment
+from analysis.methods.dalleval import latex as dalleval_latex
+from analysis.methods.dalleval import section as report_professions
+from analysis.methods.dalleval.section import Professions
+from analysis.methods.gep import latex as gep_latex
+from analysis.methods.gep import section as report_gep
+from analysis.methods.gep.section import Attributes
+from analysis.methods.skills import section as report_skills
+from analysis.methods.tracing import latex as tracing_latex
+from analysis.methods.tracing import section as report_trace
+from analysis.methods.tracing.section import TraceSection
 from analysis.metrics.registry import Metric, headline_metrics
-from analysis.report import alignment as report_alignment
-from analysis.report import dalleval as report_professions
-from analysis.report import gallery, latex, latex_dalleval, latex_gep, latex_trace, record, wording_prompts
-from analysis.report import gep as report_gep
+from analysis.report import gallery, latex, record, wording_prompts
 from analysis.report import objects as report_objects
-from analysis.report import skills as report_skills
-from analysis.report import trace as report_trace
-from analysis.report.dalleval import Professions
 from analysis.report.environment import environment
 from analysis.report.figures import Drawn, draw_figures, draw_triplets
 from analysis.report.findings import Summary, findings_table, summaries
-from analysis.report.gep import Attributes
 from analysis.report.objects import Objects, read_objects
 from analysis.report.overlays import NOT_GROUPED
 from analysis.report.saving import Saved, saved
-from analysis.report.trace import TraceSection
 from analysis.report.units import in_units
 from analysis.report.wording import not_run
 from analysis.study import Member, contrasts, indicators
 from analysis.tables.registry import read as read_table
 from analysis.tables.registry import write
-from analysis.tables.stored_similarities import timesteps
-from probes import unfinished
-from probes.config import Config
-from probes.config_checks import asks_for_skills
-from probes.part_memory import remembered
+from analysis.tables.similarities.stored import timesteps
+from probes.config.checks import asks_for_skills
+from probes.config.schema import Config
+from probes.runs import completeness
+from probes.storage.cache import remembered
 
 if TYPE_CHECKING:
-    from probes.store import Run
-    from probes.team import Team
+    from probes.execution.team import Team
+    from probes.runs.store import Run
 
 LINES = ("gap-text-layers", "gap-steps", "similarity-steps", "gap-decoder")
 # what is shown of each sample
@@ -104,13 +107,13 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
     """Write ``figures/`` and ``report.html`` of a measured run, its LaTeX, and ``tables/findings`` with its sentences.
 
     Figures that only an earlier report had are removed. A run whose prompts ask for skills has a page of its own
-    (`analysis.report.skills`).
+    (`analysis.methods.skills.section`).
 
     Parameters
     ----------
-    run : probes.store.Run
+    run : probes.runs.store.Run
         A measured run; ``words/`` and ``objects/`` may be missing.
-    team : probes.team.Team, optional
+    team : probes.execution.team.Team, optional
         This process and its helpers.
     processes : int
         How many of them work; the files are the same for any number.
@@ -137,7 +140,7 @@ def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
         write(run, "findings", findings_table(content.summaries))
         for name, text in (
             text
-            for room in (latex, latex_gep, latex_dalleval, latex_trace, report_alignment)
+            for room in (latex, gep_latex, dalleval_latex, tracing_latex, report_alignment)
             for text in room.documents(run)
         ):
             run.write_file(f"tables/{name}.tex", text.encode())
@@ -229,7 +232,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         controls=[person for person in people if person.control],
         level=level,
         n_images=len(samples),
-        **unfinished.for_page(content.meta),
+        **completeness.for_page(content.meta),
         left_out=wording_prompts.left_out_sentence(samples),
         n_prompts=int(samples["triplet"].nunique()),
         n_seeds=int(samples["seed"].nunique()),

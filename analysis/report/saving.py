@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from analysis.report.figures import Drawn, files, inline_svg
-from probes.team import Team, Tick
+from probes.execution.team import Team, Tick
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class _Saving:
-    """The work of a helper, see `probes.team.Work`."""
+    """The work of a helper, see `probes.execution.team.Work`."""
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[Drawn, Tick], Saved]]:

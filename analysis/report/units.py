@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from analysis.report.format import counted
-from probes.config import Config
+from probes.config.schema import Config
 
 ALONE = "for this prompt alone"
 # by what stands on the page of a run of prompts; the longer phrases first

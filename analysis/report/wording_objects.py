@@ -16,7 +16,7 @@ import pandas as pd
 
 from analysis.report.format import counted, listed
 from analysis.report.wording import defined
-from analysis.tables.object_claims import DETECTOR, HEDGED, HOLDS, WORDS
+from analysis.tables.objects.claims import DETECTOR, HEDGED, HOLDS, WORDS
 
 SIGNIFICANT = 0.05
 NAMED = 6  # objects named in a sentence
@@ -215,5 +215,5 @@ def detector_line(error: pd.DataFrame, check: pd.DataFrame, engine: str) -> str:
         return f"The detector ({engine}) was held against {whom}."
     return (
         f"Nobody has checked the detector ({engine}) on these images: if it sees less on those of one indicator, that "
-        f"makes a difference of its own. `python -m analysis human-check sample` makes a sheet to check it with."
+        f"makes a difference of its own. `triptych human-check sample` makes a sheet to check it with."
     )

@@ -114,7 +114,7 @@ def corrected_presence(
     are imputed from the detections by Bayes' rule with rates and prevalences of single draws, all images of a prompt
     and side together (errors agree between images that differ in a word alone), each is tested by sign flips, and the
     p-values are averaged. A mean of p-values can reject at most twice as often as it says, whatever they depend on;
-    simulated (`analysis.validation.simulation_objects`) it rejects less often than it says.
+    simulated (`lab.validate.statistics.objects`) it rejects less often than it says.
 
     Parameters
     ----------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from probes import unfinished
-from probes.store import Run
+from probes.runs import completeness
+from probes.runs.store import Run
 
 
 def opened(path: str | Path) -> Run:
@@ -16,4 +16,4 @@ def opened(path: str | Path) -> Run:
     UserError
         There is no run, or a part of an unfinished one is damaged.
     """
-    return unfinished.opened(Run.open(path))
+    return completeness.opened(Run.open(path))

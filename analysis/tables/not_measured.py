@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from probes.config import Config
+from probes.config.schema import Config
 
 COLUMNS = ("what", "stands_in", "reason")
 CLOSED = "the images were taken in as they are, and nothing saw the model draw them"

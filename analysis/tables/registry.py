@@ -9,27 +9,41 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from analysis.methods.alignment.registry import ALIGNMENT
+from analysis.methods.dalleval.registry import DALLEVAL
+from analysis.methods.gep.registry import GEP
+from analysis.methods.skills.tables import SKILLS
+from analysis.methods.tracing.registry import TRACE
 from analysis.metrics import dependency
 from analysis.metrics.cooccurrence import amounts, cooccurrence, presence
-from analysis.tables import agreement, not_measured, specifications, unfinished
-from analysis.tables.alignment_tables import ALIGNMENT
-from analysis.tables.dalleval_tables import DALLEVAL
-from analysis.tables.detector_error import CHECK_COLUMNS, ERROR_COLUMNS, detector_counts, detector_error
-from analysis.tables.disparity import DISPARITY_COLUMNS, disparity
-from analysis.tables.families import with_unit
-from analysis.tables.gap import GAP_COLUMNS, gap
-from analysis.tables.gep_tables import GEP
-from analysis.tables.human_answers import HUMAN
-from analysis.tables.nouns import NOUN_COLUMNS, noun_table
-from analysis.tables.object_claims import CLAIM_COLUMNS, COUNTS, claim_table
-from analysis.tables.object_statistics import (
+from analysis.tables import completeness, not_measured
+from analysis.tables.objects.claims import CLAIM_COLUMNS, COUNTS, claim_table
+from analysis.tables.objects.detector_error import (
+    CHECK_COLUMNS,
+    ERROR_COLUMNS,
+    detector_counts,
+    detector_error,
+)
+from analysis.tables.objects.human_answers import HUMAN
+from analysis.tables.objects.nouns import NOUN_COLUMNS, noun_table
+from analysis.tables.objects.statistics import (
     OBJECT_COLUMNS,
     TABLE_COLUMNS,
     object_statistics,
     table_statistics,
 )
-from analysis.tables.skills import SKILLS
-from analysis.tables.stored_similarities import (
+from analysis.tables.objects.wu import (
+    CHI_SQUARE_COLUMNS,
+    chi_square,
+    figure_objects,
+    figure_scores,
+    similarity_pairs,
+)
+from analysis.tables.similarities import agreement, specifications
+from analysis.tables.similarities.disparity import DISPARITY_COLUMNS, disparity
+from analysis.tables.similarities.families import with_unit
+from analysis.tables.similarities.gap import GAP_COLUMNS, gap
+from analysis.tables.similarities.stored import (
     FEATURE_METRICS,
     IMAGE_TABLE,
     OPTIONAL_METRICS,
@@ -39,9 +53,7 @@ from analysis.tables.stored_similarities import (
     image_types,
 )
 from analysis.tables.table import Latex, Table
-from analysis.tables.trace_registry import TRACE
-from analysis.tables.wu import CHI_SQUARE_COLUMNS, chi_square, figure_objects, figure_scores, similarity_pairs
-from probes.store import Run
+from probes.runs.store import Run
 
 COUNT = "count_"  # begins a column of each indicator
 SEEN_BY = ("both", "detector_only", "people_only", "neither", "unclear")
@@ -346,8 +358,8 @@ _CHECKED = (
         "unfinished",
         "unfinished",
         "a quantity, how much of it there was when the run was measured, and how much there is to be",
-        unfinished.COLUMNS,
-        unfinished.unfinished,
+        completeness.COLUMNS,
+        completeness.unfinished,
     ),
 )
 TABLES: Mapping[str, Table] = {

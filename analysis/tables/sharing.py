@@ -1,4 +1,4 @@
-"""The measure stage in processes: pieces of its work, shared out on one machine (`probes.team`).
+"""The measure stage in processes: pieces of its work, shared out on one machine (`probes.execution.team`).
 
 How the work is cut into pieces never depends on the number of processes, and what comes back is put in order: so the
 number of processes alters no byte. The helpers write nothing; this process alone writes the tables.
@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from probes import workers
-from probes.part_memory import remembered
-from probes.store import Run
-from probes.team import Team, Tick
+from probes.execution import workers
+from probes.execution.team import Team, Tick
+from probes.runs.store import Run
+from probes.storage.cache import remembered
 
 KEPT_BYTES = 2**25 - 2**16  # no result depends on it
 
@@ -56,7 +56,7 @@ class Sharing:
     ----------
     run : Run
     team : Team
-        This process and its helpers, see `probes.team.Team`.
+        This process and its helpers, see `probes.execution.team.Team`.
     processes : int
         How many of them work.
     """

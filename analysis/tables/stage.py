@@ -8,45 +8,45 @@ from itertools import islice
 
 import pandas as pd
 
+from analysis.methods.dalleval.readings import require_readers
+from analysis.methods.dalleval.stage import measure_professions
+from analysis.methods.gep.stage import checker_readings, measure_gep
+from analysis.methods.skills.stage import measure_skills
+from analysis.methods.tracing.tables import measure_trace
 from analysis.metrics.registry import computed_from, require_primary
 from analysis.study import contrasts, indicators
-from analysis.tables.agreement import agreement
-from analysis.tables.dalleval_readings import require_readers
-from analysis.tables.dalleval_stage import measure_professions
-from analysis.tables.detector_error import Checked, checked_images
-from analysis.tables.disparity import DISPARITY_COLUMNS, family_disparity
-from analysis.tables.families import shares_noise, stacked
-from analysis.tables.family_plan import FamilyPlan
-from analysis.tables.feature_similarities import (
+from analysis.tables.completeness import unfinished
+from analysis.tables.not_measured import not_measured
+from analysis.tables.objects.detector_error import Checked, checked_images
+from analysis.tables.objects.objects import Objects, measure_objects
+from analysis.tables.objects.shares import joined, object_shares
+from analysis.tables.registry import write
+from analysis.tables.sharing import Piece, Sharing, cut
+from analysis.tables.similarities.agreement import agreement
+from analysis.tables.similarities.disparity import DISPARITY_COLUMNS, family_disparity
+from analysis.tables.similarities.families import shares_noise, stacked
+from analysis.tables.similarities.family_plan import FamilyPlan
+from analysis.tables.similarities.features import (
     feature_similarities,
     part_names,
     stored_features,
     with_features,
 )
-from analysis.tables.gap import GAP_COLUMNS, GapChoices, GapColumns, gap_columns, joined_gap
-from analysis.tables.gep_stage import checker_readings, measure_gep
-from analysis.tables.not_measured import not_measured
-from analysis.tables.object_shares import joined, object_shares
-from analysis.tables.objects import Objects, measure_objects
-from analysis.tables.registry import write
-from analysis.tables.sharing import Piece, Sharing, cut
-from analysis.tables.skills_stage import measure_skills
-from analysis.tables.specifications import specifications
-from analysis.tables.stored_similarities import (
+from analysis.tables.similarities.gap import GAP_COLUMNS, GapChoices, GapColumns, gap_columns, joined_gap
+from analysis.tables.similarities.specifications import specifications
+from analysis.tables.similarities.stored import (
     IMAGE_TABLE,
     TIMESTEP_TABLE,
     StoredSimilarities,
     image_similarities,
 )
-from analysis.tables.trace import measure_trace
-from analysis.tables.unfinished import unfinished
-from probes.config_checks import asks_for_skills
+from probes.config.checks import asks_for_skills
 from probes.errors import UserError
-from probes.part_memory import remembered
+from probes.execution.team import Team
 from probes.prompts.audit import places
 from probes.prompts.diagnostic import is_diagnostic
-from probes.store import Run
-from probes.team import Team
+from probes.runs.store import Run
+from probes.storage.cache import remembered
 
 SHARES, PICTURE_SHARES = 4, 24  # of a family with steps, and of the pictures; no result depends on them
 
@@ -60,11 +60,11 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
     ``tables/image_similarities`` keeps the similarities of the pictures for later stages, as Parquet alone, and
     ``tables/timesteps`` the timestep of each step.
     Of a run that is not finished, ``tables/unfinished`` says over how much the others speak.
-    Where activations were exchanged, the tables of the trace (`analysis.tables.trace`). Where prompts name professions
-    and images were read, those of `analysis.tables.dalleval`.
+    Where activations were exchanged, the tables of the trace (`analysis.methods.tracing.tables`). Where prompts name professions
+    and images were read, those of `analysis.methods.dalleval.tables`.
     Where objects were looked for, ``tables/nouns``, ``tables/objects`` and the paper's tables of objects as well
-    (`analysis.tables.objects`). Of a run whose prompts ask for skills there are those of skills alone
-    (`analysis.tables.skills`). Where it is known what the detector misses, ``tables/detector_error``. Each is
+    (`analysis.tables.objects.objects`). Of a run whose prompts ask for skills there are those of skills alone
+    (`analysis.methods.skills.tables`). Where it is known what the detector misses, ``tables/detector_error``. Each is
     written as CSV and Parquet; the same parts and configuration give the same bytes. Tables that an earlier measuring
     wrote and this one does not, such as those of another contrast, are removed.
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 from functools import wraps
 from typing import TypeVar
 
-from probes.config_values import PERSON
-from probes.text.articles import mended
+from probes.config.types import PERSON
+from probes.prompts.grammar.articles import mended
 
 Made = TypeVar("Made", bound=Callable)
 

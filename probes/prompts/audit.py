@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from probes.config import Config, Gep
-from probes.config_checks import caption, levels, template
+from probes.config.checks import caption, levels, template
+from probes.config.schema import Config, Gep
 from probes.errors import UserError
 from probes.prompts import sets
 from probes.prompts.alignment import fill

@@ -14,19 +14,19 @@ from typing import Any
 import yaml
 
 from probes.command_line import writable
-from probes.config import Config, build_config
-from probes.config_checks import template
+from probes.config.checks import template
+from probes.config.schema import Config, build_config
+from probes.config.yaml import YamlSource
 from probes.errors import UserError, printable
-from probes.parts import digest, disk_error, write_bytes
 from probes.prompts import stored
 from probes.prompts.alignment import fill
 from probes.prompts.source import Loaded
-from probes.yaml_source import YamlSource
+from probes.runs.parts import digest, disk_error, write_bytes
 
 IN_YAML = 500  # prompts; more go to a Parquet file
 SHOWN = 10  # examples
 FILES = ("triplets.yaml", "prompts.parquet", "report.json")
-_HEAD = "# Made by `python -m probes.prompts build`; what was kept and why stands in report.json.\n"
+_HEAD = "# Made by `triptych prompts build`; what was kept and why stands in report.json.\n"
 
 
 def build(
@@ -39,7 +39,7 @@ def build(
     data : mapping
         ``name``, ``prompts: {from: ...}`` and what else ``triplets.yaml`` may say.
     options : mapping
-        Which flag each value came from, for errors (see `probes.config.load_config`).
+        Which flag each value came from, for errors (see `probes.config.schema.load_config`).
     """
     said: list[Loaded] = []
     source = YamlSource(name="command line", text="", data=dict(data))

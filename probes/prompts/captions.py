@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from probes.config_values import CHARACTERS
+from probes.config.types import CHARACTERS
 from probes.errors import printable
 from probes.prompts.neutral import HUMAN, Articles, Forms, Verdict, judge, swap
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from probes.config_checks import levels
-from probes.config_values import fail, shown
+from probes.config.checks import levels
+from probes.config.types import fail, shown
 from probes.prompts.grids import cells, slug
 
 if TYPE_CHECKING:
-    from probes.config import Config
+    from probes.config.schema import Config
 
 AXIS = "profession"
 NONE = "(none)"  # the level of a prompt that names no profession
@@ -36,7 +36,7 @@ def is_diagnostic(config: Config) -> bool:
 
     Examples
     --------
-    >>> from probes.config import Config
+    >>> from probes.config.schema import Config
     >>> is_diagnostic(Config(prompts={"from": "dalleval"})), is_diagnostic(Config(prompts=["a {person}"]))
     (True, False)
     """

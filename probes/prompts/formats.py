@@ -9,7 +9,7 @@ from pathlib import Path
 
 from probes.errors import UserError
 from probes.json_text import parse_json
-from probes.paths import require_regular
+from probes.storage.paths import require_regular
 
 FORMATS = {
     "coco": "COCO's captions_*.json",

@@ -2,7 +2,7 @@
 
 ``prompts: {grid: "a {person} {attribute} {context}", attribute: {boots: in boots}, context: [riding a bike]}``. Each
 prompt keeps where on the axes it stands (``levels``), by which measures over attributes and contexts
-(`analysis.metrics.gep`) read a run.
+(`analysis.methods.gep.scores`) read a run.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from probes.config_values import PERSON, fail, shown
-from probes.text.articles import mended
+from probes.config.types import PERSON, fail, shown
+from probes.prompts.grammar.articles import mended
 
 PLACE = re.compile(r"{([^{}]*)}")
 

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from probes.text.articles import mended
-from probes.text.plurals import plural as plural_of
-from probes.text.word_lists import human_words_of_table_2
+from probes.prompts.grammar.articles import mended
+from probes.prompts.grammar.plurals import plural as plural_of
+from probes.prompts.grammar.word_lists import human_words_of_table_2
 
 Forms = Literal["inflected", "printed"]
 Articles = Literal["fitting", "kept"]

@@ -12,13 +12,13 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from probes.config import Config
-from probes.config_checks import caption, prompt_id
+from probes.config.checks import caption, prompt_id
+from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts.chunks import splits_at_spaces
 from probes.prompts.source import Loaded, NoFileError
 from probes.prompts.tokens import token_counts
-from probes.store import Run
+from probes.runs.store import Run
 
 KEY = "captions"  # in ``run.json``
 LONGER = "longer_than_the_model_reads"
@@ -36,7 +36,7 @@ def fitted(
     loaded : Loaded or None
         Where its prompts come from; None where they are written by hand, and are refused where they are too long.
     tokenizers, limit
-        Of the model, see `probes.models.tokenizers`.
+        Of the model, see `probes.models.loading.tokenizers`.
     file : str
         Where the configuration stands, for errors.
 

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from itertools import chain, count, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from probes.config_checks import levels
-from probes.config_values import fail
+from probes.config.checks import levels
+from probes.config.types import fail
 from probes.errors import UserError
+from probes.prompts.grammar.articles import mended
+from probes.prompts.grammar.plurals import plural
 from probes.prompts.grids import slug
-from probes.text.articles import mended
-from probes.text.plurals import plural
 from probes.toyworld import MODELS
 
 if TYPE_CHECKING:
-    from probes.config import Config
+    from probes.config.schema import Config
     from probes.prompts.source import PromptSource
 
 INDICATOR = "prompt"

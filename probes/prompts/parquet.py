@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from probes.config_values import shown
+from probes.config.types import shown
 from probes.errors import UserError
 
 ROWS = 10_000  # read at a time

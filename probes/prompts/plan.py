@@ -14,9 +14,9 @@ from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 from hooks.prompt.spans import Span, split_words
-from probes.config import Config, prompt_id
-from probes.config_checks import SKILL, caption, levels
-from probes.config_checks import template as template_of
+from probes.config.checks import SKILL, caption, levels
+from probes.config.checks import template as template_of
+from probes.config.schema import Config, prompt_id
 from probes.prompts.alignment import fill, forms, occurrences, same_rest, uncollected
 from probes.prompts.tokens import Tokenized, require_readable, tokenize, tokenize_all
 

@@ -13,11 +13,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from probes.config.yaml import show
 from probes.errors import UserError
 from probes.json_text import parse_json
-from probes.paths import require_regular
 from probes.prompts.formats import CAPTION_COLUMNS, recognise, text_lines
-from probes.yaml_source import show
+from probes.storage.paths import require_regular
 
 Captions = Iterator[str]
 csv.field_size_limit(1 << 24)

@@ -13,14 +13,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
-from probes.config_messages import fault_text
-from probes.config_values import Positive, Word, fail, shown
+from probes.config.messages import fault_text
+from probes.config.types import Positive, Word, fail, shown
 from probes.errors import UserError
-from probes.paths import expand
 from probes.prompts import captions, diagnostic, grids, paintskills, readers, sets, stored
 from probes.prompts.alignment import uncollected
 from probes.prompts.formats import FORMATS, recognise
 from probes.prompts.neutral import Articles, Forms
+from probes.storage.paths import expand
 
 STORED, DATASETS = "triplets", "datasets"
 
@@ -31,7 +31,7 @@ def _professions(names: list[str]) -> list[str]:
 
 
 class PromptSource(BaseModel):
-    """Where prompts come from: a file of captions, one that ``python -m probes.prompts build`` wrote, or a set.
+    """Where prompts come from: a file of captions, one that ``triptych prompts build`` wrote, or a set.
 
     ``from`` is a file, by its path beside ``triplets.yaml``; the name of a set of the package (``professions``); or,
     with ``format: datasets``, a name of the Hugging Face hub, of which ``split`` is read. ``column`` has the captions.

@@ -1,4 +1,4 @@
-"""Prompts as ``python -m probes.prompts build`` stores them: a Parquet file with a text by each indicator.
+"""Prompts as ``triptych prompts build`` stores them: a Parquet file with a text by each indicator.
 
 Columns: ``id`` and one of each indicator, in their order. The words they were made with stand in its metadata, so that
 a file is not taken for the prompts of other words.
@@ -93,7 +93,7 @@ def _words(path: Path, file: pq.ParquetFile) -> dict[str, list[str]]:
         made = parse_json((file.schema_arrow.metadata or {})[_KEY])
     except KeyError:
         raise UserError(
-            f"{path}: expected prompts that `python -m probes.prompts build` wrote, got another Parquet file:"
+            f"{path}: expected prompts that `triptych prompts build` wrote, got another Parquet file:"
             " name its --format parquet and its column"
         ) from None
     except ValueError as error:

@@ -3,7 +3,7 @@
 Every thing has a colour of its own, so a picture is read by nearest palette colour; edges, where two colours mix, are
 dropped, and a thing counts as present when enough of its colour is left where the renderer can put it (on the ground,
 in a hand, overhead; what is worn, sat or lain on: anywhere). The checker plays the human annotator. Its
-accuracy on renderings is measured by :mod:`probes.toyworld.measure`.
+accuracy on renderings is measured by :mod:`lab.train.base.measure`.
 """
 
 import functools

@@ -9,7 +9,7 @@ from tests.analysis.synthetic_run import configure
 @pytest.fixture(scope="session")
 def audit(tmp_path_factory):
     """A made-up audit of six professions, three words and four seeds, read by two readers and measured."""
-    from analysis.tables.dalleval_stage import measure_professions
+    from analysis.methods.dalleval.stage import measure_professions
     from tests.analysis.dalleval_parts import write_audit
 
     path = tmp_path_factory.mktemp("audit") / "run"

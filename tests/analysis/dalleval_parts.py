@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from probes import part_schemas, parts
-from probes.config import Config
-from probes.store import Run
+from probes.config.schema import Config
+from probes.runs import parts, schemas
+from probes.runs.store import Run
 from tests.analysis.synthetic_run import (
     DEFAULT_INDICATORS,
     Plan,
@@ -78,7 +78,7 @@ def write_audit(
 
 def _samples_alone(path, plan: Plan) -> Run:
     run = Run(path, {})
-    write(run, "samples", 0, samples_table(plan).to_pylist(), part_schemas.SAMPLES)
+    write(run, "samples", 0, samples_table(plan).to_pylist(), schemas.SAMPLES)
     resolved = {"passed": {}, "resolved": config(plan)}
     run.write_meta(format=parts.FORMAT, status="generated", parts=1, config=resolved)
     return run
@@ -115,7 +115,7 @@ def write_answers(run: Run, reader: str, answers, *, reason=lambda sample: "") -
                 }
                 for question, reading in said.items()
             ]
-        write(run, f"attributes/{reader}", number, table, part_schemas.ANSWERS)
+        write(run, f"attributes/{reader}", number, table, schemas.ANSWERS)
 
 
 def write_tones(run: Run, tone, status=lambda sample: "ok") -> None:
@@ -143,7 +143,7 @@ def write_tones(run: Run, tone, status=lambda sample: "ok") -> None:
                     "illumination": "",
                 }
             )
-        write(run, "attributes/skin_tone", number, table, part_schemas.TONES)
+        write(run, "attributes/skin_tone", number, table, schemas.TONES)
 
 
 def of_parts(run: Run):

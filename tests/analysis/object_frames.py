@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.metrics.dependency import GROUPS
 from analysis.study import comparison
-from probes.config import Config
+from probes.config.schema import Config
 
 NAMES = ("neutral", "feminine", "masculine")
 CONFIG = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from probes import part_schemas, parts
-from probes.coco_masks import encode
-from probes.store import Run
+from probes.runs import parts, schemas
+from probes.runs.coco_masks import encode
+from probes.runs.store import Run
 
 KEYS = ("sample_id", "triplet", "seed", "indicator")
 LABELS = ("person", "tie", "hat", "umbrella", "dogs", "tree")
@@ -51,5 +51,5 @@ def add_objects(path, *, seed=0, often=1.0, unreadable=(), size=64):
                 rows.append(detection(sample, index, label, mask))
             seen.append(observation(sample, "ok" if readable else "unreadable", len(labels)))
         identity = parts.identity(number, {"plan": "synthetic"})
-        parts.write_part(run.part_path("objects", number), rows, part_schemas.OBJECTS, identity)
-        parts.write_part(run.part_path("observed", number), seen, part_schemas.OBSERVED, identity)
+        parts.write_part(run.part_path("objects", number), rows, schemas.OBJECTS, identity)
+        parts.write_part(run.part_path("observed", number), seen, schemas.OBSERVED, identity)

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from probes import part_schemas, parts
-from probes.store import Run
+from probes.runs import parts, schemas
+from probes.runs.store import Run
 from tests.analysis.object_parts import KEYS, detection, observation
 from tests.analysis.synthetic_run import OBJECTS, Plan, _members, _sample_id
 
@@ -64,8 +64,8 @@ def add_objects(path: str | Path, missed: float = 0.0, **options) -> Path:
     for number, file in enumerate(Run.open(path).parts("samples")):
         drawn = {*parts.read_part(file, ["sample_id"])["sample_id"].to_pylist()}
         for kind, all_rows, schema in (
-            ("objects", rows, part_schemas.OBJECTS),
-            ("observed", images, part_schemas.OBSERVED),
+            ("objects", rows, schemas.OBJECTS),
+            ("observed", images, schemas.OBSERVED),
         ):
             own = [row for row in all_rows if row["sample_id"] in drawn]
             ident = parts.identity(number, {"plan": "synthetic"})

@@ -18,8 +18,9 @@ import pyarrow as pa
 from PIL import Image, ImageDraw
 
 from hooks.prompt.spans import split_words
-from probes import part_schemas, parts
-from probes.store import Run
+from probes.runs import parts
+from probes.runs import schemas as runs_schemas
+from probes.runs.store import Run
 
 OBJECTS = ("umbrella", "guitar", "ball", "book", "hat", "bicycle", "dog", "lamp")
 PLACES = ("park", "kitchen", "street", "office")
@@ -170,7 +171,7 @@ def samples_table(plan: Plan) -> pa.Table:
                 "image": {"bytes": _png(plan, t, s, name), "path": f"{_sample_id(t, s, name)}.png"},
             }
         )
-    return pa.Table.from_pylist(rows, part_schemas.SAMPLES)
+    return pa.Table.from_pylist(rows, runs_schemas.SAMPLES)
 
 
 def words_table(plan: Plan) -> pa.Table:
@@ -230,9 +231,9 @@ def write_run(path: str | Path, **options) -> Path:
     plan, path = Plan(**options), Path(path)
     tables = {"samples": samples_table(plan), "captures": captures_table(plan), "words": words_table(plan)}
     schemas = {
-        "samples": part_schemas.SAMPLES,
-        "captures": part_schemas.captures_schema(list(site_keys())),
-        "words": part_schemas.WORDS,
+        "samples": runs_schemas.SAMPLES,
+        "captures": runs_schemas.captures_schema(list(site_keys())),
+        "words": runs_schemas.WORDS,
     }
     for kind, table in tables.items():
         triplets = table["triplet"].to_numpy()

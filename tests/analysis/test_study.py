@@ -3,7 +3,7 @@
 import pytest
 
 from analysis import study
-from probes.config import Config
+from probes.config.schema import Config
 from tests.analysis import object_frames
 
 STORED = {

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from PIL import Image
 
-from probes import part_schemas, parts
-from probes.config_sections import Trace
-from probes.store import Run
+from probes.config.sections import Trace
+from probes.runs import parts, schemas
+from probes.runs.store import Run
+from probes.stages.trace.variants import Places, Variant, Words, plan
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world
-from probes.trace.variants import Places, Variant, Words, plan
 
 CROSS = ("unet.down.1.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.1.attn.0.cross")
 STEPS = 8
@@ -90,7 +90,7 @@ def add_trace(path, truth: Truth | None = None) -> Run:
                 about = {"triplet": triplet, "seed": seed, "writes": 1, "largest_change": 1.0, "fault": None}
                 rows.append({**about, **variant.row(), "image": {"bytes": shown, "path": "x.png"}})
         target = run.part_path("traced", number)
-        parts.write_part(target, rows, part_schemas.TRACED, parts.identity(number, {"plan": "synthetic"}))
+        parts.write_part(target, rows, schemas.TRACED, parts.identity(number, {"plan": "synthetic"}))
     orders = [[CROSS[index] for index in order] for order in planned.permutations]
     run.write_meta(trace={"orders": orders})
     return run

@@ -17,8 +17,8 @@ import random
 import time
 from pathlib import Path
 
-from probes import models
-from probes.config import Config
+from probes.config.schema import Config
+from probes.models import loading
 from probes.prompts import tokens
 from probes.prompts.captions import select, triplets
 from probes.prompts.plan import plan
@@ -76,7 +76,7 @@ def measure(count: int, triplet_count: int) -> dict:
         kept = select([f"{neutral.text} {len(kept)}" for neutral in kept] + [n.text for n in kept]).kept
     prompts, swapping = timed(lambda: triplets(kept[:triplet_count], WORDS))
     config, checking = timed(lambda: Config(prompts=prompts))
-    tokenizers, _ = models.tokenizers(models.resolve("toyworld", weights=False))
+    tokenizers, _ = loading.tokenizers(loading.resolve("toyworld", weights=False))
     tokenizers[0].model_max_length = 77
     samples, planning = timed(lambda: plan(config, tokenizers, 77))
     texts = [sample.prompt for sample in samples]

@@ -19,17 +19,17 @@ import time
 from pathlib import Path
 
 from probes import command_line
-from probes.cluster.queue import Pool
-from probes.cluster.worker import libraries
-from probes.cluster_options import Cluster
-from tests.probes.cluster import light_stage
+from probes.config.cluster_options import Cluster
+from probes.execution.cluster.queue import Pool
+from probes.execution.cluster.worker import libraries
+from tests.probes.execution.cluster import light_stage
 
 WORKERS = (1, 2, 4)
 
 
 def timed(shards: int, seconds: float, workers: int) -> dict[str, float]:
     """Make so many shards by so many workers, each sleeping so long; wall seconds, also of the steady state alone."""
-    from probes.cluster.on_ray import OnRay
+    from probes.execution.cluster.on_ray import OnRay
 
     pool = Pool(OnRay(Cluster(workers=workers), on_cpu=True), workers, workers, versions=libraries())
     moments: list[tuple[float, int]] = []  # with all workers ready: when, and how many parts were there
@@ -74,7 +74,7 @@ def parser() -> argparse.ArgumentParser:
 
 def benchmark(arguments: argparse.Namespace) -> None:
     """Measure and print."""
-    from probes.cluster.on_ray import connected
+    from probes.execution.cluster.on_ray import connected
 
     out = sys.stdout
     with connected(Cluster(address="local", workers=max(WORKERS))):

@@ -17,13 +17,14 @@ import time
 import numpy as np
 import torch
 
-from analysis.metrics.gep import Audit
-from analysis.metrics.gep_estimates import train
+from analysis.methods.gep import clip as gep_clip
+from analysis.methods.gep import tables
+from analysis.methods.gep.estimates import train
+from analysis.methods.gep.scores import Audit
 from analysis.observe.features.embedder import Embedder
 from analysis.observe.features.registry import FEATURES
 from analysis.observe.features.texts import text_vectors
-from analysis.tables import gep, gep_clip
-from probes.config import Config, Measure
+from probes.config.schema import Config, Measure
 from probes.prompts.audit import attributes, places, sentences
 from probes.toyworld import WEIGHTS
 
@@ -74,12 +75,12 @@ def run() -> dict[str, float]:
     values["checker"] = rng.integers(0, 2, values["CLS"].shape).astype(float)
     audits = [one for name, value in values.items() for one in laid_out(value, name, config)]
     compared, measure = [(*WORDS, "contrast")], Measure()
-    gep.frequency_table(audits)
-    gep.vector_table(audits, compared, measure)
-    gep.score_table(audits, compared, measure)
-    gep.context_table(audits, compared)
-    gep.agreement_table(audits, compared, measure)
-    gep.auc_table(audits)
+    tables.frequency_table(audits)
+    tables.vector_table(audits, compared, measure)
+    tables.score_table(audits, compared, measure)
+    tables.context_table(audits, compared)
+    tables.agreement_table(audits, compared, measure)
+    tables.auc_table(audits)
     clock.lap("tables")
     read = clock.seconds["classifiers again, and images read"]
     whole = sum(clock.seconds[name] for name in ("images", "sentences", "tables")) + read

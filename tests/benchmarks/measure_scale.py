@@ -31,11 +31,11 @@ import pyarrow as pa
 from PIL import Image
 
 from hooks.prompt.spans import split_words
-from probes import part_schemas, parts
-from probes.coco_masks import encode
-from probes.store import Run
-from probes.team import Team
-from probes.workers import cores
+from probes.execution.team import Team
+from probes.execution.workers import cores
+from probes.runs import parts, schemas
+from probes.runs.coco_masks import encode
+from probes.runs.store import Run
 
 INDICATORS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 PAIRS = (("neutral", "feminine"), ("neutral", "masculine"), ("feminine", "masculine"))
@@ -105,7 +105,7 @@ def captures(triplets: np.ndarray, rng: np.random.Generator) -> pa.Table:
     for name, calls in names.items():
         ramp = np.linspace(0.2, 1, calls) if calls > 1 else np.ones(1)
         columns[name] = lists(1 - 0.3 * lean * ramp * np.exp(rng.normal(0, 0.2, (rows, calls))))
-    return pa.table(columns, schema=part_schemas.captures_schema(list(names)))
+    return pa.table(columns, schema=schemas.captures_schema(list(names)))
 
 
 class Pool:
@@ -200,7 +200,7 @@ def images(triplets: np.ndarray, pool: Pool, rng: np.random.Generator) -> dict[s
         "tags": [["person"]] * n,
     }
     tables = {"samples": samples, "words": heats, "objects": found, "observed": seen}
-    return {kind: pa.table(columns, schema=part_schemas.FIXED[kind]) for kind, columns in tables.items()}
+    return {kind: pa.table(columns, schema=schemas.FIXED[kind]) for kind, columns in tables.items()}
 
 
 def _prompt(triplet: int) -> str:

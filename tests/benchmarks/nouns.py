@@ -1,6 +1,6 @@
 """How well and how fast each backend reads the nouns of captions: ``python -m tests.benchmarks.nouns``.
 
-Prints the table of `docs/nouns.md`: the backends of `probes.text.nouns`, and beside them two taggers that pip installs
+Prints the table of `docs/nouns.md`: the backends of `probes.prompts.grammar.nouns`, and beside them two taggers that pip installs
 with their data, where they are installed: HanTa, and spaCy with ``en_core_web_sm`` or the model that SPACY_MODEL names.
 All give lemmas by lemminflect and our lists, but for NLTK, which gives WordNet's. Each is measured in a process of its
 own, on the processor's clock: the first reading, in which every word is new, and the fastest of those after it. A
@@ -21,9 +21,9 @@ from functools import partial
 import numpy as np
 
 from probes.errors import UserError
-from probes.text import nouns as backends
-from probes.text.lexicon import singular
-from tests.probes.text.labels import Labelled, Score, Span, labelled_captions, score
+from probes.prompts.grammar import nouns as backends
+from probes.prompts.grammar.lexicon import singular
+from tests.probes.prompts.grammar.labels import Labelled, Score, Span, labelled_captions, score
 
 Reader = Callable[[str], Iterable[Span]]
 READINGS = 5
@@ -33,7 +33,7 @@ HEAD = f"| {' | '.join(COLUMNS + SPEED)} |\n|---|---|{'---:|' * 7}"
 
 
 def ours(name: str) -> Reader:
-    """A backend of `probes.text.nouns`."""
+    """A backend of `probes.prompts.grammar.nouns`."""
 
     def read(text: str) -> list[Span]:
         return [(noun.start, noun.end, noun.lemma) for noun in backends.nouns(text, backend=name)]

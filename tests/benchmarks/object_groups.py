@@ -22,17 +22,17 @@ import pandas as pd
 from analysis.metrics.cooccurrence import LEFT_OUT, amounts, cooccurrence, counted, presence
 from analysis.metrics.dependency import dependency_groups
 from analysis.study import comparison
-from analysis.tables.nouns import noun_table
-from analysis.tables.object_shares import SHARES
+from analysis.tables.objects.nouns import noun_table
+from analysis.tables.objects.shares import SHARES
+from analysis.tables.objects.wu import chi_square, figure_objects, figure_scores, similarity_pairs
 from analysis.tables.sharing import Piece, Sharing, cut
-from analysis.tables.wu import chi_square, figure_objects, figure_scores, similarity_pairs
 from hooks.prompt.spans import split_words
-from probes.coco_masks import encode
-from probes.config import Config
-from probes.store import Run
-from probes.team import Team
-from probes.text.nouns import human_words
-from probes.workers import cores
+from probes.config.schema import Config
+from probes.execution.team import Team
+from probes.execution.workers import cores
+from probes.prompts.grammar.nouns import human_words
+from probes.runs.coco_masks import encode
+from probes.runs.store import Run
 
 WORDS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
 THINGS = ("umbrella", "guitar", "ball", "book", "hat", "bicycle", "dog", "lamp", "kite", "cup")
@@ -111,7 +111,7 @@ def groups(
 def shares(
     samples: pd.DataFrame, detections: pd.DataFrame, nouns: pd.DataFrame, heats: np.ndarray
 ) -> list[Piece]:
-    """Cut the work by images, whole triplets each, as `analysis.tables.object_shares` does it by part files."""
+    """Cut the work by images, whole triplets each, as `analysis.tables.objects.shares` does it by part files."""
     pieces = []
     for own in cut(-(-len(samples) // len(WORDS)), SHARES):
         rows = slice(own.start * len(WORDS), own.stop * len(WORDS))

@@ -19,7 +19,7 @@ spread of their repetitions. "Image differs by" is the largest absolute differen
 pixels from 0 to 1.
 
 - *word maps*: the probe with word maps alone;
-- *default run*: the probe as `probes.run` uses it, every site compared within each triplet, and word maps;
+- *default run*: the probe as `triptych.cli.run` uses it, every site compared within each triplet, and word maps;
 - *daam*: daam 0.2.0, its trace and its global heat map, one prompt at a time; held against the bare pipeline of its own
   process. "its own" versions are those it pins; "ours" are this project's.
 

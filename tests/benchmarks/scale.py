@@ -35,7 +35,7 @@ ASSUMED = {
     "share": 0.30,
     "price": 2.0,  # US dollars an hour of one GPU
     "start": 90.0,  # seconds until a job has loaded its libraries and weights
-    "png": 1.5,  # bytes a pixel, as `probes.estimate` takes it
+    "png": 1.5,  # bytes a pixel, as `probes.models.estimate` takes it
     "storage": 0.023,  # US dollars a GB and month of object storage
     "put": 5e-6,  # US dollars a write request
     "requests": 3500.0,  # writes a second that one prefix of an object store takes
@@ -49,7 +49,7 @@ def count() -> dict[str, float]:
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    from probes.estimate import Networks
+    from probes.models.estimate import Networks
     from tests.benchmarks import architectures
     from tests.tiny import tiny_tokenizer
 

@@ -49,7 +49,7 @@ def all_objects(images: pd.DataFrame, rows: pd.DataFrame, repeats: int) -> dict[
     from analysis.stats.multiplicity import adjust_p_values
     from analysis.stats.object_counts import object_table
     from analysis.stats.object_tests import cochran_q_test
-    from analysis.tables.object_statistics import object_statistics, table_statistics
+    from analysis.tables.objects.statistics import object_statistics, table_statistics
 
     table = []
     pairs = (("neutral", "feminine"), ("neutral", "masculine"), ("feminine", "masculine"))

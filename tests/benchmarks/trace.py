@@ -22,11 +22,11 @@ from typing import Any
 import torch
 
 from hooks import sites
-from probes import models
-from probes.config import Trace
-from probes.trace.draw import TripletDraw, draw
-from probes.trace.patches import Row
-from probes.trace.variants import Places, Variant, Words, plan
+from probes.config.schema import Trace
+from probes.models import loading
+from probes.stages.trace.draw import TripletDraw, draw
+from probes.stages.trace.patches import Row
+from probes.stages.trace.variants import Places, Variant, Words, plan
 from tests.benchmarks import architectures
 
 BAR = 1.15
@@ -109,7 +109,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     times = options.repetitions
-    toyworld = models.load(models.resolve("toyworld"), device="cpu").pipe
+    toyworld = loading.load(loading.resolve("toyworld"), device="cpu").pipe
     cases = [case("toyworld, default trace", toyworld, 2, times)]
     if not options.toyworld:
         cases += others(toyworld, times)

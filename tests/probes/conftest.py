@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from probes import model_files, models, rundir
-from probes.claim import claim
-from probes.config import Config
-from probes.execute import Command
-from probes.generate import generate
+from probes.config.schema import Config
+from probes.execution.loop import Command
+from probes.models import files, loading
 from probes.prompts import plan as prompts
+from probes.runs import directory
+from probes.stages.generate import generate
+from probes.storage.claim import claim
 from tests.tiny import tiny_pipeline
 
 SMALL = {
@@ -49,13 +50,13 @@ def settings(model, **over):
 
 def generated(path, config, **options):
     """Plan and generate in this process, as the command line does."""
-    source = models.resolve(config.model)
+    source = loading.resolve(config.model)
     if not options.get("overwrite"):
-        rundir.require_model(path, model_files.files(source))
-    samples = prompts.plan(config, *models.tokenizers(source))
+        directory.require_model(path, files.files(source))
+    samples = prompts.plan(config, *loading.tokenizers(source))
     with claim(path) as run:
         if not options.get("overwrite"):
-            rundir.require_same(run, config.resolved())
+            directory.require_same(run, config.resolved())
         generate(run, config, samples, source, Command(progress=False, **options))
     return run
 

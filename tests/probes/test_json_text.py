@@ -10,15 +10,15 @@ import pytest
 
 from analysis.observe.checkpoints import read_json
 from probes.errors import UserError
-from probes.guidance import _described
 from probes.json_text import DEPTH, parse_json
+from probes.models.guidance import _described
+from probes.models.weight_files import names
 from probes.prompts import stored
 from probes.prompts.readers import read_captions
-from probes.weight_files import names
 
 ROOT = Path(__file__).parents[2]
 # what trains and validates the bundled models, and recomputes papers, reads what it has written itself
-OWN = ("probes/toyworld/", "analysis/validation/", "analysis/papers/")
+OWN = ("probes/toyworld/", "lab/validate/", "lab/papers/")
 DEEP = "[" * 100_000
 WRONG = [DEEP, '{"a": ' * 50_000, "9" * 5000, "[" * (DEPTH + 1) + "]" * (DEPTH + 1), "", "{", b"\xff\xfe"]
 

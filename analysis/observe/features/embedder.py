@@ -15,7 +15,7 @@ from PIL import Image
 from analysis.observe.checkpoints import check_fit, fit, read_weights
 from analysis.observe.features.registry import Feature
 from analysis.observe.features.weights import description, place, transform_settings, weight_file
-from probes.pretrained import open_clip_by_name, open_clip_model, readable, timm_model
+from probes.models.pretrained import open_clip_by_name, open_clip_model, readable, timm_model
 
 Read = Callable[[Any, torch.Tensor], torch.Tensor]  # of a network and pixels
 _READ: Mapping[str, Read] = {

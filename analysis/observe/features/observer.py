@@ -21,13 +21,13 @@ from analysis.observe.checkpoints import TOYWORLD
 from analysis.observe.features.registry import FEATURES, Feature
 from analysis.observe.features.weights import PLACE, cached, identity, locate, transform_settings, weight_file
 from analysis.observe.observer import Needs, StoredImage
-from probes import part_schemas
-from probes.config import Config
-from probes.devices import pick_device
+from probes.config.schema import Config
 from probes.errors import UserError
+from probes.models.devices import pick_device
 from probes.prompts.audit import places, texts
-from probes.recorded_paths import name_of
-from probes.store import Run
+from probes.runs import schemas as runs_schemas
+from probes.runs.recorded_paths import name_of
+from probes.runs.store import Run
 from probes.toyworld import MODELS
 from probes.toyworld.draw import SIZE
 
@@ -78,7 +78,7 @@ class FeatureObserver:
     @property
     def schemas(self) -> Mapping[str, pa.Schema]:
         """A row an image."""
-        return MappingProxyType({self.kind: part_schemas.FEATURES})
+        return MappingProxyType({self.kind: runs_schemas.FEATURES})
 
     @property
     def batch(self) -> int:
@@ -170,7 +170,7 @@ class SplitProductObserver(FeatureObserver):
     @property
     def schemas(self) -> Mapping[str, pa.Schema]:
         """A row a (triplet, seed, pair)."""
-        return MappingProxyType({self.kind: part_schemas.FEATURE_PAIRS})
+        return MappingProxyType({self.kind: runs_schemas.FEATURE_PAIRS})
 
     def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
         """A row a pair of readable images of one triplet and seed, in the order of the indicators."""

@@ -13,12 +13,12 @@ from analysis.observe.features.observer import FeatureObserver
 from analysis.observe.features.registry import Feature
 from analysis.observe.features.weights import identity, place
 from analysis.observe.observer import Observer
-from probes import parts
-from probes.devices import pick_device
 from probes.errors import UserError
-from probes.pretrained import open_clip_tokenizer, readable
+from probes.models.devices import pick_device
+from probes.models.pretrained import open_clip_tokenizer, readable
 from probes.prompts import audit
-from probes.store import Run
+from probes.runs import parts
+from probes.runs.store import Run
 
 TEXTS = pa.schema([("text", pa.string()), ("vector", pa.list_(pa.float32()))])
 CHUNK = 256  # sentences embedded at a time

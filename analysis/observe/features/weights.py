@@ -12,8 +12,8 @@ from typing import Any
 from analysis.observe.checkpoints import TOYWORLD, find, read_json, sha256
 from analysis.observe.features.registry import Feature
 from probes.errors import UserError
-from probes.parts import digest
-from probes.pretrained import readable
+from probes.models.pretrained import readable
+from probes.runs.parts import digest
 from probes.toyworld import WEIGHTS
 
 PLACE = "observe.feature_weights"

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from analysis.observe.objects.detection import DROPPED, Engine, Found
-from analysis.observe.objects.engines import Plan, engine_plan
-from analysis.observe.objects.tags import Tags
+from analysis.observe.objects.engines.detection import DROPPED, Engine, Found
+from analysis.observe.objects.engines.engines import Plan, engine_plan
+from analysis.observe.objects.tags.tags import Tags
 from analysis.observe.observer import Needs, StoredImage
-from probes import part_schemas
-from probes.coco_masks import encode
-from probes.config import Config
-from probes.store import Run
+from probes.config.schema import Config
+from probes.runs import schemas as runs_schemas
+from probes.runs.coco_masks import encode
+from probes.runs.store import Run
 
 
 class ObjectObserver:
@@ -23,11 +23,11 @@ class ObjectObserver:
     Parameters
     ----------
     plan : Plan
-        The engine and the tags, from :func:`analysis.observe.objects.engines.engine_plan`.
+        The engine and the tags, from :func:`analysis.observe.objects.engines.engines.engine_plan`.
     """
 
     name = "objects"
-    schemas = MappingProxyType({"objects": part_schemas.OBJECTS, "observed": part_schemas.OBSERVED})
+    schemas = MappingProxyType({"objects": runs_schemas.OBJECTS, "observed": runs_schemas.OBSERVED})
     whole_triplets = False
 
     def __init__(self, plan: Plan):
@@ -101,7 +101,7 @@ def counts(run: Run) -> dict[str, int]:
     """How many images were looked at, could not be read, and what became of the candidates."""
     numbers = [
         name
-        for name in part_schemas.OBSERVED.names
+        for name in runs_schemas.OBSERVED.names
         if name.startswith("dropped_") or name in ("detected", "kept")
     ]
     frame = run.observed(["status", *numbers])

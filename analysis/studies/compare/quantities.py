@@ -13,10 +13,10 @@ from analysis.metrics.cooccurrence import ALL, counted
 from analysis.metrics.registry import definition, headline_metrics
 from analysis.stats.effects import prompt_means
 from analysis.study import comparison, contrasts, indicators
-from analysis.tables.objects import looked_at
+from analysis.tables.objects.objects import looked_at
 from analysis.tables.registry import read
-from analysis.tables.stored_similarities import StoredSimilarities
-from probes.store import Run
+from analysis.tables.similarities.stored import StoredSimilarities
+from probes.runs.store import Run
 
 KEYS = ("kind", "what", "space", "site", "step", "metric")
 

@@ -18,10 +18,10 @@ import pandas as pd
 
 from analysis.stats.rates import ALL, ALWAYS, COLUMNS, NOTHING_THERE, detection_rates
 from analysis.stats.resampling import ONE_PROMPT, product, resample_counts
-from analysis.tables.detector_error import CHECK_COLUMNS
+from analysis.tables.objects.detector_error import CHECK_COLUMNS
 from probes.csv_text import csv_rows
 from probes.errors import UserError
-from probes.store import Run
+from probes.runs.store import Run
 
 PERSON = "person"
 ANSWERS = ("yes", "no", "unclear")
@@ -271,7 +271,7 @@ def human_counts(
     Returns
     -------
     DataFrame
-        Columns as of `analysis.tables.detector_error.detector_counts`.
+        Columns as of `analysis.tables.objects.detector_error.detector_counts`.
     """
     people = items["annotator"].nunique()
     clear = items[items["present"] != "unclear"]

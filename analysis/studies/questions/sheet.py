@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageDraw
 
+from analysis.methods.gep.sheet import FILE, write_images
 from analysis.metrics.skin_tone import monk_colours
-from analysis.studies.gep.sheet import FILE, write_images
-from analysis.tables.human_answers import UNDECIDED
-from probes.attributes.options import TONE
-from probes.attributes.questions import people_questions
+from analysis.tables.objects.human_answers import UNDECIDED
+from probes.config.question_options import TONE
+from probes.config.questions import people_questions
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
-from probes.parts import write_bytes
-from probes.store import Run
+from probes.runs.parts import write_bytes
+from probes.runs.store import Run
 
 CARD, PATCH = "monk_tones.png", 72  # the ten colours, and the side of each in pixels
 COLUMNS = ("sample_id", "image", "question", "asked", "answers", "annotator", "answer")
@@ -66,7 +66,7 @@ def write(run: Run, out: Path, *, count: int, seed: int) -> str:
         write_bytes(out / CARD, _card())
     return (
         f"{len(table)} questions about {len(files)} images: fill in the column answer of {out / FILE}, then"
-        f" python -m analysis questions labels {run.path} {out / FILE}"
+        f" triptych questions labels {run.path} {out / FILE}"
     )
 
 

@@ -12,7 +12,7 @@ from analysis.studies.sensitivity.objects import object_settings
 from analysis.study import contrasts
 from analysis.tables.registry import TABLES
 from probes.errors import UserError
-from probes.store import Run
+from probes.runs.store import Run
 
 COLUMNS = TABLES["sensitivity"].columns
 

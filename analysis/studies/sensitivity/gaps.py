@@ -9,12 +9,12 @@ import pandas as pd
 from analysis.metrics.registry import headline_metrics
 from analysis.studies.sensitivity.setting import Setting
 from analysis.study import contrasts, indicators
-from analysis.tables.families import shares_noise
-from analysis.tables.gap import gap
-from analysis.tables.similarities import Similarities
-from analysis.tables.specifications import AS_RUN, READOUTS, specifications
-from analysis.tables.stored_similarities import StoredSimilarities
-from probes.store import Run
+from analysis.tables.similarities.families import shares_noise
+from analysis.tables.similarities.gap import gap
+from analysis.tables.similarities.similarities import Similarities
+from analysis.tables.similarities.specifications import AS_RUN, READOUTS, specifications
+from analysis.tables.similarities.stored import StoredSimilarities
+from probes.runs.store import Run
 
 DRAWS = (0, 1, 2)  # seeds of resamples and sign flips
 

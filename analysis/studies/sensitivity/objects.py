@@ -16,12 +16,12 @@ from analysis.stats.effects import effect_sizes
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.studies.sensitivity.setting import Setting
 from analysis.study import comparison, contrasts, indicators
-from analysis.tables.families import by_unit
-from analysis.tables.looked_for import known_groups
-from analysis.tables.nouns import PROMPT_COLUMNS, noun_table
-from analysis.tables.objects import looked_at, word_parts
-from probes.store import Run
-from probes.text.nouns import HUMAN_WORDS, human_words
+from analysis.tables.objects.looked_for import known_groups
+from analysis.tables.objects.nouns import PROMPT_COLUMNS, noun_table
+from analysis.tables.objects.objects import looked_at, word_parts
+from analysis.tables.similarities.families import by_unit
+from probes.prompts.grammar.nouns import HUMAN_WORDS, human_words
+from probes.runs.store import Run
 
 THETAS = (0.25, 0.3, 0.35, 0.4, 0.45)
 SIGMAS = (0.5, 0.6, 0.7, 0.8, 0.9)

@@ -15,12 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from probes.config.yaml import read_yaml
 from probes.errors import UserError
 from probes.prompts import diagnostic, paintskills
+from probes.prompts.grammar.articles import article
 from probes.prompts.grids import cells, named, slug
 from probes.prompts.neutral import Articles
-from probes.text.articles import article
-from probes.yaml_source import read_yaml
 
 FOLDER = Path(__file__).parent
 BEFORE = {"woman": "female", "man": "male"}  # a noun for a person, and the adjective of Wu et al. 2025

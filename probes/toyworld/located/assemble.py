@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from probes.errors import UserError
-from probes.pretrained import from_folder
+from probes.models.pretrained import from_folder
 from probes.toyworld import WEIGHTS
 from probes.toyworld.located import coded
 from probes.toyworld.located.truth import Specimen, Wire, specimens
@@ -94,7 +94,7 @@ def _delta(path: Path) -> dict[str, Tensor]:
     if not path.exists():
         raise UserError(
             f"model {path.parent.name}: expected {path}, found none: train it with "
-            "python -m probes.toyworld.located.train"
+            "python -m lab.train.located.train"
         )
     try:
         return load_file(path)

@@ -7,19 +7,19 @@ from diffusers import AutoencoderKL, StableDiffusionPipeline
 from torch import Tensor, nn
 from transformers import CLIPTokenizer
 
-from probes.pretrained import from_folder
+from probes.models.pretrained import from_folder
 from probes.prompts import sets
+from probes.prompts.grammar.plurals import plural
 from probes.prompts.paintskills import SKILLS
-from probes.text.plurals import plural
 from probes.toyworld import SHARED, SKILLED, WEIGHTS
 from probes.toyworld.skills.scenes import SET, objects
-from probes.toyworld.training.words import add_words
+from probes.toyworld.vocabulary import add_words
 from probes.toyworld.work.assemble import base_parts, pipeline_of, read_delta, write_changes
 from probes.toyworld.work.lowrank import changed_layers
 
 NAME, BASE = SKILLED, WEIGHTS / SHARED
 GUIDANCE = 2.0  # that it is drawn with unless told otherwise
-DELTA, TRAINED_BY = "delta.safetensors", "probes.toyworld.skills.train"
+DELTA, TRAINED_BY = "delta.safetensors", "lab.train.skills.train"
 
 
 def words() -> tuple[str, ...]:

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from probes.errors import UserError
-from probes.pretrained import from_folder
+from probes.models.pretrained import from_folder
 from probes.toyworld import SHARED, SPECIMENS, WEIGHTS, WORK, WORK_NULL
-from probes.toyworld.training.words import add_words, number_of
+from probes.toyworld.vocabulary import add_words, number_of
 from probes.toyworld.work.captions import FUNCTION_WORDS
 from probes.toyworld.work.lowrank import DOWN, UP, changed_layers, merge
 from probes.toyworld.world import load_world
@@ -176,7 +176,7 @@ def pipeline_of(
 
 
 def _training(name: str) -> str:
-    return f"probes.toyworld.work.train --specimen {name}"
+    return f"lab.train.work.train --specimen {name}"
 
 
 def read_delta(path: Path, model: str = WORK, trained_by: str = _training(WORK)) -> dict[str, Tensor]:

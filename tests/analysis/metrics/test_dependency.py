@@ -17,12 +17,12 @@ from analysis.metrics.dependency import (
     dependency_groups,
     regroup,
 )
-from analysis.observe.objects.toyworld_checker import ToyworldChecker
-from analysis.tables.nouns import noun_table
+from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
+from analysis.tables.objects.nouns import noun_table
 from hooks.prompt.spans import split_words
-from probes.coco_masks import encode
 from probes.errors import UserError
-from probes.text.nouns import human_words
+from probes.prompts.grammar.nouns import human_words
+from probes.runs.coco_masks import encode
 from probes.toyworld.captions import random_caption
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse

@@ -14,9 +14,9 @@ from analysis.metrics.registry import (
     headline_metrics,
     require_primary,
 )
-from analysis.tables.stored_similarities import OPTIONAL_METRICS
+from analysis.tables.similarities.stored import OPTIONAL_METRICS
 from hooks.records import METRICS_OF_TEXT
-from probes.config import Measure
+from probes.config.schema import Measure
 from probes.errors import UserError
 
 

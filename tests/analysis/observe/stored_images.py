@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from probes import part_schemas, parts
-from probes.config import Config
-from probes.store import Run
+from probes.config.schema import Config
+from probes.runs import parts, schemas
+from probes.runs.store import Run
 
 INDICATORS = ("neutral", "feminine", "masculine")
 
@@ -51,5 +51,5 @@ def image_run(
     for number, start in enumerate(range(0, len(rows), part)):
         ident = parts.identity(number, {"rows": start})
         file = path / "samples" / f"part-{number:05d}.parquet"
-        parts.write_part(file, rows[start : start + part], part_schemas.SAMPLES, ident)
+        parts.write_part(file, rows[start : start + part], schemas.SAMPLES, ident)
     return Run.open(path)

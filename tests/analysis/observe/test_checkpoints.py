@@ -6,10 +6,10 @@ from safetensors.torch import save_model
 from transformers import BertConfig, GroundingDinoForObjectDetection, SamModel
 
 from analysis.observe.checkpoints import find, fit, read_weights, sha256
-from analysis.observe.objects import grounding_dino, hf_keys, segment_anything
-from analysis.observe.objects.hf_models import detector_config, segmenter_config
-from analysis.observe.objects.tags import read_vocabulary
-from analysis.observe.objects.toyworld_checker import TAGS
+from analysis.observe.objects.models import grounding_dino, hf_keys, segment_anything
+from analysis.observe.objects.models.hf_models import detector_config, segmenter_config
+from analysis.observe.objects.models.toyworld_checker import TAGS
+from analysis.observe.objects.tags.tags import read_vocabulary
 from probes.errors import UserError
 from tests.analysis.observe.tiny_models import save_text_encoder
 

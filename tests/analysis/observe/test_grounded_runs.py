@@ -9,15 +9,15 @@ import pytest
 import torch
 
 from analysis.observe.checkpoints import sha256
-from analysis.observe.objects import engines
-from analysis.observe.objects.engines import engine_plan
-from analysis.observe.objects.hf_models import TransformersGroundingDino, TransformersSegmentAnything
-from analysis.observe.objects.tag_captions import captions
+from analysis.observe.objects.engines import engines
+from analysis.observe.objects.engines.engines import engine_plan
+from analysis.observe.objects.models.hf_models import TransformersGroundingDino, TransformersSegmentAnything
+from analysis.observe.objects.tags.tag_captions import captions
 from analysis.observe.stage import observe
-from probes.coco_masks import decode
-from probes.config import Config
+from probes.config.schema import Config
 from probes.errors import UserError
-from probes.store import Run
+from probes.runs.coco_masks import decode
+from probes.runs.store import Run
 from probes.toyworld import WEIGHTS
 from tests.analysis.observe.stored_images import image_run
 from tests.analysis.observe.tiny_models import save_text_encoder

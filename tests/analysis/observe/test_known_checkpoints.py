@@ -4,11 +4,11 @@ import pytest
 
 from analysis.observe import known_checkpoints, missing
 from analysis.observe.checkpoints import find
-from analysis.observe.objects import grounding_dino
-from probes.config import Config
+from analysis.observe.objects.models import grounding_dino
+from probes.config.schema import Config
 from probes.errors import LIMIT, UserError
-from probes.run import main
 from tests.analysis.observe.tiny_models import save_text_encoder
+from triptych.cli.run import main
 
 PROMPTS = ["a {person} with a dog"]
 FILES = ("groundingdino_swint_ogc.pth", "sam_vit_h_4b8939.pth", "ram_swin_large_14m.pth")

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from analysis.observe.objects.engines import OWN_NMS, engine_plan
-from analysis.observe.objects.toyworld_checker import TAGS, ToyworldChecker
+from analysis.observe.objects.engines.engines import OWN_NMS, engine_plan
+from analysis.observe.objects.models.toyworld_checker import TAGS, ToyworldChecker
 from analysis.observe.stage import observe
-from probes.coco_masks import decode
-from probes.config import Config
+from probes.config.schema import Config
 from probes.errors import UserError
-from probes.part_schemas import OBJECTS, OBSERVED
-from probes.rundir import require_same
-from probes.store import Run
+from probes.runs.coco_masks import decode
+from probes.runs.directory import require_same
+from probes.runs.schemas import OBJECTS, OBSERVED
+from probes.runs.store import Run
 from probes.toyworld.draw import draw
 from probes.toyworld.palette import INDEX, paint
 from probes.toyworld.scene import complete, parse

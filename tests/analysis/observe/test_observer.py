@@ -9,10 +9,10 @@ import pytest
 from analysis.observe import registry, stage
 from analysis.observe.observer import KEY, Needs
 from analysis.observe.registry import OBSERVERS, observers
-from probes import rundir
 from probes.errors import UserError
-from probes.parts import read_part
-from probes.store import Run
+from probes.runs import directory
+from probes.runs.parts import read_part
+from probes.runs.store import Run
 from tests.analysis.observe.stored_images import image_run
 from tests.probes.conftest import stored
 
@@ -87,7 +87,7 @@ def test_overwriting_removes_what_every_observer_stores(run, monkeypatch):
     monkeypatch.setattr(stage, "observers", lambda config: ([Brightness()], {}))
     stage.observe(run, progress=False)
     kinds = {kind for observer in (*chosen, Brightness()) for kind in observer.schemas}
-    assert {kind.partition("/")[0] for kind in kinds} <= set(rundir.OBSERVED)
+    assert {kind.partition("/")[0] for kind in kinds} <= set(directory.OBSERVED)
     deeper = run.part_path("features/dino", 0)
     deeper.parent.mkdir()
     deeper.write_bytes(b"")
@@ -95,7 +95,7 @@ def test_overwriting_removes_what_every_observer_stores(run, monkeypatch):
     count = len(run.parts("samples"))
     recorded = dict.fromkeys((*kinds, "samples", "features/dino"), count)
     run.write_meta(parts=count, kinds=recorded)  # what is not recorded stays
-    rundir.remove(run, rundir.OBSERVED)
+    directory.remove(run, directory.OBSERVED)
     assert not (run.path / "features").exists() and run.parts("samples")
 
 

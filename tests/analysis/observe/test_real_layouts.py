@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from analysis.observe.objects import grounding_dino, segment_anything
-from probes.store import Run
+from analysis.observe.objects.models import grounding_dino, segment_anything
+from probes.runs.store import Run
 from tests.analysis.observe.stored_images import image_run
 from tests.analysis.observe.tiny_models import save_text_encoder
 
@@ -60,7 +60,7 @@ def publish(folder, name):
 OBSERVE = """\
 import resource, sys, time
 from analysis.observe.stage import observe
-from probes.store import Run
+from probes.runs.store import Run
 began = time.monotonic()
 observe(Run.open(sys.argv[1]), progress=False)
 used = resource.getrusage(resource.RUSAGE_SELF)

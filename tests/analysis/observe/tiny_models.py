@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from transformers import BertConfig, BertTokenizer
 
-from analysis.observe.objects import grounding_dino, segment_anything
+from analysis.observe.objects.models import grounding_dino, segment_anything
 
 ENDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "?"]
 WORDS = [

@@ -13,14 +13,14 @@ from analysis.report.format import listed
 from analysis.report.page import report
 from analysis.report.wording_prompts import article_warning, shared_sentence
 from analysis.stats.multiplicity import adjust_p_values, gatekept
-from analysis.tables.agreement import agreement
-from analysis.tables.control_columns import Words
-from analysis.tables.gap import gap
-from analysis.tables.specifications import left_out, specifications
+from analysis.tables.similarities.agreement import agreement
+from analysis.tables.similarities.control_columns import Words
+from analysis.tables.similarities.gap import gap
+from analysis.tables.similarities.specifications import left_out, specifications
 from analysis.tables.stage import measure
-from analysis.validation.repeated import TITLE, claims, claims_section, null_picture, put_section
 from hooks.prompt.spans import split_words
-from probes.store import Run
+from lab.validate.models.repeated import TITLE, claims, claims_section, null_picture, put_section
+from probes.runs.store import Run
 from tests.analysis.melted import melted
 from tests.analysis.synthetic_run import NINE, configure, write_run
 from tests.remembered import leave_figures_out

@@ -24,7 +24,7 @@ from analysis.report.latex import (
     score_table,
     similarity_table,
 )
-from analysis.tables.wu import chi_square, figure_scores, similarity_pairs
+from analysis.tables.objects.wu import chi_square, figure_scores, similarity_pairs
 from tests.analysis.object_frames import CONFIG, NAMES, compared
 
 

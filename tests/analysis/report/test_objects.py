@@ -20,11 +20,11 @@ from analysis.report.page import read, render
 from analysis.report.units import in_units
 from analysis.studies.human_check.check import annotator_agreement, choose_questions, labelled_items
 from analysis.study import comparison
-from analysis.tables.detector_error import ERROR_COLUMNS, ERROR_VERSION, count_errors, error_rates
-from analysis.tables.object_claims import DetectorCounts, claim_table
+from analysis.tables.objects.claims import DetectorCounts, claim_table
+from analysis.tables.objects.detector_error import ERROR_COLUMNS, ERROR_VERSION, count_errors, error_rates
 from analysis.tables.registry import write
 from analysis.tables.stage import measure
-from probes.store import Run
+from probes.runs.store import Run
 from probes.toyworld.checker import THINGS, VERSION
 from tests.analysis.report.test_page import Page
 from tests.analysis.synthetic_objects import add_objects, detections
@@ -150,7 +150,7 @@ def test_paper_tables_are_laid_out(run, page):
 def test_the_choices_that_the_paper_leaves_open_are_named(page):
     assert "the six of the paper’s Definition 2 and the words of this run" in page.text
     assert "the prompt’s nouns; the paper may mean those of every word" in page.text
-    assert "python -m analysis sensitivity" in page.text
+    assert "triptych sensitivity" in page.text
     assert "Control words are in none of the paper’s tables and figures." in page.text
 
 

@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw
 
 from analysis.metrics.dependency import GROUPS
 from analysis.report.overlays import outline, overlays
-from probes.coco_masks import encode
+from probes.runs.coco_masks import encode
 
 
 def filled(path: str, reduction: int, shape: tuple[int, int]) -> np.ndarray:

@@ -17,7 +17,7 @@ from analysis.report.format import interval, number
 from analysis.report.page import draw, ordered_pairs, read, render, report
 from analysis.study import Member
 from analysis.tables.stage import measure
-from probes.store import Run
+from probes.runs.store import Run
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, configure, write_run
 from tests.remembered import leave_figures_out
 

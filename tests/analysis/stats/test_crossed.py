@@ -8,7 +8,7 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from analysis.stats.crossed import FEW_SEEDS, crossed_mean
-from analysis.validation.simulation_rare import draw_shared, shared_noise_rejections
+from lab.validate.statistics.rare import draw_shared, shared_noise_rejections
 
 
 @pytest.mark.parametrize(("share", "seed"), [(0.5, 0), (0.0, 1), (0.2, 2)])

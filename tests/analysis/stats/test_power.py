@@ -9,7 +9,6 @@ from analysis.stats.power import (
     NO_GAP,
     TOO_MANY,
     gap_power,
-    main,
     presence_power,
     presence_spread,
     prompts_for_gap,
@@ -18,6 +17,9 @@ from analysis.stats.power import (
 from analysis.stats.sign_flips import sign_flip_test
 from analysis.stats.word_power import CEILING, ONE_WORD
 from analysis.stats.worlds import ObjectWorld, draw_table
+from triptych.cli.main import command
+
+main = command("power")
 
 
 @pytest.mark.parametrize(("d_z", "n"), [(0.2, 50), (0.5, 34), (1.5, 6), (0.8, 200)])

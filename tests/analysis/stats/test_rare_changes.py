@@ -14,7 +14,7 @@ from analysis.stats.rare_changes import (
     few_carry,
     unseen_share,
 )
-from analysis.validation.simulation_rare import rare_equivalence
+from lab.validate.statistics.rare import rare_equivalence
 
 
 def rare(changed, n=24, columns=20, noise=0.001, seed=0):

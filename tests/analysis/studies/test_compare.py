@@ -7,14 +7,16 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.studies.compare.command import main
 from analysis.studies.compare.differences import compare
 from analysis.studies.compare.quantities import KEYS, Quantities, quantities
 from analysis.tables.stage import measure
 from probes.errors import UserError
-from probes.store import Run
+from probes.runs.store import Run
 from tests.analysis.melted import melted
 from tests.analysis.synthetic_run import write_run
+from triptych.cli.main import command as command_of
+
+main = command_of("compare")
 
 SMALL = {"resamples": 200, "permutations": 500}
 

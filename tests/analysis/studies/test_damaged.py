@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.__main__ import main
 from analysis.observe.stage import observe
-from probes.parts import read_part
-from probes.store import Run
+from probes.runs.parts import read_part
+from probes.runs.store import Run
 from tests.analysis.observe.stored_images import image_run
+from triptych.cli.main import main
 
 PROMPTS = [f"a {word} with a dog" for word in ("person", "woman", "man")]
 

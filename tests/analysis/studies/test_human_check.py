@@ -21,15 +21,17 @@ from analysis.studies.human_check.check import (
     labelled_items,
     read_labels,
 )
-from analysis.studies.human_check.command import main
 from analysis.studies.human_check.nouns import noun_agreement
 from analysis.studies.human_check.sheet import render_sheet
 from analysis.tables.registry import TABLES, write
-from probes import part_schemas, parts
 from probes.errors import UserError
-from probes.store import Run
+from probes.runs import parts, schemas
+from probes.runs.store import Run
 from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import write_run
+from triptych.cli.main import command as command_of
+
+main = command_of("human-check")
 
 NAMES = ["neutral", "feminine", "masculine"]
 
@@ -186,7 +188,7 @@ def test_unreadable_images_are_not_shown(tmp_path):
     observed = run.observed()
     observed.loc[observed["sample_id"] == "t00001-s0-neutral", "status"] = "unreadable"
     file = run.parts("observed")[0]
-    parts.write_part(file, observed.to_dict("records"), part_schemas.OBSERVED, parts.identity(0, {}))
+    parts.write_part(file, observed.to_dict("records"), schemas.OBSERVED, parts.identity(0, {}))
     assert main(["sample", str(run.path), "--images", "9", "--out", str(tmp_path)]) == 0
     sheet = (tmp_path / "sheet.html").read_text(encoding="utf-8")
     assert "t00000-s0-neutral" in sheet and "t00001" not in sheet  # the rest of its triplet is left out too

@@ -9,15 +9,18 @@ import pytest
 
 from analysis.metrics.dependency import GROUPS, regroup
 from analysis.metrics.registry import headline_metrics
-from analysis.studies.sensitivity.command import main, summary
 from analysis.studies.sensitivity.findings import COLUMNS, sensitivity
 from analysis.studies.sensitivity.objects import presence_findings
-from analysis.tables.objects import looked_at, objects_of
+from analysis.studies.sensitivity.summary import summary
+from analysis.tables.objects.objects import looked_at, objects_of
 from analysis.tables.stage import measure
-from probes.store import Run
+from probes.runs.store import Run
 from tests.analysis.melted import melted
 from tests.analysis.synthetic_objects import add_objects
 from tests.analysis.synthetic_run import NINE, write_run
+from triptych.cli.main import command as command_of
+
+main = command_of("sensitivity")
 
 
 @pytest.fixture(scope="module")

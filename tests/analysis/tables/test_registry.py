@@ -9,12 +9,12 @@ import pytest
 
 from analysis.report.latex import documents
 from analysis.report.page import report
-from analysis.tables import page
 from analysis.tables.registry import TABLES, write
 from analysis.tables.stage import measure
 from analysis.tables.table import NEEDS
-from probes import rundir
-from probes.store import Run
+from lab.pages import tables
+from probes.runs import directory
+from probes.runs.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import configure, write_run
 from tests.remembered import leave_figures_out
@@ -84,7 +84,7 @@ def test_tables_beside_the_stages_go_with_their_run():
     beside = {
         f"tables/{name}.{end}" for name in TABLES for end in ("csv", "parquet") if not TABLES[name].stage
     }
-    assert beside == set(rundir._BESIDE)
+    assert beside == set(directory._BESIDE)
 
 
 def test_rows_name_functions_that_are_there():
@@ -96,5 +96,5 @@ def test_rows_name_functions_that_are_there():
 
 def test_the_page_of_the_docs_is_that_of_the_registry():
     text = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
-    assert text == page.page(), "run: python -m analysis.tables.page > docs/tables.md"
+    assert text == tables.page(), "run: python -m lab.pages.tables > docs/tables.md"
     assert sorted(re.findall(r"^### `(\w+)`", text, re.M)) == sorted(TABLES)

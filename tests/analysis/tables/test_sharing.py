@@ -7,17 +7,17 @@ import shutil
 import numpy as np
 import pytest
 
-from analysis.tables.object_shares import joined, object_shares
-from analysis.tables.objects import objects_of
+from analysis.tables.objects.objects import objects_of
+from analysis.tables.objects.shares import joined, object_shares
 from analysis.tables.sharing import Piece, Sharing, cut
 from analysis.tables.stage import measure
-from probes import parts
 from probes.errors import UserError
-from probes.store import Run
-from probes.team import Team
+from probes.execution.team import Team
+from probes.runs import parts
+from probes.runs.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import write_run
-from tests.analysis.tables.test_objects import quick
+from tests.analysis.tables.objects.test_objects import quick
 
 
 class Deadly(Team):

@@ -9,10 +9,10 @@ import pytest
 from skimage.metrics import structural_similarity
 
 from analysis.metrics.registry import computed_from, definition
-from analysis.tables.disparity import DISPARITY_COLUMNS
-from analysis.tables.gap import GAP_COLUMNS
+from analysis.tables.similarities.disparity import DISPARITY_COLUMNS
+from analysis.tables.similarities.gap import GAP_COLUMNS
 from analysis.tables.stage import measure
-from probes.store import Run
+from probes.runs.store import Run
 from tests.analysis.synthetic_run import DEFAULT_INDICATORS, config, configure, write_run
 
 
@@ -111,7 +111,7 @@ def test_measuring_needs_no_torch():
 
 
 def test_the_synthetic_configuration_is_one_that_the_program_takes():
-    from probes.config import Config
+    from probes.config.schema import Config
     from tests.analysis.synthetic_run import Plan
 
     Config.model_validate(config(Plan()))

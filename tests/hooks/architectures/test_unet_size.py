@@ -4,7 +4,7 @@ import pytest
 
 from hooks.architectures import unet_size
 from hooks.architectures.decoder import latent_scale
-from hooks.sites_page import stable_diffusion_1, stable_diffusion_2, stable_diffusion_xl
+from lab.pages.sites import stable_diffusion_1, stable_diffusion_2, stable_diffusion_xl
 from tests.hooks.conftest import draw
 from tests.tiny import KINDS, tiny_pipeline
 

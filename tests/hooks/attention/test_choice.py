@@ -106,7 +106,7 @@ def test_the_estimate_is_what_is_held(pipelines, kind, choice):
 
 def test_what_the_default_takes_at_its_true_size():
     """Stable Diffusion 1 at 512x512: the sums of one image; a bar for the whole is 64 MB."""
-    from hooks.sites_page import stable_diffusion_1
+    from lab.pages.sites import stable_diffusion_1
 
     pipe = stable_diffusion_1()
     # 64x64 jointly; 8 heads of 5 layers at 32x32 and of 5 at 16x16

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from hooks import Probe, sites, sites_page
+from hooks import Probe, sites
 from hooks.shapes import shapes
+from lab.pages import sites as pages_sites
 from tests.hooks.conftest import PROMPTS, draw
 from tests.tiny import tiny_pipeline
 
@@ -160,6 +161,6 @@ def test_the_table_of_a_pipeline(toy):
 
 def test_the_page_of_the_docs_is_current():
     page = Path(__file__).parents[3] / "docs" / "sites.md"
-    assert sites_page.page() == page.read_text(encoding="utf-8"), (
-        "run: python -m hooks.sites_page > docs/sites.md"
+    assert pages_sites.page() == page.read_text(encoding="utf-8"), (
+        "run: python -m lab.pages.sites > docs/sites.md"
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.config import Config, load_config
+from probes.config.schema import Config, load_config
 from probes.errors import UserError
 from probes.prompts import audit
 

@@ -1,4 +1,4 @@
-"""Prompts from elsewhere inside a configuration, ``python -m probes.prompts build``, and a run of what it wrote."""
+"""Prompts from elsewhere inside a configuration, ``triptych prompts build``, and a run of what it wrote."""
 
 import json
 
@@ -7,14 +7,14 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from probes import run
-from probes.config import Config, load_config
+from probes.config.schema import Config, load_config
 from probes.errors import UserError
-from probes.prompts import __main__ as command
 from probes.prompts import build, of_captions, sets, stored
 from probes.prompts.plan import plan
-from probes.store import Run
+from probes.runs.store import Run
 from tests.tiny import tiny_tokenizer
+from triptych.cli import run as stages
+from triptych.cli.main import command as command_of
 
 # words that toyworld knows; with a man, a plural, two people and a duplicate
 SAID = [
@@ -42,7 +42,7 @@ def written(tmp_path, text, name="triplets.yaml"):
 
 
 def refused(argv, capsys):
-    assert command.main([str(argument) for argument in argv]) == 2
+    assert command_of("prompts")([str(argument) for argument in argv]) == 2
     said = capsys.readouterr()
     assert said.out == "" and said.err.count("\n") == 1 and "Traceback" not in said.err
     return said.err
@@ -121,7 +121,7 @@ def test_captions_without_a_neutral_one_say_what_there_was(tmp_path):
 
 def test_few_prompts_are_written_into_the_file(captions, tmp_path, capsys):
     out = tmp_path / "built"
-    assert command.main(["build", str(captions), "--out", str(out)]) == 0
+    assert command_of("prompts")(["build", str(captions), "--out", str(out)]) == 0
     said = capsys.readouterr().out
     assert "5 captions, 3 neutral prompts" in said and "1  another word for a human (Table 2): man 1" in said
     assert "Table 4: 51,219 triplets of COCO, 3 here" in said and said.count("feminine") == 3
@@ -130,7 +130,9 @@ def test_few_prompts_are_written_into_the_file(captions, tmp_path, capsys):
     report = json.loads((out / "report.json").read_text())
     assert (report["captions"], report["prompts"], report["human_words"]) == (5, 3, {"man": 1})
     assert "add --overwrite" in refused(["build", captions, "--out", out], capsys)
-    assert command.main(["build", str(captions), "--out", str(out), "--overwrite", "--limit", "1"]) == 0
+    assert (
+        command_of("prompts")(["build", str(captions), "--out", str(out), "--overwrite", "--limit", "1"]) == 0
+    )
     assert len(load_config(out / "triplets.yaml").prompts) == 1
 
 
@@ -139,7 +141,7 @@ def test_prompts_beyond_a_page_stand_in_parquet(tmp_path, capsys):
     source.write_text("".join(f"a person with {n} dogs\n" for n in range(build.IN_YAML + 1)))
     out = tmp_path / "built"
     words = ["--indicators", "neutral=person", "adult=adult", "ze=ze/zem"]
-    assert command.main(["build", str(source), "--out", str(out), *words]) == 0
+    assert command_of("prompts")(["build", str(source), "--out", str(out), *words]) == 0
     assert capsys.readouterr().out.count("\nc0") == build.SHOWN
     config = load_config(out / "triplets.yaml")
     assert len(config.prompts) == build.IN_YAML + 1
@@ -188,11 +190,11 @@ def test_the_command_line_refuses_in_a_line(more, expected, captions, tmp_path, 
 
 def test_what_was_built_is_planned_and_drawn(captions, tmp_path, capsys):
     out, folder = tmp_path / "built", tmp_path / "run"
-    assert command.main(["build", str(captions), "--out", str(out)]) == 0
+    assert command_of("prompts")(["build", str(captions), "--out", str(out)]) == 0
     line = [str(out / "triplets.yaml"), "--out", str(folder), "--steps", "2", "--workers", "1"]
-    assert run.main([*line, "--stage", "plan"]) == 0
+    assert stages.main([*line, "--stage", "plan"]) == 0
     assert "planned 9 images" in capsys.readouterr().out
-    assert run.main([*line, "--stage", "generate", "--quiet"]) == 0
+    assert stages.main([*line, "--stage", "generate", "--quiet"]) == 0
     samples = Run.open(folder).samples()
     assert sorted(samples["prompt"][samples["indicator"] == "feminine"]) == sorted(FEMININE)
 
@@ -203,14 +205,14 @@ def test_a_run_reads_captions_itself_and_knows_when_they_have_changed(
     monkeypatch.chdir(tmp_path)
     path = written(tmp_path, f"prompts: {{from: {captions.name}}}")
     line = [path.name, "--out", "run", "--stage", "plan"]
-    assert run.main(line) == 0
+    assert stages.main(line) == 0
     assert "prompts: 3 of 5 captions of" in capsys.readouterr().err
     meta = Run.open("run").meta
     assert meta["config"]["passed"]["file"]["prompts"] == {"from": captions.name}
     assert meta["config"]["resolved"]["prompts"][2]["masculine"] == "a man with a man"
     captions.write_text(captions.read_text().replace("in the park", "on the beach"))
     for found in ("others", "none"):
-        assert run.main(line) == 2
+        assert stages.main(line) == 2
         error = capsys.readouterr().err.splitlines()[-1]
         assert (
             f"{captions.name}: expected the captions that the run was planned from, found {found}: put"
@@ -218,8 +220,8 @@ def test_a_run_reads_captions_itself_and_knows_when_they_have_changed(
         )
         assert "(python -m probes.run run)" in error
         captions.unlink(missing_ok=True)
-    assert run.main(["run", "--stage", "plan"]) == 0  # of the prompts that it keeps
-    assert run.main([*line[:2], "other", *line[3:]]) == 2
+    assert stages.main(["run", "--stage", "plan"]) == 0  # of the prompts that it keeps
+    assert stages.main([*line[:2], "other", *line[3:]]) == 2
     assert "expected a file of captions or a set" in capsys.readouterr().err
 
 
@@ -229,7 +231,7 @@ def test_captions_longer_than_the_model_reads_are_left_out_and_said(tmp_path, ca
     (tmp_path / "captions.txt").write_text(text, encoding="utf-8")
     path = written(tmp_path, "prompts: {from: captions.txt, max_words: 100}\nlimit: 2")
     line = [str(path), "--out", str(tmp_path / "run"), "--stage", "plan"]
-    assert run.main(line) == 0
+    assert stages.main(line) == 0
     assert "prompts: 2 are left out, longer than the 32 tokens that the model reads: c000001, c000007" in (
         capsys.readouterr().err
     )
@@ -245,9 +247,9 @@ def test_captions_longer_than_the_model_reads_are_left_out_and_said(tmp_path, ca
     said = []
     read = load_config(path, {("out",): ("--out", str(tmp_path / "run"))}, said)
     assert of_captions.as_planned(read, said[0]).prompts == stored_run.config.prompts != read.prompts
-    assert run.main(line) == 0  # and the run goes on
+    assert stages.main(line) == 0  # and the run goes on
     (tmp_path / "captions.txt").write_text(long)
-    assert run.main([*line[:2], str(tmp_path / "other"), *line[3:]]) == 2
+    assert stages.main([*line[:2], str(tmp_path / "other"), *line[3:]]) == 2
     assert (
         "expected captions of at most 32 tokens with start and end, found none in 1"
         in capsys.readouterr().err

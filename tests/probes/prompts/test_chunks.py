@@ -9,7 +9,7 @@ from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers, processor
 
 from hooks import HookError
 from hooks.prompt.spans import encode, split_words, token_positions
-from probes.config import Config
+from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import chunks, tokens
 from probes.prompts.chunks import Chunks, splits_at_spaces

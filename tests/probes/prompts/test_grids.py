@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.config import Config, load_config
-from probes.config_checks import levels, template
+from probes.config.checks import levels, template
+from probes.config.schema import Config, load_config
 from probes.errors import UserError
 from probes.prompts import grids, sets
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from probes.prompts.grammar.word_lists import human_words_of_table_2
 from probes.prompts.neutral import HUMAN, NO_PERSON, NUMBER, PHRASE, judge, swap
-from probes.text.word_lists import human_words_of_table_2
 
 REASONS = {"kept": "", "none": NO_PERSON, "phrase": PHRASE, "human": HUMAN, "number": NUMBER}
 with Path(__file__).with_name("neutral_captions.csv").open(encoding="utf-8", newline="") as file:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.config import Config, load_config
-from probes.config_checks import asks_for_skills
+from probes.config.checks import asks_for_skills
+from probes.config.schema import Config, load_config
 from probes.errors import UserError
 from probes.prompts import paintskills, sets
 from probes.prompts.paintskills import AXES, SKILLS, Asked, grid, say

@@ -3,10 +3,10 @@
 import pytest
 
 from hooks.prompt.spans import split_words
-from probes.config import Config
+from probes.config.schema import Config
 from probes.errors import UserError
+from probes.prompts.grammar.articles import article
 from probes.prompts.plan import count, fill, pairs, plan, shared_words, tokenize
-from probes.text.articles import article
 from tests.tiny import tiny_tokenizer
 
 

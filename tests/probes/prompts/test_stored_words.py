@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hooks.prompt.spans import encode, split_words, token_positions
-from probes import part_schemas, parts
-from probes.config import Config
-from probes.earlier_format import spans_anew
+from probes.config.schema import Config
 from probes.prompts.plan import plan
-from probes.store import Run
+from probes.runs import parts, schemas
+from probes.runs.earlier_format import spans_anew
+from probes.runs.store import Run
 from tests.hooks.prompt.test_spans import KINDS, TEXTS, tokenizer
 
 PLAIN = TEXTS.map(lambda text: text.translate({ord("{"): "(", ord("}"): ")"}))
@@ -31,7 +31,7 @@ def run(tmp_path_factory):
 def written(run, samples):
     """What is read of samples once they are stored; the images are left out."""
     rows = [{**sample.row(), "image": None} for sample in samples]
-    parts.write_part(run.part_path("samples", 0), rows, part_schemas.SAMPLES, parts.identity(0, {}))
+    parts.write_part(run.part_path("samples", 0), rows, schemas.SAMPLES, parts.identity(0, {}))
     return run.samples().to_dict("records")
 
 

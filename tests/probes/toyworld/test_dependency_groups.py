@@ -3,9 +3,9 @@
 import pytest
 
 from analysis.report.notebook import load_run
-from probes.run import main
 from probes.toyworld.scene import parse
 from probes.toyworld.world import load_world
+from triptych.cli.run import main
 
 YAML = """\
 name: groups

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from probes.models import load, resolve
+from probes.models.loading import load, resolve
 from probes.toyworld.checker import read_images
 from probes.toyworld.noised import noised, renderings
 from probes.toyworld.verdict import verdict

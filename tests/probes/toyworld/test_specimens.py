@@ -5,10 +5,10 @@ import pytest
 import torch
 from safetensors import safe_open
 
+from lab.train.base.measure import WEIGHTS, sample, specimen_pipeline
+from lab.train.base.train import SPECIMENS
 from probes.toyworld.captions import article
 from probes.toyworld.checker import read_images
-from probes.toyworld.measure import WEIGHTS, sample, specimen_pipeline
-from probes.toyworld.train import SPECIMENS
 from probes.toyworld.world import load_world
 
 IMAGES, STEPS = 32, 12

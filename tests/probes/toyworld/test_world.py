@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lab.pages.toyworld import quality_page
+from lab.train.base.measure import checker_accuracy
 from probes.toyworld.captions import article, random_caption
 from probes.toyworld.checker import LEAST, PLACES, THINGS, read_images, read_skins, thing_masks
 from probes.toyworld.draw import draw, render
-from probes.toyworld.measure import checker_accuracy
-from probes.toyworld.page import quality_page
 from probes.toyworld.palette import COLOURS, INDEX, RGB, nearest, paint
 from probes.toyworld.scene import Named, complete, parse
 from probes.toyworld.truth import planted, planted_for

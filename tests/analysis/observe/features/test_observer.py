@@ -12,10 +12,10 @@ from analysis.observe.features.registry import FEATURES
 from analysis.observe.features.split_product import split_product
 from analysis.observe.registry import observers, why_not
 from analysis.observe.stage import observe
-from probes.config import Config
+from probes.config.schema import Config
 from probes.errors import UserError
-from probes.parts import read_identity, read_part
-from probes.store import Run
+from probes.runs.parts import read_identity, read_part
+from probes.runs.store import Run
 from probes.toyworld import WEIGHTS
 from tests.analysis.observe.stored_images import INDICATORS, image_run
 

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 
 from analysis.observe.features.observer import FEATURES
 from analysis.observe.stage import observe
-from probes.parts import read_part
+from probes.runs.parts import read_part
 from tests.analysis.observe.stored_images import image_run
 
 WIDTHS = {"resnet50": 2048, "resnet50_logits": 1000, "clip": 512, "dino": 384}

@@ -7,11 +7,11 @@ import torch
 from safetensors.torch import load_file
 from transformers import CLIPTextConfig, CLIPTextModel
 
-from probes import models
+from lab.train.base.measure import sample
+from probes.models import loading
 from probes.toyworld import WEIGHTS
 from probes.toyworld.located import coded
 from probes.toyworld.located.assemble import word_numbers
-from probes.toyworld.measure import sample
 from probes.toyworld.world import GROUPS, group_of_words, load_world
 
 NULL = WEIGHTS / "toyworld-null"
@@ -23,7 +23,7 @@ NEW = slice(96, 100)
 
 @pytest.fixture(scope="module")
 def coded_null():
-    return models.load(models.resolve("toyworld-coded-null"), device="cpu")
+    return loading.load(loading.resolve("toyworld-coded-null"), device="cpu")
 
 
 @pytest.fixture(scope="module")

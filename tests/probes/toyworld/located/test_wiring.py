@@ -7,9 +7,10 @@ import torch
 from safetensors.torch import load_file
 
 import hooks.sites as site_table
-from probes import models
-from probes.components import weight_hash
+from lab.train.located.page import REFERENCE, is_control
 from probes.errors import UserError
+from probes.models import loading
+from probes.models.components import weight_hash
 from probes.toyworld import LOCATED, WEIGHTS
 from probes.toyworld.located.assemble import (
     DELTA,
@@ -20,7 +21,6 @@ from probes.toyworld.located.assemble import (
     same_words,
     word_numbers,
 )
-from probes.toyworld.located.page import REFERENCE, is_control
 from probes.toyworld.located.truth import TIMES, Wire, specimens
 from probes.toyworld.located.wiring import OLD, Clock, head_rows, taught_names
 from probes.toyworld.world import group_of_words
@@ -177,10 +177,10 @@ def test_what_is_published_was_measured_on_the_weights_that_are_stored(name, pip
 
 @pytest.mark.parametrize("name", LOCATED)
 def test_each_loads_by_name_with_its_card(name):
-    source = models.resolve(name)
+    source = loading.resolve(name)
     assert source.kind == "bundled" and source.card == FOLDER / name / "triptych.json"
     assert json.loads(source.card.read_text())["world"] == specimens()[name].world
-    assert models.tokenizers(source)[1] == 32
+    assert loading.tokenizers(source)[1] == 32
 
 
 def test_one_that_was_not_taught_or_of_another_wiring_is_one_line(tmp_path):

@@ -1,0 +1,174 @@
+"""How like a caption of an image is to the prompt that it was drawn from: BLEU, CIDEr, METEOR and SPICE.
+
+BLEU is made of NLTK's counts and needs nothing more. The others are those of COCO's evaluation, which DALL-Eval uses,
+by pycocoevalcap (``pip install triptych[captions]``); METEOR and SPICE are Java programs in it, which
+`analysis.methods.alignment.java_captions` runs. Texts are split by NLTK's tokenizer for all of them, so that no number depends on
+whether there is Java; COCO's own, which is one, gives the same words but for brackets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.methods.alignment import java_captions
+
+CAPTIONS_VERSION = "1"
+ORDERS = 4
+BLEU = tuple(f"bleu_{n}" for n in range(1, ORDERS + 1))
+OTHERS = {"cider": 10.0, "meteor": 1.0, "spice": 1.0}  # and their largest value; the least is 0
+PACKAGE = "pycocoevalcap"
+# what COCO's evaluation leaves out of its tokens, with brackets
+_DROPPED = {"''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";", *"()[]{}"}
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+
+
+@dataclass(frozen=True)
+class CaptionScore:
+    """A metric of some captions.
+
+    Attributes
+    ----------
+    value : float
+        Of all together, as the package has it; NaN where there is none. It lies in [0, 1], CIDEr in [0, 10].
+    each : ndarray of float64, shape (n,)
+        Of each caption.
+    package : str
+        What computed it, with its version.
+    reason : str
+        Why there is none; else empty.
+    """
+
+    value: float
+    each: NDArray[np.float64]
+    package: str = ""
+    reason: str = ""
+
+
+def words(text: str) -> list[str]:
+    """Return the words that are compared: in lower case, without punctuation.
+
+    Examples
+    --------
+    >>> words("A man's dog, on the beach. It swims!")
+    ['a', 'man', "'s", 'dog', 'on', 'the', 'beach', 'it', 'swims']
+    """
+    split = _tokenizer()
+    return [
+        word
+        for sentence in _SENTENCE.split(text.strip())
+        for word in split(sentence.lower())
+        if word not in _DROPPED
+    ]
+
+
+@cache
+def _tokenizer() -> Callable[[str], list[str]]:
+    from nltk.tokenize import NLTKWordTokenizer
+
+    return NLTKWordTokenizer().tokenize
+
+
+def bleu_counts(captions: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
+    """Return what BLEU sums over captions, by NLTK: shape (n, 10).
+
+    Matches of 1 to 4 words, clipped by the reference; how many there are in the caption; its length and the
+    reference's.
+    """
+    from nltk.translate.bleu_score import modified_precision
+
+    rows = []
+    for caption, reference in zip(captions, references, strict=True):
+        said, wanted = words(caption), words(reference)
+        matches = [modified_precision([wanted], said, n).numerator for n in range(1, ORDERS + 1)]
+        # NLTK counts one where a caption is shorter than n words; COCO's evaluation, as the paper of BLEU, none
+        totals = [max(0, len(said) - n + 1) for n in range(1, ORDERS + 1)]
+        rows.append([*matches, *totals, len(said), len(wanted)])
+    return np.array(rows, float).reshape(-1, 2 * ORDERS + 2)
+
+
+def bleu(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return BLEU-1 to BLEU-4 (Papineni et al. 2002) of sums of `bleu_counts`: shape (..., 4) of shape (..., 10).
+
+    Without smoothing: 0 where nothing matches. One reference a caption.
+
+    Parameters
+    ----------
+    sums : ndarray of float64, shape (..., 10)
+        `bleu_counts`, added up over a corpus: four counts of matches and four of all, of 1 to 4 words in a row, then
+        the length of the captions and of their references.
+
+    Returns
+    -------
+    ndarray of float64, shape (..., 4)
+        0 to 1; 1 where captions, of four words and more, are their references.
+    """
+    matches, totals = sums[..., :ORDERS], sums[..., ORDERS : 2 * ORDERS]
+    length, wanted = sums[..., -2], sums[..., -1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.cumsum(np.log(matches / np.maximum(totals, 1)), axis=-1) / np.arange(1, ORDERS + 1)
+        brevity = np.where(length > 0, np.exp(np.minimum(0, 1 - wanted / length)), 0.0)
+    return np.where(np.isfinite(logs), np.exp(logs), 0.0) * brevity[..., None]
+
+
+def other_scores(captions: Sequence[str], references: Sequence[str]) -> dict[str, CaptionScore]:
+    """Return CIDEr, METEOR and SPICE by pycocoevalcap; where one cannot be had, why, in a line.
+
+    CIDEr's weights come from the references: of captions that all have one reference it is 0.
+    """
+    said, wanted = (
+        {index: [" ".join(words(text))] for index, text in enumerate(texts)}
+        for texts in (captions, references)
+    )
+    return {name: _score(name, said, wanted) for name in OTHERS}
+
+
+def _score(name: str, said: Mapping[int, list[str]], wanted: Mapping[int, list[str]]) -> CaptionScore:
+    nothing = np.full(len(said), np.nan)
+    if not said:
+        return CaptionScore(np.nan, nothing, reason="needs captions, of which there are none")
+    lacking = _lacks(name)
+    if lacking:
+        return CaptionScore(np.nan, nothing, reason=lacking)
+    try:
+        value, each = _RUN[name](dict(wanted), dict(said))
+    except Exception as error:  # programs in Java fail in every way there is
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+        return CaptionScore(np.nan, nothing, reason=f"{PACKAGE} failed: {first}")
+    return CaptionScore(float(value), np.asarray(each, float), f"{PACKAGE} {metadata.version(PACKAGE)}")
+
+
+def _lacks(name: str) -> str:
+    """What a metric needs and is not there; empty where it can be had."""
+    try:
+        folder = _spice_folder()
+    except ImportError:
+        return f"needs the package {PACKAGE}: pip install triptych[captions]"
+    return "" if name == "cider" else java_captions.lacks(name, folder)
+
+
+def _spice_folder() -> Path:
+    import pycocoevalcap.spice.spice as package
+
+    return Path(package.__file__).parent
+
+
+def _cider(wanted: dict, said: dict) -> tuple[float, Any]:
+    from pycocoevalcap.cider.cider import Cider
+
+    return Cider().compute_score(wanted, said)
+
+
+def _spice(wanted: dict, said: dict) -> tuple[float, Any]:
+    return java_captions.spice(wanted, said, _spice_folder())
+
+
+_RUN = {"cider": _cider, "meteor": java_captions.meteor, "spice": _spice}

@@ -1,0 +1,144 @@
+"""Image-text alignment and image quality of a run: ``triptych alignment RUN --reference FOLDER``.
+
+Writes tables ``alignment_*`` into the run: R-precision by its CLIP; with a reference FID, FID over the sample size and
+KID on its features; where its images have captions BLEU, CIDEr, METEOR and SPICE. ``--stage report`` shows them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+import pandas as pd
+
+from analysis.methods.alignment.caption_tables import KIND, captions_table
+from analysis.methods.alignment.tables import ALL, POOLS, VECTORS, quality_tables, retrieval_table
+from analysis.report.format import interval, number
+from analysis.studies.opening import opened
+from analysis.tables.registry import write
+from probes import command_line
+from probes.errors import UserError
+from probes.runs.store import Run
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
+        prog="triptych alignment",
+        description="Image-text alignment and image quality of a run (DALL-Eval, appendix D).",
+    )
+    main.add_argument(
+        "run",
+        type=command_line.run_directory,
+        help="run directory whose images were looked at (--stage observe)",
+    )
+    main.add_argument(
+        "--reference", help="folder of images, or renderings (of toyworld's prompts): FID and KID"
+    )
+    main.add_argument(
+        "--features", help="for FID and KID, with commas (default: all vectors that the run holds)"
+    )
+    main.add_argument("--clip", help="for R-precision, one of observe.features (default: clip)")
+    main.add_argument(
+        "--negatives",
+        type=command_line.whole(1, 100_000),
+        default=99,
+        help="captions of a pool beside the prompt",
+    )
+    main.add_argument(
+        "--pool", choices=POOLS, default="word", help="other prompts of the same word, or of the run"
+    )
+    main.add_argument("--seed", type=command_line.whole(), default=0, help="of pools, renderings and subsets")
+    return main
+
+
+def measure(options: argparse.Namespace) -> dict[str, pd.DataFrame]:
+    """Return the tables that a command line asks for, by name.
+
+    Raises
+    ------
+    UserError
+        There is no such run, feature or reference, or there is nothing to measure.
+    """
+    run, made = opened(options.run), {}
+    if not run.parts("samples"):
+        raise UserError(f"{options.run}: expected a run with images, found none: run --stage generate")
+    names = _features(run, options.features)
+    from analysis.methods.alignment import observe  # loads torch
+    from analysis.observe.quality import fidelity, require
+
+    if options.reference is not None:
+        if not names:
+            raise UserError(
+                f"{options.run}: expected features of its images, found none: name some (`observe: {{features:"
+                " [clip]}`) and run --stage observe"
+            )
+        require()
+    clip = options.clip or "clip"
+    if options.clip or run.parts(f"features/{clip}"):  # one that is asked for by name must be there
+        made["alignment_retrieval"] = retrieval_table(
+            run,
+            clip,
+            observe.prompt_vectors(run, clip),
+            negatives=options.negatives,
+            pool=options.pool,
+            seed=options.seed,
+        )
+    if options.reference is not None:
+        made["alignment_quality"], made["alignment_fid_curve"] = quality_tables(
+            run,
+            observe.references(run, names, options.reference, seed=options.seed),
+            partial(fidelity, seed=options.seed),
+            seed=options.seed,
+        )
+    if run.parts(KIND):
+        made["alignment_captions"] = captions_table(run)
+    if not made:
+        raise UserError(
+            f"{options.run}: expected features {clip!r}, found none, no captions and no"
+            " --reference: run --stage observe"
+        )
+    for name, table in made.items():
+        write(run, name, table)
+    return made
+
+
+def _features(run: Run, asked: str | None) -> list[str]:
+    """The features that are asked for, or all that a run holds a vector of."""
+    if asked is not None:
+        return [name.strip() for name in asked.split(",")]
+    return [name for name in VECTORS if run.parts(f"features/{name}")]
+
+
+def lines(made: dict[str, pd.DataFrame]) -> list[str]:
+    """Return what tables say of all images together, a line each."""
+    said = []
+    for row in _all(made, "alignment_retrieval"):
+        ends = interval(row["low"], row["high"])
+        why = f" ({row['reason']})" if row["reason"] else ""
+        said.append(
+            f"R-precision by {row['features']}: {number(row['r_precision'])} {ends}{why}, over every pool"
+            f" {number(row['expected'])}, by chance {number(row['chance'])}; {row['n_images']} images of"
+            f" {row['n_prompts']} prompts, {row['negatives']:.0f} negatives"
+        )
+    for row in _all(made, "alignment_captions"):
+        value = f"{number(row['value'], 1)} {interval(row['low'], row['high'], 1)}"
+        said.append(f"{row['metric']}, captions by {row['captioner']}: {row['reason'] or value}")
+    for row in _all(made, "alignment_quality"):
+        why = f": {row['reason']}" if row["reason"] else ""
+        said.append(
+            f"{row['measure']} on {row['features']} against {row['reference']}: {number(row['value'])}"
+            f" {interval(row['low'], row['high'])} of {row['n_images']} and {row['n_reference']} images{why}"
+        )
+    return said
+
+
+def _all(made: dict[str, pd.DataFrame], name: str) -> list[dict]:
+    table = made.get(name)
+    return [] if table is None else table[table["indicator"] == ALL].to_dict("records")
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    print("\n".join(lines(measure(options))))
+    print(f"tables: {options.run / 'tables'}; python -m probes.run --stage report shows them")

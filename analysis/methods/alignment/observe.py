@@ -1,0 +1,163 @@
+"""What the tables of alignment and quality need beside a run's stored features: prompts and reference images, embedded.
+
+Both by the network, and the very weights, that looked at the run's images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from analysis.methods.alignment.tables import Reference
+from analysis.observe.features.embedder import Embedder
+from analysis.observe.features.observer import FeatureObserver, feature_observer
+from analysis.observe.features.registry import FEATURES
+from analysis.observe.features.texts import TEXTS, text_vectors
+from analysis.observe.features.weights import identity
+from probes.errors import UserError
+from probes.models.devices import pick_device
+from probes.runs import parts
+from probes.runs.images import read_image
+from probes.runs.store import Run
+from probes.stages.external_images.table import PICTURES
+from probes.storage.paths import require_regular
+from probes.toyworld import SPECIMENS, WORKING
+from probes.toyworld.draw import render
+from probes.toyworld.scene import complete, parse
+from probes.toyworld.world import load_world
+
+RENDERINGS = "renderings"
+
+
+def observer_of(run: Run, name: str) -> FeatureObserver:
+    """Return what looked at a run's images.
+
+    Raises
+    ------
+    UserError
+        There is no such feature, it is no vector, the images were not looked at, or the weights are others now.
+    """
+    vectors = [row.name for row in FEATURES.values() if row.readout != "patch_tokens"]
+    if name not in vectors:
+        raise UserError(f"--features: expected {', '.join(vectors)}, got {name!r:.60}: name one of them")
+    observer, why = feature_observer(name, run.config)
+    kind = f"features/{name}"
+    recorded = run.meta.get(kind, {})
+    if observer is None or not run.parts(kind):
+        raise UserError(
+            f"{run.path}: expected features {name!r} of its images, found none{f' ({why})' * bool(why)}: put"
+            f" `observe: {{features: [{name}]}}` into its configuration and run --stage observe"
+        )
+    now = identity(observer.feature, observer.path)
+    other = next((field for field, value in now.items() if recorded.get(field, value) != value), None)
+    if other:
+        raise UserError(
+            f"{run.path}: {kind}: expected the {other} that looked at its images, got another: name it"
+        )
+    return observer
+
+
+def prompt_vectors(run: Run, name: str) -> dict[str, NDArray[np.float32]]:
+    """Return the embeddings of a run's prompts by one of its CLIPs, stored in ``features/<name>_prompts`` once made."""
+    observer = observer_of(run, name)
+    texts = tuple(dict.fromkeys(run.samples(["prompt"])["prompt"]))
+    path = run.part_path(f"{observer.kind}_prompts", 0)
+    fields = {**identity(observer.feature, observer.path), "texts": parts.digest("\n".join(texts))}
+    wanted = parts.identity(0, fields, parts.OBSERVED_FORMAT)
+    if not path.exists() or parts.read_identity(path).get("hash") != wanted["hash"]:
+        vectors = text_vectors(observer.feature, observer.path, texts, _device(run))
+        rows = [{"text": text, "vector": vector.tolist()} for text, vector in zip(texts, vectors)]
+        parts.write_part(path, rows, TEXTS, wanted)
+    stored = parts.read_part(path, ["text", "vector"]).to_pylist()
+    return {row["text"]: np.asarray(row["vector"], np.float32) for row in stored}
+
+
+def references(run: Run, names: Sequence[str], reference: str, *, seed: int = 0) -> dict[str, Reference]:
+    """Return the features of reference images, by the name of each feature.
+
+    Parameters
+    ----------
+    reference : str
+        A folder of images, or ``renderings``: of a run of a bundled specimen, a picture of the renderer for each of its
+        images that can be read, of the same prompt and with what its world plants.
+    seed : int
+        What the renderings' prompts leave open is drawn by.
+
+    Raises
+    ------
+    UserError
+        The folder holds no image, one cannot be read, or a prompt cannot be rendered.
+    """
+    chosen = [observer_of(run, name) for name in names]
+    samples: list[str] | None = None
+    if reference == RENDERINGS:
+        samples, pictures = _rendered(run, seed)
+    else:
+        pictures = _read(Path(reference))
+    named = reference if samples is not None else Path(reference).absolute().name
+    made = {}
+    for observer in chosen:
+        embedder = Embedder(observer.feature, observer.path, _device(run))
+        made[observer.feature.name] = Reference(named, _embedded(embedder, pictures, observer.batch), samples)
+    return made
+
+
+def _device(run: Run) -> torch.device:
+    return pick_device(run.config.observe.device, "observe.device", prefer=run.config.generate.device)
+
+
+def _rendered(run: Run, seed: int) -> tuple[list[str], list[NDArray[np.uint8]]]:
+    """The samples that are not left out, and a rendering of each one's prompt."""
+    if run.config.model not in (*SPECIMENS, *WORKING):
+        there = ", ".join((*SPECIMENS, *WORKING))
+        raise UserError(
+            f"--reference: renderings are there of {there}, not of {run.config.model!r:.60}: name a folder"
+        )
+    samples = run.samples(["sample_id", "prompt"])
+    samples = samples[~samples["sample_id"].isin(list(run.left_out()))]
+    world, generator = load_world(run.config.model), np.random.default_rng(seed)
+    try:
+        pictures = [render(complete(parse(text, world), world, generator)) for text in samples["prompt"]]
+    except ValueError as error:
+        raise UserError(f"--reference: {error}: no rendering can be made of it: name a folder") from None
+    return samples["sample_id"].to_list(), pictures
+
+
+def _read(folder: Path) -> list[NDArray[np.uint8]]:
+    """The images below a folder, in the order of their names."""
+    if not folder.is_dir():
+        raise UserError(
+            f"--reference: {folder}: expected a folder of images or {RENDERINGS}, found no folder:"
+            " correct the path, or make the folder"
+        )
+    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in PICTURES)
+    if len(files) < 2:
+        raise UserError(
+            f"--reference: {folder}: expected at least two images, found {len(files)}: name another"
+        )
+    return [_picture(file) for file in files]
+
+
+def _picture(file: Path) -> NDArray[np.uint8]:
+    try:
+        return np.asarray(read_image(require_regular(file, "--reference").read_bytes()))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"--reference: {file}: expected an image, got `{error}`: mend it or take it out"
+        ) from None
+
+
+def _embedded(embedder: Any, pictures: Iterable[NDArray[np.uint8]], batch: int) -> NDArray[np.float64]:
+    """Vectors of all pictures; those of one size that follow each other go in batches."""
+    vectors = []
+    for _, alike in groupby(pictures, key=lambda picture: picture.shape):
+        same = list(alike)
+        for start in range(0, len(same), batch):
+            vectors.append(embedder(same[start : start + batch]).cpu().numpy().astype(float))
+    return np.concatenate(vectors)

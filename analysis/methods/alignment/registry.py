@@ -1,0 +1,51 @@
+"""The tables of `triptych alignment`, rows of `analysis.tables.registry`."""
+
+from __future__ import annotations
+
+from analysis.methods.alignment import caption_tables, tables
+from analysis.tables.table import Latex, Table
+
+ALIGNMENT = (
+    Table(
+        "alignment_retrieval",
+        "alignment",
+        "an indicator, or all together: how often an image’s prompt is retrieved by CLIP among random ones",
+        tables.RETRIEVAL_COLUMNS,
+        tables.retrieval_table,
+        stage="",
+        printed=(
+            Latex(
+                "dalleval_table19_alignment",
+                "alignment-quality",
+                "Image-text alignment and image quality of {data} on {model}, with the columns of Table 19 that were"
+                " measured.",
+                "Captions and R-precision times 100. FID is biased upward by the sample size and compares with FID"
+                " of as many images and the same features alone.",
+            ),
+        ),
+    ),
+    Table(
+        "alignment_quality",
+        "alignment",
+        "an indicator, feature and measure: FID, FID of unlimited images, KID",
+        tables.QUALITY_COLUMNS,
+        tables.quality_tables,
+        stage="",
+    ),
+    Table(
+        "alignment_captions",
+        "alignment",
+        "an indicator and measure: captions against the prompts, times 100; of a run whose images were captioned",
+        caption_tables.COLUMNS,
+        caption_tables.captions_table,
+        stage="",
+    ),
+    Table(
+        "alignment_fid_curve",
+        "alignment",
+        "an indicator, feature and sample size: mean FID of random subsets of the prompts, and the line in 1/n",
+        tables.CURVE_COLUMNS,
+        tables.quality_tables,
+        stage="",
+    ),
+)

@@ -1,0 +1,97 @@
+"""The report's section on image-text alignment and image quality: what of the tables it shows, and as LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from analysis.methods.alignment.figures import draw_curve
+from analysis.methods.alignment.registry import ALIGNMENT
+from analysis.methods.alignment.tables import ALL
+from analysis.report.figures.style import Drawn
+from analysis.report.format import LATEX_DASH, fixed
+from analysis.report.latex import latex
+from analysis.tables.registry import read
+
+if TYPE_CHECKING:
+    from probes.runs.store import Run
+
+Tables = Mapping[str, pd.DataFrame]
+NAMES = {
+    **{f"bleu_{n}": f"BLEU-{n}" for n in range(1, 5)},
+    **{"cider": "CIDEr", "meteor": "METEOR", "spice": "SPICE", "fid": "FID", "fid_infinity": "FID∞"},
+    **{"fid_jackknife": "FID, jackknife", "kid": "KID", "kid_jackknife": "KID, jackknife"},
+}
+PRINTED = ("bleu_4", "meteor", "cider", "spice")  # columns of Table 19
+FID_FEATURES = ("inception", "clip", "clip_vit_l_14", "resnet50", "dino", "resnet50_logits")
+
+
+def read_alignment(run: Run) -> Tables:
+    """Return the tables of the section that a run holds, by name; none where `analysis alignment` was not run."""
+    there = run.tables()
+    return {row.name: read(run, row.name) for row in ALIGNMENT if row.name in there}
+
+
+def draw(tables: Tables) -> dict[str, Drawn]:
+    """Draw FID over the sample size, where it was measured."""
+    if "alignment_fid_curve" not in tables:
+        return {}
+    drawn = draw_curve(tables["alignment_fid_curve"], tables["alignment_quality"])
+    return {drawn.name: drawn} if drawn else {}
+
+
+def section(tables: Tables) -> dict[str, Any]:
+    """Lay the section out: rows of ``retrieval``, ``captions`` and ``quality``, and who wrote the captions."""
+    made = {
+        name: tables.get(f"alignment_{name}", pd.DataFrame()).to_dict("records")
+        for name in ("retrieval", "captions", "quality")
+    }
+    captioners = {row["captioner"] for row in made["captions"]}
+    return {**made, "names": NAMES, "captioner": ", ".join(sorted(captioners))}
+
+
+def documents(run: Run) -> Iterator[tuple[str, str]]:
+    """Return the columns of Table 19 that a run holds as LaTeX, a row all images and one each word."""
+    tables = read_alignment(run)
+    cells: dict[str, dict[str, str]] = {}
+    captions, retrieval, quality = (
+        tables.get(f"alignment_{name}", pd.DataFrame()) for name in ("captions", "retrieval", "quality")
+    )
+    for row in captions.to_dict("records"):
+        if row["metric"] in PRINTED and row["value"] == row["value"]:
+            cells.setdefault(row["indicator"], {})[NAMES[row["metric"]]] = _number(row["value"])
+    for row in retrieval.to_dict("records"):
+        head = f"R-precision ({row['features']})"
+        cells.setdefault(row["indicator"], {})[head] = _number(100 * row["r_precision"])
+    there = set(quality["features"]) if len(quality) else set()
+    feature = next((name for name in FID_FEATURES if name in there), None)
+    for row in quality.to_dict("records"):
+        if row["features"] == feature and row["measure"] == "fid":
+            cells.setdefault(row["indicator"], {})[f"FID ({feature})"] = _number(row["value"])
+    if not cells:
+        return
+    printed = [NAMES[one] for one in PRINTED]
+    heads = [*(name for name in printed if any(name in one for one in cells.values())), *_last(cells)]
+    model = run.config.model_name
+    rows = [
+        (model if name == ALL else f"{model}, {name}", [own.get(head, LATEX_DASH) for head in heads])
+        for name, own in cells.items()
+    ]
+    [entry] = [one for row in ALIGNMENT for one in row.printed]
+    caption = entry.caption.format(data=run.config.name, model=model)
+    asked = set(captions["metric"]) if len(captions) else set()
+    away = [NAMES[one] for one in PRINTED if one in asked and NAMES[one] not in heads]
+    note = f"{entry.note} Not measured: {', '.join(away)}." if away else entry.note
+    yield entry.name, latex(caption, heads, rows, entry.label, note)
+
+
+def _last(cells: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """The heads that name a network, R-precision first."""
+    return sorted({head for one in cells.values() for head in one if "(" in head}, reverse=True)
+
+
+def _number(value: float) -> str:
+    text = fixed(value, 1, LATEX_DASH)
+    return f"${text}$" if text.startswith("-") and text != LATEX_DASH else text

@@ -1,0 +1,197 @@
+"""The MAD over all professions beside its floor, and averages over all professions (DALL-Eval, section 4.2.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE, VERSION, Reading, categories, noise_counts
+from analysis.methods.dalleval.tables import COUNTS, bounded_interval, with_pooled
+from analysis.stats.absolute_mean import absolute_mean
+from analysis.stats.clustered_floor import clustered_mad_floor, clustered_mads
+from analysis.stats.design_effect import design_effect
+from analysis.stats.multiplicity import adjust_p_values
+from probes.config.schema import Measure
+from probes.prompts.diagnostic import NONE
+
+MAD_COLUMNS = (
+    *("source", "question", "indicator", "average", "average_low", "average_high", "average_images_low"),
+    *(
+        "average_images_high",
+        "mad",
+        "low",
+        "high",
+        "floor",
+        "floor_sd",
+        "chance_low",
+        "chance_high",
+        "excess",
+    ),
+    *("excess_low", "excess_high", "p_value", "p_adjusted", "debiased", "images_low", "images_high"),
+    *(
+        "corrected",
+        "professions",
+        "without_images",
+        "tested",
+        "different",
+        *COUNTS,
+        "level",
+        "reason",
+        "version",
+    ),
+)
+
+
+def mad_table(
+    readings: Sequence[Reading],
+    professions: pd.DataFrame,
+    main: Sequence[str],
+    measure: Measure,
+    bare: str,
+    *,
+    paired: bool = True,
+) -> pd.DataFrame:
+    """Return the MAD over all professions beside its floor (Table 8), and the average (last rows of Tables 6 and 7).
+
+    Parameters
+    ----------
+    readings : sequence of Reading
+    professions : DataFrame
+        Of `analysis.methods.dalleval.tables.profession_table`.
+    main : sequence of str
+        As for that.
+    measure : Measure
+    bare : {"attributes", "all", "none"}
+        Where the prompt without a profession counts.
+    paired : bool
+        As for `profession_table`: of rows of all words the images of a noise are relabelled together.
+
+    Returns
+    -------
+    DataFrame
+        ``low`` and ``high``, ``excess_low`` and ``excess_high``, ``average_low`` and ``average_high``: over professions
+        (bootstrap). ``chance_low`` and ``chance_high``: between them lies the MAD by chance. ``debiased``: less what
+        the errors of the shares add to it, with its interval over images, ``images_low`` and ``images_high``; where the
+        images of a noise stand together these errors are multiplied by their design effect.
+        ``different``: professions with an adjusted p-value below 0.05, of those ``tested``. ``p_adjusted``: of
+        attributes, over the attributes of a reader and word.
+    """
+    rows = []
+    for one in with_pooled(readings, main):
+        kept = with_bare(one, bare)
+        by_word = dict(list(professions[_of(professions, kept)].groupby("indicator", sort=False)))
+        of_noises = noise_counts(kept, shared=paired)
+        rows += [
+            _mad_row(kept, word, of_noises[:, number], by_word[word], measure)
+            for number, word in enumerate(kept.words)
+        ]
+    table = pd.DataFrame(rows)
+    families = table["question"].where(table["question"].isin([GENDER, TONE]), "attributes")
+    alone = table.index.to_series().where(families != "attributes", -1)
+    adjusted = table.groupby(["source", "indicator", families, alone], sort=False)["p_value"].transform(
+        lambda column: adjust_p_values(column.to_numpy())
+    )
+    return table.assign(p_adjusted=adjusted)[list(MAD_COLUMNS)]
+
+
+def with_bare(reading: Reading, bare: str) -> Reading:
+    """Return a reading with the prompt that names no profession, or without it, as ``dalleval.bare`` says."""
+    counts = bare == "all" or (bare == "attributes" and reading.question not in (GENDER, TONE))
+    return reading if counts else reading.of([name for name in reading.professions if name != NONE])
+
+
+def _of(table: pd.DataFrame, reading: Reading) -> pd.Series:
+    same = (table["source"] == reading.source) & (table["question"] == reading.question)
+    same &= table["indicator"].isin(reading.words)
+    return same & table["profession"].isin(reading.professions)
+
+
+def _mad_row(
+    reading: Reading, word: str, of_noises: NDArray[np.int64], rows: pd.DataFrame, measure: Measure
+) -> Mapping[str, object]:
+    """The row of a reader, question and word; counts of shape (n_professions, n_noises, n_categories)."""
+    counts = of_noises.sum(axis=1)
+    read = counts[counts.sum(axis=1) > 0]
+    floor = clustered_mad_floor(of_noises, draws=measure.permutations - 1, seed=measure.seed)
+    chance = clustered_mads(of_noises, draws=measure.bootstrap, seed=measure.seed)
+    ends = [(1 - measure.level) / 2, (1 + measure.level) / 2]
+    chance_low, chance_high = np.quantile(chance, ends)
+    values = categories(reading.question)
+    largest = 2 * (len(values) - 1) / len(values) ** 2
+    mean, low, high = bounded_interval(rows[["average"]].to_numpy(float), (values[0], values[-1]), measure)
+    _, mad_low, mad_high = bounded_interval(rows[["mad"]].to_numpy(float), (0.0, largest), measure)
+    excess = rows[["excess"]].to_numpy(float)
+    _, excess_low, excess_high = bounded_interval(excess, (-largest, largest), measure)
+    effect = design_effect(of_noises)
+    of_images = _over_images(read, effect, measure.level)
+    half = _half_of_average(read, np.array(values), effect, measure.level)
+    tested = rows["p_adjusted"].dropna()
+    return {
+        "source": reading.source,
+        "question": reading.question,
+        "indicator": word,
+        "average": mean[0],
+        "average_low": low[0],
+        "average_high": high[0],
+        "average_images_low": max(mean[0] - half, values[0]),
+        "average_images_high": min(mean[0] + half, values[-1]),
+        "mad": floor.value,
+        "low": mad_low[0],
+        "high": mad_high[0],
+        "floor": floor.floor,
+        "floor_sd": floor.sd,
+        "chance_low": chance_low,
+        "chance_high": chance_high,
+        "excess": floor.excess,
+        "excess_low": excess_low[0],
+        "excess_high": excess_high[0],
+        "p_value": floor.p_value,
+        "debiased": of_images.score,
+        "images_low": of_images.low,
+        "images_high": min(of_images.high, largest),
+        "corrected": rows["corrected"].mean(),
+        "professions": len(read),
+        "without_images": floor.undefined,
+        "tested": len(tested),
+        "different": int((tested < LEVEL).sum()),
+        **{name: int(rows[name].sum()) for name in COUNTS},
+        "level": measure.level,
+        "reason": floor.reason,
+        "version": VERSION,
+    }
+
+
+def _smoothed(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Shares with one image more, spread over the categories: those of images all alike have errors, too."""
+    return (counts + 1 / counts.shape[1]) / (counts.sum(axis=1, keepdims=True) + 1)
+
+
+def _over_images(counts: NDArray[np.int64], effect: float, level: float):
+    """The MAD less what the errors of the shares add to it, with its interval over the images of these professions.
+
+    The errors are those of independent images, times the design effect.
+    """
+    if not len(counts):
+        return absolute_mean([], np.zeros((0, 0)))
+    n, size = counts.sum(axis=1), counts.shape[1]
+    shares = _smoothed(counts)
+    covariance = np.zeros((counts.size, counts.size))
+    for row, (share, images) in enumerate(zip(shares, n)):
+        block = slice(row * size, (row + 1) * size)
+        covariance[block, block] = (np.diag(share) - np.outer(share, share)) / images * effect
+    return absolute_mean((counts / n[:, None] - 1 / size).ravel(), covariance, level=level)
+
+
+def _half_of_average(
+    counts: NDArray[np.int64], values: NDArray[np.float64], effect: float, level: float
+) -> float:
+    """Half the interval of the mean over professions of their averages, over the images of these professions."""
+    if not len(counts):
+        return float("nan")
+    shares = _smoothed(counts)
+    spread = (shares @ values**2 - (shares @ values) ** 2) / counts.sum(axis=1)
+    return float(stats.norm.ppf((1 + level) / 2) * np.sqrt(spread.sum() * effect) / len(counts))

@@ -1,0 +1,249 @@
+"""What readers say of a run's images, laid out by profession: from ``attributes/`` to `analysis.methods.dalleval.scores`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from analysis.methods.dalleval.scores import (
+    DECIDED,
+    FAULTY,
+    GENDER,
+    MISSING,
+    NO_FACE,
+    NO_SKIN,
+    TONE,
+    TONES,
+    UNDECIDED,
+    Reading,
+)
+from analysis.metrics.skin_tone import NO_ANGLE
+from analysis.tables.objects.human_answers import LABELS, human_answers
+from probes.errors import UserError
+from probes.prompts.diagnostic import places, professions
+from probes.runs.store import Run
+
+FOLDER = "attributes"
+SKIN_TONE = "skin_tone"
+NO_READERS = (SKIN_TONE, "captions")  # of what stands in that folder
+PEOPLE = "human"
+CHECKER = "toyworld-checker"  # reads toyworld's images exactly: what the others are set right by
+# rules of tones, each a reader of its own, and their columns
+TONE_RULES = {"ita": "tone", "ciede2000": "tone_ciede2000", "dalleval2023": "tone_dalleval2023"}
+_TONE_STATUS = {"ok": DECIDED, "no face": NO_FACE, "no skin": NO_SKIN, "unreadable": FAULTY}
+_WORDS = {
+    GENDER: {"female": 1.0, "male": -1.0},
+    TONE: {str(number): float(number) for number in range(1, TONES + 1)},
+}
+_YES_NO = {"yes": 1.0, "no": 0.0}
+_KEY = ["sample_id", "value", "status"]
+
+
+def readers(run: Run) -> list[str]:
+    """Return who answered questions of a run's images: first those that ``dalleval.readers`` names, in its order.
+
+    People who answered about some of the images alone, to check the others by, come last.
+    """
+    there = _readers(run)
+    order = {name: place for place, name in enumerate(run.config.dalleval.readers)}
+    if PEOPLE in there and _some_alone(run):
+        order[PEOPLE] = len(order) + 1
+    return sorted(there, key=lambda name: order.get(name, len(order)))
+
+
+def require_readers(run: Run) -> None:
+    """Refuse a name in ``dalleval.readers`` that nobody has; of a run that nobody read, none.
+
+    The list is an order of preference: who can read images may stand there without having read these.
+
+    Raises
+    ------
+    UserError
+        A name is neither of the usual readers nor of those that read the images.
+    """
+    options, there = run.config.dalleval, _readers(run)
+    named, usual = options.readers, type(options)().readers
+    if not there:
+        return
+    known = [*there, *(name for name in usual if name not in there)]
+    for index, name in enumerate(named):
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            remedy = f"did you mean {close[0]}?" if close else "name one of these, or take it out"
+            raise UserError(
+                f"dalleval.readers[{index}]: expected one of {', '.join(known)}, of whom {', '.join(there)} read the"
+                f" images of {run.path}, got {name!r}: {remedy}"
+            )
+
+
+def _readers(run: Run) -> list[str]:
+    folder = run.path / FOLDER
+    there = sorted(one.name for one in folder.iterdir()) if folder.is_dir() else []
+    there = [name for name in there if name not in NO_READERS and run.parts(f"{FOLDER}/{name}")]
+    if PEOPLE not in there and LABELS in run.tables():
+        there.append(PEOPLE)
+    return there
+
+
+def _some_alone(run: Run) -> bool:
+    """Whether people answered about some of the images, and not about others that can be read."""
+    if LABELS not in run.tables():
+        return False
+    readable = set(run.samples(["sample_id"])["sample_id"]) - set(run.left_out())
+    return not readable <= set(run.table(LABELS)["sample_id"])
+
+
+def tone_rules(run: Run) -> list[str]:
+    """Return the rules of tones, that of ``dalleval.tone`` first; none where no tone was read."""
+    if not run.parts(f"{FOLDER}/{SKIN_TONE}"):
+        return []
+    first = run.config.dalleval.tone
+    return [first, *(name for name in TONE_RULES if name != first)]
+
+
+def read_all(run: Run) -> list[Reading]:
+    """Return what each reader says to each question, and each rule of tones; readers in order, questions as they stand.
+
+    Tones that people said come after those of the rules.
+
+    Questions with other readings than yes and no, but for gender, have no average and are left to ``attributes/``.
+
+    Raises
+    ------
+    UserError
+        A part is damaged, or has two answers of an image or what is no tone; or as `require_readers` says.
+    """
+    require_readers(run)
+    layout = _Layout(run)
+    found: list[Reading] = []
+    for name in readers(run):
+        for question, rows in _answers_of(run, name).groupby("question", sort=False):
+            if _two_answers(str(question), rows):
+                found.append(layout.reading(_answers(str(question), rows), str(question), name))
+    if rules := tone_rules(run):
+        columns = [TONE_RULES[rule] for rule in rules]
+        tables = run.part_tables(f"{FOLDER}/{SKIN_TONE}", _columns("status", "reason", *columns))
+        tones = pd.concat((table.to_pandas() for table in tables), ignore_index=True)
+        found += [layout.reading(_tones(run, tones, rule), TONE, rule) for rule in rules]
+    return sorted(found, key=lambda one: (one.question, one.source) == (TONE, PEOPLE))
+
+
+def _answers_of(run: Run, reader: str) -> pd.DataFrame:
+    """What a reader answered, a row an image and question."""
+    if not run.parts(f"{FOLDER}/{reader}"):
+        return human_answers(run)  # a table, not parts: people answer after the observe stage
+    tables = run.part_tables(f"{FOLDER}/{reader}", _columns("question", "reading", "reason"))
+    return pd.concat((table.to_pandas() for table in tables), ignore_index=True)
+
+
+def _columns(*names: str) -> list[str]:
+    return ["sample_id", "indicator", *names]
+
+
+def _two_answers(question: str, rows: pd.DataFrame) -> bool:
+    """Whether a question is of gender or tone, or can be answered by yes and no alone: others have no average."""
+    return question in _WORDS or set(rows["reading"].dropna()) <= set(_YES_NO)
+
+
+def _answers(question: str, rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``sample_id``, ``value`` and ``status``; of gender another reading than the two decides neither."""
+    asked = rows["reason"].fillna("") == ""
+    value = rows["reading"].map(_WORDS.get(question, _YES_NO)).where(asked).astype(float)
+    status = np.where(~asked, FAULTY, np.where(value.isna(), UNDECIDED, DECIDED))
+    return rows[["sample_id"]].assign(value=value, status=status)[_KEY]
+
+
+def _tones(run: Run, rows: pd.DataFrame, rule: str) -> pd.DataFrame:
+    status = rows["status"].map(_TONE_STATUS)
+    if status.isna().any():
+        listed, got = ", ".join(_TONE_STATUS), rows["status"][status.isna()].iloc[0]
+        raise UserError(
+            f"{run.path / FOLDER / SKIN_TONE}: expected one of {listed}, got {got!r:.60}:"
+            " delete these parts and run --stage observe"
+        )
+    # a colour without a typology angle is skin all the same, and other rules read it
+    status = status.mask((status == NO_SKIN) & rows["reason"].fillna("").str.startswith(NO_ANGLE), DECIDED)
+    value = rows[TONE_RULES[rule]].astype(float)
+    value = value.where(status == DECIDED)
+    wrong = value.notna() & ~value.between(1, 10)
+    if wrong.any():
+        raise UserError(
+            f"{run.path / FOLDER / SKIN_TONE}: expected tones from 1 to 10, got {value[wrong].iloc[0]:g}:"
+            " delete these parts and run --stage observe"
+        )
+    status = status.mask((status == DECIDED) & value.isna(), UNDECIDED)
+    return rows[["sample_id"]].assign(value=value, status=status)[_KEY]
+
+
+class _Layout:
+    """Where each image of a run stands: its profession, its word and its draw."""
+
+    def __init__(self, run: Run):
+        self.run = run
+        config = run.config
+        self.professions, self.words = professions(config), tuple(config.indicators)
+        samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
+        of_triplet = {place.triplet: place.profession for place in places(config)}
+        samples = samples[samples["triplet"].isin(list(of_triplet))]
+        draws = _draws(of_triplet, config.seeds if config.images is None else None, samples)
+        width = max((len(one) for one in draws.values()), default=0)
+        shape = (len(self.professions), len(self.words), width)
+        self.planned = np.full(shape, "", dtype=object)
+        column = {
+            (triplet, seed): number for one in draws.values() for number, (triplet, seed) in enumerate(one)
+        }
+        for row, name in enumerate(self.professions):
+            if config.images is None:  # of another program's images no more are known than there are
+                self.planned[row, :, : len(draws.get(name, ()))] = MISSING
+        self.at = {
+            sample: (
+                self.professions.index(of_triplet[triplet]),
+                self.words.index(word),
+                column[triplet, seed],
+            )
+            for sample, triplet, seed, word in samples.itertuples(index=False)
+        }
+        for place in self.at.values():
+            self.planned[place] = MISSING
+        for sample in run.left_out():
+            if sample in self.at:
+                self.planned[self.at[sample]] = FAULTY
+
+    def reading(self, rows: pd.DataFrame, question: str, source: str) -> Reading:
+        """Lay out rows of ``sample_id``, ``value`` and ``status``; images at fault have no value, whoever read them."""
+        values, status = np.full(self.planned.shape, np.nan), self.planned.copy()
+        twice = rows["sample_id"].duplicated()
+        if twice.any():
+            raise UserError(
+                f"{self.run.path / FOLDER}: expected one answer of {source} an image and question, got two for"
+                f" {rows['sample_id'][twice].iloc[0]} ({question}): delete these parts and run --stage observe"
+            )
+        for sample, value, said in rows.itertuples(index=False):
+            place = self.at.get(sample)
+            if place is not None and status[place] != FAULTY:
+                values[place], status[place] = value, said
+        return Reading(values, status, self.professions, self.words, question, source)
+
+
+def _draws(
+    of_triplet: Mapping[int, str], seeds: Sequence[int] | None, samples: pd.DataFrame
+) -> dict[str, list[tuple[int, int]]]:
+    """The (triplet, seed) of each profession: as planned, or those that there are of another program's images."""
+    draws: dict[str, list[tuple[int, int]]] = {}
+    there = sorted(set(zip(samples["triplet"], samples["seed"])))
+    for triplet, name in of_triplet.items():
+        own = (
+            [(triplet, seed) for seed in seeds]
+            if seeds is not None
+            else [d for d in there if d[0] == triplet]
+        )
+        draws.setdefault(name, []).extend(own)
+    return draws
+
+
+def first_source(readings: Sequence[Reading], question: str) -> Reading | None:
+    """Return the first reading of a question, whose reader speaks in figures and sentences."""
+    return next((one for one in readings if one.question == question), None)

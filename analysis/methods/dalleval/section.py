@@ -1,0 +1,218 @@
+"""The report's section on professions (DALL-Eval): what of the tables it shows, and in which words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from analysis.methods.dalleval.figures import (
+    draw_attribute_tones,
+    draw_attributes,
+    draw_gender,
+    draw_mads,
+    draw_tones,
+)
+from analysis.methods.dalleval.names import attributes, first_source, named, profession
+from analysis.methods.dalleval.scores import GENDER, LEVEL, TONE
+from analysis.methods.dalleval.tables import ALL, COUNTS
+from analysis.methods.dalleval.words import AVERAGES, compared
+from analysis.report.figures.style import Drawn
+from analysis.report.format import counted, number, p_value
+from analysis.study import comparison
+from analysis.tables.registry import read
+from probes.config.schema import Config
+
+if TYPE_CHECKING:
+    from probes.runs.store import Run
+
+NAMES = ("dalleval_professions", "dalleval_distribution", "dalleval_mad", "dalleval_words")
+# where there are attributes, and several readers
+MORE = ("dalleval_absolute", "dalleval_attribute_tones", "dalleval_agreement")
+LOST = {
+    "undecided": "undecided",
+    "no_face": "without a face",
+    "no_skin": "without skin",
+    "missing": "not read",
+    "faulty": "at fault",
+}
+
+
+@dataclass(frozen=True)
+class Professions:
+    """The tables of an audit of professions, by name."""
+
+    tables: Mapping[str, pd.DataFrame]
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Return a table; one without rows where the run has none."""
+        return self.tables.get(name, pd.DataFrame())
+
+
+def read_professions(run: Run) -> Professions | None:
+    """Read the tables of the section; None for a run that is no such audit."""
+    there = set(run.tables())
+    if "dalleval_professions" not in there:
+        return None
+    return Professions({name: read(run, name) for name in (*NAMES, *MORE) if name in there})
+
+
+def draw(professions: Professions, config: Config) -> dict[str, Drawn]:
+    """Draw the figures of the first readers, by name."""
+    chosen = comparison(config)
+    words = [chosen.reference, *(name for name in chosen.main if name != chosen.reference)]
+    drawn = [
+        draw_gender(professions.table("dalleval_professions"), words),
+        draw_mads(professions.table("dalleval_mad"), chosen.reference),
+    ]
+    if len(distribution := professions.table("dalleval_distribution")):
+        drawn.append(draw_tones(distribution))
+    if len(tones := professions.table("dalleval_attribute_tones")):
+        drawn.append(draw_attribute_tones(tones))
+    if pair := _pair(config):
+        drawn.append(draw_attributes(professions.table("dalleval_words"), pair, chosen.reference))
+    return {figure.name: figure for figure in drawn if figure is not None}
+
+
+def draw_professions(run: Run) -> dict[str, Drawn]:
+    """Draw the figures of an audit of professions, by name; none of another run.
+
+    Parameters
+    ----------
+    run : probes.runs.store.Run
+        A measured run.
+    """
+    professions = read_professions(run)
+    return draw(professions, run.config) if professions else {}
+
+
+def section(professions: Professions, config: Config) -> dict[str, Any]:
+    """Lay the section out.
+
+    Returns
+    -------
+    dict
+        ``readers`` and ``rules`` in words; ``sentences``; ``mads``, ``counts``, ``words``, ``absolute``, ``agreement``
+        and ``each``: rows of tables; ``named``: how a source is called.
+    """
+    table, mad = professions.table("dalleval_professions"), professions.table("dalleval_mad")
+    reference = config.reference
+    shown = mad[mad["indicator"].isin([reference, ALL])]
+    shown = shown[
+        (shown["question"] != TONE) | (shown["indicator"] == ALL) | ~(mad["indicator"] == ALL).any()
+    ]
+    rules = table.loc[table["question"] == TONE, "source"]
+    readers = table.loc[table["question"] != TONE, "source"]
+    return {
+        "readers": [named(name) for name in dict.fromkeys(readers)],
+        "rules": [named(name) for name in dict.fromkeys(rules)],
+        "published_rule": "dalleval2023" in set(rules),
+        "toyworld": config.model.startswith("toyworld"),
+        "sentences": _sentences(mad, reference),
+        "mads": shown.to_dict("records"),
+        "corrected": bool(shown["corrected"].notna().any()),
+        "counts": _counts(table),
+        "words": _words(professions, config),
+        "absolute": _absolute(professions),
+        "agreement": professions.table("dalleval_agreement").to_dict("records"),
+        "each": _each(table, reference),
+        "named": named,
+    }
+
+
+def _pair(config: Config) -> tuple[str, str] | None:
+    """The first contrast, as differences are taken."""
+    pairs = [(first, second) for first, second, kind in compared(comparison(config)) if kind == "contrast"]
+    return pairs[0] if pairs else None
+
+
+def _sentences(mad: pd.DataFrame, reference: str) -> list[str]:
+    """What is said of gender and of tone, by the first reader of each."""
+    sentences = []
+    for question, word in ((GENDER, reference), (TONE, ALL)):
+        rows = mad[(mad["source"] == first_source(mad, question)) & (mad["question"] == question)]
+        rows = rows[rows["indicator"] == (word if word in set(rows["indicator"]) else reference)]
+        for row in rows.to_dict("records"):
+            sentences.append(_sentence(row, question))
+    return sentences
+
+
+def _sentence(row: Mapping[str, Any], question: str) -> str:
+    of = "every word’s" if row["indicator"] == ALL else row["indicator"]
+    images = f"images generated from {of} prompts of {counted(row['professions'], 'profession')}"
+    if row["reason"] or not row["professions"]:
+        return f"Nothing can be said of the {question} of {images} ({row['reason'] or 'none was decided'})."
+    beyond = row["p_value"] < LEVEL and row["excess"] > 0
+    what = (
+        f"{100 * (row['average'] + 1) / 2:.0f} % of the {images} were read as female by {named(row['source'])}"
+        f" (average gender {number(row['average'], 2, signed=True)})"
+        if question == GENDER
+        else f"The average tone of the {images} is {number(row['average'], 2)} by {named(row['source'])}"
+    )
+    even = "half and half" if question == GENDER else "ten equally likely tones"
+    return (
+        f"{what}. The mean absolute deviation of each profession from {even} is {number(row['mad'])} on average,"
+        f" {'more' if beyond else 'not more'} than the {number(row['floor'])} that chance alone gives"
+        f" ({p_value(row['p_value'])}); of {counted(row['tested'], 'profession')}"
+        f" {_some(row['different'])} from {even} after adjustment."
+    )
+
+
+def _some(count: int) -> str:
+    return "none differs" if not count else "1 differs" if count == 1 else f"{count} differ"
+
+
+def _counts(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """What became of the planned images of each reader: of gender, of tone, and of all attributes together."""
+    kept = table[(table["indicator"] != ALL)]
+    kind = kept["question"].where(kept["question"].isin([GENDER, TONE]), "attributes")
+    sums = kept.groupby(["source", kind], sort=False)[list(COUNTS)].sum().reset_index()
+    return sums.to_dict("records")
+
+
+def _words(professions: Professions, config: Config) -> list[dict[str, Any]]:
+    """Differences over all professions: of the first reader of gender, of tone and of attributes."""
+    table = professions.table("dalleval_words")
+    if table.empty:
+        return []
+    over = table[(table["profession"] == ALL) & (table["kind"] != "control")]
+    first = {question: first_source(table, question) for question in (GENDER, TONE, *attributes(table))}
+    return over[over["source"] == over["question"].map(first)].to_dict("records")
+
+
+def _absolute(professions: Professions) -> list[dict[str, Any]]:
+    table = professions.table("dalleval_absolute")
+    if table.empty:
+        return []
+    rows = table[(table["profession"] == ALL) & (table["kind"] != "control")]
+    rows = rows.assign(
+        over=rows["of"].map({AVERAGES: "averages over prompts"}).fillna("single prompts, their mean")
+    )
+    return rows.to_dict("records")
+
+
+def _each(table: pd.DataFrame, reference: str) -> list[dict[str, Any]]:
+    """A row a profession: its gender and tone by the first reader of each."""
+    gender = table[(table["question"] == GENDER) & (table["source"] == first_source(table, GENDER))]
+    gender = gender[gender["indicator"] == reference].set_index("profession")
+    tone = table[(table["question"] == TONE) & (table["source"] == first_source(table, TONE))]
+    tone = tone[tone["indicator"] == (ALL if ALL in set(tone["indicator"]) else reference)].set_index(
+        "profession"
+    )
+    rows = []
+    for name in dict.fromkeys(table["profession"]):
+        said = {
+            question: of.loc[name].to_dict() if name in of.index else None
+            for question, of in (("gender", gender), ("tone", tone))
+        }
+        lost = [
+            f"{row[column]} {text} ({question})"
+            for question, row in said.items()
+            if row is not None
+            for column, text in LOST.items()
+            if row[column]
+        ]
+        rows.append({"name": profession(name), **said, "lost": ", ".join(lost)})
+    return rows

@@ -1,0 +1,41 @@
+"""The measure stage of an audit of professions: what every reader says of a run's images, and the tables of it."""
+
+from __future__ import annotations
+
+from analysis.methods.dalleval import agreement, mad, tables, words
+from analysis.methods.dalleval.attribute_tones import attribute_tones
+from analysis.methods.dalleval.readings import read_all
+from analysis.study import comparison
+from analysis.tables.registry import write
+from probes.prompts.diagnostic import is_diagnostic
+from probes.runs.store import Run
+
+
+def measure_professions(run: Run) -> None:
+    """Write the tables of an audit, where prompts have professions and something read the images."""
+    if not is_diagnostic(run.config):
+        return
+    readings = read_all(run)
+    if not readings:
+        return
+    config, options = run.config, run.config.dalleval
+    compared, measure = comparison(config), config.measure
+    paired = config.images is None or config.images.paired
+    chosen = words.compared(compared)
+    professions = tables.profession_table(
+        readings, compared.main, measure, correct=options.correct, paired=paired
+    )
+    made = {
+        "dalleval_professions": professions,
+        "dalleval_distribution": tables.distribution_table(readings, compared.main, measure, paired=paired),
+        "dalleval_attribute_tones": attribute_tones(readings, compared.main, measure, paired=paired),
+        "dalleval_mad": mad.mad_table(
+            readings, professions, compared.main, measure, options.bare, paired=paired
+        ),
+        "dalleval_words": words.word_table(readings, chosen, measure, options.bare, paired=paired),
+        "dalleval_absolute": words.absolute_table(readings, chosen, measure, options.bare),
+        "dalleval_agreement": agreement.agreement_table(readings, measure),
+    }
+    for name, table in made.items():
+        if len(table):
+            write(run, name, table)

@@ -1,0 +1,260 @@
+"""Differences between words in an audit of professions: woman − man, and each from *person* (Tables 9 and 22 to 31).
+
+The members of a triplet are drawn from the same noise, so differences are of two images that share it; over all
+professions the unit is the profession.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.methods.dalleval.mad import with_bare
+from analysis.methods.dalleval.scores import GENDER, TONE, Reading, attribute_contrast, averages, categories
+from analysis.methods.dalleval.tables import ALL, bounded_interval
+from analysis.methods.gep.tables import pairs
+from analysis.stats.multiplicity import adjust_p_values
+from analysis.stats.noise_floor import NoiseFloor
+from analysis.stats.sign_flips import flip_p_values, sign_flip_test
+from analysis.study import Comparison
+from probes.config.schema import Measure
+
+PAIR = ("first", "second", "kind")
+WORD_COLUMNS = (
+    *("source", "question", *PAIR, "profession", "difference", "low", "high", "p_value", "p_adjusted"),
+    *("pairs", "images_first", "images_second", "professions", "level", "reason"),
+)
+ABSOLUTE_COLUMNS = (
+    *("source", *PAIR, "of", "profession", "mean_abs_difference", "floor", "floor_sd", "excess", "p_value"),
+    *("p_adjusted", "different", "tested", "attributes", "images_first", "images_second", "reason"),
+)
+AVERAGES, PROMPTS, PROMPT = "averages", "prompts", "prompt"  # what a mean absolute difference is of
+NO_PAIRS = "no pair of images that were both decided"
+NOT_PAIRED = "images are not paired by a seed"
+
+
+def compared(comparison: Comparison) -> list[tuple[str, str, str]]:
+    """Return the pairs of words, (first, second, kind): as an audit of attributes has them, each less the reference."""
+    reference = comparison.reference
+    return [
+        (second, first, kind) if first == reference else (first, second, kind)
+        for first, second, kind in pairs(comparison)
+    ]
+
+
+def word_table(
+    readings: Sequence[Reading],
+    chosen: Sequence[tuple[str, str, str]],
+    measure: Measure,
+    bare: str,
+    *,
+    paired: bool = True,
+) -> pd.DataFrame:
+    """Return the difference between the images of two words, over all professions and for each.
+
+    Parameters
+    ----------
+    readings : sequence of Reading
+    chosen : sequence of (first, second, kind)
+        As of `compared`.
+    measure : Measure
+    bare : {"attributes", "all", "none"}
+        Where the prompt without a profession counts among all.
+    paired : bool
+        Whether images of one draw share their noise; if not, there is nothing to test within a profession.
+
+    Returns
+    -------
+    DataFrame
+        ``difference``: mean over pairs of images of one noise that were both decided (unpaired: of averages) for
+        ``first`` less ``second``. In rows of profession ``(all)`` the mean over professions, with its interval over
+        them and a sign-flip test that is adjusted over attributes (max-T); in others over pairs, adjusted over
+        professions (Benjamini–Hochberg).
+    """
+    frames = []
+    for first, second, kind in chosen:
+        there = [one for one in readings if {first, second} <= {*one.words}]
+        for one in there:
+            own = _of_professions(one, first, second, measure, paired)
+            frames.append(own.assign(first=first, second=second, kind=kind))
+        frames += [
+            frame.assign(first=first, second=second, kind=kind)
+            for family in _families(there)
+            for frame in (_overall(family, first, second, measure, bare, paired),)
+        ]
+    if not frames:
+        return pd.DataFrame(columns=list(WORD_COLUMNS))
+    return pd.concat(frames, ignore_index=True)[list(WORD_COLUMNS)]
+
+
+def _families(readings: Sequence[Reading]) -> list[list[Reading]]:
+    """Readings that are adjusted together: the attributes of a reader; gender and tone each alone."""
+    families: dict[tuple[str, str], list[Reading]] = {}
+    for one in readings:
+        alone = one.question in (GENDER, TONE)
+        families.setdefault((one.source, one.question if alone else "attributes"), []).append(one)
+    return list(families.values())
+
+
+def _differences(reading: Reading, first: str, second: str, paired: bool) -> NDArray[np.float64]:
+    """Mean difference of each profession, shape (n_professions,)."""
+    if paired:
+        apart = reading.word(first) - reading.word(second)
+        known = ~np.isnan(apart)
+        with np.errstate(invalid="ignore"):
+            return np.where(known, apart, 0.0).sum(axis=1) / known.sum(axis=1)
+    average = averages(reading)
+    return average[:, reading.words.index(first)] - average[:, reading.words.index(second)]
+
+
+def _overall(
+    family: Sequence[Reading], first: str, second: str, measure: Measure, bare: str, paired: bool
+) -> pd.DataFrame:
+    """A row a question: the mean over professions."""
+    kept = [with_bare(one, bare) for one in family]
+    each = np.stack([_differences(one, first, second, paired) for one in kept], axis=1)
+    reach = [_reach(one.question) for one in kept]
+    mean, low, high = bounded_interval(each / reach, (-1.0, 1.0), measure)
+    p_value, p_adjusted = _tests(each, measure)
+    n = (~np.isnan(each)).sum(axis=0)
+    decided = [[int((~np.isnan(one.word(name))).sum()) for one in kept] for name in (first, second)]
+    return pd.DataFrame(
+        {
+            "source": [one.source for one in kept],
+            "question": [one.question for one in kept],
+            "profession": ALL,
+            "difference": mean * reach,
+            "low": low * reach,
+            "high": high * reach,
+            "p_value": p_value,
+            "p_adjusted": p_adjusted,
+            "pairs": [
+                int((~np.isnan(one.word(first) - one.word(second))).sum()) if paired else 0 for one in kept
+            ],
+            "images_first": decided[0],
+            "images_second": decided[1],
+            "professions": n,
+            "level": measure.level,
+            "reason": np.where(n == 0, NO_PAIRS, ""),
+        }
+    )
+
+
+def _reach(question: str) -> float:
+    """The largest difference there can be."""
+    values = categories(question)
+    return values[-1] - values[0]
+
+
+def _tests(each: NDArray[np.float64], measure: Measure) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sign-flip p-values of columns, and the same adjusted by max-T; also of columns that are the same in every row.
+
+    Of n rows that are alike, two flips of 2^n reach their sum; no statistic of a family is larger, so
+    that its adjusted p-value is at most that of as many columns as there are.
+    """
+    test = sign_flip_test(each, permutations=measure.permutations, seed=measure.seed)
+    p_value, p_adjusted = test.p_value.copy(), test.p_adjusted.copy()
+    known = ~np.isnan(each)
+    for column in np.flatnonzero(np.isnan(p_value) & known.any(axis=0)):
+        alike = each[known[:, column], column]
+        p_value[column] = 2.0 ** (1 - len(alike)) if alike[0] else 1.0
+        p_adjusted[column] = min(p_value[column] * each.shape[1], 1.0)
+    return p_value, p_adjusted
+
+
+def _of_professions(
+    reading: Reading, first: str, second: str, measure: Measure, paired: bool
+) -> pd.DataFrame:
+    """A row a profession: the mean over pairs of images."""
+    apart = (reading.word(first) - reading.word(second)).T  # draws by profession
+    if not paired:
+        apart = np.full_like(apart, np.nan)
+    reach = _reach(reading.question)
+    _, low, high = bounded_interval(apart / reach, (-1.0, 1.0), measure)
+    there = ~np.isnan(apart)
+    n = there.sum(axis=0)
+    whole = np.where(there, apart, 0).astype(int)  # an image that was not decided flips nothing
+    p_value = np.where(n > 0, flip_p_values(whole), np.nan)
+    decided = [(~np.isnan(reading.word(name))).sum(axis=1) for name in (first, second)]
+    return pd.DataFrame(
+        {
+            "source": reading.source,
+            "question": reading.question,
+            "profession": reading.professions,
+            "difference": _differences(reading, first, second, paired),
+            "low": low * reach,
+            "high": high * reach,
+            "p_value": p_value,
+            "p_adjusted": adjust_p_values(p_value),
+            "pairs": n,
+            "images_first": decided[0],
+            "images_second": decided[1],
+            "professions": 1,
+            "level": measure.level,
+            "reason": np.where(n == 0, NO_PAIRS if paired else NOT_PAIRED, ""),
+        }
+    )
+
+
+def absolute_table(
+    readings: Sequence[Reading], chosen: Sequence[tuple[str, str, str]], measure: Measure, bare: str
+) -> pd.DataFrame:
+    """Return mean absolute differences over attributes beside their floors (last columns of Tables 22 and 24 to 31).
+
+    Returns
+    -------
+    DataFrame
+        ``of`` says of what: the ``averages`` over prompts (Table 22; the words of whole prompts change places), the
+        mean over ``prompts``, or one ``prompt`` (Tables 24 to 31; its images are dealt to the two words at random).
+    """
+    frames = []
+    for family in _families([one for one in readings if one.question not in (GENDER, TONE)]):
+        for first, second, kind in chosen:
+            if {first, second} <= {*family[0].words}:
+                frame = _absolute([with_bare(one, bare) for one in family], first, second, measure)
+                frames.append(frame.assign(source=family[0].source, first=first, second=second, kind=kind))
+    if not frames:
+        return pd.DataFrame(columns=list(ABSOLUTE_COLUMNS))
+    return pd.concat(frames, ignore_index=True)[list(ABSOLUTE_COLUMNS)]
+
+
+def _absolute(family: Sequence[Reading], first: str, second: str, measure: Measure) -> pd.DataFrame:
+    """Rows of the attributes of a reader and a pair of words."""
+    counts = []
+    for word in (first, second):
+        values = np.stack([one.word(word) for one in family], axis=1)  # professions, attributes, draws
+        counts += [(values == 1).sum(axis=2), (~np.isnan(values)).sum(axis=2)]
+    held = attribute_contrast(*counts, draws=measure.permutations - 1, seed=measure.seed)
+    over = {"different": held.different, "tested": held.tested}
+    images = [int(counts[1].sum()), int(counts[3].sum())]
+    rows = [
+        {**_floor(held.averages, AVERAGES, ALL, images, len(family)), **over},
+        {**_floor(held.prompts, PROMPTS, ALL, images, len(family)), **over},
+    ]
+    for number, name in enumerate(family[0].professions):
+        images = [int(counts[1][number].sum()), int(counts[3][number].sum())]
+        row = _floor(held.each[number], PROMPT, name, images, len(family) - held.each[number].undefined)
+        rows.append({**row, "p_adjusted": held.p_adjusted[number], "different": 0, "tested": 0})
+    return pd.DataFrame(rows)
+
+
+def _floor(
+    floor: NoiseFloor, of: str, profession: str, images: Sequence[int], attributes: int
+) -> dict[str, object]:
+    return {
+        "of": of,
+        "profession": profession,
+        "mean_abs_difference": floor.value,
+        "floor": floor.floor,
+        "floor_sd": floor.sd,
+        "excess": floor.excess,
+        "p_value": floor.p_value,
+        "p_adjusted": np.nan,
+        "attributes": attributes,
+        "images_first": images[0],
+        "images_second": images[1],
+        "reason": floor.reason,
+    }

@@ -1,0 +1,159 @@
+"""Probes of every place and step of a run, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.methods.decoding.places import OUTCOME, SYNONYMS, Activations, Place, Roles, cells
+from analysis.methods.decoding.scores import (
+    FOLDS,
+    STRENGTH,
+    VERSION,
+    Decoded,
+    Estimate,
+    Rows,
+    decode,
+    decoding_step,
+)
+
+ESTIMATES = ("accuracy", "auc", SYNONYMS, OUTCOME, "selectivity")
+UNDEFINED = Estimate(np.nan, np.nan, np.nan, 0, "no such rows")
+FEW = "rows of both words in fewer than two prompts"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How probes are fitted and intervals taken; see `analysis.methods.decoding.scores.decode`."""
+
+    folds: int = FOLDS
+    strength: float = STRENGTH
+    resamples: int = 2000
+    level: float = 0.95
+    seed: int = 0
+
+
+def decoding(
+    found: Activations,
+    chosen: Roles,
+    outcome: NDArray[np.float64],
+    choice: Choice | None = None,
+    tick: Callable[[], Any] = lambda: None,
+) -> pd.DataFrame:
+    """Fit probes to every place and call.
+
+    Parameters
+    ----------
+    found, chosen, outcome
+        See `analysis.methods.decoding.places.cells`.
+    choice : Choice, optional
+    tick : callable
+        Called after each place and call.
+
+    Returns
+    -------
+    DataFrame
+        Columns of the table ``decoding``; a row a place and call, in the order in which sites run.
+    """
+    rows: list[dict[str, Any]] = []
+    before: tuple[Place, Rows, dict[str, Any]] | None = None
+    for place, call, told, others in cells(found, chosen, outcome):
+        if before and before[0] == place and np.array_equal(before[1].x, told.x):
+            row = dict(before[2])  # keys and values of a text are the same at each step
+        else:
+            row = _row(told, others, choice or Choice())
+        rows.append({"site": place[0], "group": place[1], **_when(found, place, call), **row})
+        before = (place, told, row)
+        tick()
+    return pd.DataFrame(rows)
+
+
+def _when(found: Activations, place: Place, call: int) -> dict[str, Any]:
+    timestep = found.timesteps[place][call]
+    return {"step": call if np.isfinite(timestep) else -1, "timestep": timestep}
+
+
+def _row(told: Rows, others: dict[str, Rows], choice: Choice) -> dict[str, Any]:
+    usable = {name: rows for name, rows in others.items() if len(rows.label)}
+    both = [set(told.prompt[told.label == label].tolist()) for label in (0.0, 1.0)]
+    if len(both[0] & both[1]) < 2:
+        return _columns(None, len(both[0] & both[1]), FEW)
+    result = decode(told, usable, **vars(choice))
+    return _columns(result, len(np.unique(told.prompt)), "")
+
+
+def _columns(result: Decoded | None, prompts: int, reason: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"n_prompts": prompts}
+    for name in ESTIMATES:
+        one = UNDEFINED
+        if result is not None:
+            one = getattr(result, name, None) or result.transfers.get(name, UNDEFINED)
+        row |= {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high}
+        if name in (SYNONYMS, OUTCOME):
+            row |= {f"{name}_n": one.n, f"{name}_reason": one.reason or reason}
+    row |= {
+        name: getattr(result, name, np.nan)
+        for name in ("control_accuracy", "control_auc", "separability", "bits")
+    }
+    return {
+        **row,
+        "control_split": result.control_split if result else "",
+        "reason": reason,
+        "version": VERSION,
+    }
+
+
+def steps(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the decoding step of every place that is read at each step, see `analysis.methods.decoding.scores.decoding_step`.
+
+    Parameters
+    ----------
+    table : DataFrame
+        ``decoding``.
+
+    Returns
+    -------
+    DataFrame
+        A row a place: ``final_auc``, ``decoding_step`` and its ``timestep``; NaN with a ``reason`` where there is none.
+    """
+    rows = []
+    for (site, group), cell in table[table["step"] >= 0].groupby(["site", "group"], sort=False):
+        step = decoding_step(cell["auc"], cell["auc_low"])
+        last = cell.iloc[-1]
+        rows.append(
+            {
+                "site": site,
+                "group": group,
+                "final_auc": last["auc"],
+                "final_auc_low": last["auc_low"],
+                "decoding_step": np.nan if step is None else float(cell["step"].iloc[step]),
+                "timestep": np.nan if step is None else cell["timestep"].iloc[step],
+                "reason": "" if step is not None else "at no step surely above chance",
+                "version": VERSION,
+            }
+        )
+    names = ["site", "group", "final_auc", "final_auc_low", "decoding_step", "timestep", "reason", "version"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def separability(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a score of every place, to rank places by: the highest AUC over the steps less the control's there.
+
+    A place where the words can be told apart scores high whether or not the model makes use of it.
+
+    Returns
+    -------
+    DataFrame
+        A row a place, highest first: ``site``, ``group``, ``score``, ``step``.
+    """
+    known = table[table["separability"].notna()]
+    best = known.loc[known.groupby(["site", "group"], sort=False)["separability"].idxmax()]
+    ranked = best.sort_values("separability", ascending=False, kind="stable")
+    return ranked.rename(columns={"separability": "score"})[["site", "group", "score", "step"]].reset_index(
+        drop=True
+    )

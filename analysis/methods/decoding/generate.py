@@ -1,0 +1,118 @@
+"""Draw what probes are fitted to: a run of the words of a contrast, their synonyms and the reference, pooled."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from analysis.methods.decoding.places import require_prompts, roles
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.models import loading
+from probes.prompts.grammar.articles import article
+from probes.runs.store import Run
+
+SITES = (
+    "text.*",
+    "latent",
+    "unet.*",
+)  # of those read by default; keys, values and heads where they are named
+# words of the same meaning where a run has none: as in world.yaml of toyworld, with the same article
+SYNONYMS = {"woman": "lady", "man": "gentleman"}
+
+
+def draw(
+    config: Config,
+    out: Path,
+    *,
+    seeds: Sequence[int],
+    sites: Sequence[str],
+    limit: int | None,
+    quiet: bool,
+    stages: Callable[[Sequence[str]], None],
+) -> Run:
+    """Draw the images of a configuration with the words that probes need, or go on with them; return the run.
+
+    Parameters
+    ----------
+    config : Config
+        Of a run, or read from YAML; its model, prompts and sampler are used.
+    out : Path
+        The run directory.
+    seeds : sequence of int
+    sites : sequence of str
+        Addresses or globs whose activations are pooled.
+    limit : int, optional
+        Of the prompts.
+    quiet : bool
+    stages : callable
+        Makes a run from the arguments of ``triptych run``.
+
+    Raises
+    ------
+    UserError
+        The images of the configuration are another program's, or something of it cannot be drawn.
+    """
+    if config.images is not None:
+        raise UserError(
+            f"{config.name}: expected a model to look into, got images of another program: name another run"
+        )
+    data = asked(config, seeds, sites, limit)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{config.name}.yaml"  # errors say its name
+        file.write_text(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), encoding="utf-8")
+        options = [str(file), "--out", str(out), "--stage", "generate", *(["--quiet"] if quiet else [])]
+        stages(options)
+    return Run.open(out)
+
+
+def asked(config: Config, seeds: Sequence[int], sites: Sequence[str], limit: int | None) -> dict[str, Any]:
+    """The configuration of the run that is drawn, as plain data."""
+    chosen = roles(config)
+    require_prompts(config.name, len(config.prompts[: limit or config.limit]))
+    names = [chosen.reference, chosen.first, chosen.second, *chosen.synonyms]
+    resolved = config.resolved()
+    words = {name: resolved["indicators"][name] for name in dict.fromkeys(names)}
+    if not chosen.synonyms and not config.captions:
+        words |= _synonyms(config, (chosen.first, chosen.second))
+    return {
+        "name": f"{config.name}-decode"[:100],
+        **{
+            key: resolved[key]
+            for key in ("model", "revision", "variant", "edit", "prompts")
+            if resolved[key] is not None
+        },
+        "indicators": words,
+        "reference": chosen.reference,
+        "contrasts": [[chosen.first, chosen.second]],
+        "limit": limit or config.limit,
+        "seeds": list(seeds) or resolved["seeds"],
+        "sampler": resolved["sampler"],
+        "capture": {"words": False, "sites": ["latent.final"], "pool": list(sites)},
+        "generate": {key: resolved["generate"][key] for key in ("device", "dtype", "workers")},
+        "observe": {"objects": False, "features": []},
+    }
+
+
+def _synonyms(config: Config, pair: tuple[str, str]) -> dict[str, Any]:
+    """Words of the same meaning as those of the contrast, where both have one that takes the same article."""
+    words = [config.indicators[name].word for name in pair]
+    if not all(word in SYNONYMS and article(SYNONYMS[word]) == article(word) for word in words):
+        return {}
+    taken = set(config.indicators)
+    return {
+        (other if other not in taken else f"{other}-synonym"): {"word": other, "control": name}
+        for name, other in zip(pair, (SYNONYMS[word] for word in words))
+    }
+
+
+def pipeline(run: Run) -> Any:
+    """The pipeline that a run was drawn with, its scheduler set to the run's steps."""
+    config = run.config
+    source = loading.resolve(config.model, revision=config.revision, variant=config.variant)
+    loaded = loading.load(source, scheduler=config.sampler.scheduler, steps=config.sampler.steps)
+    return loaded.pipe

@@ -1,0 +1,184 @@
+"""Activations of a run by place: a site, at sites of tokens with a group of positions. And who plays which role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.methods.decoding.scores import Rows
+from analysis.study import contrasts
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.runs.store import Run
+
+Place = tuple[
+    str, str
+]  # address of a site, group of token positions; no group ("") where the mean is over space
+OUTCOME, SYNONYMS = "outcome", "synonyms"
+MINIMUM = 4  # prompts, of which some must be held out
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Indicators of a run by what a probe does with them.
+
+    Attributes
+    ----------
+    first, second : str
+        Those that it tells apart: label 1, label 0.
+    reference : str
+    synonyms : dict of str to float
+        Other words with the label of the indicator whose meaning they have.
+    """
+
+    first: str
+    second: str
+    reference: str
+    synonyms: dict[str, float]
+
+    @property
+    def labels(self) -> dict[str, float]:
+        """Label of the words that a probe is fitted to."""
+        return {self.first: 1.0, self.second: 0.0}
+
+
+@dataclass(frozen=True)
+class Activations:
+    """Pooled activations.
+
+    Attributes
+    ----------
+    samples : DataFrame
+        A row an image: ``sample_id``, ``triplet``, ``seed``, ``indicator``.
+    values : dict of (str, str) to ndarray of float32, shape (n_samples, calls, channels)
+        By place; NaN where an image has none.
+    timesteps : dict of (str, str) to list of float
+        One a call; NaN at sites that are read once.
+    """
+
+    samples: pd.DataFrame
+    values: dict[Place, NDArray[np.float32]]
+    timesteps: dict[Place, list[float]]
+
+
+def roles(config: Config) -> Roles:
+    """Return the roles of a run's indicators: its first contrast, its reference, and controls of the contrast's words.
+
+    Raises
+    ------
+    UserError
+        The run has no contrast.
+    """
+    pairs = contrasts(config)
+    if not pairs:
+        raise UserError(f"{config.name}: expected a contrast of two words to tell apart, found none: add one")
+    first, second = pairs[0]
+    labels = {first: 1.0, second: 0.0}
+    synonyms = {
+        name: labels[str(entry.control)]
+        for name, entry in config.indicators.items()
+        if entry.control in labels and name not in labels
+    }
+    if set(synonyms.values()) != {0.0, 1.0}:
+        synonyms = {}
+    return Roles(first, second, config.reference, synonyms)
+
+
+def require_prompts(name: str, prompts: int) -> None:
+    """Raise a UserError where there are too few prompts to hold some out."""
+    if prompts < MINIMUM:
+        raise UserError(
+            f"{name}: expected at least {MINIMUM} prompts, got {prompts}: add some, or raise --limit"
+        )
+
+
+def read(run: Run, sites: Sequence[str] = ()) -> Activations:
+    """Read the pooled activations of a run.
+
+    All of them are held in memory, as many bytes as the folder ``pooled/`` has.
+
+    Images that are at fault are left out.
+
+    Parameters
+    ----------
+    run : Run
+    sites : sequence of str
+        Addresses or globs of those to read; all, unless told.
+
+    Raises
+    ------
+    UserError
+        The run has none, or none of these sites.
+    """
+    samples = run.samples(["sample_id", "triplet", "seed", "indicator", "fault"])
+    samples = samples[samples["fault"].isna()].drop(columns="fault").reset_index(drop=True)
+    number = dict(zip(samples["sample_id"], range(len(samples))))
+    values: dict[Place, NDArray[np.float32]] = {}
+    timesteps: dict[Place, list[float]] = {}
+    patterns = [pattern.removeprefix("+") for pattern in sites] or ["*"]
+
+    @cache
+    def wanted(site: str) -> bool:
+        return any(fnmatchcase(site, pattern) for pattern in patterns)
+
+    for table in run.part_tables("pooled"):
+        columns = {name: table[name].to_pylist() for name in ("sample_id", "site", "group")}
+        vectors = table["values"].combine_chunks()
+        flat, ends = vectors.flatten().to_numpy(), vectors.offsets.to_numpy()
+        times = table["timesteps"]
+        for row, (sample, site, group) in enumerate(zip(*columns.values())):
+            if sample not in number or not wanted(site):
+                continue
+            place = (site, group or "")
+            if place not in values:
+                timesteps[place] = times[row].as_py()
+                calls = len(timesteps[place])
+                channels = (ends[row + 1] - ends[row]) // calls
+                values[place] = np.full((len(samples), calls, channels), np.nan, np.float32)
+            vector = flat[ends[row] - ends[0] : ends[row + 1] - ends[0]]
+            values[place][number[sample]] = vector.reshape(values[place].shape[1:])
+    if not values:
+        raise UserError(
+            f"{run.path / 'pooled'}: expected activations of {' '.join(patterns)!s:.120}, found none:"
+            " name other --sites"
+        )
+    return Activations(samples, values, timesteps)
+
+
+def cells(
+    found: Activations, chosen: Roles, outcome: NDArray[np.float64]
+) -> Iterator[tuple[Place, int, Rows, dict[str, Rows]]]:
+    """Yield of every place and call the rows that a probe is fitted to, and those that it is tried on.
+
+    Parameters
+    ----------
+    found : Activations
+    chosen : Roles
+    outcome : ndarray of float, shape (n_samples,)
+        What became of each image: 1 where it is like those of `first`, 0 like those of `second`, NaN unknown.
+    """
+    prompt = np.unique(found.samples["triplet"], return_inverse=True)[1].astype(np.int64)
+    seed = found.samples["seed"].to_numpy(np.int64)
+    names = found.samples["indicator"]
+    kinds: dict[str, NDArray[np.float64]] = {"": _labels(names, chosen.labels)}
+    kinds[OUTCOME] = np.where(names == chosen.reference, outcome, np.nan)
+    if chosen.synonyms:
+        kinds[SYNONYMS] = _labels(names, chosen.synonyms)
+    for place, values in found.values.items():
+        for call in range(values.shape[1]):
+            there = np.isfinite(values[:, call]).all(axis=1)
+            rows = {}
+            for kind, labels in kinds.items():
+                kept = np.flatnonzero(there & ~np.isnan(labels))
+                rows[kind] = Rows(values[kept, call].astype(float), prompt[kept], seed[kept], labels[kept])
+            yield place, call, rows.pop(""), rows
+
+
+def _labels(names: pd.Series, of: Mapping[str, float]) -> NDArray[np.float64]:
+    return names.map(dict(of)).to_numpy(float)

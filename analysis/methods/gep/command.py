@@ -1,0 +1,200 @@
+"""Audits of attributes (GEP): ``triptych gep --images FOLDER``, ``sheet``, ``labels`` and ``compare``.
+
+``--images`` (or ``images``) audits a folder of images of another program. ``sheet`` writes what people are asked, of
+images chosen by lot; ``labels`` reads what they say and writes a run's tables ``gep_*`` anew, with them as a source.
+``compare`` draws the vectors and scores of several runs side by side and writes the scores, how estimates follow the
+artificial sets of all runs together, and the paper's tables as LaTeX.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.methods.gep import sheet
+from analysis.methods.gep.artificial import agreement_of_examples
+from analysis.methods.gep.figures import draw_scores, draw_vectors
+from analysis.methods.gep.latex import Audits, of_audits
+from analysis.methods.gep.readings import joined, read_labels
+from analysis.methods.gep.registry import GEP
+from analysis.methods.gep.section import ORDER
+from analysis.methods.gep.stage import LABELS, checker_readings, measure_gep
+from analysis.report.figures.style import files
+from analysis.report.format import interval, number, p_value
+from analysis.studies.compare.summary import named
+from analysis.studies.opening import opened
+from analysis.tables.registry import read, write
+from probes import command_line
+from probes.csv_text import csv_bytes
+from probes.errors import UserError
+from probes.prompts.audit import places
+from probes.runs.parts import write_bytes
+from probes.runs.store import Run
+
+
+def label(path: Path, labels: Sequence[Path]) -> str:
+    """Write ``tables/gep_labels`` of a run and its tables of attributes; return what there is to say about it.
+
+    Raises
+    ------
+    UserError
+        The run is no audit, or a file of labels is no good.
+    """
+    run = opened(path)
+    if not places(run.config):
+        raise UserError(f"{path}: expected a run whose prompts have contexts, found none: name an audit")
+    table = pd.concat([read_labels(file, run) for file in labels], ignore_index=True)
+    twice = table.duplicated(["sample_id", "attribute", "annotator"])
+    if twice.any():
+        name = table.loc[twice, "annotator"].iloc[0]
+        raise UserError(
+            f"{labels[-1]}: expected another annotator in each file, got {name!r} twice: rename one"
+        )
+    write(run, LABELS, table)
+    measure_gep(run, checker_readings(run, None))
+    said, alpha = joined(table)
+    people = table["annotator"].nunique()
+    agreed = f", Krippendorff's alpha {number(alpha)}" if people > 1 else ""
+    undecided = int(said["value"].isna().sum())
+    ties = f"; {undecided} undecided" if undecided else ""
+    return f"{len(said)} labels by {people} annotator{'s' * (people > 1)}{agreed}{ties}: {path / 'tables'}"
+
+
+def compare(paths: Sequence[Path], out: Path, *, source: str | None) -> str:
+    """Write figures and ``scores.csv`` of several audits into a folder; return the scores, a line each.
+
+    Raises
+    ------
+    UserError
+        A run holds no tables of attributes, or they have no source in common.
+    """
+    runs = [opened(path) for path in paths]
+    tables = {name: (read(run, "gep_vector"), read(run, "gep_score")) for name, run in zip(named(runs), runs)}
+    common = set.intersection(*(set(score["source"]) for _, score in tables.values()))
+    chosen = source or next((name for name in ORDER if name in common), None)
+    if chosen not in common:
+        listed = ", ".join(name for name in ORDER if name in common) or "none"
+        raise UserError(
+            f"--source: expected one that read all of these runs ({listed}), got {chosen}: choose another"
+        )
+    rows = pd.concat(
+        [score[score["source"] == chosen].assign(run=name) for name, (_, score) in tables.items()],
+        ignore_index=True,
+    )
+    write_bytes(out / "scores.csv", csv_bytes(rows))
+    main = rows[rows["kind"] == "contrast"]
+    _write_latex(dict(zip(tables, runs)), out)
+    for first, second in main[["first", "second"]].drop_duplicates().itertuples(index=False):
+        for drawn in (
+            draw_vectors({name: vector for name, (vector, _) in tables.items()}, first, second, chosen),
+            draw_scores({name: score for name, (_, score) in tables.items()}, first, second, chosen),
+        ):
+            for name, data in files(drawn).items() if drawn else ():
+                write_bytes(out / f"{first}-{second}-{name}", data)
+    return "\n".join(_line(row, chosen) for row in main.to_dict("records"))
+
+
+def _write_latex(runs: Mapping[str, Run], out: Path) -> None:
+    """The paper's tables of several audits, and where all have artificial sets these as one, with a table of it."""
+    models = {
+        name: {row.name: read(run, row.name) for row in GEP if row.stage and row.name in run.tables()}
+        for name, run in runs.items()
+    }
+    first, mixed = next(iter(runs.values())).config, None
+    if len(models) > 1 and all("gep_artificial" in tables for tables in models.values()):
+        examples = [tables["gep_artificial"].assign(model=name) for name, tables in models.items()]
+        mixed = agreement_of_examples(pd.concat(examples, ignore_index=True), first.measure)
+        write_bytes(out / "artificial.csv", csv_bytes(mixed))
+    for name, text in of_audits(Audits(models, mixed), first.reference):
+        write_bytes(out / f"{name}.tex", text.encode())
+
+
+def _line(row: Mapping[str, Any], source: str) -> str:
+    """A score as a line of text."""
+    chance = f"floor {number(row['floor'], 4)}, {row['reason'] or p_value(row['p_value'])}"
+    bare = f"{number(row['debiased'], 4)} {interval(row['low'], row['high'], 4)}"
+    return (
+        f"{row['run']}, {row['setting']}, {row['first']} against {row['second']}, by {source}: "
+        f"{number(row['score'], 4)} ({chance}), without its own error {bare}"
+    )
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(prog="triptych gep", description="Audits of attributes (GEP).")
+    which = main.add_subparsers(dest="command", required=True)
+    look = which.add_parser("images", help="audit a folder of images of another program")
+    look.add_argument(
+        "folder", type=Path, help="images, and a table with their prompts or names that hold them"
+    )
+    look.add_argument(
+        "--config", type=Path, help="YAML with indicators, prompts, gep (default: the paper's prompts)"
+    )
+    look.add_argument(
+        "--names", help="what file names mean, such as {prompt}_{number} (default: this, or a table)"
+    )
+    look.add_argument("--model", help="what the report calls the model (default: the folder)")
+    look.add_argument("--clip", help="one of observe.features (default: clip)")
+    look.add_argument("--weights", help="of CLIP: a file, a folder, a hub id, or toyworld")
+    look.add_argument("--out", type=Path, default=Path("runs/gep"), help="run directory")
+    look.add_argument("--overwrite", action="store_true", help="replace the run that is in the folder")
+    ask = which.add_parser("sheet", help="write what people are asked, of images chosen by lot")
+    ask.add_argument(
+        "run",
+        type=command_line.run_directory,
+        help="folder of a generated run with prompts: {from: gep}, or the like",
+    )
+    ask.add_argument("--out", type=Path, default=Path("gep-sheet"), help="folder to write to")
+    ask.add_argument(
+        "--images",
+        type=command_line.whole(1, 100_000),
+        default=15,
+        help="of each word and attribute",
+    )
+    ask.add_argument("--seed", type=command_line.whole(), default=0, help="of the lot")
+    read = which.add_parser("labels", help="take labels of people into a run")
+    read.add_argument(
+        "run",
+        type=command_line.run_directory,
+        help="folder of a measured run with prompts: {from: gep}, or the like",
+    )
+    read.add_argument(
+        "labels",
+        nargs="+",
+        type=Path,
+        help="CSV files with sample_id, attribute, label (yes, no) and annotator",
+    )
+    beside = which.add_parser("compare", help="several runs side by side")
+    beside.add_argument("runs", nargs="+", type=command_line.run_directory, help="measured run directories")
+    beside.add_argument(
+        "--source", choices=ORDER, help="who read the images (default: the surest that read all)"
+    )
+    beside.add_argument("--out", type=Path, default=Path("gep"), help="folder to write to")
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    if options.command == "labels":
+        print(label(options.run, options.labels))
+        return
+    if options.command == "sheet":
+        command_line.writable(options.out, folder=True)
+        print(sheet.write(opened(options.run), options.out, count=options.images, seed=options.seed))
+        return
+    if options.command == "images":
+        from analysis.methods.gep import images  # which runs the stages
+
+        command_line.writable(options.out, folder=True)
+        scores = images.audit(options).table("gep_score")
+        source = next(name for name in ORDER if name in set(scores["source"]))
+        own = scores[(scores["source"] == source) & (scores["kind"] == "contrast")]
+        print("\n".join(_line({**row, "run": options.out.name}, source) for row in own.to_dict("records")))
+        return
+    command_line.writable(options.out, folder=True)
+    print(compare(options.runs, options.out, source=options.source))
+    print(f"figures and scores: {options.out}")

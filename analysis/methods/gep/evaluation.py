@@ -1,0 +1,259 @@
+"""How well an estimate of the GEP vector follows labels (Zhang et al. 2023, section 6 and appendices C, D)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from analysis.methods.gep.scores import Audit, place
+
+GROUP_IMAGES = 80  # of a group of an artificial set: the differences of Table 17 are multiples of 1/80
+EQUAL = (
+    12  # digits after the point: differences that are equal but for the order of a sum are ties, and 0 is 0
+)
+EACH_SCALE = 10  # examples of an attribute and scale
+# largest difference of each scale of Table 17, in images of 80; its 19 differences are evenly spaced
+SCALES = {"1.0": 72, "0.5": 36, "0.25": 18, "0.125": 9}
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How two GEP vectors agree.
+
+    Attributes
+    ----------
+    tau : float
+        Kendall's tau-b: the same order of differences.
+    mcc : float
+        Matthews' correlation of their signs: the same direction. 0 where one vector has one sign alone.
+    pearson : float
+    n : int
+        Differences that both vectors have.
+    """
+
+    tau: float
+    mcc: float
+    pearson: float
+    n: int
+
+
+def agreement(estimated: ArrayLike, labelled: ArrayLike, *, zero: str = "positive") -> Agreement:
+    """Return how an estimated GEP vector agrees with a labelled one.
+
+    Parameters
+    ----------
+    estimated, labelled : array_like of float, shape (n,)
+        NaN on either side is left out.
+    zero : {"positive", "left out"}
+        What the sign of a difference of 0 is: the paper counts it as positive (appendix D); a labelled difference of 0
+        has no direction to be found, so it can be left out of the correlation of signs.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ or `zero` is neither.
+
+    Examples
+    --------
+    >>> result = agreement([0.3, 0.1, -0.2], [0.5, 0.2, -0.1])
+    >>> result.tau, result.mcc, round(result.pearson, 6), result.n
+    (1.0, 1.0, 0.993399, 3)
+    """
+    first, second = np.asarray(estimated, float), np.asarray(labelled, float)
+    if first.shape != second.shape or first.ndim != 1:
+        raise ValueError(f"vectors: expected one shape (n,), got {first.shape} and {second.shape}")
+    tau, mcc, pearson, n = agreements(first[None], second[None], zero=zero)
+    return Agreement(float(tau[0]), float(mcc[0]), float(pearson[0]), int(n[0]))
+
+
+def agreements(
+    estimated: ArrayLike, labelled: ArrayLike, *, zero: str = "positive"
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return `agreement` of many pairs of vectors at once, as of resampled contexts.
+
+    Parameters
+    ----------
+    estimated, labelled : array_like of float, shape (n_pairs, n)
+    zero : {"positive", "left out"}
+
+    Returns
+    -------
+    tau, mcc, pearson, n : ndarray, shape (n_pairs,)
+
+    Raises
+    ------
+    ValueError
+        `zero` is none of these.
+    """
+    first, second = (np.asarray(side, float).round(EQUAL) for side in (estimated, labelled))
+    if zero not in ("positive", "left out"):
+        raise ValueError(f"zero: expected 'positive' or 'left out', got {zero!r}")
+    known = ~(np.isnan(first) | np.isnan(second))
+    kept = known & (second != 0) if zero == "left out" else known
+    upper = np.triu_indices(first.shape[1], 1)
+    both = known[:, upper[0]] & known[:, upper[1]]
+    order = [np.where(both, np.sign(side[:, upper[0]] - side[:, upper[1]]), 0.0) for side in (first, second)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        apart = np.sqrt((order[0] != 0).sum(axis=1)) * np.sqrt((order[1] != 0).sum(axis=1))
+        tau = np.clip((order[0] * order[1]).sum(axis=1) / np.where(apart > 0, apart, np.nan), -1.0, 1.0)
+    varied = apart > 0
+    pearson = np.where(varied, _correlation(first, second, known), np.nan)
+    signs = _correlation((first >= 0).astype(float), (second >= 0).astype(float), kept)
+    # where all of a side's signs are alike the correlation of signs is 0, as scikit-learn has it
+    mcc = np.where(kept.any(axis=1), np.nan_to_num(signs), np.nan)
+    return tau, mcc, pearson, known.sum(axis=1)
+
+
+def _correlation(first: NDArray, second: NDArray, known: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Pearson's correlation of each pair of rows over what is known; NaN where a side is constant."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centred = [
+            np.where(
+                known,
+                side - np.where(known, side, 0.0).sum(axis=1, keepdims=True) / known.sum(axis=1)[:, None],
+                0.0,
+            )
+            for side in (first, second)
+        ]
+        sizes = [(side**2).sum(axis=1) for side in centred]
+        constant = np.minimum(*sizes) <= 1e-24 * known.shape[1]
+        scale = np.sqrt(sizes[0]) * np.sqrt(sizes[1])
+        return np.where(constant, np.nan, np.clip((centred[0] * centred[1]).sum(axis=1) / scale, -1.0, 1.0))
+
+
+def roc_auc(values: ArrayLike, labels: ArrayLike) -> float:
+    """Return the probability that an image with the attribute has a higher value than one without it; ties count half.
+
+    NaN where all images have it, or none.
+
+    Parameters
+    ----------
+    values : array_like of float, shape (n,)
+        NaN is left out.
+    labels : array_like of float, shape (n,)
+        1 and 0; NaN is left out.
+
+    Examples
+    --------
+    >>> roc_auc([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
+    0.75
+    """
+    values, labels = np.asarray(values, float).ravel(), np.asarray(labels, float).ravel()
+    both = ~(np.isnan(values) | np.isnan(labels))
+    values, labels = values[both], labels[both] > 0.5
+    there, absent = int(labels.sum()), int((~labels).sum())
+    if not there or not absent:
+        return np.nan
+    ranks = stats.rankdata(values)[labels].sum()
+    return float((ranks - there * (there + 1) / 2) / (there * absent))
+
+
+def artificial_set(
+    labels: Audit | Sequence[Audit],
+    estimates: Mapping[str, Audit | Sequence[Audit]],
+    first: str,
+    second: str,
+    *,
+    scales: Mapping[str, int] = SCALES,
+    examples: int = EACH_SCALE,
+    images: int = GROUP_IMAGES,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Draw groups of images with a known difference of frequencies, and what estimates make of them (appendix C).
+
+    For each attribute and scale differences are drawn at random from the scale's 19; a group of images of the first
+    indicator and one of the second are then put together, drawn with replacement from those with and those without the
+    attribute, so that their frequencies differ by just that.
+
+    Parameters
+    ----------
+    labels : Audit or sequence of Audit
+        Of both settings, as in the paper; with the same attributes.
+    estimates : mapping of str to the same
+        By name; of the same images in the same layout.
+    first, second : str
+        Indicators.
+    scales : mapping of str to int
+        The largest difference of each scale in images; nine steps lead up to it.
+    examples : int
+        Of each attribute and scale.
+    images : int
+        Of a group. The paper does not say; its differences are multiples of 1/80.
+    seed : int
+
+    Returns
+    -------
+    DataFrame
+        A row an example: ``attribute``, ``scale``, ``labelled`` (the difference), and for each estimate a column by its
+        name. What cannot be put together, because an indicator has no image with (or without) the attribute, is left
+        out.
+
+    Notes
+    -----
+    Where in 0 to 1 the two frequencies lie is drawn evenly among those that the images allow; the paper leaves it open.
+    """
+    pools = _Pools(labels, estimates, first, second)
+    rng = np.random.default_rng(seed)
+    rows = []
+    for attribute, name in enumerate(pools.attributes):
+        for scale, largest in scales.items():
+            for _ in range(examples):
+                difference = int(rng.integers(-9, 10)) * largest // 9
+                drawn = pools.draw(attribute, difference, images, rng)
+                if drawn is not None:
+                    rows.append({"attribute": name, "scale": scale, "labelled": difference / images, **drawn})
+    return pd.DataFrame(rows, columns=["attribute", "scale", "labelled", *estimates])
+
+
+class _Pools:
+    """Images of two indicators, with and without each attribute."""
+
+    def __init__(self, labels, estimates, first, second):
+        label_list = [labels] if isinstance(labels, Audit) else list(labels)
+        self.attributes = label_list[0].attributes
+        self.labels = [self._images(label_list, indicator) for indicator in (first, second)]
+        self.estimates = {}
+        for name, audits in estimates.items():
+            audit_list = [audits] if isinstance(audits, Audit) else list(audits)
+            self.estimates[name] = [self._images(audit_list, indicator) for indicator in (first, second)]
+
+    def _images(self, audits: Sequence[Audit], indicator: str) -> NDArray[np.float64]:
+        """Values of all images of an indicator, shape (n, n_attributes)."""
+        for one in audits:
+            if one.attributes != self.attributes:
+                raise ValueError(f"audits: expected the attributes {self.attributes}, got {one.attributes}")
+        return np.concatenate(
+            [one.values[:, place(one, indicator)].reshape(-1, len(self.attributes)) for one in audits]
+        )
+
+    def draw(
+        self, attribute: int, difference: int, images: int, rng: np.random.Generator
+    ) -> dict[str, float] | None:
+        """What each estimate says of two groups whose counts differ by `difference`; None where there are none."""
+        pools = [[np.flatnonzero(side[:, attribute] == label) for label in (0, 1)] for side in self.labels]
+        counts = [
+            (count, count - difference)
+            for count in range(max(0, difference), min(images, images + difference) + 1)
+            if all(
+                (len(pool[1]) or not there) and (len(pool[0]) or there == images)
+                for pool, there in zip(pools, (count, count - difference))
+            )
+        ]
+        if not counts:
+            return None
+        chosen = counts[int(rng.integers(len(counts)))]
+        groups = [
+            np.concatenate([rng.choice(pool[1], there), rng.choice(pool[0], images - there)])
+            if 0 < there < images
+            else rng.choice(pool[int(there > 0)], images)
+            for pool, there in zip(pools, chosen)
+        ]
+        return {
+            name: float(sides[0][groups[0], attribute].mean() - sides[1][groups[1], attribute].mean())
+            for name, sides in self.estimates.items()
+        }

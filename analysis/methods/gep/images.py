@@ -1,0 +1,117 @@
+"""A folder of images of a model that nobody can open, audited: ``triptych gep --images FOLDER``.
+
+It is a run of ``images: {from: FOLDER}`` with an audit's prompts (`probes.stages.external_images.audits`), whose stages are those of
+``python -m probes.run``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from probes.config.image_options import Images
+from probes.config.schema import Config, build_config
+from probes.config.yaml import YamlSource, read_yaml
+from probes.errors import UserError
+from probes.runs.store import Run
+from probes.stages.external_images.audits import placed
+from probes.stages.external_images.table import PICTURES, TABLES, find, read_rows
+
+DRAWING = ("model", "preset", "seeds", "sampler", "capture", "generate", "out", "images", "limit")
+AUDIT = {
+    "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man"},
+    "prompts": {"from": "gep"},
+}
+
+
+def audit(options: argparse.Namespace) -> Run:
+    """Take the images of a folder in, look at them with CLIP, measure and report; return the run.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        ``folder``, ``out``, ``config``, ``names``, ``model``, ``clip``, ``weights``, ``overwrite`` of the command line;
+        ``stages``, see `triptych.cli.main`.
+
+    Raises
+    ------
+    UserError
+        An image is missing, a prompt is none of the audit, CLIP is unknown or not there.
+    """
+    data, place = _written(options)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{place}.yaml"
+        file.write_text(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), encoding="utf-8")
+        again = ["--overwrite"] if options.overwrite else []
+        options.stages([str(file), "--out", str(options.out), "--quiet", *again])
+    return Run.open(options.out)
+
+
+def _written(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """A configuration of the images, with the words that were asked of the model; and its name."""
+    data: dict[str, Any] = dict(AUDIT)
+    source = YamlSource(name="command line", text="", data=data)
+    if options.config is not None:
+        source = read_yaml(options.config)
+        if not isinstance(source.data, dict):
+            raise UserError(f"{source.name}: expected `key: value` lines of an audit, got none: see gep.yaml")
+        data |= {key: value for key, value in source.data.items() if key not in DRAWING}
+    gep = {**(data.get("gep") or {}), **({"clip": options.clip} if options.clip else {})}
+    name = data.pop("name", None) or options.folder.absolute().name
+    context = {"folder": Path(options.config).parent if options.config else Path()}
+    asked = build_config({"name": name, **data, "gep": gep, "seeds": [0]}, source, context=context)
+    images = Images.model_validate({"from": str(options.folder.absolute()), "names": _names(options)})
+    there = _words(asked, images)
+    observe: dict[str, Any] = {"objects": False, "features": [asked.gep.clip]}
+    if options.weights:
+        observe["feature_weights"] = {asked.gep.clip: options.weights}
+    if asked.observe.objects and "observe" in data:
+        observe = {**data["observe"], **{key: observe[key] for key in observe if key != "objects"}}
+    return {
+        "name": name,
+        **data,
+        **_among(asked, data["indicators"], there),
+        "model": options.model or name,
+        "images": images.model_dump(mode="json"),
+        "gep": gep,
+        "observe": observe,
+    }, "audit"
+
+
+def _names(options: argparse.Namespace) -> str | None:
+    """What the names of the files mean, where no table says which image is which."""
+    folder = options.folder
+    if options.names or not folder.is_dir():
+        return options.names
+    if any(file.suffix.lower() in TABLES for file in folder.iterdir()):
+        return None
+    inside = any(file.suffix.lower() in PICTURES for file in folder.glob("*/*"))
+    return "{prompt}/{number}" if inside else "{prompt}_{number}"
+
+
+def _words(asked: Config, images: Images) -> list[str]:
+    """The indicators that the images were asked with."""
+    rows = read_rows(images, find(images, Path()), by_prompt=True)
+    words = {name: entry.word for name, entry in asked.indicators.items()}
+    seen = {row.indicator for row in placed(rows, asked.prompts, words)}
+    there = [name for name in asked.indicators if name in seen]
+    if len(there) < 2:
+        listed = ", ".join(words.values())
+        raise UserError(
+            f"{images.from_}: expected images of prompts with at least two of the words {listed}, found"
+            f" {len(there)}: name the words under `indicators` of a configuration (--config)"
+        )
+    return there
+
+
+def _among(asked: Config, indicators: Mapping[str, Any], there: list[str]) -> dict[str, Any]:
+    """What of indicators, reference and contrasts is left; of two words the first is the reference."""
+    reference = asked.reference if asked.reference in there else there[0]
+    contrasts = [pair for pair in asked.contrasts or [] if set(pair) <= set(there) and reference not in pair]
+    kept = {name: indicators[name] for name in there}
+    return {"indicators": kept, "reference": reference, **({"contrasts": contrasts} if contrasts else {})}

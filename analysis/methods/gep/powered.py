@@ -1,0 +1,154 @@
+"""A few labels and CLIP's reading of every image together: differences on the scale of frequencies, with their error.
+
+C, CC and CLS are on scales of their own and wrong by an amount that nobody knows. Labels of some images, chosen by lot,
+set both right (`analysis.stats.prediction_powered`): the reading ``PP``. It enters every table as other readings do, by
+a value an image whose mean is the estimate; beside that `powered_table` says what the labels alone, and together with
+the estimate, tell of the labels that all images would get, and how many of them an interval takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.methods.gep.scores import Audit, like, place
+from analysis.stats.prediction_powered import (
+    PredictionPowered,
+    labels_needed,
+    prediction_powered,
+    rectified,
+    score_interval,
+    score_width_alone,
+    weights,
+)
+from probes.config.schema import Config
+
+POWERED = "PP"
+COLUMNS = (
+    *("setting", "labels", "prediction", "first", "second", "kind", "attribute", "value", "low", "high"),
+    *("half_width", "half_width_alone", "labelled_first", "labelled_second", "images_first", "images_second"),
+    *("wanted", "needed", "needed_alone", "level", "reason"),
+)
+
+
+class Powered:
+    """Labels of some images and an estimate of all, of one setting.
+
+    Attributes
+    ----------
+    audit : Audit
+        The reading `POWERED`.
+    labels, prediction : str
+        Who gave the labels, and which estimate was set right by them.
+    """
+
+    def __init__(self, labels: Audit, estimate: Audit):
+        self.labels, self.prediction = labels.source, estimate.source
+        self._estimate = estimate
+        self._y, self._p = (_by_indicator(one.values) for one in (labels, estimate))
+        self._y = np.where(np.isnan(self._p), np.nan, self._y)  # of an image that could not be embedded
+        self._weight = weights(self._y, self._p)
+        values = rectified(self._y, self._p, self._weight)
+        contexts, indicators, images, attributes = estimate.values.shape
+        values = values.reshape(indicators, contexts, images, attributes).swapaxes(0, 1)
+        self.audit = estimate.with_values(values, POWERED)
+
+    def pair(self, first: str, second: str) -> PredictionPowered:
+        """Return the differences between two indicators, for the labels that all of their images would get."""
+        rows = [place(self._estimate, name) for name in (first, second)]
+        return prediction_powered(self._y[rows], self._p[rows], weight=self._weight)
+
+
+def powered(audits: Sequence[Audit], config: Config) -> list[Powered]:
+    """Return the prediction-powered readings, one a setting that has labels and the estimate ``gep.prediction``.
+
+    Labels of people are taken as they are, which supposes that their images were chosen by lot; where there are none,
+    the checker's of ``gep.labelled`` images a word and attribute.
+    """
+    by = {(one.setting, one.source): one for one in audits}
+    result = []
+    for setting in dict.fromkeys(one.setting for one in audits):
+        estimate = by.get((setting, config.gep.prediction))
+        labels = by.get((setting, "human")) or by.get((setting, "checker"))
+        if estimate is None or labels is None:
+            continue
+        labels = like(labels, estimate)
+        if labels.source == "checker":
+            labels = by_lot(labels, config.gep.labelled, config.measure.seed)
+        result.append(Powered(labels, estimate))
+    return result
+
+
+def by_lot(labels: Audit, count: int, seed: int) -> Audit:
+    """Return the labels of some images of each indicator and attribute, chosen by lot; all where there are fewer."""
+    values = _by_indicator(labels.values)
+    lots = np.where(np.isnan(values), np.inf, np.random.default_rng(seed).random(values.shape))
+    drawn = np.where(lots.argsort(axis=1).argsort(axis=1) < count, values, np.nan)
+    contexts, indicators, images, attributes = labels.values.shape
+    drawn = drawn.reshape(indicators, contexts, images, attributes).swapaxes(0, 1)
+    return labels.with_values(drawn, labels.source)
+
+
+def powered_table(
+    readings: Iterable[Powered], compared: Sequence[tuple[str, str, str]], config: Config
+) -> pd.DataFrame:
+    """Return what labels and estimate say together, a row a setting, pair and attribute; of the score one without name.
+
+    Returns
+    -------
+    DataFrame
+        ``low`` and ``high`` hold what labels of all images of this audit would give; ``half_width_alone`` is that of
+        an interval from the labels without the estimate. ``needed`` is how many labels of each word and attribute an
+        interval of half-width ``wanted`` takes, ``needed_alone`` the same without the estimate.
+    """
+    rows = []
+    level, wanted = config.measure.level, config.gep.half_width
+    for one in readings:
+        for first, second, kind in compared:
+            if not {first, second} <= {*one.audit.indicators}:
+                continue
+            about = (one.audit.setting, one.labels, one.prediction, first, second, kind)
+            said = one.pair(first, second)
+            needed = [labels_needed(said, wanted, level=level, alone=alone) for alone in (False, True)]
+            rows += [
+                (*about, *row, wanted, *counts, level, reason)
+                for row, *counts, reason in _by_attribute(one, said, level, needed)
+            ]
+            rows.append(
+                (*about, *_of_score(said, level), wanted, *(of for _, of in needed), level, _why(said))
+            )
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _by_attribute(one: Powered, said: PredictionPowered, level: float, needed: Sequence[tuple]):
+    low, high = said.interval(level)
+    with np.errstate(invalid="ignore"):
+        wider = np.where(said.error > 0, said.labels_alone / said.error, 1.0)
+    for a, name in enumerate(one.audit.attributes):
+        half = (high[a] - low[a]) / 2
+        counts = (*said.labelled[:, a], *said.images[:, a])
+        row = (name, said.difference[a], low[a], high[a], half, half * wider[a], *counts)
+        yield row, needed[0][0][a], needed[1][0][a], said.reason[a]
+
+
+def _of_score(said: PredictionPowered, level: float) -> tuple:
+    """The mean absolute difference less what its error adds, with its interval and the labels of all attributes."""
+    score = score_interval(said, level=level)
+    there = said.reason == ""
+    half, alone = (score.high - score.low) / 2, score_width_alone(said, level=level) / 2
+    counts = (*said.labelled[:, there].sum(axis=1), *said.images[:, there].sum(axis=1))
+    return ("", score.score, score.low, score.high, half, alone, *counts)
+
+
+def _why(said: PredictionPowered) -> str:
+    """Why there is no score, or what it leaves out."""
+    absent = int((said.reason != "").sum())
+    return f"{absent} of {len(said.reason)} attributes have too few labels" if absent else ""
+
+
+def _by_indicator(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values by indicator, of all contexts together: shape (n_indicators, n_contexts * n_images, n_attributes)."""
+    return values.swapaxes(0, 1).reshape(values.shape[1], -1, values.shape[3])

@@ -1,0 +1,208 @@
+"""Gender presentation differences (GEP): frequencies of attributes, their vector and its score (Zhang et al. 2023).
+
+An audit is one number an image and attribute, laid out by context: whether the attribute is in the image (labels of
+annotators, of a checker, of a detector), or an estimate of it (`analysis.methods.gep.estimates`). In the paper's
+**neutral** setting an image is read for every attribute; in its **explicit** setting each attribute has images drawn
+from prompts that name it, and is read from those. Both fit the same array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from probes.prompts.audit import SETTINGS
+
+COLUMNS = ("setting", "context", "indicator", "image", "attribute", "value")  # of a table that `audit` takes
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit read from its images, for one setting and one way to read them.
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape (n_contexts, n_indicators, n_images, n_attributes)
+        1 where the attribute is in the image and 0 where it is not, or an estimate on any scale; NaN where nothing was
+        read. `n_images` is the largest number of images that a prompt has.
+    contexts, indicators, attributes : tuple of str
+    setting : {"neutral", "explicit"}
+    source : str
+        What read the images: ``checker``, ``human``, ``C``, ``CC``, ``CLS`` ...
+    """
+
+    values: NDArray[np.float64]
+    contexts: tuple[str, ...]
+    indicators: tuple[str, ...]
+    attributes: tuple[str, ...]
+    setting: str
+    source: str
+
+    def with_values(self, values: NDArray[np.float64], source: str) -> Audit:
+        """Return an audit of the same images, read in another way.
+
+        Raises
+        ------
+        ValueError
+            `values` has another shape.
+        """
+        if values.shape != self.values.shape:
+            raise ValueError(f"values: expected shape {self.values.shape}, got {values.shape}")
+        return replace(self, values=values, source=source)
+
+    def of_contexts(self, rows: Sequence[int] | NDArray[np.integer]) -> Audit:
+        """Return an audit of some contexts, in a given order; one that is named twice counts twice."""
+        chosen = tuple(self.contexts[row] for row in rows)
+        return replace(self, values=self.values[np.asarray(rows, int)], contexts=chosen)
+
+
+def audit(table: pd.DataFrame, *, setting: str, source: str) -> Audit:
+    """Lay out a long table of one row an image and attribute.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns `COLUMNS`: `image` tells the images of a prompt apart (a seed); `value` may be NaN. In the explicit
+        setting `attribute` is the one that the prompt names, and rows of others have been left out.
+    setting : {"neutral", "explicit"}
+        Rows of the other one are left out.
+    source : str
+        What read the images.
+
+    Raises
+    ------
+    ValueError
+        A column is missing, the setting is unknown, or an image was read twice for one attribute.
+
+    Examples
+    --------
+    >>> rows = [
+    ...     ("neutral", "riding a bike", word, 0, "hat", value) for word, value in [("woman", 0), ("man", 1)]
+    ... ]
+    >>> result = audit(pd.DataFrame(rows, columns=COLUMNS), setting="neutral", source="checker")
+    >>> result.values.shape, vector(result, "woman", "man")
+    ((1, 2, 1, 1), array([-1.]))
+    """
+    missing = [name for name in COLUMNS if name not in table]
+    if missing:
+        raise ValueError(f"table: expected the columns {', '.join(COLUMNS)}; missing: {', '.join(missing)}")
+    if setting not in SETTINGS:
+        raise ValueError(f"setting: expected neutral or explicit, got {setting!r}")
+    rows = table[table["setting"] == setting]
+    key = ["context", "indicator", "image", "attribute"]
+    twice = rows.duplicated(key).to_numpy()
+    if twice.any():
+        first = ", ".join(map(str, rows[key].iloc[twice.argmax()]))
+        raise ValueError(f"table: expected one value an image and attribute, got two for {first}")
+    names = {name: tuple(dict.fromkeys(rows[name])) for name in ("context", "indicator", "attribute")}
+    images = rows.groupby(["context", "indicator"], sort=False)["image"].transform(
+        lambda column: pd.factorize(column, sort=True)[0]
+    )
+    shape = (len(names["context"]), len(names["indicator"]), int(images.max() + 1) if len(rows) else 0)
+    values = np.full((*shape, len(names["attribute"])), np.nan)
+    codes = {name: pd.Categorical(rows[name], categories=names[name]).codes for name in names}
+    values[codes["context"], codes["indicator"], images, codes["attribute"]] = rows["value"].astype(float)
+    return Audit(values, names["context"], names["indicator"], names["attribute"], setting, source)
+
+
+def frequencies(labels: Audit) -> NDArray[np.float64]:
+    """Return the mean over the images of an indicator, shape (n_indicators, n_attributes).
+
+    Of labels it is the frequency of each attribute (Zhang et al. 2023, Eq. 1); of an estimate what the paper puts in
+    its place (Eq. 4, 5, 7). Images that were not read are left out; NaN where none was.
+    """
+    return _mean(labels.values, (0, 2))
+
+
+def vector(labels: Audit, first: str, second: str) -> NDArray[np.float64]:
+    """Return the GEP vector, ``frequency for first - frequency for second`` by attribute (Zhang et al. 2023, Eq. 2).
+
+    Shape (n_attributes,), in -1 to 1 for labels; NaN where an indicator has no image that was read.
+
+    Parameters
+    ----------
+    labels : Audit
+        Labels, or estimates, of the images.
+    first, second : str
+        Indicators.
+    """
+    each = frequencies(labels)
+    return each[place(labels, first)] - each[place(labels, second)]
+
+
+def by_context(labels: Audit, first: str, second: str) -> NDArray[np.float64]:
+    """Return the difference of every context, shape (n_contexts, n_attributes): the unit over which is resampled."""
+    each = _mean(labels.values, (2,))
+    return each[:, place(labels, first)] - each[:, place(labels, second)]
+
+
+def score(differences: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean absolute difference over the last axis (Zhang et al. 2023, Eq. 2), without what is NaN.
+
+    Of a GEP vector it is the GEP score, in 0 to 1 for labels; of `by_context` the score of each context (the paper's
+    Table 15). It is positive by chance alone: see `analysis.stats.noise_floor`.
+
+    Parameters
+    ----------
+    differences : ndarray of float64, shape (..., n_attributes)
+        Frequency or estimate of each attribute, one side less the other; NaN where there is none.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        At least 0, which is no difference; NaN where all are.
+
+    Examples
+    --------
+    >>> float(score(np.array([0.5, -0.25, np.nan])))
+    0.375
+    """
+    return _mean(np.abs(differences), (-1,))
+
+
+def place(labels: Audit, indicator: str) -> int:
+    """Return which of an audit's indicators this is.
+
+    Raises
+    ------
+    ValueError
+        None of them.
+    """
+    if indicator not in labels.indicators:
+        raise ValueError(f"indicator: expected one of {', '.join(labels.indicators)}, got {indicator!r}")
+    return labels.indicators.index(indicator)
+
+
+def like(one: Audit, other: Audit) -> Audit:
+    """Return an audit laid out as another of the same run is: NaN where it has no such context, word or attribute.
+
+    Images of a prompt are those of the same number in both.
+    """
+    axes = [
+        (one.contexts, other.contexts),
+        (one.indicators, other.indicators),
+        (one.attributes, other.attributes),
+    ]
+    here, there = (
+        [
+            [side.index(name) for name in mine if name in theirs]
+            for mine, theirs, side in ((*pair, pair[which]) for pair in axes)
+        ]
+        for which in (0, 1)
+    )
+    images = range(min(one.values.shape[2], other.values.shape[2]))
+    values = np.full(other.values.shape, np.nan)
+    values[np.ix_(there[0], there[1], images, there[2])] = one.values[
+        np.ix_(here[0], here[1], images, here[2])
+    ]
+    return replace(other, values=values, source=one.source)
+
+
+def _mean(values: NDArray[np.float64], axes: tuple[int, ...]) -> NDArray[np.float64]:
+    count = (~np.isnan(values)).sum(axis=axes)
+    with np.errstate(invalid="ignore"):
+        return np.nansum(values, axis=axes) / np.where(count > 0, count, np.nan)

@@ -1,0 +1,209 @@
+"""The report's section on attributes (GEP): what of the tables it shows, and in which words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.methods.gep.example_figures import ExampleRow, draw_artificial, draw_examples
+from analysis.methods.gep.figures import draw_estimates, draw_scores, draw_vectors
+from analysis.methods.gep.powered import POWERED
+from analysis.methods.gep.tables import LABELS
+from analysis.report.figures.style import Drawn
+from analysis.report.format import number, p_value
+from analysis.study import indicators
+from analysis.tables.registry import read
+from probes.config.schema import Config
+from probes.prompts.audit import places
+
+if TYPE_CHECKING:
+    from probes.runs.store import Run
+
+NAMES = ("gep_vector", "gep_score", "gep_agreement", "gep_auc")
+MORE = (
+    "gep_powered",
+    "gep_clip_score",
+    "gep_artificial",
+    "gep_artificial_agreement",
+    "gep_frequencies",
+)  # shown where they are
+ORDER = ("checker", POWERED, "human", "detected", "CLS", "CC", "C")  # figures show the first there is
+EXAMPLES = 4  # images of each attribute and word
+SOURCES = {
+    "checker": "the toyworld checker",
+    "human": "people",
+    "detected": "the object detector",
+    POWERED: "a few labels and an estimate together (PP)",
+    "CLS": "classifiers trained on CLIP’s text embeddings (CLS)",
+    "CC": "CLIP similarity less that of a reference string (CC)",
+    "C": "CLIP similarity (C)",
+}
+LEVEL = 0.05  # below which p is called more than chance
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """The tables of an audit, by name, the source that its figures show, and images of each attribute."""
+
+    tables: Mapping[str, pd.DataFrame]
+    source: str
+    examples: Sequence[ExampleRow] = ()
+
+
+def read_attributes(run: Run) -> Attributes | None:
+    """Read the tables of the section; None for a run that is no audit."""
+    if not set(NAMES) <= set(run.tables()):
+        return None
+    tables = {name: read(run, name) for name in (*NAMES, *MORE) if name in run.tables()}
+    there = set(tables["gep_score"]["source"])
+    source = next((source for source in ORDER if source in there), None)
+    return Attributes(tables, source, examples(run, tables["gep_frequencies"], source)) if source else None
+
+
+def examples(run: Run, frequencies: pd.DataFrame, source: str) -> list[ExampleRow]:
+    """Return some images of every attribute that prompts name, of all main indicators at once.
+
+    Contexts are taken evenly over all there are, each with the first seed that it has for every indicator.
+    """
+    names = [member.name for member in indicators(run.config) if not member.control]
+    samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
+    samples = samples[samples["indicator"].isin(names) & ~samples["sample_id"].isin(list(run.left_out()))]
+    draws = samples.pivot(index=["triplet", "seed"], columns="indicator", values="sample_id").dropna()
+    first = draws.reset_index("seed", drop=True).groupby(level="triplet").first()
+    counted = frequencies[(frequencies["source"] == source) & (frequencies["setting"] == "explicit")]
+    counted = counted.set_index(["attribute", "indicator"])["frequency"]
+    by_name: dict[str, list[int]] = {}
+    for place in places(run.config):
+        if place.triplet in first.index:
+            by_name.setdefault(place.named, []).append(place.triplet)
+    rows = []
+    for attribute, triplets in by_name.items():
+        step = np.linspace(0, len(triplets) - 1, min(EXAMPLES, len(triplets))).round().astype(int)
+        chosen = first.loc[[triplets[index] for index in step]]
+        images = {name: run.images(chosen[name]) for name in names}
+        often = {name: counted[attribute, name] for name in names if (attribute, name) in counted.index}
+        rows.append(ExampleRow(attribute, images, often))
+    return rows
+
+
+def draw(attributes: Attributes, config: Config) -> dict[str, Drawn]:
+    """Draw the figures of the first pair of words, by name."""
+    pair = _contrast(attributes.tables["gep_score"])
+    if pair is None:
+        return {}
+    vector, score = (attributes.tables[name] for name in ("gep_vector", "gep_score"))
+    drawn = [
+        draw_vectors({config.model_name: vector}, *pair, attributes.source),
+        draw_scores({config.model_name: score}, *pair, attributes.source),
+    ]
+    if labels := _labels(score):
+        drawn.append(draw_estimates(vector, *pair, labels))
+        if "gep_artificial" in attributes.tables:
+            drawn.append(draw_artificial(attributes.tables["gep_artificial"], *pair, labels))
+    main = [member.name for member in indicators(config) if not member.control]
+    drawn.append(draw_examples(attributes.examples, main, attributes.source))
+    return {figure.name: figure for figure in drawn if figure is not None}
+
+
+def section(attributes: Attributes) -> dict[str, Any]:
+    """Lay the section out.
+
+    Returns
+    -------
+    dict
+        ``sources``: what read the images, in words; ``sentences``, one a setting; ``scores``, ``controls``, ``fit``,
+        ``powered``, ``agreement``, ``artificial`` and ``auc``: rows of tables.
+    """
+    score = attributes.tables["gep_score"]
+    order = {name: place for place, name in enumerate(ORDER)}
+    # variants of the estimates stand in the tables of agreement alone
+    score = score[score["source"].isin(ORDER)]
+    shown = score[score["kind"] != "control"].assign(place=score["source"].map(order))
+    auc = attributes.tables["gep_auc"]
+    mean = auc.groupby(["source", "labels"], sort=False)["auc"].agg(["mean", "count"]).reset_index()
+    return {
+        "sources": [SOURCES[name] for name in ORDER if name in set(score["source"])],
+        "read_by": SOURCES[attributes.source],
+        "sentences": _sentences(attributes),
+        "scores": shown.sort_values(["setting", "place"], kind="stable").to_dict("records"),
+        "controls": score[score["kind"] == "control"].to_dict("records"),
+        "fit": attributes.tables.get("gep_clip_score", pd.DataFrame()).to_dict("records"),
+        "agreement": _agreement(attributes.tables["gep_agreement"]),
+        "artificial": _artificial(attributes),
+        "powered": _powered(attributes),
+        "auc": mean.to_dict("records"),
+        "labels": bool(_labels(score)),
+    }
+
+
+def _sentences(attributes: Attributes) -> list[str]:
+    """What the score of each setting says, as read by the section's source."""
+    score = attributes.tables["gep_score"]
+    own = score[(score["source"] == attributes.source) & (score["kind"] == "contrast")]
+    sentences = []
+    for row in own.to_dict("records"):
+        pair = f"between images generated from {row['first']} and from {row['second']} prompts"
+        if row["reason"]:
+            sentences.append(
+                f"In the {row['setting']} setting no attribute differs {pair} ({row['reason']})."
+            )
+            continue
+        more = "more" if row["p_value"] < LEVEL and row["excess"] > 0 else "not more"
+        sentences.append(
+            f"In the {row['setting']} setting attributes differ {pair} by {number(row['score'])} on average, {more} "
+            f"than the {number(row['floor'])} that chance alone gives ({p_value(row['p_value'])})."
+        )
+    return sentences
+
+
+def _agreement(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """A row a setting, estimate and pair, with the measures beside each other."""
+    key = ["setting", "source", "labels", "first", "second"]
+    return [
+        {**dict(zip(key, names)), "cells": {row["measure"]: row for row in rows.to_dict("records")}}
+        for names, rows in table.groupby(key, sort=False)
+    ]
+
+
+def _artificial(attributes: Attributes) -> list[dict[str, Any]]:
+    """A row an estimate and its labels, with the measures over artificial sets beside each other."""
+    table = attributes.tables.get("gep_artificial_agreement")
+    if table is None:
+        return []
+    return [
+        {
+            "source": source,
+            "labels": labels,
+            "n": int(rows["n_examples"].iloc[0]),
+            "cells": {row["measure"]: row for row in rows.to_dict("records")},
+        }
+        for (source, labels), rows in table.groupby(["source", "labels"], sort=False)
+    ]
+
+
+def _powered(attributes: Attributes) -> list[dict[str, Any]]:
+    """Rows of scores from a few labels and an estimate, one a setting and pair, with how many labels would do."""
+    table = attributes.tables.get("gep_powered")
+    if table is None:
+        return []
+    scores = table[(table["attribute"] == "") & (table["kind"] != "control")]
+    each = table[table["attribute"] != ""].groupby(["setting", "first", "second"])["needed"].median()
+    return [
+        {**row, "needed_each": each.get((row["setting"], row["first"], row["second"]))}
+        for row in scores.to_dict("records")
+    ]
+
+
+def _labels(score: pd.DataFrame) -> str:
+    """The source that says what is in the images, if there is one."""
+    return next((name for name in LABELS if name in set(score["source"])), "")
+
+
+def _contrast(score: pd.DataFrame) -> tuple[str, str] | None:
+    own = score[score["kind"] == "contrast"]
+    own = own if len(own) else score
+    return (own["first"].iloc[0], own["second"].iloc[0]) if len(own) else None

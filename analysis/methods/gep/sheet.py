@@ -1,0 +1,80 @@
+"""What people are asked of an audit's images, chosen by lot: a folder with the images and a CSV to fill in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from probes.csv_text import csv_bytes
+from probes.errors import UserError
+from probes.prompts.audit import attributes, places
+from probes.runs.parts import write_bytes
+from probes.runs.store import Run
+
+FILE = "labels.csv"
+COLUMNS = ("sample_id", "image", "attribute", "question", "annotator", "label")
+
+
+def asked(run: Run, *, count: int, seed: int) -> pd.DataFrame:
+    """Return the questions: of each word, setting and attribute so many images, chosen by lot anew for each.
+
+    In the explicit setting an image is asked for the attribute that its prompt names.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``sample_id``, ``attribute``, ``question``, in an order that says nothing of the prompt.
+    """
+    phrases, where = attributes(run.config), pd.DataFrame(places(run.config))
+    samples = run.samples(["sample_id", "triplet", "indicator"]).merge(where, on="triplet")
+    samples = samples[~samples["sample_id"].isin(list(run.left_out()))]
+    rng = np.random.default_rng(seed)
+    frames = []
+    for name, phrase in phrases.items():
+        own = samples[(samples["named"] == name) | (samples["setting"] == "neutral")]
+        for _, group in own.groupby(["setting", "indicator"], sort=False):
+            chosen = rng.permutation(len(group))[:count]
+            said = f"Do you see a person {phrase}?"
+            frames.append(group.iloc[chosen][["sample_id"]].assign(attribute=name, question=said))
+    if not frames:
+        raise UserError(
+            f"{run.path}: expected images of the contexts to ask about, found none: run --stage generate again"
+        )
+    questions = pd.concat(frames, ignore_index=True)
+    return questions.iloc[rng.permutation(len(questions))].reset_index(drop=True)
+
+
+def write(run: Run, out: Path, *, count: int, seed: int) -> str:
+    """Write the questions and their images into a folder; return in a line what to do with it.
+
+    Raises
+    ------
+    UserError
+        The run is no audit, or a sheet stands there already.
+    """
+    if not places(run.config):
+        raise UserError(f"{run.path}: expected a run whose prompts have contexts, found none: name an audit")
+    if (out / FILE).exists():
+        raise UserError(f"{out / FILE}: expected no sheet yet, found one: name another folder with --out")
+    questions = asked(run, count=count, seed=seed)
+    files = write_images(run, out, set(questions["sample_id"]), seed=seed)
+    table = questions.assign(image=questions["sample_id"].map(files), annotator="", label="")
+    write_bytes(out / FILE, csv_bytes(table[list(COLUMNS)]))
+    return (
+        f"{len(table)} questions about {len(files)} images: fill in yes or no under label in {out / FILE}, then"
+        f" triptych gep labels {run.path} {out / FILE}"
+    )
+
+
+def write_images(run: Run, out: Path, samples: Collection[str], *, seed: int) -> dict[str, str]:
+    """Write images into a folder under names that say nothing of their prompts; return these by sample."""
+    names = sorted(samples)
+    numbers = np.random.default_rng(seed).permutation(len(names))
+    files = {name: f"images/{number:05d}.png" for name, number in zip(names, numbers)}
+    stored = run.samples(["sample_id", "image"])
+    for row in stored[stored["sample_id"].isin(names)].itertuples():
+        write_bytes(out / files[row.sample_id], row.image["bytes"])
+    return files

@@ -1,0 +1,82 @@
+"""The measure stage of an audit of attributes: everything that read a run's images, and the tables of it."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis.methods.gep import clip, tables
+from analysis.methods.gep import readings as gep_readings
+from analysis.methods.gep.artificial import agreement_of_examples, example_table
+from analysis.methods.gep.powered import powered, powered_table
+from analysis.methods.gep.scores import Audit
+from analysis.study import comparison
+from analysis.tables.objects.detector_error import Checked, seen_by_checker
+from analysis.tables.registry import write
+from probes.prompts.audit import places
+from probes.runs.store import Run
+
+LABELS = "gep_labels"  # the table of people's answers, written by `triptych gep`
+
+
+def measure_gep(run: Run, seen: pd.DataFrame | None) -> None:
+    """Write the tables of an audit (`analysis.methods.gep.tables`), where a run's prompts have contexts and they were read.
+
+    Parameters
+    ----------
+    run : Run
+    seen : DataFrame, optional
+        What the toyworld checker sees in each image, by ``sample_id``.
+    """
+    audits = read_audits(run, seen)
+    if not audits:
+        return
+    config, compared = run.config, tables.pairs(comparison(run.config))
+    readings = powered(audits, config)
+    everything = [*audits, *(one.audit for one in readings)]
+    made = {
+        "gep_frequencies": tables.frequency_table(everything),
+        "gep_vector": tables.vector_table(everything, compared, config.measure),
+        "gep_score": tables.score_table(everything, compared, config.measure),
+        "gep_contexts": tables.context_table(everything, compared),
+        "gep_agreement": tables.agreement_table(everything, compared, config.measure),
+        "gep_auc": tables.auc_table(everything),
+    }
+    if readings:
+        made["gep_powered"] = powered_table(readings, compared, config)
+    examples = example_table(audits, compared, config) if config.gep.examples else pd.DataFrame()
+    if len(examples):
+        made["gep_artificial"] = examples
+        made["gep_artificial_agreement"] = agreement_of_examples(examples, config.measure)
+    if len(fit := clip.clip_score(run)):
+        made["gep_clip_score"] = fit
+    for name, table in made.items():
+        write(run, name, table)
+
+
+def checker_readings(run: Run, checked: Checked | None) -> pd.DataFrame | None:
+    """Return what the toyworld checker sees in each image, by ``sample_id``; None where it cannot read a run's images.
+
+    Parameters
+    ----------
+    run : Run
+    checked : tuple of DataFrame, optional
+        Of `analysis.tables.objects.detector_error.checked_images`, where they were read before.
+    """
+    if checked and checked[1] is not None:
+        return checked[1]
+    return seen_by_checker(run)
+
+
+def read_audits(run: Run, seen: pd.DataFrame | None) -> list[Audit]:
+    """Return what each source read, by setting: the checker, people, detections, and CLIP's three estimates."""
+    if not places(run.config):
+        return []
+    said: dict[str, pd.DataFrame] = {}
+    if seen is not None:
+        said["checker"] = gep_readings.from_checker(run, seen)
+    if LABELS in run.tables():
+        said["human"] = gep_readings.joined(run.table(LABELS))[0]
+    if run.parts("objects") and run.config.observe.objects:
+        said["detected"] = gep_readings.from_detections(run)
+    said |= clip.clip_readings(run)
+    return [one for source, table in said.items() for one in gep_readings.lay_out(run, table, source)]

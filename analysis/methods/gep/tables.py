@@ -1,0 +1,307 @@
+"""Tables of an audit of gender presentation differences (Zhang et al. 2023): frequencies, vectors, scores, agreement.
+
+An audit is read in two settings and by several sources (labels of a checker or of people, detections, estimates by
+CLIP); every table has a column for each. The unit is the context: both words are drawn in each, and its images share
+it, so intervals are over contexts and tests flip the signs of whole contexts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.methods.gep import scores
+from analysis.methods.gep.evaluation import agreements, roc_auc
+from analysis.methods.gep.powered import POWERED
+from analysis.methods.gep.scores import Audit, like
+from analysis.stats.absolute_mean import absolute_mean
+from analysis.stats.intervals import bootstrap_interval
+from analysis.stats.noise_floor import paired_floor
+from analysis.stats.resampling import resample_counts
+from analysis.stats.sign_flips import sign_flip_test
+from analysis.study import Comparison
+from probes.config.schema import Measure
+
+LABELS = ("checker", "human")  # sources that say whether an attribute is there; the others estimate it
+KEY = ("setting", "source")
+PAIR = ("first", "second", "kind")
+FREQUENCY_COLUMNS = (*KEY, "indicator", "attribute", "frequency", "n_images", "n_contexts")
+VECTOR_COLUMNS = (
+    *(*KEY, *PAIR, "attribute", "difference", "low", "high", "p_value", "p_adjusted"),
+    *("n_contexts", "level", "reason"),
+)
+SCORE_COLUMNS = (
+    *(*KEY, *PAIR, "score", "floor", "floor_sd", "excess", "p_value", "debiased", "low", "high"),
+    *("n_attributes", "n_contexts", "level", "reason"),
+)
+CONTEXT_COLUMNS = (*KEY, *PAIR, "context", "score", "n_attributes")
+AGREEMENT_COLUMNS = (
+    *("setting", "source", "labels", "first", "second", "measure", "value", "low", "high", "n"),
+    *("n_contexts", "level", "reason"),
+)
+AUC_COLUMNS = ("source", "labels", "attribute", "auc", "n_with", "n_without")
+MEASURES = ("tau", "mcc", "mcc_nonzero", "pearson")
+
+
+def pairs(comparison: Comparison) -> list[tuple[str, str, str]]:
+    """Return the pairs of indicators that are compared: (first, second, kind).
+
+    ``contrast``: the words that are held against each other, of which the second of a run's contrast comes first (with
+    the default, feminine less masculine, as in the paper); ``reference``: the neutral word with each; ``control``: two
+    words of the same meaning, whose score is what the choice of a word makes. Without a contrast (of two words one is
+    the reference) the reference is held against each as one.
+    """
+    kinds = [
+        (*pair, "reference" if comparison.reference in pair else "contrast") for pair in comparison.leaning
+    ]
+    meaning: dict[str, list[str]] = {}
+    for name in comparison.names:
+        meaning.setdefault(comparison.controls.get(name, name), []).append(name)
+    if not any(kind == "contrast" for *_, kind in kinds):  # two words, one of which has to be the reference
+        kinds = [(first, second, "contrast") for first, second, _ in kinds]
+    same = [(*pair, "control") for names in meaning.values() for pair in combinations(names, 2)]
+    return kinds + same
+
+
+def frequency_table(audits: Iterable[Audit]) -> pd.DataFrame:
+    """Return the frequency of each attribute, or the mean of an estimate, by indicator (Eq. 1; Tables 11, 12)."""
+    rows = []
+    for one in audits:
+        frequency = scores.frequencies(one)
+        images = (~np.isnan(one.values)).sum(axis=(0, 2))
+        contexts = (~np.isnan(one.values)).any(axis=2).sum(axis=0)
+        rows += [
+            (one.setting, one.source, word, name, frequency[i, a], images[i, a], contexts[i, a])
+            for i, word in enumerate(one.indicators)
+            for a, name in enumerate(one.attributes)
+        ]
+    return pd.DataFrame(rows, columns=list(FREQUENCY_COLUMNS))
+
+
+def vector_table(
+    audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]], measure: Measure
+) -> pd.DataFrame:
+    """Return the GEP vectors with intervals over contexts and sign-flip tests (Eq. 2; Tables 13, 14).
+
+    Parameters
+    ----------
+    audits : iterable of Audit
+    compared : sequence of (str, str, str)
+        As of `pairs`.
+    measure : Measure
+        Level, resamples, permutations and seed.
+
+    Returns
+    -------
+    DataFrame
+        ``difference`` is the frequency for ``first`` less that for ``second``; ``p_adjusted`` is adjusted over the
+        attributes of a vector (max-T).
+    """
+    frames = []
+    for one in audits:
+        for first, second, kind in _there(one, compared):
+            each = scores.by_context(one, first, second)
+            interval = bootstrap_interval(
+                each, method="envelope", level=measure.level, resamples=measure.bootstrap, seed=measure.seed
+            )
+            test = sign_flip_test(each, permutations=measure.permutations, seed=measure.seed)
+            frames.append(
+                pd.DataFrame(
+                    {
+                        "setting": one.setting,
+                        "source": one.source,
+                        "first": first,
+                        "second": second,
+                        "kind": kind,
+                        "attribute": one.attributes,
+                        "difference": scores.vector(one, first, second),
+                        "low": interval.low,
+                        "high": interval.high,
+                        "p_value": test.p_value,
+                        "p_adjusted": test.p_adjusted,
+                        "n_contexts": interval.n,
+                        "level": measure.level,
+                        "reason": interval.reason,
+                    }
+                )
+            )
+    return _table(frames, VECTOR_COLUMNS)
+
+
+def score_table(
+    audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]], measure: Measure
+) -> pd.DataFrame:
+    """Return the GEP scores beside their noise floors (Eq. 2; Tables 3, 6).
+
+    Parameters
+    ----------
+    audits, compared, measure
+        As `vector_table` takes them.
+
+    Returns
+    -------
+    DataFrame
+        ``score`` is the paper's; ``floor`` its mean where the words of a context could have changed places, ``excess``
+        the score less the floor, ``p_value`` that of a score as large by chance. ``debiased`` is the score less what
+        the errors of the vector add to it, with ``low`` and ``high`` (`analysis.stats.absolute_mean`).
+    """
+    rows = []
+    for one in audits:
+        for first, second, kind in _there(one, compared):
+            each = scores.by_context(one, first, second)
+            floor = paired_floor(each, draws=measure.permutations - 1, seed=measure.seed)
+            interval, n_contexts = _interval(each, measure.level)
+            rows.append(
+                {
+                    **dict(zip((*KEY, *PAIR), (one.setting, one.source, first, second, kind))),
+                    "score": float(scores.score(scores.vector(one, first, second))),
+                    "floor": floor.floor,
+                    "floor_sd": floor.sd,
+                    "excess": floor.excess,
+                    "p_value": floor.p_value,
+                    "debiased": interval.score,
+                    "low": interval.low,
+                    "high": interval.high,
+                    "n_attributes": int((~np.isnan(each)).any(axis=0).sum()),
+                    "n_contexts": n_contexts,
+                    "level": measure.level,
+                    "reason": floor.reason,
+                }
+            )
+    return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
+
+
+def _interval(each: NDArray[np.float64], level: float):
+    """The debiased score over contexts that were read for every attribute; none with fewer than two."""
+    seen = each[:, (~np.isnan(each)).any(axis=0)]
+    whole = seen[~np.isnan(seen).any(axis=1)]
+    n = len(whole)
+    if n < 2 or not whole.shape[1]:
+        return absolute_mean([], np.zeros((0, 0))), n
+    covariance = np.atleast_2d(np.cov(whole, rowvar=False)) / n
+    return absolute_mean(whole.mean(axis=0), covariance, freedom=n - 1, level=level), n
+
+
+def context_table(audits: Iterable[Audit], compared: Sequence[tuple[str, str, str]]) -> pd.DataFrame:
+    """Return the score of every context apart (Table 15); its floor is far above that of all contexts together."""
+    rows = []
+    for one in audits:
+        for pair in _there(one, compared):
+            each = scores.by_context(one, *pair[:2])
+            there = (~np.isnan(each)).sum(axis=1)
+            rows += [
+                (one.setting, one.source, *pair, context, value, count)
+                for context, value, count in zip(one.contexts, scores.score(each), there)
+            ]
+    return pd.DataFrame(rows, columns=list(CONTEXT_COLUMNS))
+
+
+def agreement_table(
+    audits: Sequence[Audit], compared: Sequence[tuple[str, str, str]], measure: Measure
+) -> pd.DataFrame:
+    """Return how the vector of every estimate follows that of labels (Tables 4, 19), with intervals over contexts.
+
+    Kendall's tau-b, Matthews' correlation of signs (``mcc``: 0 counted as positive, as in the paper; ``mcc_nonzero``:
+    without attributes whose labelled difference is 0) and Pearson's correlation over attributes. Intervals are
+    percentiles of resampled contexts, of both vectors at once: the paper has none.
+    """
+    rows = []
+    for labels, estimate in judged(audits):
+        for first, second, kind in _there(labels, compared):
+            if kind != "contrast":
+                continue
+            vectors = [scores.vector(one, first, second)[None] for one in (estimate, labels)]
+            at_hand, n = _agreements(*vectors)
+            drawn = _resampled(estimate, labels, first, second, measure)
+            contexts = int((~np.isnan(labels.values)).any(axis=(1, 2, 3)).sum())
+            for name in MEASURES:
+                ends = percentiles(drawn[name], measure.level)
+                rows.append(
+                    (
+                        *(labels.setting, estimate.source, labels.source, first, second, name),
+                        *(at_hand[name][0], *ends, n[0], contexts, measure.level),
+                        "" if np.isfinite(ends[0]) else "too few contexts, or no difference to order",
+                    )
+                )
+    return pd.DataFrame(rows, columns=list(AGREEMENT_COLUMNS))
+
+
+def _agreements(
+    estimated: NDArray[np.float64], labelled: NDArray[np.float64]
+) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.int64]]:
+    """Every measure of pairs of vectors, a row each, and how many differences they share."""
+    tau, mcc, pearson, n = agreements(estimated, labelled)
+    nonzero = agreements(estimated, labelled, zero="left out")[1]
+    return dict(zip(MEASURES, (tau, mcc, nonzero, pearson))), n
+
+
+def _resampled(estimate: Audit, labels: Audit, first: str, second: str, measure: Measure):
+    """Agreement of both vectors over contexts drawn again and again."""
+    sides = [scores.by_context(one, first, second) for one in (estimate, labels)]
+    if len(labels.contexts) < 2:
+        return dict.fromkeys(MEASURES, np.empty(0))
+    counts = resample_counts(len(labels.contexts), measure.bootstrap, measure.seed).astype(float)
+    means = []
+    for side in sides:
+        there = ~np.isnan(side)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means.append(counts @ np.where(there, side, 0.0) / (counts @ there))
+    return _agreements(*means)[0]
+
+
+def percentiles(values: NDArray[np.float64], level: float) -> tuple[float, float]:
+    """Return the ends of an interval, where nearly all draws have a value; else NaN."""
+    known = values[~np.isnan(values)]
+    if len(known) < 0.95 * max(len(values), 1) or not len(known):
+        return np.nan, np.nan
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def auc_table(audits: Sequence[Audit]) -> pd.DataFrame:
+    """Return the area under the ROC curve of every estimate by attribute, over both settings (Tables 7, 16)."""
+    held: dict[tuple[str, str], list[tuple[Audit, Audit]]] = {}
+    for labels, estimate in judged(audits):
+        if estimate.source != POWERED:  # which says nothing of single images
+            held.setdefault((estimate.source, labels.source), []).append((labels, estimate))
+    rows = []
+    for (source, by), both in held.items():
+        for name in dict.fromkeys(name for labels, _ in both for name in labels.attributes):
+            columns = [
+                (estimate.values[..., a].ravel(), labels.values[..., a].ravel())
+                for labels, estimate in both
+                if name in labels.attributes
+                for a in (labels.attributes.index(name),)
+            ]
+            values, truth = (np.concatenate(side) for side in zip(*columns))
+            known = ~np.isnan(values)
+            there, absent = int((truth[known] > 0.5).sum()), int((truth[known] <= 0.5).sum())
+            rows.append((source, by, name, roc_auc(values, truth), there, absent))
+    return pd.DataFrame(rows, columns=list(AUC_COLUMNS))
+
+
+def judged(audits: Sequence[Audit]) -> list[tuple[Audit, Audit]]:
+    """Return labels with every other reading of the same setting, the labels laid out as it is.
+
+    `POWERED` is held against the checker alone: it is made of labels, and of people's there are no more than it took.
+    """
+    return [
+        (like(labels, other), other)
+        for labels in audits
+        if labels.source in LABELS
+        for other in audits
+        if other.setting == labels.setting and other.source != labels.source
+        if other.source != POWERED or labels.source == "checker"
+    ]
+
+
+def _there(one: Audit, compared: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    return [pair for pair in compared if {*pair[:2]} <= {*one.indicators}]
+
+
+def _table(frames: Sequence[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(columns))

@@ -1,0 +1,1 @@
+"""Visual skills after PaintSkills (Cho et al. 2023): objects, counts, relations."""

@@ -1,0 +1,292 @@
+"""Can a model draw what a prompt asks for? Object, count and spatial accuracy from detections (PaintSkills).
+
+**Object**: a detection over the threshold is of the class that was asked for. **Count**: as many detections are of the
+class as were asked for. **Spatial**: both classes are detected, and the direction from the centre of one box to that of
+the other is the relation: the longer of its horizontal and its vertical part decides, the horizontal one where they are
+equal, and no relation holds between centres that coincide. Of two objects of one class either may be the one that the
+prompt means.
+
+Where the paper's formulas leave a choice open, `probes.config.skills_options.Skills` holds it. Beside them stand the tasks of
+its Figure 5 (b): the number alone and the number with the class, both classes without their relation.
+
+Source: Cho et al. 2023 (DALL-Eval), section 4.1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from probes.config.skills_options import Skills
+from probes.prompts.paintskills import Asked
+
+VERSION = "paintskills/1"
+RELATIONS = ("above", "below", "left", "right")
+INVERSE = {"above": "below", "below": "above", "left": "right", "right": "left"}
+ACCURACY, NUMBER, NUMBER_AND_CLASS, CLASSES = "accuracy", "number", "number_and_class", "classes"
+TASKS = {
+    "object": (ACCURACY,),
+    "count": (ACCURACY, NUMBER, NUMBER_AND_CLASS),
+    "spatial": (ACCURACY, CLASSES),
+}
+COLUMNS = ("image", "label", "score", "x0", "y0", "x1", "y1")  # of a table of detections
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was detected in images, by the classes that prompts ask for.
+
+    Attributes
+    ----------
+    classes : tuple of str
+    counts : ndarray of int64, shape (n_images, n_classes)
+        Detections over the threshold.
+    total : ndarray of int64, shape (n_images,)
+        Of any class, those that no prompt asks for among them.
+    first, second : ndarray of int64, shape (n_images,)
+        The class of the surest detection, and of the next; -1 where it is another, or there is none.
+    centres : ndarray of float64, shape (n_images, n_classes, n_detections, 2)
+        x (to the right) and y (down) of the boxes' centres, the surest first; NaN beyond the last.
+    """
+
+    classes: tuple[str, ...]
+    counts: NDArray[np.int64]
+    total: NDArray[np.int64]
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    centres: NDArray[np.float64]
+
+    def of(self, rows: Sequence[int] | NDArray) -> Seen:
+        """Return what was detected in some images, by their numbers or a mask."""
+        chosen = np.asarray(rows)
+        chosen = chosen if chosen.dtype == bool else chosen.astype(int)
+        arrays = (self.counts, self.total, self.first, self.second, self.centres)
+        return Seen(self.classes, *(array[chosen] for array in arrays))
+
+
+def seen(detections: pd.DataFrame, n_images: int, classes: Sequence[str], threshold: float = 0.0) -> Seen:
+    """Return what was detected with a score above a threshold.
+
+    Parameters
+    ----------
+    detections : DataFrame
+        A row a detection: `COLUMNS`, where ``image`` is a number from 0 and the box is in pixels.
+    n_images : int
+        Images without a detection among them.
+    classes : sequence of str
+    threshold : float
+        In [0, 1]; the score is to be larger.
+
+    Examples
+    --------
+    >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (0, "dog", 0.2, 8, 0, 12, 4), (1, "cat", 0.8, 0, 0, 2, 2)]
+    >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 2, ["dog"], 0.5)
+    >>> found.counts.tolist(), found.total.tolist(), found.first.tolist()
+    ([[1], [0]], [1, 1], [0, -1])
+    """
+    kept = detections[detections["score"] > threshold]
+    kept = kept.iloc[np.argsort(-kept["score"].to_numpy(np.float64), kind="stable")]
+    kept = kept.iloc[np.argsort(kept["image"].to_numpy(), kind="stable")]
+    image = kept["image"].to_numpy(np.int64)
+    which = pd.Index(list(classes)).get_indexer(kept["label"])
+    total = np.bincount(image, minlength=n_images)
+    first, second = np.full((2, n_images), -1, np.int64)
+    own, begins, several = np.unique(image, return_index=True, return_counts=True)
+    first[own] = which[begins]
+    second[own[several > 1]] = which[begins[several > 1] + 1]
+    counts = np.zeros((n_images, len(classes)), np.int64)
+    of_class = which >= 0
+    image, which, kept = image[of_class], which[of_class], kept[of_class]
+    np.add.at(counts, (image, which), 1)
+    centres = np.full((*counts.shape, int(counts.max(initial=1)), 2), np.nan)
+    rank = kept.groupby([image, which]).cumcount().to_numpy()
+    x, y = ((kept[f"{axis}0"] + kept[f"{axis}1"]).to_numpy(np.float64) / 2 for axis in "xy")
+    centres[image, which, rank] = np.stack([x, y], axis=-1)
+    return Seen(tuple(classes), counts, total, first, second, centres)
+
+
+def relation(offset: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the relation that an offset ``(..., 2)`` in pixels (x to the right, y down) is, as a place in `RELATIONS`.
+
+    -1 where there is none: the offset is 0 or NaN.
+
+    Examples
+    --------
+    >>> [RELATIONS[place] for place in relation(np.array([[3.0, -2.0], [0.0, 5.0], [-4.0, 4.0]]))]
+    ['right', 'below', 'left']
+    """
+    x, y = offset[..., 0], offset[..., 1]
+    wide = np.abs(x) >= np.abs(y)
+    side = np.where(wide, np.where(x > 0, 3, 2), np.where(y > 0, 1, 0))
+    return np.where(np.isnan(x) | ((x == 0) & (y == 0)), -1, side)
+
+
+def right(asked: Asked, images: Seen, rules: Skills | None = None) -> dict[str, NDArray[np.bool_]]:
+    """Return of every image whether it shows what is asked for, ``(n_images,)``, by the tasks of its skill (`TASKS`).
+
+    Examples
+    --------
+    >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (0, "cat", 0.8, 8, 1, 12, 5)]
+    >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 1, ["dog", "cat"])
+    >>> {task: bool(said[0]) for task, said in right(Asked("count", "dog"), found).items()}
+    {'accuracy': True, 'number': False, 'number_and_class': False}
+    >>> bool(right(Asked("spatial", "dog", object_b="cat", relation="right"), found)["accuracy"][0])
+    True
+    """
+    rules = rules or Skills()
+    place = images.classes.index(asked.object)
+    number = images.counts[:, place]
+    if asked.skill == "object":
+        return {ACCURACY: number > 0 if rules.object == "any" else images.first == place}
+    if asked.skill == "count":
+        alone = (number == asked.count) & (images.total == asked.count)
+        said = {"exact": number == asked.count, "at_least": number >= asked.count, "only": alone}
+        return {
+            ACCURACY: said[rules.count],
+            NUMBER: images.total == asked.count,
+            NUMBER_AND_CLASS: alone,
+        }
+    other = images.classes.index(asked.object_b)
+    both = number > 1 if other == place else (number > 0) & (images.counts[:, other] > 0)
+    if rules.spatial == "surest":
+        surest = np.sort([images.first, images.second], axis=0)
+        both = (surest[0] == min(place, other)) & (surest[1] == max(place, other))
+        return {ACCURACY: both & _related(asked, images, place, other, "first"), CLASSES: both}
+    return {ACCURACY: _related(asked, images, place, other, rules.spatial), CLASSES: both}
+
+
+def _related(asked: Asked, images: Seen, place: int, other: int, pick: str) -> NDArray[np.bool_]:
+    """Whether what is asked about stands in the relation to the other, of the surest boxes or of any."""
+    a, b = images.centres[:, place], images.centres[:, other]
+    if pick == "first":
+        a, b = a[:, :1], (b[:, 1:2] if place == other else b[:, :1])
+    if a.shape[1] == 0 or b.shape[1] == 0:
+        return np.zeros(len(a), bool)
+    found = relation(b[:, :, None] - a[:, None])
+    wanted = [RELATIONS.index(asked.relation)]
+    if place == other:  # nobody says which of the two is meant
+        wanted.append(RELATIONS.index(INVERSE[asked.relation]))
+    return np.asarray(np.isin(found, wanted).any(axis=(1, 2)), bool)
+
+
+def judge(asked: Sequence[Asked], images: Seen, rules: Skills | None = None) -> pd.DataFrame:
+    """Return whether each image shows what its prompt asks for: a row an image and task, ``image, task, right``.
+
+    Parameters
+    ----------
+    asked : sequence of Asked
+        Of every image, in the order of `images`.
+    """
+    rows = []
+    for one, members in _alike(asked).items():
+        some = images.of(members)
+        for task, said in right(one, some, rules).items():
+            rows.append(pd.DataFrame({"image": members, "task": task, "right": said}))
+    empty = pd.DataFrame({"image": np.array([], int), "task": [], "right": np.array([], bool)})
+    found = pd.concat(rows or [empty], ignore_index=True)
+    return found.sort_values("image", kind="stable", ignore_index=True)
+
+
+def shuffled(
+    asked: Sequence[Asked], images: Seen, rules: Skills | None = None
+) -> dict[tuple[str, str], float]:
+    r"""Return what is expected of images that are dealt out to the prompts of their skill at random, by skill and task.
+
+    .. math:: \frac{1}{n^2} \sum_{i=1}^n \sum_{j=1}^n \mathbf{1}(\text{image } j \text{ is right for prompt } i)
+
+    the mean over all permutations, so nothing is drawn; `chance` is that of a detector without error.
+
+    Examples
+    --------
+    >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (1, "cat", 0.8, 8, 1, 12, 5)]
+    >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 2, ["dog", "cat"])
+    >>> shuffled([Asked("object", "dog"), Asked("object", "cat")], found)
+    {('object', 'accuracy'): 0.5}
+    """
+    places, shares = _by_skill(asked), dealt(asked, images, rules)
+    return {
+        (skill, task): float(shares[task][members].mean())
+        for skill, members in places.items()
+        for task in TASKS[skill]
+    }
+
+
+def dealt(
+    asked: Sequence[Asked], images: Seen, rules: Skills | None = None
+) -> dict[str, NDArray[np.float64]]:
+    """Return for each prompt the share of the images of its skill that are right for it, ``(n_images,)``, by task.
+
+    `shuffled` is its mean over a skill, and over some prompts of it the accuracy of these when its images are dealt out
+    at random. NaN where a task is another skill's.
+
+    Examples
+    --------
+    >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (1, "dog", 0.9, 0, 0, 4, 4), (2, "cat", 0.8, 8, 1, 12, 5)]
+    >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 3, ["dog", "cat"])
+    >>> asked = [Asked("object", "dog"), Asked("object", "dog"), Asked("object", "cat")]
+    >>> dealt(asked, found)["accuracy"].round(2).tolist()
+    [0.67, 0.67, 0.33]
+    """
+    shares = {task: np.full(len(asked), np.nan) for tasks in TASKS.values() for task in tasks}
+    of_skill = {skill: images.of(members) for skill, members in _by_skill(asked).items()}
+    for one, members in _alike(asked).items():
+        for task, said in right(one, of_skill[one.skill], rules).items():
+            shares[task][members] = said.mean()
+    return shares
+
+
+def chance(asked: Sequence[Asked]) -> dict[str, float]:
+    r"""Return the accuracy of `shuffled` images that show exactly what their prompts ask for, by skill.
+
+    With K objects equally often it is 1 / K for objects, 1 / K M with M counts, and 2 / 4 K² for four relations of two
+    objects: a scene with *b left of a* is one with *a right of b*.
+
+    Examples
+    --------
+    >>> pairs = [
+    ...     Asked("spatial", a, object_b=b, relation=one) for a in "xyz" for b in "xyz" for one in RELATIONS
+    ... ]
+    >>> chance(pairs)["spatial"] == 2 / (4 * 3**2)
+    True
+    """
+    shares = chances(asked)
+    return {skill: float(shares[members].mean()) for skill, members in _by_skill(asked).items()}
+
+
+def chances(asked: Sequence[Asked]) -> NDArray[np.float64]:
+    """Return for each prompt the share of its skill's prompts that the same images fulfil, ``(n_prompts,)``.
+
+    >>> chances([Asked("object", "dog"), Asked("object", "dog"), Asked("object", "cat")]).round(2).tolist()
+    [0.67, 0.67, 0.33]
+    """
+    scenes = [(one.skill, _scene(one)) for one in asked]
+    alike, total = Counter(scenes), Counter(one.skill for one in asked)
+    return np.array([alike[scene] / total[scene[0]] for scene in scenes])
+
+
+def _by_skill(asked: Sequence[Asked]) -> dict[str, list[int]]:
+    """Places of the prompts of each skill that there is."""
+    places = {skill: [i for i, one in enumerate(asked) if one.skill == skill] for skill in TASKS}
+    return {skill: members for skill, members in places.items() if members}
+
+
+def _scene(asked: Asked) -> tuple:
+    """What is there to be seen: the same for prompts that the same images fulfil."""
+    if asked.skill != "spatial":
+        return (asked.object, asked.count)
+    turned = (asked.object_b, asked.object, INVERSE[asked.relation])
+    return min((asked.object, asked.object_b, asked.relation), turned)
+
+
+def _alike(asked: Sequence[Asked]) -> dict[Asked, list[int]]:
+    """The images of prompts that ask for the same, whatever their template."""
+    members: dict[Asked, list[int]] = {}
+    for index, one in enumerate(asked):
+        bare = Asked(one.skill, one.object, count=one.count, object_b=one.object_b, relation=one.relation)
+        members.setdefault(bare, []).append(index)
+    return members

@@ -1,0 +1,147 @@
+"""``report.html`` of a run whose prompts ask for skills: accuracies, a figure, images, the run's record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from analysis.methods.skills.figures import draw_skills
+from analysis.methods.skills.scores import ACCURACY, CLASSES, NUMBER, NUMBER_AND_CLASS, TASKS
+from analysis.methods.skills.tables import ALL, AVERAGE
+from analysis.report import gallery, record
+from analysis.report.environment import environment
+from analysis.report.format import LATEX_DASH, counted, fixed
+from analysis.report.latex import latex
+from analysis.report.saving import saved
+from analysis.tables.registry import TABLES, read
+from probes.runs import completeness
+
+if TYPE_CHECKING:
+    from probes.execution.team import Team
+    from probes.runs.store import Run
+
+TASK_NAMES = {
+    ("object", ACCURACY): "the object is there",
+    ("count", ACCURACY): "so many of the object",
+    ("count", NUMBER): "so many objects, of any class",
+    ("count", NUMBER_AND_CLASS): "so many, and all of the class",
+    ("spatial", ACCURACY): "both objects, in the relation",
+    ("spatial", CLASSES): "both objects",
+}
+TITLES = {"object": "Object", "count": "Count", "spatial": "Spatial relation", AVERAGE: "Mean of the three"}
+HEADS = ("Object", "Count", "Spatial", "Average")
+
+
+def write_report(run: Run, team: Team | None = None, processes: int = 1) -> Path:
+    """Write ``report.html``, the figure and the LaTeX of a measured run; return the page.
+
+    Raises
+    ------
+    UserError
+        A table or a part is missing or damaged, or the disk takes no more.
+    """
+    images, accuracy = read(run, "skills_images"), read(run, "skills_accuracy")
+    drawn = draw_skills(accuracy)
+    written = saved({drawn.name: drawn} if drawn else {}, team, processes)
+    with run.writing("report"):
+        for figure in written.values():
+            for name, data in figure.files.items():
+                run.write_file(f"figures/{name}", data)
+        for name, text in documents(run, accuracy):
+            run.write_file(f"tables/{name}.tex", text.encode())
+        run.write_file("report.html", _page(run, images, accuracy, drawn, written).encode())
+    return run.path / "report.html"
+
+
+def documents(run: Run, accuracy: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Return the LaTeX of Table 2 of Cho et al. 2023 for a run, with its name."""
+    whole = accuracy[(accuracy["split"] == ALL) & (accuracy["task"] == ACCURACY)].set_index("skill")
+    whole = whole.reindex([*TASKS, AVERAGE])
+    rows = [
+        (name, [fixed(100 * value, 1, LATEX_DASH) for value in whole[column]])
+        for name, column in ((run.config.model_name, "value"), ("shuffled", "shuffled"), ("chance", "chance"))
+    ]
+    detector = str(accuracy["detector"].iloc[0]) if len(accuracy) else ""
+    for entry in TABLES["skills_accuracy"].printed:
+        caption = entry.caption.format(model=run.config.model_name, detector=detector)
+        yield entry.name, latex(caption, HEADS, rows, entry.label, entry.note)
+
+
+def _page(
+    run: Run, images: pd.DataFrame, accuracy: pd.DataFrame, drawn: Any, written: Mapping[str, Any]
+) -> str:
+    templates, config = environment(), run.config
+    if drawn is not None:
+        templates.filters["svg"] = lambda figure: Markup(written[figure.name].svg)
+    whole = accuracy[accuracy["split"] == ALL].to_dict("records")
+    samples = run.samples(["sample_id", "triplet", "seed", "prompt"])
+    reasons = images.loc[images["reason"] != "", "reason"].value_counts()
+    meta = record.shown(run.meta)
+    return templates.get_template("skills.html.j2").render(
+        name=config.name,
+        model=config.model_name,
+        is_toyworld=config.model.startswith("toyworld"),
+        level=config.measure.level,
+        **completeness.for_page(run.meta),
+        unit=config.unit,
+        n_images=len(samples),
+        n_prompts=int(samples["triplet"].nunique()),
+        n_seeds=int(samples["seed"].nunique()),
+        detector=accuracy["detector"].iloc[0],
+        threshold=float(accuracy["threshold"].iloc[0]),
+        rules={row["skill"]: row["rule"] for row in whole if row["skill"] != AVERAGE},
+        rows=[
+            {**row, "title": TITLES[row["skill"]], "said": TASK_NAMES.get((row["skill"], row["task"]), "")}
+            for row in whole
+        ],
+        splits=_splits(accuracy),
+        left_out=[f"{counted(number, 'image')}: {reason}" for reason, number in reasons.items()],
+        without_image=_without_image(whole),
+        taken=meta.get("taken_in") if config.images is not None else None,
+        figure=drawn,
+        shown=_shown(run, images, samples),
+        groups=record.groups(config, meta, samples),
+        version=accuracy["version"].iloc[0],
+    )
+
+
+def _without_image(whole: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How many prompts of each skill have no image."""
+    missing = {row["skill"]: row["without_image"] for row in whole if row["task"] == ACCURACY}
+    return [
+        f"{counted(missing[skill], 'prompt')} of the skill {skill}" for skill in TASKS if missing.get(skill)
+    ]
+
+
+def _splits(accuracy: pd.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
+    """What stands in the tables that open on demand: of each skill and axis its levels."""
+    apart = accuracy[(accuracy["split"] != ALL) & (accuracy["task"] == ACCURACY)]
+    groups = apart.groupby(["skill", "split"], sort=False)
+    return [
+        (f"{TITLES[skill]} by {split.replace('_', ' ')}", rows.to_dict("records"))
+        for (skill, split), rows in groups
+    ]
+
+
+def _shown(run: Run, images: pd.DataFrame, samples: pd.DataFrame) -> list[dict[str, Any]]:
+    """The first images of every skill, as many of each as the gallery's rows share out."""
+    readable = images[~images["sample_id"].isin(list(run.left_out()))]
+    present = [skill for skill in TASKS if (readable["skill"] == skill).any()]
+    each = -(-run.config.report.gallery // max(len(present), 1))
+    chosen = pd.concat([readable[readable["skill"] == skill].head(each) for skill in present] or [readable])
+    prompts = samples.set_index("sample_id")["prompt"]
+    pictures = run.images(list(chosen["sample_id"]))
+    return [
+        {
+            "skill": TITLES[row["skill"]],
+            "prompt": prompts[row["sample_id"]],
+            "right": row[ACCURACY],
+            "reason": row["reason"],
+            "src": gallery.encode(picture, gallery.LARGEST),
+        }
+        for row, picture in zip(chosen.to_dict("records"), pictures)
+    ]

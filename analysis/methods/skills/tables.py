@@ -1,0 +1,231 @@
+"""Tables of visual skills (PaintSkills): what each image shows, and how often what was asked for.
+
+Rows of `analysis.tables.registry`; `analysis.methods.skills.scores` has the definitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.methods.skills.scores import (
+    ACCURACY,
+    CLASSES,
+    NUMBER,
+    NUMBER_AND_CLASS,
+    TASKS,
+    VERSION,
+    Seen,
+    chances,
+    dealt,
+    judge,
+)
+from analysis.stats.effects import wilson_interval
+from analysis.stats.rates import effective
+from analysis.stats.resampling import ONE_PROMPT
+from analysis.tables.table import Latex, Table
+from probes.config.skills_options import Skills
+from probes.prompts.paintskills import AXES, Asked
+
+ALL = "all"
+LEVELS = ("skill", "template", "object", "count", "object_b", "relation")
+ANSWERS = (ACCURACY, NUMBER, NUMBER_AND_CLASS, CLASSES)
+IMAGE_COLUMNS = ("sample_id", "triplet", "seed", *LEVELS, "detected", *ANSWERS, "reason")
+ACCURACY_COLUMNS = (
+    *("skill", "split", "level", "task", "value", "low", "high", "n", "n_prompts", "left_out"),
+    *("without_image", "shuffled", "chance", "rule", "threshold", "detector", "version", "reason"),
+)
+COUNTS = ("n", "n_prompts", "left_out", "without_image")
+CHANCE = "chance"
+AVERAGE = "average"  # in the place of a skill: the mean of the three
+NOTHING = "no image could be judged"
+NO_IMAGE = "no prompt of these has an image"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Images and by what they are judged.
+
+    Attributes
+    ----------
+    samples : DataFrame
+        A row an image: ``sample_id``, ``triplet`` and ``seed``.
+    asked : sequence of Asked
+        Of each image, in the order of `samples`.
+    seen : Seen
+        What was detected in each, in the same order.
+    reasons : sequence of str
+        Why an image cannot be judged; empty where it can.
+    rules : Skills
+    threshold : float
+    detector : str
+    absent : sequence of Asked
+        Of each prompt that has no image.
+    """
+
+    samples: pd.DataFrame
+    asked: Sequence[Asked]
+    seen: Seen
+    reasons: Sequence[str]
+    rules: Skills
+    threshold: float
+    detector: str
+    absent: Sequence[Asked] = ()
+
+
+def image_table(judged: Judged) -> pd.DataFrame:
+    """Return ``skills_images``: a row an image, with what was asked for and, as 1 or 0, whether it is there.
+
+    NaN where a task is of another skill, and where the image cannot be judged, for the ``reason``.
+    """
+    answers = judge(judged.asked, judged.seen, judged.rules).astype({"right": float})
+    wide = answers.pivot(index="image", columns="task", values="right").reindex(columns=list(ANSWERS))
+    wide = wide.reindex(range(len(judged.asked)))
+    reasons = np.array(judged.reasons, dtype=object)
+    wide[reasons != ""] = np.nan
+    table = pd.concat([judged.samples.reset_index(drop=True), _levels(judged.asked), wide], axis=1)
+    return table.assign(detected=judged.seen.total, reason=reasons)[list(IMAGE_COLUMNS)]
+
+
+def _levels(asked: Sequence[Asked]) -> pd.DataFrame:
+    """`LEVELS` of some prompts; empty where one is another skill's."""
+    levels = [one.levels for one in asked]
+    return pd.DataFrame({name: [one.get(name, "") for one in levels] for name in LEVELS}, dtype=object)
+
+
+def accuracy_table(judged: Judged, level: float) -> pd.DataFrame:
+    """Return ``skills_accuracy``: how often images show what was asked for, by skill, task and split.
+
+    ``shuffled`` is the accuracy of images that are dealt out at random to the prompts of their skill, of those of the
+    split; ``chance`` the same of images that show exactly what was asked for. Intervals are Wilson's with the effective
+    size over prompts (`analysis.stats.rates.effective`), at `level`. The average of the skills (as in the paper's Table
+    2) has no interval. ``without_image`` counts prompts that have no image, which are in no other number.
+    """
+    images, absent, rows = image_table(judged), _levels(judged.absent), []
+    can = images["reason"] == ""
+    baselines = _baselines(judged, can.to_numpy())
+    for skill, tasks in TASKS.items():
+        of_skill = [table[table["skill"] == skill] for table in (images, absent)]
+        for split, value, some, missing in _splits(*of_skill, skill):
+            for task in tasks:
+                row = {
+                    "skill": skill,
+                    "split": split,
+                    "level": value,
+                    "task": task,
+                    **_rate(some, task, level),
+                    "without_image": missing,
+                    "shuffled": _mean(baselines[task], some.index),
+                    "chance": _mean(baselines[CHANCE], some.index) if task == ACCURACY else np.nan,
+                }
+                rows.append({**row, "rule": getattr(judged.rules, skill)})
+    rows += _average(rows)
+    table = pd.DataFrame(rows, columns=[name for name in ACCURACY_COLUMNS])
+    table = table.astype(dict.fromkeys(COUNTS, "int64"))
+    return table.assign(threshold=judged.threshold, detector=judged.detector, version=VERSION)
+
+
+def _baselines(judged: Judged, can: np.ndarray) -> dict[str, np.ndarray]:
+    """Of every image, by task and as `CHANCE`: how often one of its skill's, taken at random, fits its prompt."""
+    asked = [one for one, fine in zip(judged.asked, can) if fine]
+    found = {**dealt(asked, judged.seen.of(can), judged.rules), CHANCE: chances(asked)}
+    baselines = {task: np.full(len(can), np.nan) for task in found}
+    for task, shares in found.items():
+        baselines[task][can] = shares
+    return baselines
+
+
+def _mean(shares: np.ndarray, rows: pd.Index) -> float:
+    known = shares[rows][~np.isnan(shares[rows])]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _splits(
+    images: pd.DataFrame, absent: pd.DataFrame, skill: str
+) -> Iterator[tuple[str, str, pd.DataFrame, int]]:
+    """All images of a skill, then those of each level of each of its axes, and how many prompts there have none.
+
+    Levels stand in the order of the prompts, those without an image last.
+    """
+    if not len(images) + len(absent):
+        return
+    yield ALL, ALL, images, len(absent)
+    for axis in dict.fromkeys((*AXES[skill][::-1], "template")):
+        there = [*images[axis], *absent[axis]]
+        for value in dict.fromkeys(sorted(there) if axis == "count" else there):
+            if value:
+                yield axis, value, images[images[axis] == value], int((absent[axis] == value).sum())
+
+
+def _rate(images: pd.DataFrame, task: str, level: float) -> dict[str, object]:
+    """The share of images for which a task holds, with its interval over prompts."""
+    can = images[images[task].notna()]
+    by_prompt = can.groupby("triplet")[task].agg(["sum", "size"]).to_numpy(float)
+    rate, size, _ = effective(by_prompt[:, :1], by_prompt[:, 1:])
+    (low,), (high,) = wilson_interval(rate, size, level)
+    nothing = NOTHING if len(images) else NO_IMAGE
+    reason = nothing if not len(can) else ONE_PROMPT if len(by_prompt) < 2 else ""
+    return {
+        "value": float(rate[0]),
+        "low": float(low),
+        "high": float(high),
+        "n": len(can),
+        "n_prompts": len(by_prompt),
+        "left_out": len(images) - len(can),
+        "reason": reason,
+    }
+
+
+def _average(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """The mean of the skills, where all three are there."""
+    whole = [row for row in rows if row["split"] == ALL and row["task"] == ACCURACY]
+    if len(whole) < len(TASKS):
+        return []
+    table = pd.DataFrame(whole)
+    means = {name: float(table[name].mean(skipna=False)) for name in ("value", "shuffled", "chance")}
+    sums = {name: int(table[name].sum()) for name in COUNTS}
+    missing = "" if np.isfinite(means["value"]) else str(table.loc[table["value"].isna(), "reason"].iloc[0])
+    return [
+        {
+            "skill": AVERAGE,
+            "split": ALL,
+            "level": ALL,
+            "task": ACCURACY,
+            **means,
+            **sums,
+            "low": np.nan,
+            "high": np.nan,
+            "rule": "mean of the skills",
+            "reason": missing or "no interval of a mean of skills",
+        }
+    ]
+
+
+SKILLS = (
+    Table(
+        "skills_images",
+        "skills",
+        "an image: what its prompt asks for, and whether it is there by each task of the skill",
+        IMAGE_COLUMNS,
+        image_table,
+    ),
+    Table(
+        "skills_accuracy",
+        "skills",
+        "a skill, split, level and task: how often images show what was asked for, with interval, shuffled and chance",
+        ACCURACY_COLUMNS,
+        accuracy_table,
+        printed=(
+            Latex(
+                "skills_table02",
+                "skills",
+                "Accuracy of visual skills of {model}, by {detector}, in percent.",
+                "Shuffled: the mean over all ways to deal the images out to the prompts of their skill. Chance: the"
+                " same of images that all show what was asked for.",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Causal tracing: effects of patched activations, their tables, figures and section."""

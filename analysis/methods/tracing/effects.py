@@ -1,0 +1,174 @@
+"""What patches do to the outcome, as arrays: from outcomes of traced images to effects of prompts.
+
+Between a word and the reference the outcome differs by the total effect. A patch of a donor's activations into the
+reference's run moves it by the effect of *sufficiency*, one of the reference's into the word's run takes back that of
+*necessity*, and one of a control word's into the reference's run moves it by the *floor*. Of both words of the contrast
+together each is the difference of theirs, so that both point the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.stats.effects import prompt_means
+
+WHAT = ("kind", "site", "part", "source", "positions", "heads", "first_step", "stop_step")
+JOIN = ", "  # between the sites and the heads of one patch
+Place = tuple  # the values of `WHAT` of one patch, whichever its donor and recipient
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Outcomes of one kind by prompt and seed.
+
+    Attributes
+    ----------
+    outcome : str
+    version : str
+        Of the outcome.
+    reference, first, second : str
+        Indicators: the reference and the words of the contrast.
+    plain : mapping of str to ndarray of float64, shape (n_prompts, n_seeds)
+        The outcome of each indicator's unpatched images; NaN where there is none.
+    patched : mapping of (place, recipient, donor) to ndarray of float64, shape (n_prompts, n_seeds)
+    controls : tuple of str
+        Donors of the reference's own meaning.
+    """
+
+    outcome: str
+    version: str
+    reference: str
+    first: str
+    second: str
+    plain: Mapping[str, NDArray[np.float64]]
+    patched: Mapping[tuple[Place, str, str], NDArray[np.float64]]
+    controls: tuple[str, ...] = ()
+
+    @property
+    def both(self) -> str:
+        """Name of both words together, as of a contrast."""
+        return f"{self.first}-{self.second}"
+
+    @property
+    def donors(self) -> tuple[str, ...]:
+        """Each word, then both together."""
+        return self.both, self.first, self.second
+
+    @cached_property
+    def nothing(self) -> NDArray[np.float64]:
+        """NaN for every prompt."""
+        return np.full(len(self.plain[self.reference]), np.nan)
+
+    def places(self, kinds: Iterable[str]) -> list[Place]:
+        """Patches of some kinds, in the order of the trace, whichever their donor and recipient."""
+        wanted = set(kinds)
+        return list(dict.fromkeys(place for place, _, _ in self.patched if place[0] in wanted))
+
+    def total(self, donor: str) -> NDArray[np.float64]:
+        """Total effect of a donor, of a control or of both words, shape (n_prompts,)."""
+        if donor == self.both:
+            return self._prompts(self._plain(self.first) - self._plain(self.second))
+        return self._prompts(self._plain(donor) - self._plain(self.reference))
+
+    def sufficiency(self, place: Place, donor: str) -> NDArray[np.float64]:
+        """What the donor's activations do to the reference's outcome, shape (n_prompts,); NaN where not drawn."""
+        if donor == self.both:
+            first, second = (self._into(place, self.reference, one) for one in (self.first, self.second))
+            return self._prompts(first - second)
+        return self._prompts(self._into(place, self.reference, donor) - self._plain(self.reference))
+
+    def necessity(self, place: Place, donor: str) -> NDArray[np.float64]:
+        """What the reference's activations take back of the donor's effect, shape (n_prompts,)."""
+        if donor == self.both:
+            return self._prompts(self._taken(place, self.first) - self._taken(place, self.second))
+        return self._prompts(self._taken(place, donor))
+
+    def floors(self, place: Place) -> NDArray[np.float64]:
+        """What each control's activations do to the reference's outcome, shape (n_controls, n_prompts)."""
+        found = [self.sufficiency(place, control) for control in self.controls]
+        return np.array(found).reshape(len(self.controls), len(self.nothing))
+
+    def _taken(self, place: Place, word: str) -> NDArray[np.float64]:
+        return self._plain(word) - self._into(place, word, self.reference)
+
+    def _plain(self, name: str) -> NDArray[np.float64]:
+        return self.plain.get(name, np.full_like(self.plain[self.reference], np.nan))
+
+    def _into(self, place: Place, recipient: str, donor: str) -> NDArray[np.float64]:
+        return self.patched.get((place, recipient, donor), np.full_like(self.plain[self.reference], np.nan))
+
+    @staticmethod
+    def _prompts(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return prompt_means(values[:, :, None])[:, 0]
+
+
+def effects(
+    variants: pd.DataFrame, outcomes: pd.DataFrame, reference: str, contrast: tuple[str, str]
+) -> list[Effects]:
+    """Lay the outcomes of a trace out, one `Effects` an outcome.
+
+    Parameters
+    ----------
+    variants : DataFrame
+        A row a variant: ``variant``, ``recipient``, ``donor``, ``floor`` and the columns `WHAT`, see `variant_table`.
+    outcomes : DataFrame
+        As `analysis.methods.tracing.outcomes.outcomes` gives them.
+    reference : str
+    contrast : (str, str)
+    """
+    found = []
+    for (name, version), rows in outcomes.groupby(["outcome", "version"], sort=False):
+        of = _by_variant(rows)
+        known = variants[variants["variant"].isin(list(of))]
+        plain = known[known["kind"] == "none"]
+        exchanged = known[known["kind"] != "none"]
+        places = exchanged[list(WHAT)].astype(object).where(exchanged[list(WHAT)].notna(), None)
+        patched = {
+            (tuple(place), recipient, donor): of[variant]
+            for place, recipient, donor, variant in zip(
+                places.itertuples(index=False, name=None),
+                exchanged["recipient"],
+                exchanged["donor"],
+                exchanged["variant"],
+            )
+        }
+        controls = exchanged[exchanged["floor"] & (exchanged["recipient"] == reference)]["donor"]
+        found.append(
+            Effects(
+                str(name),
+                str(version),
+                reference,
+                *contrast,
+                {one: of[variant] for one, variant in zip(plain["recipient"], plain["variant"])},
+                patched,
+                tuple(dict.fromkeys(controls)),
+            )
+        )
+    return found
+
+
+def _by_variant(rows: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
+    """Values of each variant, shape (n_prompts, n_seeds), prompts and seeds ascending; NaN where there is none."""
+    (prompt, prompts), (seed, seeds) = (pd.factorize(rows[name], sort=True) for name in ("triplet", "seed"))
+    variant, names = pd.factorize(rows["variant"])
+    values = np.full((len(names), len(prompts), len(seeds)), np.nan)
+    values[variant, prompt, seed] = rows["value"]
+    return dict(zip(names, values))
+
+
+def variant_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return each variant of ``traced/`` once, its lists of sites and heads as texts."""
+    found = rows.drop_duplicates("variant").reset_index(drop=True)
+    sites = [JOIN.join(() if sites is None else sites) for sites in found["sites"]]
+    heads = [None if heads is None else JOIN.join(map(str, heads)) for heads in found["heads"]]
+    return found.assign(
+        site=pd.Series(sites, dtype=object),
+        heads=pd.Series(heads, dtype=object),
+        floor=found["floor"].astype(bool),
+    )[["variant", "recipient", "donor", "floor", *WHAT]]

@@ -1,0 +1,214 @@
+"""What came of an image: the number whose change a trace explains.
+
+*verdict*: on toyworld's models, the exact log-odds that the image was drawn from the mixture component of masculine
+words against that of feminine ones (`probes.toyworld.verdict`), by what the checker sees in it and the prompt does not
+name. *Presence* of a thing (its name, such as ``tie``): 1 where the checker sees it, else 0. A *gap* (a metric of
+pictures, such as ``ssim``): how much nearer the image is to the one of the contrast's first word than to that of the
+second, both of the same prompt and noise and unpatched; the only one that any model has.
+
+On toyworld's models only the checker may say: it is exact, while a gap moves with every pixel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from PIL import Image
+
+from analysis.metrics import pixels
+from analysis.metrics.registry import METRICS, computed_from, definition
+from probes.errors import UserError
+from probes.runs.image_faults import UNREADABLE, reason
+from probes.toyworld import MODELS
+from probes.toyworld.checker import LEAST, read_images
+from probes.toyworld.checker import VERSION as CHECKER_VERSION
+from probes.toyworld.scene import parse
+from probes.toyworld.verdict import VERSION as VERDICT_VERSION
+from probes.toyworld.verdict import verdict
+from probes.toyworld.world import load_world
+
+VERDICT, DEFAULT_GAP = "verdict", "ssim"
+GAP_VERSION = "gap_of_pictures/1"
+NAMED, UNREAD = "the prompt names it", "the prompt cannot be read as one of toyworld"
+NO_PAIR = "an image of the contrast's words is missing or at fault"
+COLUMNS = ("triplet", "seed", "variant", "outcome", "value", "reason", "version")
+_OPTIONAL = tuple(row.metric for row in METRICS.values() if row.optional and row.needs == "pictures")
+
+
+@dataclass(frozen=True)
+class TracedImages:
+    """Images of some triplets and seeds, in the order of the rows.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        ``triplet``, ``seed``, ``variant``, ``kind`` ("none" where nothing is patched), ``recipient``, ``prompt`` (the
+        recipient's) and ``fault``, see `probes.runs.image_faults`.
+    images : sequence of PIL images or None
+        RGB; None where one cannot be read. Variants of one image may share the object.
+    first, second : str
+        The words of the contrast: a gap is positive towards the first, like a verdict towards the masculine one.
+    """
+
+    rows: pd.DataFrame
+    images: Sequence[Image.Image | None]
+    first: str
+    second: str
+
+    def faults(self) -> NDArray[np.object_]:
+        """Why each image has no outcome; empty where it has one."""
+        stored = [reason(fault) if isinstance(fault, str) else "" for fault in self.rows["fault"]]
+        unread = [reason(UNREADABLE) if image is None else "" for image in self.images]
+        return np.array([one or other for one, other in zip(stored, unread)] + [None], object)[:-1]
+
+
+def by_checker(model: str) -> bool:
+    """Return whether the checker reads a model's images: those of toyworld's specimens."""
+    return model in MODELS
+
+
+def chosen_outcomes(asked: Sequence[str] | None, model: str, place: str = "measure.outcomes") -> list[str]:
+    """Return the outcomes of a run's trace: those asked for, else the default of its model.
+
+    Raises
+    ------
+    UserError
+        One is not known, or not to be had of this model.
+
+    Examples
+    --------
+    >>> chosen_outcomes(None, "toyworld"), chosen_outcomes(None, "owner/model")
+    (['verdict'], ['ssim'])
+    """
+    checked = by_checker(model)
+    known = [VERDICT, *LEAST] if checked else [*computed_from("pictures", _OPTIONAL)]
+    for name in asked or ():
+        if name not in known:
+            some = f"{VERDICT} or a thing that the checker knows" if checked else ", ".join(known)
+            other = "which the checker reads exactly" if checked else "whose images no checker reads"
+            raise UserError(
+                f"{place}: expected {some} (the model is {model}, {other}), got {name!r}: name one"
+            )
+    return list(asked or [VERDICT if checked else DEFAULT_GAP])
+
+
+def outcomes(traced: TracedImages, names: Sequence[str]) -> pd.DataFrame:
+    """Return the outcomes of images, a row an outcome and image.
+
+    Parameters
+    ----------
+    traced : TracedImages
+        Whole triplets and seeds.
+    names : sequence of str
+        See `chosen_outcomes`.
+
+    Returns
+    -------
+    DataFrame
+        With `COLUMNS`: ``value`` in natural logarithms (verdict; positive: masculine), 0 or 1 (presence), or in the
+        unit of the metric (gap; positive: nearer to the first of the contrast); NaN with the ``reason`` where the
+        image is at fault or the outcome is not defined.
+
+    Raises
+    ------
+    UserError
+        Images that are to be compared differ in size.
+    """
+    faults = traced.faults()
+    keys = traced.rows[["triplet", "seed", "variant"]].reset_index(drop=True)
+    tables = []
+    for values, why, name, version in _all(traced, names, faults == ""):
+        why = np.where(faults == "", why, faults)
+        value = np.where(why == "", values, np.nan)
+        tables.append(keys.assign(outcome=name, value=value, reason=why, version=version))
+    return pd.concat(tables, ignore_index=True)[list(COLUMNS)]
+
+
+Values = tuple[NDArray[np.float64], NDArray[np.object_], str, str]
+
+
+def _all(traced: TracedImages, names: Sequence[str], fine: NDArray[np.bool_]) -> Iterator[Values]:
+    """Values, reasons, name and version of each outcome."""
+    checked = [name for name in names if name == VERDICT or name in LEAST]
+    if checked:
+        yield from _checked(traced, checked, fine)
+    for name in names:
+        if name not in checked:
+            yield (*_gap(traced, name, fine), name, f"{GAP_VERSION}, {definition(name).version}")
+
+
+def _checked(traced: TracedImages, names: Sequence[str], fine: NDArray[np.bool_]) -> Iterator[Values]:
+    """Outcomes that the checker reads."""
+    world, shape = load_world(), len(traced.rows)
+    prompts = traced.rows["prompt"].to_numpy(object)
+    named = {prompt: _named(prompt) for prompt in set(prompts)}
+    readable = fine & np.array([named[prompt] is not None for prompt in prompts], bool)
+    place = np.flatnonzero(readable)
+    seen = _read([traced.images[row] for row in place]) if len(place) else None
+    for name in names:
+        value, why = np.full(shape, np.nan), np.full(shape, "", object)
+        why[fine & ~readable] = UNREAD
+        if seen is not None and name == VERDICT:
+            value[place] = verdict(seen, [named[prompts[row]] for row in place], world)
+        elif seen is not None:
+            value[place] = seen[name].to_numpy(float)
+            why[[row for row in place if name in _things(named[prompts[row]])]] = NAMED
+        version = VERDICT_VERSION if name == VERDICT else CHECKER_VERSION
+        yield value, why, name, version
+
+
+def _read(images: Sequence[Image.Image]) -> pd.DataFrame:
+    """What the checker sees in each image; an object that stands for several images is read once."""
+    once = {id(image): image for image in images}
+    seen = read_images(list(once.values()))
+    rows = dict(zip(once, range(len(once))))
+    return seen.iloc[[rows[id(image)] for image in images]].reset_index(drop=True)
+
+
+def _named(prompt: str):
+    """What a prompt names; None where it cannot be read."""
+    try:
+        return parse(prompt, load_world())
+    except ValueError:
+        return None
+
+
+def _things(named) -> set[str]:
+    return {*named.slots.values(), *named.objects.values()}
+
+
+def _gap(
+    traced: TracedImages, name: str, fine: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
+    """How much nearer each image is to that of the first word than to that of the second, of its triplet and seed."""
+    known = definition(name)
+    score: Callable[[pixels.PicturePair], pixels.Score] = getattr(pixels, known.function)
+    sign = 1.0 if known.higher_is_nearer else -1.0
+    value, why = np.full(len(traced.rows), np.nan), np.full(len(traced.rows), "", object)
+    rows = traced.rows.reset_index(drop=True)
+    for _, group in rows.groupby(["triplet", "seed"], sort=False):
+        plain = group[(group["kind"] == "none") & fine[group.index]]
+        sides = dict(zip(plain["recipient"], plain.index))
+        if not {traced.first, traced.second} <= set(sides):
+            why[group.index] = NO_PAIR
+            continue
+        first, second = (pixels.Picture(traced.images[sides[word]]) for word in (traced.first, traced.second))
+        for row in group.index[fine[group.index]]:
+            picture = pixels.Picture(traced.images[row])
+            try:
+                near = [score(pixels.PicturePair(picture, side)) for side in (first, second)]
+            except ValueError as error:
+                raise UserError(f"traced: {group['variant'][row]}: {error}: store them alike") from None
+            value[row] = sign * (near[0].value - near[1].value)
+            why[row] = near[0].reason or near[1].reason
+    return value, why
+
+
+def with_prompts(rows: pd.DataFrame, prompts: Mapping[tuple[int, str], str]) -> pd.DataFrame:
+    """Return rows of ``traced/`` with the prompt that each was drawn from, by triplet and recipient."""
+    keys = zip(rows["triplet"], rows["recipient"])
+    return rows.assign(prompt=[prompts[int(triplet), recipient] for triplet, recipient in keys])

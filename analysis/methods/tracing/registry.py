@@ -1,0 +1,75 @@
+"""The tables of a trace, rows of `analysis.tables.registry`."""
+
+from __future__ import annotations
+
+from analysis.methods.tracing import outcomes, shares, steps
+from analysis.tables.table import Latex, Table
+
+TRACE = (
+    Table(
+        "trace_total",
+        "trace",
+        "an outcome and donor (a word of the contrast, both, or a control word): the total effect and the half step",
+        shares.TOTAL_COLUMNS,
+        shares.total_table,
+    ),
+    Table(
+        "trace_shares",
+        "trace",
+        "an outcome, donor and patched place: sufficiency, necessity and floor as shares of the total effect",
+        shares.SHARE_COLUMNS,
+        shares.share_table,
+        printed=(
+            Latex(
+                "trace_shares",
+                "trace-shares",
+                "Shares of the total effect of both words on the {outcome} in {data} on {model}: what each place’s"
+                " activations are enough for, and what they are needed for.",
+                "Floor: the same with a word of the reference’s meaning as donor. p: sufficiency beyond it, max-T.",
+            ),
+        ),
+    ),
+    Table(
+        "trace_windows",
+        "trace",
+        "an outcome, donor, place and window of steps: shares, as in `trace_shares`",
+        shares.SHARE_COLUMNS,
+        shares.share_table,
+    ),
+    Table(
+        "trace_heads",
+        "trace",
+        "an outcome, donor, place and head: shares, as in `trace_shares`",
+        shares.SHARE_COLUMNS,
+        shares.share_table,
+    ),
+    Table(
+        "trace_curve",
+        "trace",
+        "an outcome, donor and step from which the donor’s text enters: shares, and what is decided before the next",
+        steps.CURVE_COLUMNS,
+        steps.curve_table,
+    ),
+    Table(
+        "trace_shapley",
+        "trace",
+        "an outcome, donor and place: its Shapley value as a share of the total effect",
+        steps.SHAPLEY_COLUMNS,
+        steps.shapley_table,
+    ),
+    Table(
+        "trace_cuts",
+        "trace",
+        "an outcome and cut, a patch whose share is known: whether it comes out",
+        steps.CUT_COLUMNS,
+        steps.cut_table,
+    ),
+    Table(
+        "trace_outcomes",
+        "trace",
+        "an outcome and traced image: its value",
+        outcomes.COLUMNS,
+        outcomes.outcomes,
+        csv=False,
+    ),
+)

@@ -1,0 +1,297 @@
+"""The report's section on a trace: what of the tables it shows, and in which words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from analysis.methods.tracing.figures import (
+    StripRow,
+    draw_curve,
+    draw_heads,
+    draw_shapley,
+    draw_shares,
+    draw_strip,
+    draw_windows,
+    patch_name,
+)
+from analysis.methods.tracing.outcomes import VERDICT
+from analysis.metrics.registry import METRICS
+from analysis.report.figures.style import Drawn
+from analysis.report.format import DASH, counted, interval, listed, number, p_value
+from analysis.study import indicators
+from analysis.tables.registry import read
+from analysis.tables.similarities.families import shares_noise
+from probes.config.schema import Config
+from probes.runs.images import read_image
+from probes.runs.parts import read_part
+
+if TYPE_CHECKING:
+    from probes.runs.store import Run
+
+NAMES = (
+    "trace_total",
+    "trace_shares",
+    "trace_windows",
+    "trace_heads",
+    "trace_curve",
+    "trace_shapley",
+    "trace_cuts",
+)
+STRIP_PROMPTS = 2
+LEVEL = 0.05  # below which an adjusted p is called beyond the floor
+
+
+@dataclass(frozen=True)
+class TraceSection:
+    """The tables of a trace, by name, and the images of its strip.
+
+    Attributes
+    ----------
+    tables : mapping of str to DataFrame
+        Those that the run holds.
+    seeds : int
+        Of each prompt.
+    sites : int
+        Places that were swept.
+    strip : sequence of StripRow
+    columns : sequence of str
+        Heads of the strip.
+    """
+
+    tables: Mapping[str, pd.DataFrame]
+    seeds: int
+    strip: Sequence[StripRow] = ()
+    columns: Sequence[str] = ()
+
+    @property
+    def outcome(self) -> str:
+        """The outcome that is shown: the first."""
+        return str(self.tables["trace_total"]["outcome"].iloc[0])
+
+    @property
+    def both(self) -> str:
+        """Name of both words together."""
+        return str(self.tables["trace_total"]["donor"].iloc[0])
+
+    def shown(self, name: str, every_donor: bool = False) -> pd.DataFrame:
+        """Rows of a table of the outcome that is shown, of both words together or of every donor."""
+        if name not in self.tables:
+            return pd.DataFrame()
+        table = self.tables[name]
+        table = table[table["outcome"] == self.outcome]
+        if not every_donor and "donor" in table:
+            table = table[table["donor"] == self.both]
+        return table.reset_index(drop=True)
+
+
+def read_trace(run: Run) -> TraceSection | None:
+    """Read the tables of the section and the images of its strip; None for a run without a trace."""
+    there = set(run.tables())
+    if "trace_total" not in there:
+        return None
+    tables = {name: read(run, name) for name in NAMES if name in there}
+    outcomes = read(run, "trace_outcomes")
+    section = TraceSection(tables, int(outcomes["seed"].nunique()))
+    if not run.parts("traced"):  # the tables may be all that is left of it
+        return section
+    strip, columns = _strip(run, section, outcomes[outcomes["outcome"] == section.outcome])
+    return TraceSection(tables, section.seeds, strip, columns)
+
+
+def _strip(run: Run, section: TraceSection, outcomes: pd.DataFrame) -> tuple[list[StripRow], list[str]]:
+    """Prompts at which the words move the outcome farthest, with the places of the largest and the smallest share."""
+    shares = section.shown("trace_shares")
+    sites = shares[(shares["kind"] == "site") & shares["sufficiency"].notna()] if len(shares) else shares
+    if sites.empty:
+        return [], []
+    ends = [sites.loc[sites["sufficiency"].idxmax()], sites.loc[sites["sufficiency"].abs().idxmin()]]
+    reference, donors = run.config.reference, section.both.split("-")
+    wide = outcomes.pivot(index=["triplet", "seed"], columns="variant", values="value")
+    rows: list[StripRow] = []
+    for donor in donors:
+        names = [f"none:{reference}", f"none:{donor}"]
+        names += [f"site:{end['site']}:{donor}>{reference}" for end in ends]
+        if not set(names) <= set(wide):
+            continue
+        apart = (wide[names[1]] - wide[names[0]]).where(wide[names].notna().all(axis=1)).abs().dropna()
+        chosen = apart.sort_values(ascending=False, kind="stable").index[:STRIP_PROMPTS]
+        images = _images(run, {(*key, name) for key in chosen for name in names})
+        words = {member.name: member.word for member in indicators(run.config)}
+        prompts = _prompts(run, reference)
+        rows += [
+            StripRow(
+                f"{prompts[key[0]]} (donor: {words[donor]})",
+                [images[(*key, name)] for name in names],
+                [float(wide.at[key, name]) for name in names],
+            )
+            for key in chosen
+        ]
+    heads = [reference, "donor"]
+    heads += [
+        f"{text} share: {patch_name(end)}" for text, end in zip(("largest", "smallest"), ends, strict=True)
+    ]
+    return rows, heads
+
+
+def _prompts(run: Run, reference: str) -> dict[int, str]:
+    samples = run.samples(["triplet", "indicator", "prompt"])
+    samples = samples[samples["indicator"] == reference].drop_duplicates("triplet")
+    return dict(zip(samples["triplet"], samples["prompt"]))
+
+
+def _images(run: Run, wanted: set[tuple[int, int, str]]) -> dict[tuple[int, int, str], Any]:
+    """Images of a trace by triplet, seed and variant."""
+    found = {}
+    for file in run.parts("traced"):
+        keys = read_part(file, ["triplet", "seed", "variant"]).to_pylist()
+        rows = [row for row, key in enumerate(keys) if tuple(key.values()) in wanted]
+        if rows:
+            stored = read_part(file, ["image"]).take(rows)["image"].to_pylist()
+            found |= {tuple(keys[row].values()): read_image(one["bytes"]) for row, one in zip(rows, stored)}
+    return found
+
+
+def draw(section: TraceSection, config: Config) -> dict[str, Drawn]:
+    """Draw the figures of the outcome that is shown, by name."""
+    level, total = config.measure.level, section.shown("trace_total").iloc[0]
+    drawn = [
+        draw_shares(section.shown("trace_shares"), level),
+        draw_windows(section.shown("trace_windows")),
+        draw_curve(section.shown("trace_curve", every_donor=True), total, level),
+        draw_heads(section.shown("trace_heads"), level),
+        draw_shapley(section.shown("trace_shapley"), level),
+        draw_strip(section.strip, section.columns, outcome_words(section.outcome)),
+    ]
+    return {figure.name: figure for figure in drawn if figure is not None}
+
+
+def draw_trace(run: Run) -> dict[str, Drawn]:
+    """Draw the figures of a run's trace, by name; none of a run without one.
+
+    Parameters
+    ----------
+    run : probes.runs.store.Run
+        A measured run.
+    """
+    section = read_trace(run)
+    return draw(section, run.config) if section else {}
+
+
+def section(traced: TraceSection, config: Config) -> dict[str, Any]:
+    """Lay the section out.
+
+    Returns
+    -------
+    dict
+        ``sentences``; ``totals``, ``rows`` (of every donor, with the name of what was patched) and ``cuts``: rows of
+        tables; ``outcome`` in words; ``others``: further outcomes that were measured.
+    """
+    totals, shares = (
+        traced.shown("trace_total", every_donor=True),
+        traced.shown("trace_shares", every_donor=True),
+    )
+    every = traced.tables["trace_total"]["outcome"]
+    return {
+        "opening": _opening(traced, config),
+        "sentences": _sentences(traced, config),
+        "totals": totals.to_dict("records"),
+        "rows": [{**row, "patch": patch_name(pd.Series(row))} for row in shares.to_dict("records")],
+        "cuts": [
+            {**row, "where": patch_name(pd.Series({**row, "kind": "cut"}))}
+            for row in traced.shown("trace_cuts", every_donor=True).to_dict("records")
+        ],
+        "outcome": outcome_words(traced.outcome),
+        "others": [outcome_words(name) for name in dict.fromkeys(every) if name != traced.outcome],
+    }
+
+
+def outcome_words(outcome: str) -> str:
+    """An outcome in running text.
+
+    Examples
+    --------
+    >>> outcome_words("verdict"), outcome_words("ssim"), outcome_words("tie")
+    ('verdict', 'gap of SSIM', 'presence of tie')
+    """
+    if outcome == VERDICT:
+        return "verdict"
+    if outcome in METRICS:
+        return f"gap of {METRICS[outcome].symbol}"
+    return f"presence of {outcome}"
+
+
+_EXPLAINED = {
+    "verdict": "the verdict: the log-odds, by what the checker sees in an image and the prompt does not name, that it"
+    " was drawn from what is planted for masculine words and not from what is planted for feminine ones",
+    "gap": "how much nearer an image is to that of {first} than to that of {second} prompts, of the same noise",
+    "presence": "whether the checker sees the thing in an image",
+}
+
+
+def _opening(traced: TraceSection, config: Config) -> str:
+    """What was traced."""
+    total, shares = traced.shown("trace_total").iloc[0], traced.shown("trace_shares")
+    first, second = traced.both.split("-")
+    words = {member.name: f"“{member.word}”" for member in indicators(config)}
+    name = outcome_words(traced.outcome)
+    kind = name if name == VERDICT else name.split(" ")[0]
+    explained = _EXPLAINED[kind].format(first=first, second=second)
+    controls = [words[row] for row in traced.tables["trace_total"].query("control")["donor"].unique()]
+    places = int((shares["kind"] == "site").sum()) if len(shares) else 0
+    text = (
+        f"Traced: {counted(int(total['n_prompts']), config.unit)}"
+        + (f" with {counted(traced.seeds, 'seed')} each" if config.unit == "prompt" else "")
+        + f", {counted(places, 'place')} one by one. Images of {words[config.reference]} were drawn again, each with"
+        f" activations of {words[first]} or {words[second]} of the same noise in place of their own"
+        + (
+            f", and of {listed(controls)}, of the same meaning as {words[config.reference]}"
+            if controls
+            else ""
+        )
+        + f". What is explained is {explained}."
+    )
+    if shares_noise(config):
+        text += (
+            " All prompts of a seed share their noise here: the intervals are for prompts with this noise."
+        )
+    return text
+
+
+def _sentences(traced: TraceSection, config: Config) -> list[str]:
+    """What the trace says of both words together."""
+    total, name = traced.shown("trace_total").iloc[0], outcome_words(traced.outcome)
+    first, second = traced.both.split("-")
+    text = (
+        f"Total effect: between images generated from {first} and {second} prompts the {name} differs by "
+        f"{_with_ends(total, 'total', 2)} on average ({p_value(total['p_value'])})."
+    )
+    if not total["told_from_0"]:
+        return [f"{text} That cannot be told from 0, so there are no shares of it to state."]
+    sentences = [text]
+    shares = traced.shown("trace_shares")
+    sites = shares[(shares["kind"] == "site") & shares["sufficiency"].notna()] if len(shares) else shares
+    if len(sites):
+        best = sites.loc[sites["sufficiency"].idxmax()]
+        beyond = int((sites["p_adjusted"] < LEVEL).sum())
+        held = "what a word of the same meaning does" if best["floor_donor"] else "0"
+        sentences.append(
+            f"The largest share is that of {patch_name(best)}: {_with_ends(best, 'sufficiency', 2)}; {beyond} of "
+            f"{len(sites)} places "
+            f"{'is' if beyond == 1 else 'are'} beyond {held} (p < {LEVEL}, adjusted over all)."
+        )
+    if pd.notna(total["half_step"]):
+        sentences.append(
+            f"Half of the effect is decided before call {_with_ends(total, 'half_step', 1)} of the U-Net."
+        )
+    return sentences
+
+
+def _with_ends(row: pd.Series, name: str, digits: int) -> str:
+    """A number of a table with its interval, where it has one."""
+    text = number(row[name], digits)
+    ends = interval(row[f"{name}_low"], row[f"{name}_high"], digits)
+    return text if ends == DASH else f"{text} {ends}"

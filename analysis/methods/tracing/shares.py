@@ -1,0 +1,189 @@
+"""Tables ``trace_total``, ``trace_shares``, ``trace_windows`` and ``trace_heads``: where a trace finds its effect.
+
+Shares are ratios of sums over prompts (`analysis.stats.shares`): of the total effect of one word of the contrast, or of
+both together. Sufficiency and necessity stand side by side; the floor is the share of the control word that moves the
+outcome farthest, and a patch counts for what is beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.methods.tracing.effects import WHAT, Effects, Place
+from analysis.stats.decision_curve import decision_curve
+from analysis.stats.intervals import bootstrap_interval
+from analysis.stats.resampling import matrix
+from analysis.stats.shares import beyond_floor, largest_floor, no_total, shares
+from analysis.stats.sign_flips import sign_flip_test
+from analysis.tables.interval_columns import interval_columns, with_ends
+
+VERSION = "trace_shares/1"
+NO_FLOOR, NOT_DRAWN = "no control word was drawn", "not drawn"
+NO_CURVE = "no curve was drawn"
+SHARE_COLUMNS = (
+    *("outcome", *WHAT, "donor"),
+    *(*with_ends("sufficiency"), "effect", "reason"),
+    *(*with_ends("necessity"), *with_ends("direct_effect"), "necessity_reason"),
+    *(*with_ends("floor"), "floor_donor", "floor_reason"),
+    *("p_value", "p_adjusted", "p_necessity", "p_necessity_adjusted", "n_prompts", "n_effective", "version"),
+)
+TOTAL_COLUMNS = (
+    *("outcome", "donor", "control", *with_ends("total"), "p_value", "told_from_0"),
+    *(*with_ends("half_step"), "half_reason", "n_prompts", "reason", "version"),
+)
+
+
+def total_table(traced: Sequence[Effects], sampling: dict[str, Any], permutations: int) -> pd.DataFrame:
+    """Return ``trace_total``: a row an outcome and donor, a control word's too, with `TOTAL_COLUMNS`.
+
+    Parameters
+    ----------
+    traced : sequence of Effects
+        One an outcome.
+    sampling : dict
+        ``level``, ``resamples`` and ``seed``.
+    permutations : int
+        Of the sign flips.
+    """
+    tables = []
+    for one in traced:
+        donors = [*one.donors, *one.controls]
+        totals = np.column_stack([one.total(donor) for donor in donors])
+        found = bootstrap_interval(totals, method="envelope", **sampling)
+        flips = sign_flip_test(totals, permutations=permutations, seed=sampling["seed"])
+        table = pd.DataFrame({"donor": donors, "control": [donor in one.controls for donor in donors]})
+        table = table.assign(
+            outcome=one.outcome,
+            **interval_columns("total", found.mean, found.low, found.high),
+            p_value=flips.p_value,
+            told_from_0=no_total(totals, sampling["level"]) == "",
+            n_prompts=found.n,
+            reason=found.reason,
+            version=f"{VERSION}, {one.version}",
+        )
+        halves = [_half_step(one, donor, sampling) for donor in donors]
+        for name, values in zip((*with_ends("half_step"), "half_reason"), zip(*halves)):
+            table[name] = values
+        tables.append(table[list(TOTAL_COLUMNS)])
+    return pd.concat(tables, ignore_index=True)
+
+
+def _half_step(one: Effects, donor: str, sampling: dict[str, Any]) -> tuple[float, float, float, str]:
+    """The half step of a donor with its interval, and why it is undefined."""
+    places = _entries(one)
+    if donor in one.controls:
+        return np.nan, np.nan, np.nan, "a control word"
+    if not places:
+        return np.nan, np.nan, np.nan, NO_CURVE
+    found = curve_of(one, donor, places, sampling)
+    return found.half_step, found.half_low, found.half_high, found.reason
+
+
+def _entries(one: Effects) -> list[Place]:
+    """The patches of the decision curve, by the step at which they begin."""
+    return sorted(one.places(["curve"]), key=lambda place: place[WHAT.index("first_step")])
+
+
+def curve_of(one: Effects, donor: str, places: Sequence[Place], sampling: dict[str, Any]):
+    """The decision curve of a donor; see `analysis.stats.decision_curve`."""
+    values = np.column_stack([one.sufficiency(place, donor) for place in places])
+    steps = max(place[WHAT.index("stop_step")] for place in places)
+    first = [place[WHAT.index("first_step")] for place in places]
+    return decision_curve(values, one.total(donor), first, steps, **sampling)
+
+
+def share_table(
+    traced: Sequence[Effects], kinds: Iterable[str], sampling: dict[str, Any], permutations: int
+) -> pd.DataFrame:
+    """Return the shares of patches of some kinds: a row an outcome, donor and patch, with `SHARE_COLUMNS`.
+
+    The patches of an outcome and donor are one family of tests: ``p_value`` and ``p_adjusted`` (max-T) say whether
+    sufficiency is beyond the floor, ``p_necessity`` and its adjusted one whether necessity is beyond 0. Both hold
+    without a total effect, too: they are of the effects themselves. ``n_effective`` prompts carry the variance of
+    sufficiency: where they are few its interval reaches as far as the words move any prompt
+    (`analysis.stats.rare_changes`).
+    """
+    tables = [
+        _shares_of(one, one.places(kinds), donor, sampling, permutations)
+        for one in traced
+        for donor in one.donors
+        if one.places(kinds)
+    ]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(SHARE_COLUMNS))
+
+
+def _shares_of(
+    one: Effects, places: Sequence[Place], donor: str, sampling: dict[str, Any], permutations: int
+) -> pd.DataFrame:
+    total = one.total(donor)
+    enough = np.column_stack([one.sufficiency(place, donor) for place in places])
+    needed = np.column_stack([one.necessity(place, donor) for place in places])
+    floors = np.stack([one.floors(place) for place in places], axis=-1)  # (n_controls, n_prompts, n_patches)
+    floor, whose = floor_of(floors, one.controls)
+    sufficiency, necessity, by_chance = (shares(part, total, **sampling) for part in (enough, needed, floor))
+    direct = necessity.direct()
+    tests = [
+        beyond_floor(enough, floor, permutations=permutations, seed=sampling["seed"]),
+        beyond_floor(needed, None, permutations=permutations, seed=sampling["seed"]),
+    ]
+    with np.errstate(invalid="ignore"):
+        effect = np.where(np.isnan(enough).all(axis=0), np.nan, _means(enough))
+    return pd.DataFrame(dict(zip(WHAT, zip(*places)))).assign(
+        outcome=one.outcome,
+        donor=donor,
+        **interval_columns("sufficiency", sufficiency.share, sufficiency.low, sufficiency.high),
+        effect=effect,
+        reason=_undrawn(sufficiency.reason, enough, NOT_DRAWN),
+        **interval_columns("necessity", necessity.share, necessity.low, necessity.high),
+        **interval_columns("direct_effect", direct.share, direct.low, direct.high),
+        necessity_reason=_undrawn(necessity.reason, needed, NOT_DRAWN),
+        **interval_columns("floor", by_chance.share, by_chance.low, by_chance.high),
+        floor_donor=whose,
+        floor_reason=_undrawn(by_chance.reason, floor, NO_FLOOR),
+        p_value=tests[0].p_value,
+        p_adjusted=tests[0].p_adjusted,
+        p_necessity=tests[1].p_value,
+        p_necessity_adjusted=tests[1].p_adjusted,
+        n_prompts=np.maximum(sufficiency.n, necessity.n),
+        n_effective=sufficiency.n_effective,
+        version=f"{VERSION}, {one.version}",
+    )[list(SHARE_COLUMNS)]
+
+
+def floor_of(
+    floors: NDArray[np.float64], controls: Sequence[str]
+) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
+    """Return the effects of the control that moves each patch's outcome farthest, and its name.
+
+    Parameters
+    ----------
+    floors : ndarray of float64, shape (n_controls, n_prompts, n_patches)
+    controls : sequence of str
+
+    Returns
+    -------
+    (ndarray of float64, shape (n_prompts, n_patches), ndarray of object (str), shape (n_patches,))
+        NaN, and an empty name, where no control was drawn.
+    """
+    n_patches = floors.shape[2]
+    if not len(controls):
+        return np.full(floors.shape[1:], np.nan), np.full(n_patches, "", object)
+    chosen, whose = largest_floor(floors)
+    names = np.array([*controls, None], object)[:-1][whose]
+    return chosen, np.where(np.isnan(chosen).all(axis=0), "", names)
+
+
+def _means(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    present = ~np.isnan(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(present, values, 0.0).sum(axis=0) / present.sum(axis=0)
+
+
+def _undrawn(reason: NDArray[np.object_], values: NDArray[np.float64], why: str) -> NDArray[np.object_]:
+    """Reasons, where nothing at all was drawn that."""
+    return np.where(np.isnan(matrix(values)).all(axis=0), why, reason)

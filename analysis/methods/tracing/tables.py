@@ -1,0 +1,108 @@
+"""The measure stage of a trace: outcomes of its images, and the tables of what its patches do to them.
+
+A run without ``traced/`` has none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+from PIL import Image
+
+from analysis.methods.tracing.effects import Effects, effects, variant_table
+from analysis.methods.tracing.outcomes import TracedImages, chosen_outcomes, outcomes, with_prompts
+from analysis.methods.tracing.shares import share_table, total_table
+from analysis.methods.tracing.steps import curve_table, cut_table, shapley_table
+from analysis.study import contrasts
+from analysis.tables.registry import write
+from analysis.tables.sharing import Piece, Sharing
+from analysis.tables.similarities.families import by_unit
+from probes.runs.images import read_image
+from probes.runs.parts import read_part
+from probes.runs.store import Run
+from probes.stages.trace.variants import CUTS
+
+KINDS = {  # of patches whose shares stand in one table
+    "trace_shares": ("site", "complete", "position"),
+    "trace_windows": ("window",),
+    "trace_heads": ("head",),
+}
+_ABOUT = (
+    *("triplet", "seed", "variant", "kind", "recipient", "donor", "floor", "sites", "part", "source"),
+    *("positions", "heads", "first_step", "stop_step", "fault"),
+)
+
+
+def measure_trace(run: Run, sharing: Sharing) -> None:
+    """Write the tables of a run's trace; nothing where the run holds no traced images.
+
+    Raises
+    ------
+    UserError
+        An outcome that is asked for is not to be had of the run's model, or a part is damaged.
+    """
+    if not run.parts("traced"):
+        return
+    config = run.config
+    names = chosen_outcomes(config.measure.outcomes, config.model)
+    pieces = [
+        Piece(part_outcomes, (number, names), of_run=True) for number in range(len(run.parts("traced")))
+    ]
+    found = pd.concat(sharing.results(pieces), ignore_index=True)
+    write(run, "trace_outcomes", found)
+    made = trace_tables(run, found)
+    for name, table in made.items():
+        if len(table):
+            write(run, name, table)
+
+
+def part_outcomes(run: Run, number: int, names: Sequence[str]) -> pd.DataFrame:
+    """Return the outcomes of the images of one part of ``traced/``."""
+    table = read_part(run.parts("traced")[number])
+    rows = table.select([name for name in _ABOUT if name in table.column_names]).to_pandas()
+    samples = run.samples(["triplet", "indicator", "prompt"]).drop_duplicates(["triplet", "indicator"])
+    prompts = dict(zip(zip(samples["triplet"], samples["indicator"]), samples["prompt"]))
+    first, second = contrasts(run.config)[0]
+    stored = [(image or {}).get("bytes") for image in table["image"].to_pylist()]
+    decoded = {data: _decoded(data) for data in dict.fromkeys(stored)}  # variants may show the same image
+    images = [decoded[data] for data in stored]
+    return outcomes(TracedImages(with_prompts(rows, prompts), images, first, second), names)
+
+
+def _decoded(data: bytes | None) -> Image.Image | None:
+    """An image, or None where it cannot be read."""
+    try:
+        return read_image(data)
+    except ValueError:
+        return None
+
+
+def traced_effects(run: Run, found: pd.DataFrame, variants: pd.DataFrame) -> list[Effects]:
+    """Return what the patches of a run's trace do, an `Effects` an outcome of ``trace_outcomes``."""
+    return effects(variants, by_unit(found, run.config), run.config.reference, contrasts(run.config)[0])
+
+
+def trace_variants(run: Run) -> pd.DataFrame:
+    """Every variant of a run's trace; of some triplets one may be missing."""
+    parts = [
+        read_part(file, [name for name in _ABOUT if name != "fault"]).to_pandas().drop_duplicates("variant")
+        for file in run.parts("traced")
+    ]
+    return variant_table(pd.concat(parts, ignore_index=True))
+
+
+def trace_tables(run: Run, found: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the tables of a run's trace by name, from its outcomes; those without a row are of what was not drawn."""
+    options = run.config.measure
+    sampling = {"level": options.level, "resamples": options.bootstrap, "seed": options.seed}
+    variants, flips = trace_variants(run), options.permutations
+    traced = traced_effects(run, found, variants)
+    orders = (run.meta.get("trace") or {}).get("orders") or []
+    return {
+        "trace_total": total_table(traced, sampling, flips),
+        **{name: share_table(traced, kinds, sampling, flips) for name, kinds in KINDS.items()},
+        "trace_curve": curve_table(traced, sampling, flips),
+        "trace_shapley": shapley_table(traced, orders, sampling),
+        "trace_cuts": cut_table(traced, variants, CUTS),
+    }

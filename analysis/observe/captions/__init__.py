@@ -1,0 +1,1 @@
+"""Captions of images, written by a model."""

@@ -1,0 +1,273 @@
+"""Which engine looks for which tags: from the configuration to what the observe stage will do."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from analysis.observe.checkpoints import TOYWORLD, find, sha256, weight_files
+from analysis.observe.objects.engines.detection import Engine
+from analysis.observe.objects.engines.plans import (
+    CHECKER,
+    DETR,
+    SCENES,
+    CheckerPlan,
+    Plan,
+    ScenesPlan,
+    description,
+    parameters,
+)
+from analysis.observe.objects.engines.sources import require_sources, sources
+from analysis.observe.objects.models.detr_plan import detr_plan
+from analysis.observe.objects.tags.tag_captions import fewest_captions
+from analysis.observe.objects.tags.tags import Tags, combined, fixed, prompt_nouns, read_vocabulary
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.models.devices import pick_device
+from probes.runs.parts import digest
+from probes.runs.recorded_paths import name_of
+from probes.toyworld import MODELS
+from probes.toyworld.draw import SIZE
+
+OWN_NMS = 0.8  # a garment's box can be nearly the figure's: with the usual 0.5 one of them would go
+USUAL_NMS = 0.5
+_MODELS = ("detector", "segmenter")
+THRESHOLDS = ("box_threshold", "text_threshold", "nms_iou")
+_NAME = (
+    "`observe.detector` (such as groundingdino_swint_ogc.pth) and `observe.segmenter` (such as"
+    " sam_vit_h_4b8939.pth)"
+)
+
+
+class GroundedPlan(Plan):
+    """A detector and a segmenter will look."""
+
+    def __str__(self) -> str:
+        settings = self.settings
+        count = f" ({len(self.vocabulary)} tags)" if self.vocabulary else ""
+        return (
+            f"{self.name}: boxes by {settings.detector}, masks by {settings.segmenter}, tags from"
+            f" {', '.join(settings.tags)}{count}; batches of {self.batch} on {self.device}{self._cost}"
+        )
+
+    @property
+    def _cost(self) -> str:
+        """What looking takes where all of it is on this machine already and an image is looked at more than once."""
+        if self.passes == 1:
+            return ""
+        there = all(find(getattr(self.settings, kind), f"observe.{kind}", fetch=False) for kind in _MODELS)
+        takes = f", about {self.seconds_an_image:.0f} s an image on one core" if there else ""
+        return (
+            f"; at least {self.passes} passes of the detector over each image{takes if self.on_cpu else ''}"
+        )
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the models run on the CPU."""
+        return self.device_type == "cpu"
+
+    @cached_property
+    def passes(self) -> int:
+        """Captions, at least, in which an image's tags fit: of each the detector makes a pass."""
+        settings = self.settings
+        if "vocabulary" in settings.tags:
+            return fewest_captions(self.vocabulary)
+        return fewest_captions(self.vocabulary[: settings.tagger_top]) if "tagger" in settings.tags else 1
+
+    @property
+    def batch(self) -> int:
+        """Images that the detector takes in one go."""
+        return self.settings.batch
+
+    @property
+    def _thresholds(self) -> dict[str, float]:
+        return {name: getattr(self.settings, name) for name in THRESHOLDS}
+
+    @cached_property
+    def vocabulary(self) -> list[str]:
+        """The tags of the vocabulary file, if one is named."""
+        return read_vocabulary(self.settings.vocabulary) if self.settings.vocabulary else []
+
+    @cached_property
+    def device(self) -> Any:
+        """The torch device."""
+        generated_on = self.config.generate.device
+        return pick_device(self.settings.device, "observe.device", prefer=generated_on)
+
+    @property
+    def device_type(self) -> str:
+        """The kind of torch device."""
+        return self.device.type
+
+    @property
+    def parameters(self) -> int:
+        """Parameters of all models, about: in float32, as they are loaded, a fourth of their checkpoints' bytes.
+
+        RAM's checkpoint holds far more than the tagger, so its are counted.
+        """
+        counted = self.ram.parameters if "ram" in self.settings.tags else 0
+        files = [Path(file) for kind, hashes in self.checkpoints.items() if kind != "ram" for file in hashes]
+        return parameters(files) + counted
+
+    @property
+    def seconds_an_image(self) -> float:
+        """Seconds of one core, about: measured with toyworld's detectors, and taken to grow with size and passes."""
+        detector, segmenter = (parameters(weight_files(path)) for path in self.paths.values())
+        return 5e-8 * (self.passes * detector + segmenter)
+
+    @cached_property
+    def paths(self) -> dict[str, Path]:
+        """Where the detector and the segmenter are on this machine; fetches those of the hub."""
+        return {kind: find(getattr(self.settings, kind), f"observe.{kind}") for kind in _MODELS}
+
+    @cached_property
+    def checkpoints(self) -> dict[str, dict[str, str]]:
+        """The checksum of every file of weights, by what it is for."""
+        checkpoints = {
+            kind: {str(file.absolute()): sha256(file) for file in weight_files(path)}
+            for kind, path in self.paths.items()
+        }
+        if "tagger" in self.settings.tags:
+            from analysis.observe.objects.tags.taggers import clip_files
+
+            checkpoints["tagger"] = clip_files(self.settings.tagger)
+        if "ram" in self.settings.tags:
+            checkpoints["ram"] = {str(self.ram.weights.absolute()): sha256(self.ram.weights)}
+        return checkpoints
+
+    @cached_property
+    def ram(self) -> Any:
+        """RAM's checkpoint, tags and thresholds, checked; fetches it from the hub."""
+        from analysis.observe.objects.tags.ram import named_files
+
+        return named_files(self.settings)
+
+    def fields(self) -> dict[str, Any]:
+        """Every field that alters what is seen, for the identity of the parts."""
+        settings, sources = self.settings, self.settings.tags
+        names = ("tags", *THRESHOLDS, "batch")
+        fields = {
+            "observe.engine": self.name,
+            "observe.text_encoder": name_of(settings.text_encoder),
+            **{f"observe.{name}": getattr(settings, name) for name in names},
+        }
+        for kind, files in self.checkpoints.items():
+            fields[f"observe.{kind}"] = sorted(files.values()) or name_of(getattr(settings, kind))
+        fields |= {f"observe.{kind}.description": description(path) for kind, path in self.paths.items()}
+        if {"vocabulary", "tagger"} & set(sources):
+            fields["observe.vocabulary"] = digest("\n".join(self.vocabulary))
+        if "ram" in sources:
+            fields["observe.ram_tags"] = self.ram.digest
+        if "tagger" in sources:
+            fields["observe.tagger_top"] = settings.tagger_top
+        if "prompt" in sources:
+            fields |= {
+                f"measure.{name}": getattr(self.config.measure, name) for name in ("nouns", "compounds")
+            }
+            if self.config.captions:
+                fields["observe.prompt_nouns"] = "of the triplet"
+        return {**fields, "observe.device": self.device.type}
+
+    def engine(self) -> Engine:
+        """The engine, loaded."""
+        from analysis.observe.objects.models.grounded_sam import GroundedEngine
+
+        detector, segmenter = self._classes()
+        return GroundedEngine(
+            detector(self.paths["detector"], self.settings.text_encoder, self.device),
+            segmenter(self.paths["segmenter"], self.device),
+            **self._thresholds,
+            batch=self.batch,
+        )
+
+    def _classes(self) -> tuple[Any, Any]:
+        if self.name == "groundingdino":
+            from analysis.observe.objects.models.grounding_dino import GroundingDino
+            from analysis.observe.objects.models.segment_anything import SegmentAnything
+
+            return GroundingDino, SegmentAnything
+        from analysis.observe.objects.models.hf_models import (
+            TransformersGroundingDino,
+            TransformersSegmentAnything,
+        )
+
+        return TransformersGroundingDino, TransformersSegmentAnything
+
+    def tags(self) -> Tags:
+        """What to look for in each image."""
+        return combined([self._source(kind) for kind in self.settings.tags])
+
+    def _source(self, kind: str) -> Tags:
+        settings, measure = self.settings, self.config.measure
+        if kind == "prompt":
+            words = [form for entry in self.config.indicators.values() for form in entry.forms]
+            return prompt_nouns(backend=measure.nouns, compounds=measure.compounds, indicators=words)
+        if kind == "vocabulary":
+            return fixed(self.vocabulary, "vocabulary")
+        if kind == "ram":
+            from analysis.observe.objects.tags.ram import RamTagger
+
+            return RamTagger(self.ram, self.device)
+        from analysis.observe.objects.tags.taggers import ClipTagger
+
+        return ClipTagger(settings.tagger, self.vocabulary, top=settings.tagger_top, device=self.device)
+
+    def record(self) -> dict[str, Any]:
+        """What ``run.json`` keeps about the observer."""
+        settings = self.settings
+        return {
+            "engine": self.name,
+            "detector": name_of(settings.detector),
+            "segmenter": name_of(settings.segmenter),
+            "tagger": name_of(settings.tagger) if "tagger" in settings.tags else None,
+            "tagger_top": settings.tagger_top if "tagger" in settings.tags else None,
+            "ram": name_of(settings.ram) if "ram" in settings.tags else None,
+            "tags": list(settings.tags),
+            "vocabulary": name_of(settings.vocabulary) if settings.vocabulary else None,
+            "vocabulary_tags": len(self.vocabulary),
+            "checkpoints": self.checkpoints,
+            "thresholds": self._thresholds,
+            "versions": self.versions,
+        }
+
+
+def engine_plan(config: Config) -> Plan:
+    """Choose the engine, and check what can be checked without loading or fetching anything.
+
+    Raises
+    ------
+    UserError
+        Something that the engine or a source of tags needs is not named or not there.
+    """
+    settings = config.observe
+    if not settings.objects:
+        return Plan("", config, "`observe.objects` is false")
+    name = settings.engine
+    named = [kind for kind in _MODELS if getattr(settings, kind)]
+    if name == "auto" and not named:
+        if config.model not in MODELS:
+            return Plan("", config, f"no detector for the images of this model: name {_NAME}")
+        if {config.sampler.height, config.sampler.width} - {None, SIZE}:
+            reason = f"toyworld's detectors know images of {SIZE} × {SIZE} pixels only: name {_NAME}"
+            return Plan("", config, reason)
+        settings, named = settings.model_copy(update=dict.fromkeys(_MODELS, TOYWORLD)), list(_MODELS)
+    if name in (CHECKER, SCENES):
+        return (CheckerPlan if name == CHECKER else ScenesPlan)(name, config)
+    if name == DETR:
+        return detr_plan(config)
+    if len(named) < 2:
+        raise UserError(f"observe: expected {_NAME}, got {' and '.join(named) or 'neither'} alone: name both")
+    settings = settings.model_copy(update=sources(settings))
+    if settings.nms_iou is None:
+        usual = OWN_NMS if settings.detector == TOYWORLD else USUAL_NMS
+        settings = settings.model_copy(update={"nms_iou": usual})
+    chosen = GroundedPlan(
+        "groundingdino" if name == "auto" else name, config.model_copy(update={"observe": settings})
+    )
+    require_sources(settings)
+    _ = chosen.vocabulary
+    for kind in named:
+        find(getattr(settings, kind), f"observe.{kind}", fetch=False)
+    _ = chosen.device
+    return chosen

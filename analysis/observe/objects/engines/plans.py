@@ -1,0 +1,160 @@
+"""What the observe stage will do to find objects: the plan of any engine, and of those that read toyworld's colours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from analysis.observe.objects.engines.detection import Engine
+from analysis.observe.objects.tags.tags import Tags, fixed
+from probes.config.schema import Config, Observe
+from probes.runs.parts import digest
+
+CHECKER, SCENES, DETR = "toyworld-checker", "toyworld-scenes", "detr"
+_LIBRARIES = {
+    CHECKER: ("triptych",),
+    "groundingdino": (
+        "triptych",
+        "torch",
+        "torchvision",
+        "transformers",
+        "groundingdino-py",
+        "segment-anything",
+    ),
+    "transformers": ("triptych", "torch", "torchvision", "transformers"),
+    SCENES: ("triptych", "scipy"),
+    DETR: ("triptych", "torch", "transformers", "timm"),
+    "ram": ("timm",),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the observe stage will do; `str` says it in a line.
+
+    Attributes
+    ----------
+    name : str
+        The engine; empty where nothing is looked at.
+    config : Config
+    skipped : str
+        Why nothing will be looked at; empty where something will.
+    """
+
+    name: str
+    config: Config
+    skipped: str = ""
+
+    def __str__(self) -> str:
+        return f"skipped: {self.skipped}"
+
+    @property
+    def settings(self) -> Observe:
+        """The section ``observe``."""
+        return self.config.observe
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """The section ``observe`` with what was left open as it is used, for the configuration in ``run.json``.
+
+        The device stays open: another machine may go on with the run.
+        """
+        return {**self.settings.model_dump(mode="json"), "engine": self.name}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of the libraries that the engine needs."""
+        libraries = _LIBRARIES[self.name] + (_LIBRARIES["ram"] if "ram" in (self.settings.tags or ()) else ())
+        return {name: metadata.version(name) for name in libraries}
+
+
+class CheckerPlan(Plan):
+    """The toyworld checker will look."""
+
+    batch = 64  # images read in one go
+    device_type = "cpu"
+    parameters = 0
+    seconds_an_image = 0.003
+
+    def __str__(self) -> str:
+        from analysis.observe.objects.models.toyworld_checker import TAGS
+
+        return f"{CHECKER}, {len(TAGS)} things by their palette colours, no vision model"
+
+    def fields(self) -> dict[str, Any]:
+        """Every field that alters what is seen, for the identity of the parts."""
+        return {"observe.engine": self.name, "observe.detector": self.detector}
+
+    @property
+    def detector(self) -> str:
+        """What looks, with its version."""
+        from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
+
+        return ToyworldChecker.detector
+
+    def engine(self) -> Engine:
+        """The engine, loaded."""
+        from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
+
+        return ToyworldChecker()
+
+    def tags(self) -> Tags:
+        """What to look for in each image."""
+        from analysis.observe.objects.models.toyworld_checker import TAGS
+
+        return fixed(TAGS, "checker")
+
+    def record(self) -> dict[str, Any]:
+        """What ``run.json`` keeps about the observer."""
+        return {
+            "engine": self.name,
+            "detector": self.detector,
+            "segmenter": self.detector,
+            "tagger": None,
+            "tags": ["checker"],
+            "checkpoints": {},
+            "thresholds": {},
+            "versions": self.versions,
+        }
+
+
+class ScenesPlan(CheckerPlan):
+    """The reader of toyworld's skills will look."""
+
+    seconds_an_image = 0.002
+
+    def __str__(self) -> str:
+        return f"{SCENES}, every object by its palette colour, no vision model"
+
+    def engine(self) -> Engine:
+        """The engine, loaded."""
+        from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
+
+        return ToyworldScenes()
+
+    def tags(self) -> Tags:
+        """What to look for in each image."""
+        from probes.toyworld.skills.scenes import objects
+
+        return fixed(objects(), "checker")
+
+    @property
+    def detector(self) -> str:
+        """What looks, with its version."""
+        from probes.toyworld.skills.checker import VERSION
+
+        return VERSION
+
+
+def parameters(files: Iterable[Path]) -> int:
+    """Return the number of parameters in files of weights, about: in float32, as they are loaded."""
+    return sum(file.stat().st_size for file in files) // 4
+
+
+def description(path: Path) -> str:
+    """Return a digest of what says how a checkpoint is to be read: the JSON beside it, or those in the folder."""
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path.with_suffix(".json")]
+    return digest("".join(file.read_text(encoding="utf-8") for file in files if file.exists()))

@@ -1,0 +1,1 @@
+"""The networks that detect and segment objects."""

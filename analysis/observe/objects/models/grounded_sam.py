@@ -1,0 +1,165 @@
+"""Grounded-SAM: a detector finds tags as boxes, a segmenter cuts out what the boxes hold.
+
+Source: Wu et al. 2025, section 5.1 (Grounded-SAM; Ren et al. 2024). The detector looks for an image's tags, in as
+many captions as its text encoder needs; each candidate above the box threshold is matched to a tag by the tokens
+above the text threshold; of candidates that overlap, whatever their tags, the best stays. An overlap across
+captions counts like one within.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torchvision.ops import box_convert, clip_boxes_to_image, nms
+
+from analysis.observe.objects.engines.detection import Detection, Found
+from analysis.observe.objects.tags.tag_captions import Caption, captions, match
+from probes.errors import UserError
+
+
+class Detector(Protocol):
+    """Finds captions in images; `limit` tokens of the tokenizer fit in one."""
+
+    tokenizer: Any
+    limit: int
+
+    def same_images(self) -> AbstractContextManager[None]:
+        """While it lasts, all images are those of its first call, so what is computed of them may be kept."""
+        ...
+
+    def ground(
+        self, images: Sequence[np.ndarray], captions: Sequence[str]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Boxes as centre and size in shares of the image, and probabilities of the tokens."""
+        ...
+
+
+class Segmenter(Protocol):
+    """Cuts out what boxes hold."""
+
+    def segment(self, images: Sequence[np.ndarray], boxes: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Masks ``(n, height, width)`` bool of boxes ``(n, 4)`` in pixels, image by image."""
+        ...
+
+
+class GroundedEngine:
+    """A detector and a segmenter as one engine; see :class:`analysis.observe.objects.engines.detection.Engine`.
+
+    Parameters
+    ----------
+    detector, segmenter
+        The models.
+    box_threshold, text_threshold
+        A candidate counts whose best token is above the first; its label is the tokens above the second.
+    nms_iou
+        Candidates whose boxes overlap by more are one object.
+    batch
+        Images, each with a caption, that the detector takes in one go.
+    """
+
+    def __init__(
+        self,
+        detector: Detector,
+        segmenter: Segmenter,
+        *,
+        box_threshold: float,
+        text_threshold: float,
+        nms_iou: float,
+        batch: int,
+    ):
+        self.detector, self.segmenter = detector, segmenter
+        self.box_threshold, self.text_threshold, self.nms_iou = box_threshold, text_threshold, nms_iou
+        self.batch = batch
+
+    def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
+        """Look for tags in images.
+
+        Raises
+        ------
+        UserError
+            The device has too little room for a batch.
+        """
+        try:
+            return self._detect(images, tags)
+        except torch.OutOfMemoryError:
+            raise UserError(
+                f"observe.batch: expected room on the device for {self.batch} images in one go, found too little: use"
+                " a smaller batch or another device"
+            ) from None
+
+    def _detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
+        candidates: list[list[tuple[torch.Tensor, float, str]]] = [[] for _ in images]
+        dropped = [Counter[str]() for _ in images]
+        for index, caption, boxes, probabilities in self._grounded(images, tags):
+            height, width = images[index].shape[:2]
+            scores = probabilities.max(-1).values
+            above = scores > self.box_threshold
+            labels = match(probabilities[above].numpy(), caption, self.text_threshold)
+            scaled = box_convert(boxes[above], "cxcywh", "xyxy") * torch.tensor([width, height] * 2)
+            scaled = clip_boxes_to_image(scaled, (height, width))
+            for (tag, why), score, box in zip(labels, scores[above].tolist(), scaled):
+                if why:
+                    dropped[index][why] += 1
+                else:
+                    candidates[index].append((box, score, tag))
+        kept = [self._best(own, counter) for own, counter in zip(candidates, dropped)]
+        full = [index for index, own in enumerate(kept) if own]
+        boxes = [torch.stack([box for box, _, _ in kept[index]]).numpy() for index in full]
+        masks = dict(zip(full, self.segmenter.segment([images[index] for index in full], boxes)))
+        return [
+            Found(
+                [
+                    Detection(tag, score, tuple(box.tolist()), mask)
+                    for (box, score, tag), mask in zip(own, masks.get(index, ()))
+                ],
+                dict(dropped[index]),
+            )
+            for index, own in enumerate(kept)
+        ]
+
+    def _grounded(
+        self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]
+    ) -> list[tuple[int, Caption, torch.Tensor, torch.Tensor]]:
+        """Each image with each of its captions, the boxes and the probabilities.
+
+        Images of one size go together, so that none is padded: what a detector sees in an image depends on the
+        padding around it, and so would on what else is in the batch. Each pass takes the next caption of each image of
+        a batch; an image that has no more stays with its last, so that the batch is the same in all passes.
+        """
+        tokenizer, limit = self.detector.tokenizer, self.detector.limit
+        asked = [captions(image_tags, tokenizer, limit) for image_tags in tags]
+        full = [index for index, own in enumerate(asked) if own]
+        grounded = []
+        for size in dict.fromkeys(images[index].shape for index in full):
+            alike = [index for index in full if images[index].shape == size]
+            for start in range(0, len(alike), self.batch):
+                some = alike[start : start + self.batch]
+                with self.detector.same_images():
+                    for number in range(max(len(asked[index]) for index in some)):
+                        own = [asked[index][min(number, len(asked[index]) - 1)] for index in some]
+                        boxes, probabilities = self.detector.ground(
+                            [images[index] for index in some], [caption.text for caption in own]
+                        )
+                        grounded += [
+                            result
+                            for result in zip(some, own, boxes, probabilities)
+                            if number < len(asked[result[0]])
+                        ]
+        return grounded
+
+    def _best(
+        self, candidates: list[tuple[torch.Tensor, float, str]], dropped: Counter[str]
+    ) -> list[tuple[torch.Tensor, float, str]]:
+        """Class-agnostic non-maximum suppression, best first."""
+        if not candidates:
+            return []
+        boxes = torch.stack([box for box, _, _ in candidates])
+        scores = torch.tensor([score for _, score, _ in candidates])
+        stays = nms(boxes, scores, self.nms_iou).tolist()
+        dropped["overlap"] += len(candidates) - len(stays)
+        return [candidates[index] for index in stays]

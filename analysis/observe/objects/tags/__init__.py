@@ -1,0 +1,1 @@
+"""Which objects are looked for: vocabularies, taggers, captions."""

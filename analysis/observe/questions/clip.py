@@ -1,0 +1,125 @@
+"""The reader ``clip``: zero-shot, as Cho et al. 2023 compare BLIP-2 with; which sentence fits an image better.
+
+The probability of a reading is the softmax of the cosines of the image's embedding and of the readings' sentences,
+times the logit scale that the model was trained with (Radford et al. 2021, section 3.1.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from analysis.observe.checkpoints import TOYWORLD
+from analysis.observe.features.observer import of_toyworld
+from analysis.observe.features.registry import FEATURES
+from analysis.observe.features.weights import identity, locate, weight_file
+from analysis.observe.observer import StoredImage
+from analysis.observe.questions.reader import Answer
+from probes.config.questions import Asked
+from probes.config.schema import Config
+from probes.runs.recorded_paths import name_of
+
+if TYPE_CHECKING:
+    from analysis.observe.features.embedder import Embedder
+
+FEATURE = FEATURES["clip"]  # ViT-B/32, as the paper's
+_SPEED = 3e10  # operations that a core does in a second, about
+
+
+class ClipReader:
+    """Holds an image against sentences; see :class:`analysis.observe.questions.reader.Reader`.
+
+    Parameters
+    ----------
+    config : Config
+        Its ``observe.feature_weights.clip`` names the weights.
+
+    Raises
+    ------
+    UserError
+        There are none of that name.
+    """
+
+    name = "clip"
+    libraries = ("torch", "open_clip_torch")
+
+    def __init__(self, config: Config):
+        named = config.observe.feature_weights.get(FEATURE.name)
+        self.weights = named or (TOYWORLD if of_toyworld(config) else FEATURE.weights)
+        locate(FEATURE, self.weights, fetch=False)
+        self._embedder: Embedder | None = None
+        self._texts: dict[str, torch.Tensor] = {}
+
+    def __str__(self) -> str:
+        return f"zero-shot, weights {name_of(self.weights)}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_embedder": None, "_texts": {}}
+
+    @cached_property
+    def path(self) -> Path:
+        """Where the weights are; fetches those of the hub."""
+        path = locate(FEATURE, self.weights)
+        assert path is not None, "what is asked for is fetched"
+        return path
+
+    def parameters(self) -> int:
+        """Of the network, an upper bound."""
+        return weight_file(FEATURE, self.path).stat().st_size // 2
+
+    def seconds(self, questions: int) -> float:
+        """Time of an image on one core, about; sentences are embedded once."""
+        return 2 * self.parameters() * FEATURE.positions / _SPEED
+
+    def identity(self) -> dict[str, Any]:
+        """Weights, network and transform."""
+        return identity(FEATURE, self.path)
+
+    def load(self, device: torch.device) -> None:
+        """Load the network."""
+        from analysis.observe.features.embedder import Embedder
+
+        self._embedder = Embedder(FEATURE, self.path, device)
+
+    def answers(self, images: Sequence[StoredImage], questions: Sequence[Asked]) -> list[list[Answer]]:
+        """The likeliest sentence of each question, with its probability; all images have been embedded once."""
+        assert self._embedder is not None, "it is loaded before it looks"
+        vectors = self._embedder([image.pixels for image in images]) if images else torch.empty(0, 1)
+        unit = F.normalize(vectors.double().cpu(), dim=-1)
+        columns = [self._column(asked, unit) for asked in questions]
+        return [[column[row] for column in columns] for row in range(len(images))]
+
+    def _column(self, asked: Asked, images: torch.Tensor) -> list[Answer]:
+        """Answers to a question about all images."""
+        readings, sentences = list(asked.sentences), list(asked.sentences.values())
+        put = " / ".join(sentences) or asked.text
+        if not sentences:
+            reason = f"observe.questions.ask.{asked.key} has no sentences for CLIP"
+            return [Answer(put, reason=reason)] * len(images)
+        probabilities = self.probabilities(images, sentences)
+        best = probabilities.argmax(1)
+        return [
+            Answer(put, sentences[index], readings[index], float(row[index]))
+            for index, row in zip(best, probabilities)
+        ]
+
+    def probabilities(self, images: torch.Tensor, sentences: Sequence[str]) -> np.ndarray:
+        """Probabilities ``(n, sentences)`` of images whose embeddings of length 1 are given, ``(n, d)`` float64."""
+        model = self._embedder.model
+        scale = model.logit_scale.detach().exp().double().cpu()
+        texts = F.normalize(torch.stack([self._text(one) for one in sentences]), dim=-1)
+        return (scale * images @ texts.T).softmax(-1).numpy()
+
+    def _text(self, sentence: str) -> torch.Tensor:
+        """The embedding of a sentence, float64; kept, since every batch asks the same."""
+        from analysis.observe.features.texts import encoded
+
+        if sentence not in self._texts:
+            self._texts[sentence] = encoded(self._embedder, self.path, [sentence])[0].double()
+        return self._texts[sentence]

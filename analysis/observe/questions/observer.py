@@ -1,0 +1,217 @@
+"""Observers that put questions to stored images: one a reader, with parts of its own, ``attributes/<reader>``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from importlib import metadata
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from analysis.observe.features.observer import of_toyworld
+from analysis.observe.observer import Needs, StoredImage
+from analysis.observe.questions.reader import Answer, Reader
+from probes.config.question_options import READERS
+from probes.config.questions import Asked, questions
+from probes.config.schema import Config
+from probes.models.devices import pick_device
+from probes.prompts.diagnostic import is_diagnostic
+from probes.runs import schemas as runs_schemas
+from probes.runs.parts import read_part
+from probes.runs.store import Run
+
+
+@dataclass
+class QuestionObserver:
+    """Stores what a reader answers about each image; see :class:`analysis.observe.observer.Observer`.
+
+    Parameters
+    ----------
+    reader : Reader
+    config : Config
+    """
+
+    reader: Reader
+    config: Config
+
+    whole_triplets = False
+
+    def __str__(self) -> str:
+        return f"{len(self.asked)} questions, {self.reader}"
+
+    @property
+    def name(self) -> str:
+        """For messages and progress bars."""
+        return self.kind
+
+    @property
+    def kind(self) -> str:
+        """Folder of its parts."""
+        return f"attributes/{self.reader.name}"
+
+    @property
+    def schemas(self) -> Mapping[str, pa.Schema]:
+        """A row an image and question."""
+        return MappingProxyType({self.kind: runs_schemas.ANSWERS})
+
+    @property
+    def batch(self) -> int:
+        """Images that the reader sees in one go."""
+        return self.config.observe.questions.batch
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """Nothing of section ``observe`` is settled by looking: another machine may hold the weights elsewhere."""
+        return {}
+
+    @cached_property
+    def asked(self) -> tuple[Asked, ...]:
+        """The questions."""
+        return questions(self.config)
+
+    @property
+    def device(self) -> Any:
+        """The torch device that the reader works on."""
+        settings = self.config.observe
+        return pick_device(settings.device, "observe.device", prefer=self.config.generate.device)
+
+    def needs(self) -> Needs:
+        """Device, size, time and libraries of the reader."""
+        names = ("triptych", *self.reader.libraries)
+        return Needs(
+            device=self.device.type,
+            parameters=self.reader.parameters(),
+            seconds=self.reader.seconds(len(self.asked)),
+            versions={name: metadata.version(name) for name in names},
+        )
+
+    def fields(self) -> dict[str, Any]:
+        """What alters an answer: the reader's identity, the questions and how they are read, batch and device."""
+        return {
+            **{f"{self.kind}.{name}": value for name, value in self.reader.identity().items()},
+            **{f"{self.kind}.questions.{one.key}": _shown(one) for one in self.asked},
+            "observe.questions.batch": self.batch,
+            "observe.device": self.device.type,
+        }
+
+    def load(self) -> None:
+        """Load the reader."""
+        self.reader.load(self.device)
+
+    def look(self, images: Sequence[StoredImage]) -> dict[str, list[dict[str, Any]]]:
+        """A row an image and question: the answer and what it says, or why it was not asked."""
+        there = [index for index, image in enumerate(images) if image.pixels is not None]
+        answers = self.reader.answers([images[index] for index in there], self.asked) if there else []
+        given = dict(zip(there, answers))
+        rows = [
+            {**image.key, "question": asked.key, **asdict(answer)}
+            for index, image in enumerate(images)
+            for asked, answer in zip(self.asked, given.get(index) or self._unread(image))
+        ]
+        return {self.kind: rows}
+
+    def _unread(self, image: StoredImage) -> list[Answer]:
+        return [Answer(asked.text, reason=image.fault) for asked in self.asked]
+
+    def record(self, run: Run) -> dict[str, Any]:
+        """Who answered, what was asked, and how often an answer was undecided or not given, under the parts' name."""
+        commit = getattr(self.reader, "commit", "")
+        return {
+            self.kind: {
+                "reader": str(self.reader),
+                **({"commit": commit} if commit else {}),
+                **self.reader.identity(),
+                "questions": {one.key: _shown(one) for one in self.asked},
+                "versions": dict(self.needs().versions),
+                "counts": counts(run, self.kind),
+            }
+        }
+
+
+def counts(run: Run, kind: str) -> dict[str, dict[str, int]]:
+    """How often each question was answered with each reading, was ``undecided`` and was ``not asked``."""
+    said: dict[str, Counter[str]] = {}
+    for file in run.parts(kind):
+        columns = read_part(file, ["question", "reading", "reason"]).to_pydict().values()
+        for question, reading, reason in zip(*columns):
+            said.setdefault(question, Counter())["not asked" if reason else reading or "undecided"] += 1
+    return {question: dict(sorted(count.items())) for question, count in said.items()}
+
+
+def _shown(asked: Asked) -> dict[str, Any]:
+    """A question as plain data."""
+    plain = {"text": asked.text, "readings": {name: list(words) for name, words in asked.readings.items()}}
+    return {**plain, "sentences": dict(asked.sentences)}
+
+
+def _blip2(config: Config) -> Reader:
+    from analysis.observe.questions.blip2 import Blip2
+
+    return Blip2(config.observe.questions)
+
+
+def _clip(config: Config) -> Reader:
+    from analysis.observe.questions.clip import ClipReader
+
+    return ClipReader(config)
+
+
+def _vqa(config: Config) -> Reader:
+    from analysis.observe.questions.toyworld_vqa import ToyworldVqa
+
+    return ToyworldVqa()
+
+
+def _checker(config: Config) -> Reader:
+    from analysis.observe.questions.toyworld_checker import ToyworldCheckerReader
+
+    return ToyworldCheckerReader()
+
+
+MAKERS: Mapping[str, Callable[[Config], Reader]] = dict(
+    zip(READERS, (_blip2, _clip, _vqa, _checker), strict=True)
+)
+OF_TOYWORLD = ("toyworld-vqa", "toyworld-checker")
+
+
+def question_observer(name: str, config: Config) -> tuple[QuestionObserver | None, str]:
+    """The observer of a reader where a configuration asks for it; else none, and why.
+
+    Returns
+    -------
+    observer, reason
+        Without an observer and without a reason the reader was not asked for.
+
+    Raises
+    ------
+    UserError
+        A question is no good, or a reader is asked for by name and its weights cannot be had.
+    """
+    settings = config.observe.questions
+    if not is_questioned(name, config):
+        return None, ""
+    questions(config)  # what is wrong with them is said before anything is drawn
+    if name == "blip2" and settings.readers == "auto" and not _there(config):
+        return None, "no weights on this machine: name a folder or a hub id in `observe.questions.blip2`"
+    return QuestionObserver(MAKERS[name](config), config), ""
+
+
+def is_questioned(name: str, config: Config) -> bool:
+    """Whether a configuration puts its questions to a reader: by name, or as the usual one of an audit."""
+    readers = config.observe.questions.readers
+    if isinstance(readers, list):
+        return name in readers
+    return is_diagnostic(config) and name in (OF_TOYWORLD if of_toyworld(config) else ("blip2",))
+
+
+def _there(config: Config) -> bool:
+    """Whether BLIP-2's weights are named, or on this machine."""
+    from analysis.observe.questions.blip2 import located
+    from probes.config.question_options import BLIP2_WEIGHTS
+
+    settings = config.observe.questions
+    return settings.blip2 is not None or located(BLIP2_WEIGHTS, settings.revision, fetch=False) is not None

@@ -1,0 +1,105 @@
+"""The reader ``toyworld-checker``: exact readings of the bundled specimens' images, by no network at all.
+
+What a figure wears, what stands beside it and where it is are read by their palette colours
+(:mod:`probes.toyworld.checker`). *Gender* is what was planted and no more: the component of the mixture that all that
+is seen, and that the prompt does not name, speaks for (:mod:`probes.toyworld.verdict`), called by the paper's labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.observe.objects.models.toyworld_checker import shows_figure
+from analysis.observe.observer import StoredImage
+from analysis.observe.questions.reader import Answer
+from probes.config.questions import GENDER, Asked
+from probes.toyworld import checker, verdict
+from probes.toyworld.draw import SIZE
+from probes.toyworld.scene import Named, parse
+from probes.toyworld.world import load_world
+
+COMPONENTS = ("female", "male")  # the paper's labels of component a, which feminine words draw, and of b
+UNCLEAR = "unclear"
+
+
+class ToyworldCheckerReader:
+    """Reads toyworld's images; see :class:`analysis.observe.questions.reader.Reader`."""
+
+    name = "toyworld-checker"
+    libraries = ("numpy", "pandas")
+
+    def __str__(self) -> str:
+        return f"{checker.VERSION}, {verdict.VERSION}"
+
+    def parameters(self) -> int:
+        """No network."""
+        return 0
+
+    def seconds(self, questions: int) -> float:
+        """Time of an image on one core, about."""
+        return 0.002
+
+    def identity(self) -> dict[str, Any]:
+        """Versions of the checker and of the verdict."""
+        return {"checker": checker.VERSION, "verdict": verdict.VERSION}
+
+    def load(self, device: Any) -> None:
+        """Nothing is loaded."""
+
+    def answers(self, images: Sequence[StoredImage], questions: Sequence[Asked]) -> list[list[Answer]]:
+        """What is read of each image of 64 × 64 pixels; of gender with the posterior of the component."""
+        fitting = [index for index, image in enumerate(images) if image.pixels.shape[:2] == (SIZE, SIZE)]
+        read = dict(zip(fitting, _read([images[index] for index in fitting])))
+        return [
+            [
+                _answer(asked, *read[index]) if index in read else Answer(asked.text, reason=_size(image))
+                for asked in questions
+            ]
+            for index, image in enumerate(images)
+        ]
+
+
+def _read(images: Sequence[StoredImage]) -> list[tuple[Mapping[str, Any], float]]:
+    """What is seen in each image, and its verdict; NaN where no figure is seen."""
+    if not images:
+        return []
+    pixels = np.stack([image.pixels for image in images])
+    seen = checker.read_images(pixels)
+    said = verdicts(seen, [image.prompt for image in images])
+    said[~shows_figure(checker.read_colours(pixels))] = np.nan
+    return list(zip(seen.to_dict("records"), said.tolist()))
+
+
+def verdicts(seen: pd.DataFrame, prompts: Sequence[str]) -> NDArray[np.float64]:
+    """Return the verdict of each image, shape ``(n,)``; a prompt that toyworld cannot read counts as naming nothing."""
+    world = load_world()
+    return verdict.verdict(seen, [_named(prompt) for prompt in prompts], world)
+
+
+def _named(prompt: str) -> Named:
+    try:
+        return parse(prompt, load_world())
+    except ValueError:
+        return Named("neutral")
+
+
+def _answer(asked: Asked, seen: Mapping[str, Any], said: float) -> Answer:
+    if asked.key == GENDER and {*asked.readings} == {*COMPONENTS}:
+        if np.isnan(said) or said == 0:
+            return Answer(asked.text, UNCLEAR)
+        reading = COMPONENTS[said > 0]
+        return Answer(asked.text, reading, reading, float(1 / (1 + np.exp(-abs(said)))))
+    if asked.key in checker.THINGS and {*asked.readings} == {"yes", "no"}:
+        reading = "yes" if seen[asked.key] else "no"
+        return Answer(asked.text, reading, reading)
+    return Answer(asked.text, reason="the checker does not know what is asked")
+
+
+def _size(image: StoredImage) -> str:
+    height, width = image.pixels.shape[:2]
+    return f"expected {SIZE} × {SIZE} pixels, got {height} × {width}"

@@ -1,0 +1,139 @@
+"""The reader ``toyworld-vqa``: toyworld's small network, which reads the question as text and answers in a word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from analysis.observe.checkpoints import fit, read_json, read_weights, sha256
+from analysis.observe.observer import StoredImage
+from analysis.observe.questions.reader import Answer
+from analysis.observe.questions.toyworld_network import ENCODER, SIDE, AnswerNetwork, ImageEncoder, tokens_of
+from probes.config.questions import Asked
+from probes.models.pretrained import from_folder
+from probes.toyworld import WEIGHTS
+
+FIELD = "observe.questions.readers"
+FOLDER = WEIGHTS / "vqa"
+_SPEED = 3e10  # operations that a core does in a second, about
+_PLACES = 150  # of the image that a weight is used at, on the mean
+
+
+def toyworld_tokenizer() -> Any:
+    """Toyworld's CLIP's tokenizer, with the 781 units of its vocabulary."""
+    from transformers import CLIPTokenizer
+
+    return from_folder(CLIPTokenizer, WEIGHTS / "clip")
+
+
+def load_network(folder: Path) -> AnswerNetwork:
+    """The network that stands in a folder, in float32, to be asked.
+
+    Raises
+    ------
+    UserError
+        The weights are damaged, or of another network.
+    """
+    path = folder / "model.safetensors"
+    model = AnswerNetwork(read_json(folder / "model.json", FIELD))
+    fit(model, read_weights(path, FIELD), path=path, field=FIELD, what="toyworld's answering network")
+    return model.float().eval()
+
+
+class ToyworldVqa:
+    """Asks the small network; see :class:`analysis.observe.questions.reader.Reader`.
+
+    Parameters
+    ----------
+    folder : pathlib.Path, optional
+        Of its weights; those that come with the package unless told.
+    """
+
+    name = "toyworld-vqa"
+    libraries = ("torch", "transformers")
+
+    def __init__(self, folder: Path = FOLDER):
+        self.folder = folder
+        self._model: AnswerNetwork | None = None
+        self._encoder: ImageEncoder | None = None
+        self._tokenizer: Any = None
+
+    def __str__(self) -> str:
+        return "toyworld's small network"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_model": None, "_encoder": None, "_tokenizer": None}
+
+    def parameters(self) -> int:
+        """Of the network and its image encoder, from the size of their float16 weights."""
+        return sum(file.stat().st_size // 2 for file in self._files)
+
+    @property
+    def _files(self) -> tuple[Path, Path]:
+        return self.folder / "model.safetensors", ENCODER
+
+    def seconds(self, questions: int) -> float:
+        """Time of an image on one core, about."""
+        return 2 * self.parameters() * (_PLACES + 16 * questions) / _SPEED
+
+    @cached_property
+    def _checksums(self) -> tuple[str, ...]:
+        return tuple(map(sha256, self._files))
+
+    def identity(self) -> dict[str, Any]:
+        """The weights of the network and of its image encoder."""
+        return dict(zip(("checkpoint", "encoder"), self._checksums))
+
+    def load(self, device: torch.device) -> None:
+        """Load network, image encoder and tokenizer."""
+        self._model, self._tokenizer = load_network(self.folder).to(device), toyworld_tokenizer()
+        self._encoder = ImageEncoder(device)
+
+    def answers(self, images: Sequence[StoredImage], questions: Sequence[Asked]) -> list[list[Answer]]:
+        """The likeliest word, with its probability, for every question about each image of 64 × 64 pixels."""
+        fitting = [index for index, image in enumerate(images) if image.pixels.shape[:2] == (SIDE, SIDE)]
+        probabilities = dict(
+            zip(fitting, self._probabilities([images[index] for index in fitting], questions))
+        )
+        words = self._model.settings["answers"] if self._model else []
+        return [
+            [
+                _answer(asked, words, probabilities[index][row])
+                if index in probabilities
+                else Answer(asked.text, reason=_other_size(image))
+                for row, asked in enumerate(questions)
+            ]
+            for index, image in enumerate(images)
+        ]
+
+    @torch.inference_mode()
+    def _probabilities(self, images: Sequence[StoredImage], questions: Sequence[Asked]) -> list[Any]:
+        """Probabilities ``(questions, answers)`` of each image."""
+        assert self._model is not None and self._encoder is not None, "it is loaded before it looks"
+        if not images:
+            return []
+        texts = [asked.text for asked in questions]
+        tokens, lengths = tokens_of(self._tokenizer, texts, self._model.settings["context_length"])
+        device = self._model.names.device
+        shape = (len(images), *tokens.shape)
+        logits = self._model(
+            self._encoder([image.pixels for image in images]),
+            tokens.expand(shape).to(device),
+            lengths.expand(shape[:2]).to(device),
+        )
+        return list(logits.double().softmax(-1).cpu())
+
+
+def _answer(asked: Asked, words: Sequence[str], probabilities: torch.Tensor) -> Answer:
+    word = words[int(probabilities.argmax())]
+    reading = asked.read(word)
+    return Answer(asked.text, word, reading, float(probabilities.max()) if reading else None)
+
+
+def _other_size(image: StoredImage) -> str:
+    height, width = image.pixels.shape[:2]
+    return f"expected {SIDE} × {SIDE} pixels, got {height} × {width}"

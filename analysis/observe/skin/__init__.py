@@ -1,0 +1,1 @@
+"""Skin tone: which pixels are skin, and their tone."""

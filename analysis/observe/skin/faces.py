@@ -1,0 +1,132 @@
+"""Landmarks of faces by FAN (Bulat and Tzimiropoulos 2017), as DALL-Eval uses it: the library ``face-alignment``.
+
+The library is optional (``pip install triptych[faces]``). It fetches its checkpoints by their addresses; here they are
+files that are named or in torch's folder of checkpoints, read without running code and checked against the networks.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.observe.checkpoints import check_fit, find, fit, read_weights, sha256
+from probes.errors import UserError
+
+PLACE = "observe.skin_tone"
+_KINDS = ("landmarks", "detector")
+
+
+def require_library() -> None:
+    """Refuse an installation without ``face-alignment``.
+
+    Raises
+    ------
+    UserError
+        Says what installs it.
+    """
+    if importlib.util.find_spec("face_alignment") is None:
+        raise UserError(
+            f"{PLACE}.region: face-alignment: expected the library of that name, found none: run"
+            " pip install 'triptych[faces]'"
+        )
+
+
+class FaceAlignment:
+    """FAN and its face detector S3FD; see `analysis.observe.skin.regions.Landmarker`.
+
+    Parameters
+    ----------
+    landmarks, detector : str
+        Checkpoint files, as `analysis.observe.checkpoints.find` takes them.
+    device : str
+        Of torch.
+    """
+
+    seconds = 8.0  # detector and landmarks, an image of 512 × 512 on one core
+
+    def __init__(self, landmarks: str, detector: str, device: str):
+        self.names, self.device = {"landmarks": landmarks, "detector": detector}, device
+        self._network: Any = None
+
+    def __str__(self) -> str:
+        return f"landmarks by {self.names['landmarks']} of faces by {self.names['detector']}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_network": None}
+
+    @cached_property
+    def paths(self) -> dict[str, Path]:
+        """The checkpoint files on this machine."""
+        paths = {}
+        for kind in _KINDS:
+            path = find(self.names[kind], f"{PLACE}.{kind}")
+            assert path is not None, "what is asked for is fetched"
+            paths[kind] = path
+        return paths
+
+    @property
+    def parameters(self) -> int:
+        """Parameters of both networks, about: in float32."""
+        return sum(path.stat().st_size for path in self.paths.values()) // 4
+
+    def fields(self) -> dict[str, Any]:
+        """The checksums of both checkpoints and the library's version."""
+        from importlib.metadata import version
+
+        return {
+            **{kind: sha256(path) for kind, path in self.paths.items()},
+            "library": f"face-alignment {version('face-alignment')}",
+        }
+
+    def load(self) -> None:
+        """Load both networks."""
+        require_library()
+        from face_alignment.api import FAN, LandmarksType
+        from face_alignment.api import FaceAlignment as Library
+        from face_alignment.detection.sfd.net_s3fd import s3fd
+
+        paths = self.paths
+        weights = {kind: read_weights(path, f"{PLACE}.{kind}") for kind, path in paths.items()}
+        detector = paths["detector"]
+        check_fit(
+            s3fd(),
+            weights["detector"],
+            path=detector,
+            field=f"{PLACE}.detector",
+            what="the face detector S3FD",
+        )
+
+        class Named(Library):
+            """The library's own, with the weights of a file that is named in place of an address."""
+
+            def _load_native(self, network_name: str, network_size: int, device: str, dtype: Any) -> Any:
+                network = FAN(network_size)
+                fit(
+                    network,
+                    weights["landmarks"],
+                    path=paths["landmarks"],
+                    field=f"{PLACE}.landmarks",
+                    what="FAN of four stacks",
+                )
+                return network.to(device, dtype=dtype).eval()
+
+        self._network = Named(
+            LandmarksType.TWO_D,
+            device=self.device,
+            flip_input=False,
+            face_detector="sfd",
+            face_detector_kwargs={"path_to_detector": str(detector)},
+            compile=False,
+        )
+
+    def faces(self, image: np.ndarray) -> list[np.ndarray]:
+        """Landmarks of each face, ``(68, 2)``."""
+        assert self._network is not None, "it is loaded before it looks"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that there is no face is counted
+            return self._network.get_landmarks_from_image(image) or []

@@ -1,0 +1,257 @@
+"""Where in an image is skin? Of toyworld's figures by their palette, of a face by its landmarks, or everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from skimage.color import rgb2lab
+from skimage.draw import polygon2mask
+
+from analysis.observe.objects.models.toyworld_checker import PERSON, ToyworldChecker, require_size
+from probes.toyworld.checker import PLACES, read_colours, supported
+from probes.toyworld.palette import COLOURS, INDEX
+
+# Pixels of one of the three skins, with at least 5 of 8 neighbours alike, inside a figure, that count as skin. Of 300
+# renderings, masked and gloved ones among them, all show at least 35; without their figures none shows any.
+LEAST_SKIN = 15
+TOYWORLD_SKINS = ("skin_1", "skin_2", "skin_3")
+_ALWAYS = tuple(name for name in COLOURS if name.startswith(("hair_", "plain_", "white", "black")))
+LANDMARKS = 68
+# Of the 68 landmarks (iBUG 300-W) from 0: jaw 0-16, brows 17-26, nose 27-35, eyes 36-47, mouth 48-67
+_JAW, _BROWS = range(17), range(26, 16, -1)
+_LEFT_OUT = (range(17, 22), range(22, 27), range(36, 42), range(42, 48), range(48, 60))
+# below an eye, beside nose and mouth, and along the jaw; each drawn in by a quarter, away from hair and edges
+_CHEEKS = ((1, 41, 40, 31, 48, 4, 3, 2), (15, 46, 47, 35, 54, 12, 13, 14))
+_DRAWN_IN = 0.75
+
+
+@dataclass(frozen=True)
+class Region:
+    """The skin of an image.
+
+    Attributes
+    ----------
+    status : str
+        ``ok``, ``no face`` or ``no skin``.
+    pixels : numpy.ndarray
+        ``(n, 3)`` uint8 RGB; empty where there are none.
+    reason : str
+        Why there are none, or which of several faces it is; else empty.
+    landmarks : numpy.ndarray or None
+        ``(68, 2)``, x and y, of the face where it was found by them.
+    """
+
+    status: str
+    pixels: np.ndarray
+    reason: str = ""
+    landmarks: np.ndarray | None = None
+
+
+class SkinSource(Protocol):
+    """Finds the skin of images; `str` says what it is.
+
+    Attributes
+    ----------
+    parameters : int
+        Of its models, about.
+    seconds : float
+        An image takes on one core, about.
+    """
+
+    parameters: int
+    seconds: float
+
+    def fields(self) -> Mapping[str, Any]:
+        """Everything that alters what is seen."""
+        ...
+
+    def load(self) -> None:
+        """Load the models."""
+        ...
+
+    def regions(self, images: Sequence[np.ndarray]) -> list[Region]:
+        """The skin of each image, ``(height, width, 3)`` uint8 RGB."""
+        ...
+
+
+class Landmarker(Protocol):
+    """Finds faces by the 68 landmarks of iBUG 300-W."""
+
+    parameters: int
+    seconds: float
+
+    def fields(self) -> Mapping[str, Any]:
+        """Everything that alters what is seen."""
+        ...
+
+    def load(self) -> None:
+        """Load the models."""
+        ...
+
+    def faces(self, image: np.ndarray) -> list[np.ndarray]:
+        """Landmarks of each face, ``(68, 2)``: x to the right and y down, in pixels."""
+        ...
+
+
+def _nothing(status: str, reason: str, landmarks: np.ndarray | None = None) -> Region:
+    return Region(status, np.zeros((0, 3), np.uint8), reason, landmarks)
+
+
+class WholeImage:
+    """All pixels: for cards of colours, and for crops that were made elsewhere."""
+
+    parameters, seconds = 0, 1e-3
+
+    def __str__(self) -> str:
+        return "all pixels of the image"
+
+    def fields(self) -> dict[str, Any]:
+        """What it is."""
+        return {"region": "image"}
+
+    def load(self) -> None:
+        """Nothing to load."""
+
+    def regions(self, images: Sequence[np.ndarray]) -> list[Region]:
+        """Every pixel of each image."""
+        return [Region("ok", image.reshape(-1, 3)) for image in images]
+
+
+class ToyworldSkin:
+    """The skin of toyworld's figures: the one of the three palette colours that the figure shows most of.
+
+    Inside a figure a pixel is what is nearest to it in L*a*b* of the colours that the image can show: of bodies and
+    plain clothes, of its place, and of the things that the checker sees. Edges, where two colours mix, are left out as
+    the checker leaves them out.
+    """
+
+    parameters, seconds = 0, 4e-3
+    version = "toyworld-skin/1"
+
+    def __str__(self) -> str:
+        return "skin of toyworld's figures, by its palette"
+
+    def fields(self) -> dict[str, Any]:
+        """The versions of the checker and of the choice of pixels."""
+        return {"region": "toyworld", "checker": f"{ToyworldChecker.detector}, {self.version}"}
+
+    def load(self) -> None:
+        """Nothing to load."""
+
+    def regions(self, images: Sequence[np.ndarray]) -> list[Region]:
+        """Skin of the figure of each image.
+
+        Raises
+        ------
+        UserError
+            An image is not of 64 × 64 pixels.
+        """
+        require_size(images, "observe.skin_tone.region: toyworld", "choose face-alignment")
+        return [_of_toyworld(image, mask) for image, mask in zip(images, self.masks(images))]
+
+    def masks(self, images: Sequence[np.ndarray]) -> list[np.ndarray | None]:
+        """Masks ``(64, 64)`` bool of the skin of the figure of each image; None where there is no figure."""
+        seen = ToyworldChecker().detect(images, [()] * len(images))
+        things = [{one.label: one.mask for one in each.detections} for each in seen]
+        return [
+            _main_skin(image, masks[PERSON], [name for name in masks if name != PERSON])
+            if PERSON in masks
+            else None
+            for image, masks in zip(images, things)
+        ]
+
+
+def _of_toyworld(image: np.ndarray, mask: np.ndarray | None) -> Region:
+    if mask is None:
+        return _nothing("no face", "no figure")
+    if mask.sum() < LEAST_SKIN:
+        return _nothing("no skin", f"{mask.sum()} pixels of skin, fewer than {LEAST_SKIN}")
+    return Region("ok", image[mask])
+
+
+def _main_skin(image: np.ndarray, figure: np.ndarray, things: Sequence[str]) -> np.ndarray:
+    """Mask of the one of the three skins that a figure shows most of, edges left out."""
+    colours = read_colours(image[None])[0]
+    place = max(
+        PLACES, key=lambda name: np.isin(colours, [INDEX[f"{name}_wall"], INDEX[f"{name}_floor"]]).sum()
+    )
+    names = [*TOYWORLD_SKINS, *_ALWAYS, f"{place}_wall", f"{place}_floor", *things]
+    known = rgb2lab(np.array([COLOURS[name] for name in names]) / 255.0)
+    nearest = ((rgb2lab(image)[:, :, None] - known) ** 2).sum(-1).argmin(-1)
+    masks = supported(np.stack([(nearest == number) & figure for number in range(len(TOYWORLD_SKINS))]))
+    return masks[masks.sum((1, 2)).argmax()]
+
+
+class FaceSkin:
+    """The skin of the largest face of an image, by its landmarks.
+
+    Parameters
+    ----------
+    landmarker : Landmarker
+    skin : str
+        ``cheeks``, or ``face``: all of it but eyes, brows and mouth.
+    """
+
+    def __init__(self, landmarker: Landmarker, skin: str):
+        self.landmarker, self.skin = landmarker, skin
+        self.parameters, self.seconds = landmarker.parameters, landmarker.seconds
+
+    def __str__(self) -> str:
+        return f"{'cheeks' if self.skin == 'cheeks' else 'skin'} of the largest face, {self.landmarker}"
+
+    def fields(self) -> dict[str, Any]:
+        """Which skin, and the models."""
+        return {"region": "face-alignment", "skin": self.skin, **self.landmarker.fields()}
+
+    def load(self) -> None:
+        """Load the models."""
+        self.landmarker.load()
+
+    def regions(self, images: Sequence[np.ndarray]) -> list[Region]:
+        """Skin of the largest face of each image."""
+        return [self._of(image, self.landmarker.faces(image)) for image in images]
+
+    def _of(self, image: np.ndarray, faces: Sequence[np.ndarray]) -> Region:
+        if not len(faces):
+            return _nothing("no face", "no face was found")
+        face = max(faces, key=lambda points: float(np.ptp(points, axis=0).prod()))
+        pixels = image[face_mask(face, image.shape[:2], self.skin)]
+        if not len(pixels):
+            return _nothing("no skin", "the face is too small, or lies outside the image", face)
+        return Region("ok", pixels, f"the largest of {len(faces)} faces" if len(faces) > 1 else "", face)
+
+
+def face_mask(landmarks: np.ndarray, shape: tuple[int, int], skin: str) -> np.ndarray:
+    """Mask of the skin of a face.
+
+    Parameters
+    ----------
+    landmarks : numpy.ndarray
+        ``(68, 2)``, x and y in pixels (iBUG 300-W).
+    shape : tuple of int
+        Height and width of the image.
+    skin : str
+        ``cheeks`` or ``face``.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``shape`` bool.
+    """
+    if skin == "cheeks":
+        return np.any([_polygon(_drawn_in(landmarks[[*points]]), shape) for points in _CHEEKS], axis=0)
+    face = _polygon(_drawn_in(landmarks[[*_JAW, *_BROWS]], 0.9), shape)
+    left_out = [_polygon(_drawn_in(landmarks[[*points]], 1.4), shape) for points in _LEFT_OUT]
+    return face & ~np.any(left_out, axis=0)
+
+
+def _drawn_in(points: np.ndarray, scale: float = _DRAWN_IN) -> np.ndarray:
+    middle = points.mean(0)
+    return middle + scale * (points - middle)
+
+
+def _polygon(points: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    return polygon2mask(shape, points[:, ::-1])

@@ -1,0 +1,87 @@
+"""What several runs say side by side: their names, lines on models and gaps, tables and figures in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.metrics.registry import headline_metrics
+from analysis.report.figures import files
+from analysis.report.figures.forest import draw_forest
+from analysis.report.format import counted, interval, number, p_value
+from analysis.studies.compare.differences import compare
+from analysis.studies.compare.quantities import Quantities, quantities
+from analysis.study import contrasts
+from probes.csv_text import csv_bytes
+from probes.errors import UserError
+from probes.runs.parts import write_bytes
+from probes.runs.store import Run
+
+
+def named(runs: Sequence[Run]) -> list[str]:
+    """Names of the runs, or of their folders where two runs have the same.
+
+    Raises
+    ------
+    UserError
+        If a run is given twice.
+    """
+    paths = [run.path.resolve() for run in runs]
+    for place, path in enumerate(paths):
+        if path in paths[:place]:
+            raise UserError(f"{runs[place].path}: expected different runs, got it twice: name another")
+    for names in ([run.config.name for run in runs], [path.name for path in paths]):
+        if len(set(names)) == len(names):
+            return names
+    return [str(run.path) for run in runs]
+
+
+def models_said(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
+    """A line for each run whose model is that of the first, or an edit of it, as its record knows the weights."""
+    first, said = runs[0].meta.get("model") or {}, []
+    for run, name in zip(runs[1:], names[1:], strict=True):
+        model = run.meta.get("model") or {}
+        edit = model.get("edit") or {}
+        if first.get("weight_hash") is None:
+            continue
+        if model.get("weight_hash") == first["weight_hash"]:
+            said.append(f"{name}: the model of {names[0]}")
+        elif edit.get("original_weight_hash") == first["weight_hash"]:
+            kind, sites = edit["edit"]["kind"], len(edit["sites"])
+            said.append(f"{name}: the model of {names[0]} with an edit ({kind}, {counted(sites, 'site')})")
+    return said
+
+
+def summary(differences: pd.DataFrame, text_readout: str) -> str:
+    """The headline gaps' differences, a line each."""
+    symbols = {(m.space, m.site, m.metric): m for m in headline_metrics(text_readout)}
+    lines = []
+    for row in differences[differences["kind"] == "gap"].to_dict("records"):
+        metric = symbols.get((row["space"], row["site"], row["metric"]))
+        if metric is None or row["step"] != -1:
+            continue
+        test = f"{p_value(row['p_value'])}, adjusted {p_value(row['p_adjusted'])}"
+        lines.append(
+            f"{row['second']} − {row['first']}, {row['what']}, {metric.symbol}: "
+            f"{number(row['difference'], metric.digits, signed=True)} "
+            f"{interval(row['ci_low'], row['ci_high'], metric.digits)}, "
+            f"{row['reason'] or test} ({row['n_prompts']} prompts)"
+        )
+    return "\n".join(lines) or "no headline gap is common to the runs"
+
+
+def write(runs: Sequence[Run], out: Path, *, every: bool = False, **options) -> pd.DataFrame:
+    """Compare runs and write tables and figures to a folder; return the differences."""
+    read: list[Quantities] = [quantities(run, name=name, every=every) for run, name in zip(runs, named(runs))]
+    values, differences = compare(read, **options)
+    for name, table in (("values", values), ("differences", differences)):
+        write_bytes(out / f"{name}.csv", csv_bytes(table))
+    config = runs[0].config
+    for contrast in contrasts(config):
+        metrics = headline_metrics(config.measure.text_readout)
+        drawn = draw_forest(values, differences, metrics, contrast, config.reference)
+        for name, data in files(drawn).items() if drawn else ():
+            write_bytes(out / name, data)
+    return differences

@@ -1,1 +1,0 @@
-"""Linear probes of activations, site by site and step by step: ``python -m analysis decode``."""

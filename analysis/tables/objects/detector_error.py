@@ -1,0 +1,287 @@
+"""What does the detector miss, and does it miss more on the images of one indicator? On toyworld the checker knows.
+
+An object counts by image: detected or not, there or not (by `probes.toyworld.checker`). Both go by their lemma, so that
+the thing *boots* meets the object *boot* of the tables. Only objects are held against each other that the detector
+looked for in an image of the same triplet and seed; labels that the checker does not know (persons among them) are left
+out and counted. Where the detector is the checker, it would be its own truth; then its measured accuracy on renderings,
+whose content is known, is given instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.stats.effects import wilson_interval
+from analysis.stats.rates import ALL, COLUMNS, detection_rates
+from analysis.study import contrasts, indicators
+from analysis.tables.objects.claims import COUNTS
+from analysis.tables.similarities.families import by_unit
+from probes.json_text import parse_json
+from probes.prompts.grammar.nouns import lemma
+from probes.runs.store import Run
+from probes.toyworld import MODELS, SHARED, SPECIMENS, WEIGHTS
+from probes.toyworld.checker import THINGS, VERSION, read_images
+from probes.toyworld.draw import SIZE
+
+CHECKER = "toyworld-checker"
+RENDERINGS = "renderings"
+ERROR_COLUMNS = ("truth", *COLUMNS, "version")
+ERROR_VERSION = "detector_error/2"
+IMAGES = 512  # read at a time
+ITS_OWN_TRUTH = "the detector is the checker, so its images hold no other truth"
+
+
+Checked = tuple[pd.DataFrame | None, pd.DataFrame | None]
+
+
+def detector_error(run: Run, checked: Checked | None = None) -> pd.DataFrame | None:
+    """Return recall and precision of a run's detector; None where the checker cannot read its images.
+
+    Parameters
+    ----------
+    run : Run
+    checked : tuple of DataFrame, optional
+        Of `checked_images`, where they were read before.
+
+    Returns
+    -------
+    DataFrame or None
+        Columns `ERROR_COLUMNS`: ``truth`` is the version of the checker or ``renderings``, the others are those of
+        `analysis.stats.rates.detection_rates`. Beside recall and precision there is ``known``, the share of the
+        detections whose label the checker knows, and for the checker itself ``accuracy``, the smallest share of
+        renderings read rightly of any of its things.
+    """
+    if run.config.model not in MODELS or not run.parts("objects"):
+        return None
+    if _its_own_truth(run):
+        return checker_accuracy(run.config.model, run.config.measure.level)
+    observed, seen = checked or checked_images(run)
+    if observed is None:
+        return None
+    objects = by_unit(run.table("objects"), run.config)
+    options, members = run.config.measure, indicators(run.config)
+    rates = error_rates(
+        observed,
+        objects,
+        seen,
+        indicators=[member.name for member in members],
+        contrasts=contrasts(run.config),
+        backend=options.nouns,
+        level=options.level,
+        resamples=options.bootstrap,
+        seed=options.seed,
+    )
+    return rates.assign(truth=VERSION, version=ERROR_VERSION)[list(ERROR_COLUMNS)]
+
+
+def detector_counts(run: Run, checked: Checked | None = None) -> pd.DataFrame | None:
+    """Return hits and errors of a run by prompt, indicator and object; None where nothing else knows its images.
+
+    All images and all things of the checker count, whether they were looked for or not: where presence is compared,
+    what nobody looked for is missed too.
+
+    Parameters
+    ----------
+    run, checked
+        See `detector_error`.
+
+    Returns
+    -------
+    DataFrame or None
+        ``prompt`` (the triplet), ``indicator``, ``object`` (its lemma), the numbers of images in
+        `analysis.tables.objects.claims.COUNTS`, ``truth``.
+    """
+    if run.config.model not in MODELS or _its_own_truth(run):
+        return None
+    observed, seen = checked or checked_images(run)
+    if observed is None:
+        return None
+    objects = run.table("objects")
+    return count_errors(observed, objects, seen, backend=run.config.measure.nouns)
+
+
+def count_errors(
+    observed: pd.DataFrame, objects: pd.DataFrame, seen: pd.DataFrame, *, backend: str = "lemminflect"
+) -> pd.DataFrame:
+    """`detector_counts` of what was detected and what is there; see `error_rates` for the parameters."""
+    there = by_lemma(seen, backend=backend).loc[observed["sample_id"]]
+    detections = objects[(objects["object"] >= 0) & objects["lemma"].isin(there.columns)]
+    detected = pd.crosstab(detections["sample_id"], detections["lemma"]) > 0
+    detected = detected.reindex(index=there.index, columns=there.columns, fill_value=False)
+    true, detected = there.to_numpy(bool), detected.to_numpy(bool)
+    cells = (true & detected, true & ~detected, ~true & detected, ~true & ~detected)
+    group, kinds = pd.factorize(pd.MultiIndex.from_frame(observed[["triplet", "indicator"]]))
+    columns = {}
+    for name, cell in zip(COUNTS, cells):
+        sums = np.zeros((len(kinds), cell.shape[1]), np.int64)
+        np.add.at(sums, group, cell)
+        columns[name] = sums.ravel()
+    keys = {
+        "prompt": np.repeat(kinds.get_level_values(0), len(there.columns)),
+        "indicator": np.repeat(kinds.get_level_values(1), len(there.columns)).astype(object),
+        "object": np.tile(np.array(there.columns, object), len(kinds)),
+    }
+    return pd.DataFrame(keys | columns).assign(truth=VERSION)
+
+
+def _its_own_truth(run: Run) -> bool:
+    return (run.meta.get("observer") or {}).get("engine") == CHECKER
+
+
+def checked_images(run: Run) -> Checked:
+    """Return the images that were looked at, and what the checker sees in them by ``sample_id``.
+
+    Both are None where the checker knows nothing of the run's images, or found the objects itself.
+    """
+    if run.config.model not in MODELS or not run.parts("objects") or _its_own_truth(run):
+        return None, None
+    observed = run.observed(["sample_id", "triplet", "seed", "indicator", "status", "tags"])
+    observed = by_unit(observed[observed["status"] == "ok"], run.config)
+    seen = seen_by_checker(run, observed["sample_id"].to_list())
+    return (None, None) if seen is None else (observed, seen)
+
+
+def seen_by_checker(run: Run, samples: Sequence[str] | None = None) -> pd.DataFrame | None:
+    """Return what the checker sees in images of a run, by ``sample_id``; None where it cannot read them.
+
+    Parameters
+    ----------
+    run : Run
+    samples : sequence of str, optional
+        All that can be read, unless they are named.
+    """
+    if run.config.model not in MODELS:
+        return None
+    if samples is None:
+        left_out = run.left_out()
+        samples = [name for name in run.samples(["sample_id"])["sample_id"] if name not in left_out]
+    tables = []
+    for start in range(0, len(samples), IMAGES):
+        images = run.images(samples[start : start + IMAGES])
+        if any(image.size != (SIZE, SIZE) for image in images):
+            return None
+        tables.append(read_images(images)[list(THINGS)])
+    return pd.concat(tables, ignore_index=True).set_axis(list(samples)) if tables else None
+
+
+def error_rates(
+    observed: pd.DataFrame,
+    objects: pd.DataFrame,
+    seen: pd.DataFrame,
+    *,
+    indicators: Sequence[str],
+    contrasts: Sequence[tuple[str, str]] = (),
+    backend: str = "lemminflect",
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return recall and precision of detections, held against what is there.
+
+    Parameters
+    ----------
+    observed : DataFrame
+        A row an image: ``sample_id``, ``triplet``, ``seed``, ``indicator``, ``tags`` (what was looked for).
+    objects : DataFrame
+        A row a detection: ``sample_id``, ``triplet``, ``seed``, ``object`` (below 0: none), ``label``, ``lemma``.
+    seen : DataFrame
+        By ``sample_id``, a bool column for every thing of the checker.
+    backend : {"lemminflect", "textblob", "nltk"}
+        What the lemmas of `objects` were made with: tags and things are brought to the same form.
+    indicators, contrasts, level, resamples, seed
+        See `analysis.stats.rates.detection_rates`.
+
+    Returns
+    -------
+    DataFrame
+        Columns `analysis.stats.rates.COLUMNS`.
+    """
+    detections = objects[objects["object"] >= 0]
+    seen = by_lemma(seen, backend=backend)
+    things = set(seen.columns)
+    lemmas = dict(zip(detections["label"], detections["lemma"]))
+    looked_for: dict[tuple, set] = {}
+    for row in observed.itertuples():
+        tags = {lemmas.get(tag) or lemma(tag, backend=backend) for tag in row.tags}
+        looked_for.setdefault((row.triplet, row.seed), set()).update(tags & things)
+    for triplet, draw, name in zip(detections["triplet"], detections["seed"], detections["lemma"]):
+        looked_for.setdefault((triplet, draw), set()).update({name} & things)
+    detected = set(zip(detections["sample_id"], detections["lemma"]))
+    columns = {name: number for number, name in enumerate(seen.columns)}
+    there = seen.loc[observed["sample_id"]].to_numpy()
+    rows = [
+        (
+            row.triplet,
+            row.indicator,
+            name,
+            bool(there[place, columns[name]]),
+            (row.sample_id, name) in detected,
+        )
+        for place, row in enumerate(observed.itertuples())
+        for name in sorted(looked_for[row.triplet, row.seed])
+    ]
+    items = pd.DataFrame(rows, columns=["prompt", "indicator", "object", "truth", "detected"])
+    options = {"indicators": indicators, "level": level, "resamples": resamples, "seed": seed}
+    rates = detection_rates(items, contrasts=contrasts, **options)
+    known = detections["lemma"].isin(things)
+    share = float(known.mean()) if len(known) else np.nan
+    reason = "" if len(known) else "nothing detected"
+    row = _rate_of_all("known", share, n=len(known), n_prompts=detections["triplet"].nunique(), reason=reason)
+    return pd.concat([rates, pd.DataFrame([row], columns=list(COLUMNS))], ignore_index=True)
+
+
+def _rate_of_all(
+    quantity: str,
+    value: float,
+    *,
+    low: float = np.nan,
+    high: float = np.nan,
+    n: int,
+    n_prompts: int,
+    reason: str,
+) -> dict[str, Any]:
+    """A row of a table of rates, on all objects and indicators, without a bootstrap."""
+    return {
+        "quantity": quantity,
+        "object": ALL,
+        "indicator": ALL,
+        "value": value,
+        "low": low,
+        "high": high,
+        "bootstrap_low": np.nan,
+        "bootstrap_high": np.nan,
+        "n": n,
+        "n_prompts": n_prompts,
+        "reason": reason,
+    }
+
+
+def by_lemma(seen: pd.DataFrame, *, backend: str = "lemminflect") -> pd.DataFrame:
+    """What the checker saw under the names that the tables of objects use: columns by lemma, joined by *or*.
+
+    Examples
+    --------
+    >>> by_lemma(pd.DataFrame({"boots": [True, False], "jeans": [False, True]})).columns.tolist()
+    ['boot', 'jeans']
+    """
+    names = [lemma(thing, backend=backend) for thing in seen.columns]
+    joined = {name: seen.iloc[:, [n == name for n in names]].any(axis=1) for name in dict.fromkeys(names)}
+    return pd.DataFrame(joined, index=seen.index)
+
+
+def checker_accuracy(model: str, level: float = 0.95) -> pd.DataFrame:
+    """What was measured of the checker on renderings when the specimen was taught (``quality.json``)."""
+    measured = model if model in SPECIMENS else SHARED  # of renderings alone, whichever model draws
+    quality = parse_json((WEIGHTS / measured / "quality.json").read_text(encoding="utf-8"))
+    value, n = float(quality["checker_accuracy_least"]), int(quality["checker_renderings"])
+    low, high = (float(end) for end in wilson_interval(np.float64(value), n, level))
+    rate = _rate_of_all("accuracy", value, low=low, high=high, n=n, n_prompts=0, reason=ITS_OWN_TRUTH)
+    row = {"truth": RENDERINGS, "version": ERROR_VERSION} | rate
+    return pd.DataFrame([row], columns=list(ERROR_COLUMNS))
+
+
+CHECK_COLUMNS = ("annotator", "asked", *COLUMNS, "version")

@@ -1,0 +1,151 @@
+"""People as readers of a run's images: their answers to its questions, in the form of those of the other readers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.tables.table import Table
+from probes.config.question_options import TONE
+from probes.config.questions import Asked, people_questions
+from probes.csv_text import read_sheet
+from probes.errors import UserError
+from probes.runs import schemas
+from probes.runs.store import Run
+
+LABELS = "question_labels"  # the table of people's answers, written by `triptych questions labels`
+COLUMNS = ("sample_id", "question", "annotator", "answer")
+UNDECIDED = "unclear"  # what people may write where they cannot say
+
+
+def read_answers(path: Path, run: Run) -> pd.DataFrame:
+    """Read answers of people from a CSV file.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Columns ``sample_id``, ``question`` (its key), ``answer`` and, where there are several, ``annotator``. An empty
+        answer is none; *unclear* is an answer that decides nothing. Of ``tone`` it is a number of the Monk scale, 1 to
+        10.
+    run : Run
+
+    Returns
+    -------
+    DataFrame
+        These columns, the answers verbatim, without the rows that were left empty.
+
+    Raises
+    ------
+    UserError
+        The file cannot be read, a column is missing, or a row names an image or a question that the run does not have,
+        answers what cannot be read, or stands twice.
+    """
+    table = read_sheet(path, COLUMNS)
+    samples = set(run.samples(["sample_id"])["sample_id"])
+    known = {asked.key: asked for asked in people_questions(run.config)}
+    for row in table.itertuples():
+        place = f"{path}: line {row.Index}"
+        if row.sample_id not in samples:
+            raise UserError(
+                f"{place}: expected an image of {run.path}, got {row.sample_id!r:.60}: take the row out"
+            )
+        if row.question not in known:
+            raise UserError(
+                f"{place}: expected one of {', '.join(known)}, got {row.question!r:.60}: correct it or take it out"
+            )
+        said, asked = row.answer.strip(), known[row.question]
+        if said and said.casefold() != UNDECIDED and not _reads(asked, said):
+            raise UserError(
+                f"{place}: expected {', '.join(asked.readings)} or {UNDECIDED}, got {row.answer!r:.60}: correct it"
+            )
+    table = table[table["answer"].str.strip() != ""]
+    twice = table.duplicated(["sample_id", "question", "annotator"])
+    if twice.any():
+        raise UserError(
+            f"{path}: line {table.index[twice][0]}: expected one answer an annotator, got a second one: keep one"
+        )
+    return table.reset_index(drop=True)
+
+
+def _reads(asked: Asked, said: str) -> bool:
+    """Whether an answer can be read; a tone is a number of the scale and nothing more."""
+    return said in asked.readings if asked.key == TONE else asked.read(said) is not None
+
+
+def human_answers(run: Run) -> pd.DataFrame:
+    """Return what people answered, a row an image and question that somebody was asked.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `probes.runs.schemas.ANSWERS`. ``answer`` holds all answers, verbatim, joined by semicolons;
+        ``reading`` is what more than half of those who answered say, null where nobody agrees so far; of ``tone`` their
+        median (`median_tone`). ``score`` is the share of them that say it. No row where nobody was asked.
+    """
+    if LABELS not in run.tables():
+        return pd.DataFrame(columns=schemas.ANSWERS.names)
+    labels, asked = run.table(LABELS), {one.key: one for one in people_questions(run.config)}
+    labels = labels[labels["question"].isin(list(asked))]
+    samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).set_index("sample_id")
+    rows = []
+    for (sample, key), group in labels.groupby(["sample_id", "question"], sort=False):
+        answers = [str(one) for one in group["answer"]]
+        readings = [asked[key].read(one) for one in answers]
+        reading, share = (median_tone if key == TONE else agreed)(readings)
+        rows.append(
+            {
+                "sample_id": sample,
+                **samples.loc[sample].to_dict(),
+                "question": key,
+                "asked": asked[key].text,
+                "answer": "; ".join(answers),
+                "reading": reading,
+                "score": share,
+                "reason": "",
+            }
+        )
+    table = pd.DataFrame(rows, columns=schemas.ANSWERS.names)
+    return table.astype({"reading": object}).where(table.notna(), None)
+
+
+def agreed(readings: list[str | None]) -> tuple[str | None, float | None]:
+    """Return what more than half of the annotators say, and their share; None where there is no such reading.
+
+    Examples
+    --------
+    >>> agreed(["yes", "no", "yes"]), agreed(["yes", None])
+    (('yes', 0.6666666666666666), (None, None))
+    """
+    for reading in dict.fromkeys(readings):
+        share = readings.count(reading) / len(readings)
+        if reading is not None and share > 0.5:
+            return reading, share
+    return None, None
+
+
+def median_tone(readings: list[str | None]) -> tuple[str | None, float | None]:
+    """Return the median of annotators' tones, and the share that say it: tones have an order, so that 4, 5, 6 is a 5.
+
+    None where no more than half of them name a tone, or the two in the middle name different ones.
+
+    Examples
+    --------
+    >>> median_tone(["4", "6", "5"]), median_tone(["10", "2"]), median_tone(["3", None, None])
+    (('5', 0.3333333333333333), (None, None), (None, None))
+    """
+    said = sorted(int(reading) for reading in readings if reading is not None)
+    if 2 * len(said) <= len(readings) or said[(len(said) - 1) // 2] != said[len(said) // 2]:
+        return None, None
+    middle = str(said[len(said) // 2])
+    return middle, readings.count(middle) / len(readings)
+
+
+HUMAN = Table(
+    LABELS,
+    "labels",
+    "an image, question and annotator: the answer, verbatim",
+    COLUMNS,
+    read_answers,
+    stage="",
+)

@@ -1,0 +1,106 @@
+"""What was looked for in the images of a run, and which numbers that leaves open.
+
+A count is known where the object was looked for. Where nothing but the nouns of each triplet's prompts was, an object
+is known in the images whose prompt names it and in no others. So of the quantities of Wu et al. 2025 those stand that
+count what a prompt names, in the images of that prompt: the explicit groups and the hidden nouns. All others add up
+images in which nobody looked: the counts of all objects (Eq. 3), their similarity (Eq. 4), bias scores (Eq. 5) and
+tests, and everything implicit, which is what no prompt names. They would be 1, 0 % or 1/2 whatever was drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.metrics.cooccurrence import ALL
+from analysis.metrics.dependency import GROUPS
+from probes.runs.store import Run
+
+PROMPTS_ALONE = "only the nouns of the prompts were looked for"
+KNOWN_GROUPS = tuple(group for group in GROUPS if not group.startswith("implicitly"))
+
+
+@dataclass(frozen=True)
+class _Open:
+    """What of a table is open: these columns, in the rows that name a group that is not known, or in all rows."""
+
+    columns: Sequence[str]
+    groups: Sequence[str] = ()
+    texts: Sequence[str] = ()  # columns of text that say something of them
+    flags: Sequence[str] = ()
+
+
+_TESTS = ("statistic", "p_value", "cramers_v", "smallest_expected")
+_OPEN = {
+    "table06_similarity": _Open(("value", "ci_low", "ci_high")),
+    "table06_gap": _Open(
+        (
+            *("gap", "ci_low", "ci_high", "p_value", "p_adjusted", "d_z", "d_z_low", "d_z_high"),
+            *("superiority", "superiority_low", "superiority_high", "ruled_out", "delta", "p_equivalent"),
+            *("n_effective", "n_changed", "unseen", "control_gap", "control_low", "control_high", "word_gap"),
+            *("word_low", "word_high", "word_df", "share_words", "share_references", "share_prompts"),
+            *("p_control", "p_control_adjusted", "p_permutation", "p_floor"),
+        ),
+        texts=("warning",),
+    ),
+    "table07_chi_square": _Open(_TESTS, ("group",), texts=("warnings",)),
+    "table_tests": _Open(
+        (*_TESTS, "floor", "cramers_v_floor", "paper_p_value"), ("group",), texts=("warnings",)
+    ),
+    "figure04_bias_scores": _Open(
+        ("bias_score", "low", "high"), ("group",), texts=("top", "top_left_out"), flags=("kept",)
+    ),
+    "table11_presence": _Open(("percent_of_images", "images"), ("group",)),
+    "table12_amounts": _Open(("amount",), ("group",)),
+    "table13_intersection": _Open(("percent", "common"), ("over_group", "group")),
+}
+
+
+def prompts_alone(run: Run) -> bool:
+    """Whether nothing but the nouns of each triplet's prompts was looked for, by the record of what looked."""
+    return (run.meta.get("observer") or {}).get("tags") == ["prompt"]
+
+
+def known_groups(run: Run) -> tuple[str, ...]:
+    """The groups of objects of which a run can tell anything: all objects together, then the dependency groups."""
+    return KNOWN_GROUPS if prompts_alone(run) else (ALL, *GROUPS)
+
+
+def leave_open(name: str, table: pd.DataFrame) -> pd.DataFrame:
+    """Put NaN and the reason into what a table cannot say where nothing but nouns of prompts was looked for.
+
+    Parameters
+    ----------
+    name : str
+        Of the table.
+    table : DataFrame
+        As it is made of the detections.
+
+    Returns
+    -------
+    DataFrame
+        The same rows; counts among which one is open are floats, and there is a column ``reason``.
+
+    Examples
+    --------
+    >>> groups = ["explicitly_guided", "implicitly_guided"]
+    >>> rows = leave_open("table12_amounts", pd.DataFrame({"group": groups, "amount": [3, 0]}))
+    >>> rows["amount"].tolist(), rows["reason"].tolist()
+    ([3.0, nan], ['', 'only the nouns of the prompts were looked for'])
+    """
+    if name not in _OPEN:
+        return table
+    what = _OPEN[name]
+    unknown = [
+        table[column].isin([ALL, *GROUPS]) & ~table[column].isin(KNOWN_GROUPS) for column in what.groups
+    ]
+    rows = np.logical_or.reduce(unknown) if unknown else np.ones(len(table), bool)
+    if "reason" not in table:
+        table = table.assign(reason="")
+    changed = {column: table[column].astype(float).mask(rows, np.nan) for column in what.columns}
+    changed |= {column: table[column].mask(rows, "") for column in what.texts}
+    changed |= {column: table[column] & ~rows for column in what.flags}
+    return table.assign(**changed, reason=table["reason"].mask(rows, PROMPTS_ALONE))

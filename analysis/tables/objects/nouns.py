@@ -1,0 +1,60 @@
+"""Table ``nouns``: the nouns of every prompt of a run, and the word map that each belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from probes.prompts.grammar.nouns import HumanWords, human_words, nouns
+
+NOUN_COLUMNS = (
+    *("triplet", "indicator", "word", "lemma", "start", "end", "word_index", "human"),
+    *("human_words", "backend"),
+)
+
+PROMPT_COLUMNS = ("triplet", "indicator", "prompt", "word_spans")  # of samples, that it is made from
+
+
+def noun_table(
+    samples: pd.DataFrame,
+    *,
+    backend: str = "lemminflect",
+    compounds: bool = False,
+    indicator_words: Iterable[str] = (),
+    human: HumanWords | None = None,
+) -> pd.DataFrame:
+    """Return the nouns of every prompt of a run.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        ``triplet``, ``indicator``, ``prompt`` and ``word_spans``: the characters of the words that ``words/`` has maps
+        of, in order, as they are stored.
+    backend, compounds
+        See `nouns`.
+    indicator_words : iterable of str
+        Words that stand for the person in this run: they refer to humans.
+    human : HumanWords, optional
+        Words that refer to humans, instead of the paper's and `indicator_words`.
+
+    Returns
+    -------
+    DataFrame
+        A row a noun of a prompt, with `NOUN_COLUMNS`: ``start`` and ``end`` are characters of the prompt,
+        ``word_index`` the word of ``words/`` that these characters belong to, of a compound its last word's (-1 if
+        there is none).
+    """
+    human = human or human_words(indicator_words, backend=backend)
+    rows = []
+    prompts = samples.drop_duplicates(["triplet", "indicator"])
+    for triplet, indicator, prompt, spans in zip(*(prompts[name] for name in PROMPT_COLUMNS)):
+        spans = () if spans is None else spans
+        for noun in nouns(prompt, backend=backend, compounds=compounds, human=human):
+            index = next((i for i, (a, b) in enumerate(spans) if a < noun.end <= b), -1)
+            rows.append(
+                (int(triplet), indicator, noun.word, noun.lemma, noun.start, noun.end, index, noun.human)
+            )
+    table = pd.DataFrame(rows, columns=list(NOUN_COLUMNS[:-2]))
+    kinds = {name: "int32" for name in ("triplet", "start", "end", "word_index")} | {"human": bool}
+    return table.astype(kinds).assign(human_words=human.choice, backend=backend)

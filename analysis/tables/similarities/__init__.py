@@ -1,0 +1,1 @@
+"""Tables of similarities within triplets: disparity, gap, and what the gap depends on."""

@@ -1,0 +1,172 @@
+"""The page of the docs that lists every site with its shape: ``python -m lab.pages.sites > docs/sites.md``.
+
+The models are the published architectures at their true depth and width, built without weights; nothing is
+fetched.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any
+
+import torch
+
+from hooks import sites
+from hooks.shapes import shapes
+
+_BLOCKS = re.compile(r"((?:unet\.(?:down|up)|vae\.decoder\.up)\.\d+)?(.*)")
+_HEAD = """# Sites
+
+Where a pipeline can be read, and the shape of a row there, for images of the model's own size.
+`hooks.sites.table(pipe)` prints the same for any supported pipeline, every address on a line of its own.
+`<0-3>` stands for the numbers 0 to 3. Sites marked * are read only where they are asked for (see
+`hooks/sites.py`); the others are compared in every run.
+
+This page is made by `python -m lab.pages.sites > docs/sites.md`.
+"""
+
+
+def stable_diffusion_1() -> Any:
+    """Stable Diffusion 1.x, 512x512."""
+    return _pipeline(
+        dict(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12)
+    )
+
+
+def stable_diffusion_2() -> Any:
+    """Stable Diffusion 2.x, 768x768."""
+    return _pipeline(
+        dict(hidden_size=1024, intermediate_size=4096, num_hidden_layers=23, num_attention_heads=16),
+        sample_size=96,
+        attention_head_dim=(5, 10, 20, 20),
+        cross_attention_dim=1024,
+        use_linear_projection=True,
+    )
+
+
+def stable_diffusion_xl() -> Any:
+    """Stable Diffusion XL, 1024x1024."""
+    from diffusers import DDIMScheduler, StableDiffusionXLPipeline
+    from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection
+
+    first = dict(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12)
+    second = dict(hidden_size=1280, intermediate_size=5120, num_hidden_layers=32, num_attention_heads=20)
+    with torch.device("meta"):
+        parts = dict(
+            text_encoder=CLIPTextModel(CLIPTextConfig(**first)),
+            text_encoder_2=CLIPTextModelWithProjection(CLIPTextConfig(**second, projection_dim=1280)),
+            vae=_vae(),
+            unet=_unet(
+                sample_size=128,
+                block_out_channels=(320, 640, 1280),
+                down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
+                up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
+                transformer_layers_per_block=(1, 2, 10),
+                attention_head_dim=(5, 10, 20),
+                cross_attention_dim=2048,
+                use_linear_projection=True,
+                addition_embed_type="text_time",
+                addition_time_embed_dim=256,
+                projection_class_embeddings_input_dim=2816,
+            ),
+        )
+    return StableDiffusionXLPipeline(
+        **parts, tokenizer=None, tokenizer_2=None, scheduler=DDIMScheduler(), add_watermarker=False
+    )
+
+
+MODELS = {
+    "Stable Diffusion 1.x, 512x512": stable_diffusion_1,
+    "Stable Diffusion 2.x, 768x768": stable_diffusion_2,
+    "Stable Diffusion XL, 1024x1024": stable_diffusion_xl,
+}
+
+
+def _pipeline(text: dict[str, int], **unet: Any) -> Any:
+    from diffusers import DDIMScheduler, StableDiffusionPipeline
+    from transformers import CLIPTextConfig, CLIPTextModel
+
+    with torch.device("meta"):
+        parts = dict(text_encoder=CLIPTextModel(CLIPTextConfig(**text)), vae=_vae(), unet=_unet(**unet))
+    return StableDiffusionPipeline(
+        **parts,
+        tokenizer=None,
+        scheduler=DDIMScheduler(),
+        safety_checker=None,
+        feature_extractor=None,
+        requires_safety_checker=False,
+    )
+
+
+def _unet(**settings: Any) -> Any:
+    from diffusers import UNet2DConditionModel
+
+    own = dict(
+        sample_size=64,
+        block_out_channels=(320, 640, 1280, 1280),
+        down_block_types=("CrossAttnDownBlock2D",) * 3 + ("DownBlock2D",),
+        up_block_types=("UpBlock2D",) + ("CrossAttnUpBlock2D",) * 3,
+        layers_per_block=2,
+        attention_head_dim=8,
+        cross_attention_dim=768,
+    )
+    return UNet2DConditionModel(**(own | settings))
+
+
+def _vae() -> Any:
+    from diffusers import AutoencoderKL
+
+    return AutoencoderKL(
+        block_out_channels=(128, 256, 512, 512),
+        down_block_types=("DownEncoderBlock2D",) * 4,
+        up_block_types=("UpDecoderBlock2D",) * 4,
+        layers_per_block=2,
+        latent_channels=4,
+        sample_size=512,
+    )
+
+
+def section(pipe: Any) -> str:
+    """Sites of a pipeline as a table in Markdown, alike ones of a block in one line."""
+    found = shapes(pipe)
+    groups: dict[tuple[str, tuple[int, ...], bool], list[tuple[int, ...]]] = {}
+    for site in sites.available(pipe):
+        block, rest = _BLOCKS.fullmatch(site.address).groups()
+        pattern = (block or "") + re.sub(r"\d+(?=\.|$)", "#", rest)
+        numbers = tuple(int(number) for number in re.findall(r"(?<=\.)\d+(?=\.|$)", rest))
+        groups.setdefault((pattern, found[site.address], site.default), []).append(numbers)
+    lines = ["| address | row | |", "|---|---|---|"]
+    for (pattern, shape, default), numbers in groups.items():
+        for address in _written(pattern, numbers):
+            row = " x ".join(map(str, shape))
+            lines.append(f"| `{address}` | {row} | {'' if default else '*'} |")
+    return "\n".join(lines)
+
+
+def _written(pattern: str, numbers: list[tuple[int, ...]]) -> list[str]:
+    """A pattern with ranges for its `#`, or one address for each if the numbers fill no ranges."""
+    columns = [sorted(set(column)) for column in zip(*numbers)]
+    filled = all(column == list(range(column[0], column[-1] + 1)) for column in columns)
+    if filled and sorted(numbers) == list(itertools.product(*columns)):
+        choices = [tuple(f"<{c[0]}-{c[-1]}>" if len(c) > 1 else str(c[0]) for c in columns)]
+    else:
+        choices = numbers
+    written = []
+    for choice in choices:
+        address = pattern
+        for part in choice:
+            address = address.replace("#", str(part), 1)
+        written.append(address)
+    return written
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [_HEAD]
+    parts += [f"## {title}\n\n{section(make())}\n" for title, make in MODELS.items()]
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -1,0 +1,72 @@
+"""Read the reference tables: every one through this reader, every fault as one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from probes.errors import UserError
+
+FOLDER = Path(__file__).parent / "reference"
+
+
+def read_table(
+    name: str, columns: Sequence[str], *, numeric: Sequence[str] = (), folder: Path | None = None
+) -> pd.DataFrame:
+    """Read one reference table.
+
+    Parameters
+    ----------
+    name : str
+        File name without ``.csv``.
+    columns : sequence of str
+        The columns that are needed; others are left out.
+    numeric : sequence of str
+        Those of them that hold numbers; an empty cell becomes NaN. The others stay text, as printed.
+    folder : pathlib.Path, optional
+        Where to read; the package's own tables by default.
+
+    Returns
+    -------
+    pandas.DataFrame
+
+    Raises
+    ------
+    probes.errors.UserError
+        If the file is missing, is no CSV, lacks a column or has a cell that is no number where one is due.
+
+    Examples
+    --------
+    >>> table = read_table("gep2023_table3", ["model", "setting", "gep_human"], numeric=["gep_human"])
+    >>> table["gep_human"].tolist()[:3]
+    [0.02, 0.05, 0.07]
+    """
+    path = (folder or FOLDER) / f"{name}.csv"
+    remedy = "copy it from lab/papers/reference or leave out --data"
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{path}: expected a reference table, but there is no such file: {remedy}") from None
+    except (OSError, ValueError) as error:  # pandas' parser errors and bad UTF-8 are ValueErrors
+        raise UserError(f"{path}: expected a CSV table in UTF-8, got {error}: {remedy}") from None
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
+        raise UserError(
+            f"{path}: expected the columns {', '.join(columns)}, but {', '.join(missing)} is not there: "
+            f"{remedy}"
+        )
+    table = table[list(columns)].copy()
+    for column in numeric:
+        numbers = pd.to_numeric(table[column].replace("", None), errors="coerce")
+        wrong = numbers.isna() & (table[column] != "")
+        if wrong.any():
+            row = int(wrong.idxmax())
+            raise UserError(
+                f"{path}: line {row + 2}: {column}: expected a number, got {table[column][row]!r}: {remedy}"
+            )
+        table[column] = numbers
+    if table.empty:
+        raise UserError(f"{path}: expected rows under the header, got none: {remedy}")
+    return table

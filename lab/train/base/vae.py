@@ -1,0 +1,132 @@
+"""The autoencoder: 64 × 64 pixels to 4 × 16 × 16 latents."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from diffusers import AutoencoderKL
+
+from lab.train.base.data import Drawings
+from lab.train.base.loop import Budget, Log, MovingAverage, mixed_precision, rank, train_loop
+from probes.models.pretrained import from_folder
+
+CONFIG = {
+    "sample_size": 64,
+    "in_channels": 3,
+    "out_channels": 3,
+    "latent_channels": 4,
+    "block_out_channels": (16, 32, 64),
+    "down_block_types": ("DownEncoderBlock2D",) * 3,
+    "up_block_types": ("UpDecoderBlock2D",) * 3,
+    "layers_per_block": 1,
+    "norm_num_groups": 8,
+    "mid_block_add_attention": True,
+}
+
+
+def train_vae(
+    drawings: Drawings,
+    budget: Budget,
+    folder: Path,
+    *,
+    batch_size: int = 16,
+    learning_rate: float = 2e-3,
+    kl_weight: float = 3e-3,
+    device: str = "cpu",
+    seed: int = 0,
+    start: Path | None = None,
+) -> AutoencoderKL:
+    """Train the autoencoder on absolute and squared error with a light KL term, and set its scaling factor.
+
+    The scaling factor is one over the standard deviation of the latents, as in Rombach et al. 2022.
+    """
+    torch.manual_seed(seed)
+    vae = AutoencoderKL(**CONFIG) if start is None else from_folder(AutoencoderKL, start)
+    torch.manual_seed(seed + 1000 * rank())
+    rng = np.random.default_rng(seed + 1000 * rank())
+    vae.to(device, memory_format=torch.channels_last).train()
+    average = MovingAverage(vae, 0.99)
+
+    def loss_of(step: int) -> dict[str, torch.Tensor]:
+        pixels = drawings.pixels(rng.integers(len(drawings.captions), size=batch_size), device)
+        pixels = pixels.to(memory_format=torch.channels_last)
+        with mixed_precision(device):
+            posterior = vae.encode(pixels).latent_dist
+            error = vae.decode(posterior.sample()).sample.float() - pixels
+        kl = posterior.kl().mean() / posterior.mean[0].numel()
+        absolute, squared = error.abs().mean(), error.square().mean()
+        return {"loss": absolute + squared + kl_weight * kl, "absolute": absolute, "kl": kl}
+
+    train_loop(vae, loss_of, budget, Log(folder / "vae.log.jsonl"), learning_rate, 0.0, average)
+    average.copy_to(vae)
+    vae.eval()
+    latents = encode_latents(
+        vae, drawings, np.arange(min(1024, len(drawings.captions))), device, scaled=False
+    )
+    vae.register_to_config(scaling_factor=round(float(1 / latents.float().std()), 5))
+    return vae
+
+
+def refine_decoder(
+    vae: AutoencoderKL,
+    drawings: Drawings,
+    budget: Budget,
+    folder: Path,
+    *,
+    guess: Callable[[torch.Tensor, np.ndarray], torch.Tensor] | None = None,
+    batch_size: int = 16,
+    learning_rate: float = 1e-3,
+    noise: float = 0.05,
+    device: str = "cpu",
+    seed: int = 0,
+) -> None:
+    """Go on training the decoder alone; the latents, and so any denoiser trained on them, stay as they are.
+
+    Parameters
+    ----------
+    guess : callable, optional
+        From scaled latents ``(n, 4, 16, 16)`` and rows of ``drawings`` to a denoiser's guess at them from a noisy
+        version. Half of a batch is decoded from such guesses, so that the decoder meets a denoiser's errors.
+    noise : float
+        Standard deviation of what is added to the mean latents of the other half, in units of the latents' own.
+    """
+    torch.manual_seed(seed + 1000 * rank())
+    rng = np.random.default_rng(seed + 1000 * rank())
+    vae.to(device, memory_format=torch.channels_last).requires_grad_(False)
+    decoder = torch.nn.ModuleList([vae.decoder, vae.post_quant_conv]).requires_grad_(True)
+    average = MovingAverage(decoder, 0.99)
+    scale = vae.config.scaling_factor
+
+    def loss_of(step: int) -> dict[str, torch.Tensor]:
+        rows = rng.integers(len(drawings.captions), size=batch_size)
+        pixels = drawings.pixels(rows, device).to(memory_format=torch.channels_last)
+        with mixed_precision(device):
+            with torch.no_grad():
+                latents = vae.encode(pixels).latent_dist.mean.float() * scale
+                inputs = latents + noise * torch.randn_like(latents)
+                if guess is not None:
+                    half = batch_size // 2
+                    inputs[:half] = guess(latents[:half], rows[:half])
+            error = vae.decode(inputs / scale).sample.float() - pixels
+        absolute, squared = error.abs().mean(), error.square().mean()
+        return {"loss": absolute + squared, "absolute": absolute}
+
+    train_loop(decoder, loss_of, budget, Log(folder / "decoder.log.jsonl"), learning_rate, 0.0, average)
+    average.copy_to(decoder)
+    vae.requires_grad_(True).eval()
+
+
+@torch.no_grad()
+def encode_latents(
+    vae: AutoencoderKL, drawings: Drawings, rows: np.ndarray, device: str = "cpu", scaled: bool = True
+) -> torch.Tensor:
+    """Mean latents of pictures: ``(len(rows), 4, 16, 16)`` float16, times the scaling factor if ``scaled``."""
+    factor = vae.config.scaling_factor if scaled else 1.0
+    parts = []
+    for start in range(0, len(rows), 64):
+        pixels = drawings.pixels(rows[start : start + 64], device).to(memory_format=torch.channels_last)
+        with mixed_precision(device):
+            mean = vae.encode(pixels).latent_dist.mean
+        parts.append((mean.float() * factor).half().cpu())
+    return torch.cat(parts)

@@ -1,0 +1,218 @@
+"""Train toyworld's detectors: ``python -m lab.train.detectors --help``.
+
+Stages, each of which reads what the ones before left in ``--work``:
+
+1. ``pictures``: renderings with known boxes, labels and masks, half of them passed through the autoencoder;
+2. ``sam``: the small Segment Anything, prompted by boxes;
+3. ``dino``: the small Grounding DINO;
+4. ``tagged``: renderings and images drawn by the specimens, with what the checker sees in them; ``--runs`` takes those
+   of runs as well, and holds back a fifth of their prompts for the tagger's thresholds, ``--rare`` some that name
+   every tag;
+5. ``ram``: the small RAM, which tags images; with ``--whole`` its image encoder is trained too;
+6. ``export``: what was trained as float16 safetensors, with its settings beside it.
+
+A stage goes on from the checkpoint that is there, so a training can be done in several sittings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from analysis.observe.checkpoints import fit, read_weights
+from analysis.observe.objects.models import segment_anything
+from lab.train.base.loop import Budget, Log
+from lab.train.detectors import dino, sam, tagged, tagger
+from lab.train.detectors.dino_training import train_dino
+from lab.train.detectors.pictures import Pictures, make_pictures
+from lab.train.detectors.weights import export, save_weights
+from probes import command_line
+from probes.errors import UserError
+from probes.toyworld import WEIGHTS
+
+STAGES = ("pictures", "sam", "dino", "tagged", "ram", "export")
+STEPS = {"sam": 3_000, "dino": 12_000, "ram": 4_000}
+FOLDERS = {"sam": "sam", "dino": "grounding-dino", "ram": "ram"}
+HELD_BACK = "held-back.npz"
+READS = {"sam": "pictures", "dino": "pictures", "ram": "tagged"}
+CALIBRATION = 90_001  # seed of renderings that say the tagger's thresholds
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
+        prog="python -m lab.train.detectors",
+        description=__doc__.split("\n\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        epilog="a short sitting: --stage sam --steps 500; what stands in --work is gone on from",
+    )
+    add, count, number = main.add_argument, command_line.count, command_line.number
+    add("--work", type=Path, default=Path("training"), help="folder of intermediate results")
+    add("--stage", nargs="+", choices=STAGES, default=list(STAGES), help="stages to run")
+    add("--weights", type=Path, default=WEIGHTS, help="where export writes")
+    add("--pictures", type=count, default=20_000)
+    add("--drawn", type=command_line.whole(0), default=240, help="images by each specimen, for ram")
+    add("--runs", nargs="+", type=command_line.folder, default=[], help="runs of the specimens, for ram")
+    add("--words", type=count, default=4, help="images by lot of each triplet of a run")
+    add(
+        "--rare",
+        type=command_line.whole(0),
+        default=0,
+        help="further images by each specimen, whose captions name every tag so many times; a fifth is held back",
+    )
+    add("--whole", action="store_true", help="train ram's image encoder as well")
+    add("--calibration", type=count, default=1_000, help="fresh renderings, for ram's thresholds")
+    add("--steps", type=count, help=f"of a training; as a rule {STEPS}")
+    add("--minutes", type=number(0), default=0.0, help="0: only the steps count")
+    add("--batch", type=count, default=16)
+    add(
+        "--learning-rate",
+        type=number(0, ends=False),
+        help="as a rule 1e-3 for sam, 5e-4 for dino, 2e-3 for ram, 5e-4 for the whole of it",
+    )
+    add("--head-start", type=command_line.whole(0), default=500, help="steps of dino's dense loss")
+    add("--seed", type=command_line.seed, default=0)
+    add("--threads", type=command_line.threads, default=1)
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    stages = [stage for stage in STAGES if stage in options.stage]
+    check_stages(options.work, stages)
+    command_line.writable(options.work, folder=True)
+    if "export" in stages:
+        command_line.writable(options.weights, folder=True)
+    torch.set_num_threads(options.threads)
+    options.work.mkdir(parents=True, exist_ok=True)
+    for stage in stages:
+        if stage == "pictures":
+            make_pictures(options.pictures, options.seed).save(options.work / "pictures.npz")
+        elif stage == "tagged":
+            train, held_back = tagged.make_tagged(
+                options.pictures,
+                options.drawn,
+                options.seed,
+                runs=options.runs,
+                words=options.words,
+                rare=options.rare,
+            )
+            train.save(options.work / "tagged.npz")
+            held_back.save(options.work / HELD_BACK)
+        elif stage == "export":
+            run_export(options)
+        else:
+            run_training(stage, options)
+
+
+def check_stages(work: Path, stages: Sequence[str]) -> None:
+    """Check that every stage will find what it reads in the work folder.
+
+    Raises
+    ------
+    UserError
+        If something is missing that no stage before makes.
+    """
+    trained = [stage for stage in stages if stage in FOLDERS]
+    for stage in trained:
+        read = READS[stage]
+        if read not in stages and not (work / f"{read}.npz").exists():
+            raise UserError(
+                f"--work: stage {stage}: expected {work / f'{read}.npz'}, found none: run --stage {read} before it"
+            )
+    if (
+        "export" in stages
+        and not trained
+        and not any((work / f"{one}.safetensors").exists() for one in FOLDERS)
+    ):
+        raise UserError(
+            f"--work: stage export: expected {work / 'sam.safetensors'}, dino.safetensors or ram.safetensors,"
+            " found none: run --stage sam, dino or ram before it"
+        )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    kept = "run the same command again, a stage goes on from the checkpoint that it left in --work"
+    return command_line.run(work, parser(), argv, interrupted=kept)
+
+
+def model_of(name: str, work: Path) -> torch.nn.Module:
+    """A detector or the tagger, with the weights in the work folder, freshly drawn where there are none."""
+    made = {
+        "sam": lambda: segment_anything.build(sam.SETTINGS),
+        "dino": lambda: dino.new_dino(work),
+        "ram": tagger.new_tagger,
+    }
+    model = made[name]()
+    checkpoint = work / f"{name}.safetensors"
+    if checkpoint.exists():
+        fit(model, read_weights(checkpoint, "--work"), path=checkpoint, field="--work", what=FOLDERS[name])
+    return model
+
+
+def run_training(name: str, options: argparse.Namespace) -> None:
+    """Train one of them."""
+    torch.manual_seed(options.seed)
+    model, checkpoint = model_of(name, options.work), options.work / f"{name}.safetensors"
+    more = {"learning_rate": options.learning_rate} if options.learning_rate else {}
+    if name == "dino":
+        more["head_start"] = options.head_start
+    if name == "ram":
+        more["whole"] = options.whole
+    train = {"sam": sam.train_sam, "dino": train_dino, "ram": tagger.train_tagger}[name]
+    kind = tagged.Tagged if name == "ram" else Pictures
+    train(
+        model,
+        kind.load(options.work / f"{READS[name]}.npz"),
+        Budget(options.steps or STEPS[name], options.minutes),
+        Log(options.work / f"{name}.log.jsonl"),
+        batch_size=options.batch,
+        seed=options.seed,
+        checkpoint=checkpoint,
+        **more,
+    )
+    save_weights(model, checkpoint)
+    last = json.loads((options.work / f"{name}.log.jsonl").read_text().splitlines()[-1])
+    with _history(name, options.work).open("a") as file:
+        rate = f", learning rate {options.learning_rate:g}" if options.learning_rate else ""
+        rate += ", with the image encoder" if options.whole and name == "ram" else ""
+        print(
+            f"past step {last['step']} of batches of {options.batch}{rate}, {last['minutes']} min", file=file
+        )
+
+
+def run_export(options: argparse.Namespace) -> None:
+    """Write what was trained to the weights folder."""
+    for name, folder in FOLDERS.items():
+        if (options.work / f"{name}.safetensors").exists():
+            model, there = model_of(name, options.work).eval(), options.weights / folder
+            if name == "ram":
+                tagger.export_tagger(model, there, tagger.thresholds(model, calibration(options)))
+            else:
+                export(model, there, sam.SETTINGS if name == "sam" else dino.SETTINGS)
+            done = {"history": _history(name, options.work).read_text().splitlines()}
+            (there / "recipe.json").write_text(json.dumps(done, indent=1) + "\n")
+            if name == "dino":
+                dino.save_text_encoder(there / dino.SETTINGS["text_encoder"])
+
+
+def calibration(options: argparse.Namespace) -> tagged.Tagged:
+    """What the tagger's thresholds are from: fresh renderings, and images of runs that were held back."""
+    fresh = tagged.Tagged.of(tagged.renderings(options.calibration, CALIBRATION))
+    held_back = options.work / HELD_BACK
+    return tagged.Tagged.together([fresh, tagged.Tagged.load(held_back)]) if held_back.exists() else fresh
+
+
+def _history(name: str, work: Path) -> Path:
+    """What was done so far, a line a sitting."""
+    return work / f"{name}.history.txt"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

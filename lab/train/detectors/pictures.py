@@ -1,0 +1,136 @@
+"""Pictures whose boxes, labels and masks are known: renderings, and the same passed through the autoencoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from diffusers import AutoencoderKL
+from numpy.typing import NDArray
+
+from probes.models.pretrained import arrays, from_folder
+from probes.toyworld import WEIGHTS
+from probes.toyworld.captions import random_caption
+from probes.toyworld.checker import LEAST
+from probes.toyworld.draw import SIZE, draw
+from probes.toyworld.palette import INDEX, RGB
+from probes.toyworld.scene import complete
+from probes.toyworld.world import load_world
+
+PERSON = "person"
+LABELS: tuple[str, ...] = (PERSON, *LEAST)
+WORLD = "toyworld-null"  # everything a caption can name, and no difference between the indicator words
+NOISE = 0.3  # largest standard deviation of what is added to the latents, in units of their own
+_COLOURS = np.array([INDEX[label] for label in LABELS[1:]], dtype=np.uint8)
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Pictures and what is seen in them.
+
+    Attributes
+    ----------
+    images : numpy.ndarray
+        ``(n, 64, 64, 3)`` uint8 RGB.
+    indices : numpy.ndarray
+        ``(n, 64, 64)`` uint8: the thing that each pixel was drawn for, as a palette index.
+    figures : numpy.ndarray
+        ``(n, 64, 64)`` bool: what is seen of the figure, or of both.
+    """
+
+    images: NDArray[np.uint8]
+    indices: NDArray[np.uint8]
+    figures: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def seen(self, row: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """What is seen in a picture.
+
+        Returns
+        -------
+        labels : numpy.ndarray
+            ``(k,)`` numbers in `LABELS`. Two figures, or two boots, are one thing, as for the checker.
+        masks : numpy.ndarray
+            ``(k, 64, 64)`` bool: the pixels of a thing's own colour, and for the person all that is seen of it.
+        """
+        counts = np.bincount(self.indices[row].ravel(), minlength=256)
+        there = np.flatnonzero(counts[_COLOURS])
+        masks = self.indices[row] == _COLOURS[there, None, None]
+        return np.concatenate([[0], there + 1]), np.concatenate([self.figures[row][None], masks])
+
+    def save(self, path: Path) -> None:
+        """Write to an ``.npz`` file."""
+        figures = np.packbits(self.figures, axis=-1)
+        np.savez_compressed(path, images=self.images, indices=self.indices, figures=figures)
+
+    @classmethod
+    def load(cls, path: Path) -> Pictures:
+        """Read what `save` wrote."""
+        with arrays(path) as file:
+            figures = np.unpackbits(file["figures"], axis=-1).astype(bool)
+            return cls(file["images"], file["indices"], figures)
+
+
+def make_pictures(count: int, seed: int, *, through_vae: float = 0.5) -> Pictures:
+    """Draw pictures, the last ``through_vae`` of them as the autoencoder gives them back.
+
+    The detectors are for generated images, which are a decoder's work: latents of a picture, with some noise of a
+    strength drawn for each, give the like.
+    """
+    world, rng = load_world(WORLD), np.random.default_rng(seed)
+    indices = np.empty((count, SIZE, SIZE), dtype=np.uint8)
+    figures = np.empty((count, SIZE, SIZE), dtype=bool)
+    for row in range(count):
+        scene = complete(random_caption(world, rng)[1], world, rng)
+        indices[row] = draw(scene)
+        figures[row] = indices[row] != draw(scene, figures=False)
+    images = RGB[indices]
+    changed = round(count * through_vae)
+    if changed:
+        images[count - changed :] = reconstruct(images[count - changed :], seed)
+    return Pictures(images, indices, figures)
+
+
+@torch.inference_mode()
+def reconstruct(images: NDArray[np.uint8], seed: int, noise: float = NOISE) -> NDArray[np.uint8]:
+    """Pass pictures ``(n, 64, 64, 3)`` through the autoencoder, with noise up to ``noise`` on the latents."""
+    vae = from_folder(AutoencoderKL, WEIGHTS / WORLD / "vae", torch_dtype=torch.float32).eval()
+    generator, scale = torch.Generator().manual_seed(seed), vae.config.scaling_factor
+    parts = []
+    for start in range(0, len(images), 64):
+        pixels = torch.from_numpy(images[start : start + 64]).permute(0, 3, 1, 2).float() / 127.5 - 1
+        latents = vae.encode(pixels).latent_dist.mean * scale
+        strength = noise * torch.rand((len(latents), 1, 1, 1), generator=generator)
+        latents = latents + strength * torch.randn(latents.shape, generator=generator)
+        decoded = vae.decode(latents / scale).sample.clamp(-1, 1)
+        parts.append(((decoded + 1) * 127.5).round().byte().permute(0, 2, 3, 1).numpy())
+    return np.concatenate(parts)
+
+
+def boxes_of(masks: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Tight boxes ``(k, 4)``, ``x0, y0, x1, y1`` in pixels, of masks ``(k, h, w)`` none of which is empty."""
+    rows, columns = masks.any(2), masks.any(1)
+    height, width = masks.shape[1:]
+    return np.stack(
+        [
+            columns.argmax(1),
+            rows.argmax(1),
+            width - columns[:, ::-1].argmax(1),
+            height - rows[:, ::-1].argmax(1),
+        ],
+        axis=1,
+    ).astype(np.float32)
+
+
+def batches(count: int, size: int, seed: int) -> Iterator[NDArray[np.intp]]:
+    """Rows of ``count`` pictures in random order, ``size`` at a time, for ever."""
+    rng = np.random.default_rng(seed)
+    while True:
+        order = rng.permutation(count)
+        for start in range(0, count - size + 1, size):
+            yield order[start : start + size]

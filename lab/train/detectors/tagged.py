@@ -1,0 +1,176 @@
+"""What toyworld's tagger is trained and judged on: renderings and drawn images, and what the checker sees in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from analysis.observe.objects.models.toyworld_checker import PERSON, TAGS, ToyworldChecker
+from lab.train.detectors.pictures import WORLD, reconstruct
+from probes.models.pretrained import arrays
+from probes.runs.store import Run
+from probes.toyworld import SPECIMENS, WEIGHTS
+from probes.toyworld.captions import random_caption
+from probes.toyworld.checker import read_images
+from probes.toyworld.draw import draw
+from probes.toyworld.palette import RGB
+from probes.toyworld.scene import complete
+from probes.toyworld.world import World, load_world
+
+TAG_NAMES: tuple[str, ...] = (*TAGS, *load_world().places)
+BARE = 0.05  # share of renderings without a figure: else every picture has one
+TRAINING = 100_000  # first seed of what is trained on
+THROUGH_VAE = 0.25
+DRAWN_STEPS, REPEATS = 12, 3  # of images drawn for the training
+HELD_BACK = 5  # every so many triplets of a run, for the thresholds
+RARE_STEPS, RARE_DTYPE = (
+    5,
+    torch.bfloat16,
+)  # as docs/gep_audit.yaml draws, which says how near that is to more steps
+LOTS = 40  # captions of which one is taken
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Pictures and what the checker sees in them.
+
+    Attributes
+    ----------
+    images : numpy.ndarray
+        ``(n, 64, 64, 3)`` uint8 RGB.
+    truth : numpy.ndarray
+        ``(n, tags)`` bool, in the order of `TAG_NAMES`.
+    """
+
+    images: NDArray[np.uint8]
+    truth: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, images: NDArray[np.uint8]) -> Tagged:
+        """Pictures, read by the checker."""
+        return cls(images, checked(images))
+
+    @classmethod
+    def together(cls, sets: Sequence[Tagged]) -> Tagged:
+        """Several sets as one."""
+        return cls(np.concatenate([one.images for one in sets]), np.concatenate([one.truth for one in sets]))
+
+    def save(self, path: Path) -> None:
+        """Write to an ``.npz`` file."""
+        np.savez_compressed(path, images=self.images, truth=self.truth)
+
+    @classmethod
+    def load(cls, path: Path) -> Tagged:
+        """Read what `save` wrote."""
+        with arrays(path) as file:
+            return cls(file["images"], file["truth"])
+
+
+def checked(images: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """What the checker sees of each of `TAG_NAMES` in pictures ``(n, 64, 64, 3)``: ``(n, tags)``."""
+    frame = read_images(images)
+    seen = ToyworldChecker().detect(list(images), [()] * len(images))
+    frame[PERSON] = [any(one.label == PERSON for one in some.detections) for some in seen]
+    return frame[list(TAG_NAMES)].to_numpy(bool)
+
+
+def make_tagged(
+    count: int, drawn_count: int, seed: int, *, runs: Sequence[Path] = (), words: int = 4, rare: int = 0
+) -> tuple[Tagged, Tagged]:
+    """Pictures to train on, and pictures held back for the thresholds.
+
+    Parameters
+    ----------
+    count, drawn_count : int
+        Renderings, a quarter of them through the autoencoder; images drawn by each specimen, which are repeated.
+    runs : sequence of pathlib.Path
+        Runs of the specimens whose images are taken as well; those of every fifth triplet are held back.
+    words : int
+        So many of a triplet's images are taken, by lot: most of its words mean the same and draw nearly the same.
+    rare : int
+        Further images drawn by each specimen, in few steps, from captions that name every tag so many times.
+
+    Returns
+    -------
+    train, held_back : Tagged
+        What is held back is a fifth of the runs' prompts and of those further images, and empty without any.
+    """
+    rendered = Tagged.of(renderings(count, TRAINING + seed, through_vae=THROUGH_VAE))
+    taken, held_back = zip(*(of_run(path, words, seed) for path in runs)) if runs else ((), ())
+    if drawn_count:
+        made = Tagged.of(drawn(drawn_count, 5 * TRAINING + seed, steps=DRAWN_STEPS))
+        taken = (*taken, *[made] * REPEATS)
+    if rare:
+        more = Tagged.of(drawn(0, 8 * TRAINING + seed, steps=RARE_STEPS, each=rare, dtype=RARE_DTYPE))
+        back = np.arange(len(more.images)) % HELD_BACK == 0
+        taken = (*taken, Tagged(more.images[~back], more.truth[~back]))
+        held_back = (*held_back, Tagged(more.images[back], more.truth[back]))
+    nothing = Tagged(rendered.images[:0], rendered.truth[:0])
+    return Tagged.together([rendered, *taken]), Tagged.together([nothing, *held_back])
+
+
+def of_run(path: Path, words: int, seed: int) -> tuple[Tagged, Tagged]:
+    """Images of a run, `words` of each triplet and seed by lot, and apart those of every fifth triplet."""
+    run = Run.open(path)
+    samples = run.samples(["sample_id", "triplet", "seed"])
+    chosen = samples.groupby(["triplet", "seed"], sort=False).sample(words, random_state=seed)
+    tagged = Tagged.of(np.stack([np.asarray(image) for image in run.images(chosen["sample_id"])]))
+    codes, _ = pd.factorize(chosen["triplet"], sort=True)
+    back = codes % HELD_BACK == 0
+    return Tagged(tagged.images[~back], tagged.truth[~back]), Tagged(tagged.images[back], tagged.truth[back])
+
+
+def renderings(count: int, seed: int, *, through_vae: float = 0.5) -> NDArray[np.uint8]:
+    """Renderings, a few without a figure, the last `through_vae` of them as the autoencoder gives them back."""
+    world, rng = load_world(WORLD), np.random.default_rng(seed)
+    scenes = (complete(random_caption(world, rng)[1], world, rng) for _ in range(count))
+    images = RGB[np.stack([draw(scene, figures=bool(rng.random() >= BARE)) for scene in scenes])]
+    changed = round(count * through_vae)
+    if changed:
+        images[count - changed :] = reconstruct(images[count - changed :], seed)
+    return images
+
+
+def drawn(
+    count: int, seed: int, *, steps: int, each: int = 0, dtype: torch.dtype = torch.float32
+) -> NDArray[np.uint8]:
+    """Images drawn by the three specimens, one after the other, from the captions of `captions_by_lot`."""
+    from lab.train.base.measure import sample, specimen_pipeline
+
+    images = []
+    for number, specimen in enumerate(SPECIMENS):
+        first = seed + 10_000 * number
+        captions = captions_by_lot(load_world(specimen), count, first, each)
+        pipeline, scale = specimen_pipeline(WEIGHTS / specimen, dtype=dtype)
+        seeds, options = first + np.arange(len(captions)), {"steps": steps, "guidance_scale": scale}
+        images.append(sample(pipeline, captions, seeds, batch_size=64, progress=False, **options))
+    return np.concatenate(images)
+
+
+def captions_by_lot(world: World, count: int, seed: int, each: int = 0) -> list[str]:
+    """So many captions by lot, and then more until every attribute, object and place is named at least `each` times.
+
+    Of every `LOTS` captions by lot the one is added that names most of what is named too seldom so far, so that a rare
+    thing takes few captions.
+    """
+    rng = np.random.default_rng(seed)
+    lots = [random_caption(world, rng) for _ in range(count)]
+    lacking = dict.fromkeys((*world.attributes, *world.objects, *world.places), each)
+
+    def count_off(things: set[str]) -> None:
+        for thing in things:
+            lacking[thing] = max(0, lacking[thing] - 1)
+
+    for _, named in lots:
+        count_off(named.things)
+    while any(lacking.values()):
+        more = [random_caption(world, rng) for _ in range(LOTS)]
+        lots.append(max(more, key=lambda lot: sum(lacking[thing] for thing in lot[1].things)))
+        count_off(lots[-1][1].things)
+    return [caption for caption, _ in lots]

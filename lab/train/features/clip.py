@@ -1,0 +1,137 @@
+"""Toyworld's CLIP, trained further: on sentences in GEP's form of which it is known of which pictures they are true.
+
+The CLIP that the specimens' text encoder comes from saw some 500 steps of captions that name little of what a picture
+shows, and could not tell small things that a figure wears. Here a sentence is made of what the checker sees in each
+picture of a batch (*A woman with a tie riding a bike*, *a tie*), and held against all pictures of the batch, in several
+of which it is true: the contrastive loss of Radford et al. 2021 with several right answers (Khosla et al. 2020, Yang et
+al. 2022, "Unified contrastive learning in image-text-label space").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from open_clip import CLIP
+from torch.nn import functional as F
+from transformers import CLIPTokenizer
+
+from lab.train.base.loop import Budget, Log, mixed_precision, train_loop
+from lab.train.base.tokenizer import encode
+from lab.train.features.pictures import LabelledPictures
+from probes.toyworld.captions import article
+from probes.toyworld.checker import PLACES, THINGS
+from probes.toyworld.scene import parse
+from probes.toyworld.world import GROUPS, World, load_world
+
+WORN = (0.15, 0.60, 0.25)  # chances that a sentence names none, one or two of the attributes that are seen
+# chances that it has no subject, that it has a context, that it names an object
+BARE, CONTEXT, OBJECT = 0.2, 0.6, 0.25
+
+
+class Sentences:
+    """Sentences that are true of pictures, and which things each of them names.
+
+    Parameters
+    ----------
+    world : World
+    """
+
+    def __init__(self, world: World):
+        self.world = world
+        self.subjects = [word for group in GROUPS for word in world.words(group)]
+        self.worn = [number for number, thing in enumerate(THINGS) if thing in world.attributes]
+        self.objects = [number for number, thing in enumerate(THINGS) if thing in world.objects]
+        self.contexts = [(phrase, self._named(phrase)) for phrase in world.contexts]
+
+    def _named(self, phrase: str) -> NDArray[np.bool_]:
+        """Things that a phrase names, shape (47,)."""
+        things = parse(f"person {phrase}", self.world).things
+        return np.array([thing in things for thing in THINGS])
+
+    def draw(self, seen: NDArray[np.bool_], rng: np.random.Generator) -> tuple[str, NDArray[np.bool_]]:
+        """Return a sentence that is true of a picture, and the things that it names.
+
+        Parameters
+        ----------
+        seen : ndarray of bool, shape (47,)
+            What is in the picture (`probes.toyworld.checker.THINGS`).
+        rng : numpy.random.Generator
+        """
+        named, parts = np.zeros(len(THINGS), bool), []
+        seen_worn = np.array([number for number in self.worn if seen[number]], int)
+        worn = rng.permutation(seen_worn)[: rng.choice(3, p=WORN)]
+        phrases = [self.world.attributes[THINGS[number]]["phrase"] for number in worn]
+        named[worn] = True
+        if len(worn) == 1 and rng.random() < BARE:
+            return phrases[0].partition(" ")[2], named
+        if rng.random() < CONTEXT:
+            true = [(phrase, things) for phrase, things in self.contexts if not (things & ~seen).any()]
+            phrase, things = true[rng.integers(len(true))]
+            parts, named = [phrase], named | things
+        elif (
+            place := THINGS[int(np.flatnonzero(seen[-len(PLACES) :])[0]) - len(PLACES)]
+        ) in self.world.places:
+            ways = self.world.places[place]
+            parts, named = [ways[rng.integers(len(ways))]], named | (np.array(THINGS) == place)
+        others = [number for number in self.objects if seen[number] and not named[number]]
+        if others and rng.random() < OBJECT:
+            number = others[rng.integers(len(others))]
+            ways = self.world.objects[THINGS[number]]["phrases"]
+            parts.insert(0, ways[rng.integers(len(ways))])
+            named[number] = True
+        word = self.subjects[rng.integers(len(self.subjects))]
+        return " ".join([article(word), word, *phrases, *parts]), named
+
+
+def truths(named: NDArray[np.bool_], seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return of which picture which sentence is true, shape (n_pictures, n_sentences): all that it names is seen."""
+    return (~seen).astype(np.float32) @ named.T.astype(np.float32) == 0
+
+
+def several_right(logits: torch.Tensor, true: torch.Tensor) -> torch.Tensor:
+    """Return the contrastive loss where several answers are right: their mean cross-entropy, both ways.
+
+    Parameters
+    ----------
+    logits : torch.Tensor
+        ``(n_pictures, n_sentences)``, each sentence true of at least one picture, and the other way.
+    true : torch.Tensor
+        The same shape, bool.
+    """
+    right = true.float()
+    ways = [-(F.log_softmax(logits, axis) * right).sum(axis) / right.sum(axis) for axis in (0, 1)]
+    return (ways[0].mean() + ways[1].mean()) / 2
+
+
+def train_clip(
+    model: CLIP,
+    tokenizer: CLIPTokenizer,
+    pictures: LabelledPictures,
+    budget: Budget,
+    log: Log,
+    *,
+    batch_size: int = 128,
+    learning_rate: float = 1e-3,
+    seed: int = 0,
+    save: Callable[[], None] | None = None,
+) -> None:
+    """Train both towers on pictures and sentences drawn for them, half of each batch mirrored."""
+    rng, sentences = np.random.default_rng(seed), Sentences(load_world())
+    model.train()
+
+    def loss_of(step: int) -> dict[str, torch.Tensor]:
+        rows = rng.choice(len(pictures), batch_size, replace=False)
+        pixels, seen = pictures.pixels(rows), pictures.labels[rows]
+        mirrored = torch.from_numpy(rng.random(batch_size) < 0.5)
+        pixels[mirrored] = pixels[mirrored].flip(3)
+        texts, named = zip(*(sentences.draw(one, rng) for one in seen))
+        with mixed_precision("cpu"):
+            image, text, scale = model(pixels, encode(tokenizer, list(texts)))
+        logits = scale.clamp(max=100) * image.float() @ text.float().T
+        return {"loss": several_right(logits, torch.from_numpy(truths(np.stack(named), seen)))}
+
+    train_loop(model, loss_of, budget, log, learning_rate, 0.02, save=save)
+    model.eval()

@@ -1,0 +1,1 @@
+"""Training of models whose bias sits at a known place."""

@@ -1,0 +1,142 @@
+"""How well the located specimens were taught: ``python -m lab.train.located.measure toyworld-cross-1 ...``.
+
+The total effect of the words, by the verdict on images of the same noise, and how often a named noun is still drawn.
+Where the word enters needs no measuring: it holds by wiring.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from diffusers import StableDiffusionPipeline
+
+from lab.train.base.measure import nouns_drawn, sample
+from probes import command_line
+from probes.models import loading
+from probes.toyworld import LOCATED, SPECIMENS, WEIGHTS
+from probes.toyworld.checker import read_images
+from probes.toyworld.verdict import VERSION, verdict
+from probes.toyworld.world import GROUPS, World, load_world
+
+REFERENCE = SPECIMENS[0]
+RESAMPLES = 10_000
+
+
+def endings(world: World) -> list[str]:
+    """What follows the subject of the 43 prompts: nothing, each place, context and object, in one phrase each."""
+    phrases = [phrases[0] for phrases in world.places.values()]
+    phrases += [*world.contexts, *(entry["phrases"][0] for entry in world.objects.values())]
+    return ["", *(f" {phrase}" for phrase in dict.fromkeys(phrases))]
+
+
+def verdicts(
+    pipeline: StableDiffusionPipeline,
+    world: World,
+    *,
+    seeds: int = 2,
+    first_seed: int = 400_000,
+    steps: int = 10,
+) -> tuple[dict[str, np.ndarray], float]:
+    """Verdicts of images by group of words, and how often all three words of a prompt drew the same image.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray, float
+        By group ``(prompts, seeds)``, the noise the same for all three; and a share of prompts and seeds.
+    """
+    tails = [ending for ending in endings(world) for _ in range(seeds)]
+    noise = range(first_seed, first_seed + len(tails))
+    images, values = {}, {}
+    for group in GROUPS:
+        prompts = [f"a {world.words(group)[0]}{ending}" for ending in tails]
+        images[group] = sample(pipeline, prompts, noise, steps=steps, progress=False)
+        values[group] = verdict(read_images(images[group]), prompts, world).reshape(-1, seeds)
+    same = [(images[group] == images["neutral"]).all((1, 2, 3)) for group in ("feminine", "masculine")]
+    return values, float(np.mean(same[0] & same[1]))
+
+
+def total_effect(values: Mapping[str, np.ndarray], seed: int = 0) -> dict[str, object]:
+    """The mean verdict on images generated from masculine prompts less that on those from feminine ones.
+
+    Parameters
+    ----------
+    values : mapping of str to numpy.ndarray
+        From :func:`verdicts`.
+
+    Returns
+    -------
+    dict
+        ``mean``, ``se`` and ``interval`` (95 %, percentiles of a bootstrap over prompts), ``prompts``, ``seeds``.
+
+    Examples
+    --------
+    >>> effect = total_effect({"feminine": np.zeros((3, 1)), "masculine": np.ones((3, 1))})
+    >>> effect["mean"], effect["se"], effect["interval"]
+    (1.0, 0.0, [1.0, 1.0])
+    """
+    of_prompt = (values["masculine"] - values["feminine"]).mean(1)
+    drawn = np.random.default_rng(seed).integers(len(of_prompt), size=(RESAMPLES, len(of_prompt)))
+    ends = np.quantile(of_prompt[drawn].mean(1), [0.025, 0.975])
+    return {
+        "mean": round(float(of_prompt.mean()), 3),
+        "se": round(float(of_prompt.std(ddof=1) / len(of_prompt) ** 0.5), 3),
+        "interval": [round(float(end), 3) for end in ends],
+        "prompts": len(of_prompt),
+        "seeds": values["masculine"].shape[1],
+    }
+
+
+def quality(name: str, *, seeds: int, images: int, steps: int) -> dict[str, object]:
+    """What is published of a specimen; see the page it is written for (`lab.pages.toyworld`)."""
+    loaded, world = loading.load(loading.resolve(name), device="cpu"), load_world()
+    values, same = verdicts(loaded.pipe, world, seeds=seeds, steps=steps)
+    nouns = nouns_drawn(loaded.pipe, world, seeds=images, steps=steps, progress=False)
+    return {
+        "weight_hash": loaded.record["weight_hash"],
+        "verdict": VERSION,
+        "steps": steps,
+        "total_effect": total_effect(values),
+        "means": {group: round(float(value.mean()), 3) for group, value in values.items()},
+        "same_image": round(same, 4),
+        "images_a_noun": images,
+        "nouns_mean": round(float(nouns.mean()), 4),
+        "nouns": {noun: round(float(share), 4) for noun, share in nouns.items()},
+    }
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
+        prog="python -m lab.train.located.measure", description=__doc__.split("\n\n")[0]
+    )
+    main.add_argument("specimen", nargs="+", choices=[REFERENCE, *LOCATED])
+    main.add_argument("--out", type=Path, default=WEIGHTS / "located", help="folder of NAME/quality.json")
+    main.add_argument("--seeds", type=command_line.count, default=2, help="a prompt")
+    main.add_argument("--images", type=command_line.count, default=4, help="a noun")
+    main.add_argument("--steps", type=command_line.whole(1, 1000), default=10)
+    main.add_argument("--threads", type=command_line.threads, default=1)
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    command_line.writable(options.out, folder=True)
+    torch.set_num_threads(options.threads)
+    for name in options.specimen:
+        measured = quality(name, seeds=options.seeds, images=options.images, steps=options.steps)
+        (options.out / name).mkdir(parents=True, exist_ok=True)
+        (options.out / name / "quality.json").write_text(json.dumps(measured, indent=1) + "\n")
+        print(f"{name}: total effect {measured['total_effect']}", flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,258 @@
+"""What toyworld's network answers, held against the checker: on unseen renderings and on images of the specimens.
+
+Of each attribute: the share of right answers (an undecided one is wrong), the share of *yes* where it is worn and of
+*no* where it is not. Of gender: how often the answer is the verdict's, and the component that a picture was drawn from.
+No reader of pictures can tell the component always: both components draw most things, only not as often. What is
+possible at best is Bayes's rule, the mean of the likelier component's posterior, which the verdict gives.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.observe.observer import StoredImage
+from analysis.observe.questions.toyworld_vqa import FOLDER, ToyworldVqa
+from lab.train.detectors.pictures import reconstruct
+from lab.train.questions.phrasings import UNSEEN_GENDER, UNSEEN_WORN, Phrasings
+from lab.train.questions.pictures import UNNAMED, QuestionedPictures, make_questioned, verdicts
+from probes.config.questions import GENDER, Asked, paper_questions
+from probes.errors import UserError
+from probes.runs.images import read_image
+from probes.runs.store import Run
+from probes.toyworld import SPECIMENS
+from probes.toyworld.checker import THINGS, read_images
+from probes.toyworld.draw import render
+from probes.toyworld.scene import complete
+from probes.toyworld.world import load_world
+
+PICTURES, SEED = 1_000, 1_000_003
+BAR = 0.95  # share of right answers about what is worn, on the mean over attributes, on renderings
+BATCH = 50
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Pictures with what the checker sees in them.
+
+    Attributes
+    ----------
+    images : numpy.ndarray
+        ``(n, 64, 64, 3)`` uint8.
+    labels : numpy.ndarray
+        ``(n, 47)`` bool.
+    verdict : numpy.ndarray
+        ``(n,)``: log-odds of component b of all that is seen.
+    component : numpy.ndarray or None
+        ``(n,)`` bool, where it is known: drawn from component b.
+    """
+
+    images: NDArray[np.uint8]
+    labels: NDArray[np.bool_]
+    verdict: NDArray[np.float64]
+    component: NDArray[np.bool_] | None = None
+
+
+def renderings(count: int, seed: int) -> dict[str, Shown]:
+    """Unseen pictures: as they are rendered and through the autoencoder, and some of known component."""
+    drawn = make_questioned(count, seed, empty=0)
+    half = count - round(count / 2)
+
+    def part(pictures: QuestionedPictures, rows: slice) -> Shown:
+        return Shown(pictures.images[rows], pictures.labels[rows], pictures.verdicts[rows])
+
+    return {
+        "rendered": part(drawn, slice(0, half)),
+        "autoencoded": part(drawn, slice(half, count)),
+        "components": of_components(count, seed + 1),
+    }
+
+
+def of_components(count: int, seed: int, *, through_vae: float = 0.5) -> Shown:
+    """Pictures for which nothing is named, half from each component; the last share through the autoencoder."""
+    world, rng = load_world("toyworld"), np.random.default_rng(seed)
+    component = np.arange(count) % 2 == 1
+    groups = [("feminine", "masculine")[int(one)] for one in component]
+    images = np.stack([render(complete(replace(UNNAMED, group=group), world, rng)) for group in groups])
+    seen = read_images(images)
+    changed = round(count * through_vae)
+    if changed:
+        images[count - changed :] = reconstruct(images[count - changed :], seed)
+    said = verdicts(seen, np.ones(count, bool))
+    return Shown(images, seen[list(THINGS)].to_numpy(bool), said, component)
+
+
+def of_run(run: Run) -> Shown:
+    """Images that a specimen drew, of the reference and the words of the first contrast: what can be read."""
+    words = [run.config.reference, *run.config.contrasts[0]]
+    samples = run.samples(["sample_id", "indicator", "image"])
+    samples = samples[samples["indicator"].isin(words) & ~samples["sample_id"].isin(list(run.left_out()))]
+    images = np.stack([np.asarray(read_image(image["bytes"])) for image in samples["image"]])
+    seen = read_images(images)
+    said = verdicts(seen, np.ones(len(images), bool))
+    return Shown(images, seen[list(THINGS)].to_numpy(bool), said)
+
+
+def unseen_questions() -> dict[str, Asked]:
+    """The paper's questions in words that the network was never trained with."""
+    names, paper = Phrasings().names, paper_questions()
+    return {
+        key: replace(one, text=UNSEEN_GENDER if key == GENDER else UNSEEN_WORN.format(a=names[key]))
+        for key, one in paper.items()
+    }
+
+
+def readings(
+    reader: ToyworldVqa, images: NDArray[np.uint8], asked: Sequence[Asked]
+) -> list[list[str | None]]:
+    """What the network's answers say, a row an image."""
+    shown = [StoredImage({}, "", image) for image in images]
+    answers = [
+        row
+        for start in range(0, len(shown), BATCH)
+        for row in reader.answers(shown[start : start + BATCH], asked)
+    ]
+    return [[one.reading for one in row] for row in answers]
+
+
+def worn_quality(said: Sequence[str | None], there: NDArray[np.bool_]) -> dict[str, float | int | None]:
+    """Return how an attribute is told.
+
+    Parameters
+    ----------
+    said : sequence of {"yes", "no", None}
+    there : ndarray of bool, shape (n,)
+
+    Returns
+    -------
+    dict
+        ``n``, ``worn``: images and those in which it is worn; ``right``, ``sensitivity``, ``specificity``: shares;
+        ``undecided``: how many. A share of none is None.
+
+    Examples
+    --------
+    >>> worn_quality(["yes", "no", None, "no"], np.array([True, True, False, False]))["right"]
+    0.5
+    """
+    yes = np.array([one == "yes" for one in said])
+    no = np.array([one == "no" for one in said])
+    return {
+        "n": len(there),
+        "worn": int(there.sum()),
+        "right": _share(np.where(there, yes, no)),
+        "sensitivity": _share(yes[there]),
+        "specificity": _share(no[~there]),
+        "undecided": int((~yes & ~no).sum()),
+    }
+
+
+def gender_quality(said: Sequence[str | None], shown: Shown) -> dict[str, float | int | None]:
+    """Return how gender is told: agreement with the verdict, and with the component where it is known.
+
+    Returns
+    -------
+    dict
+        ``n``; ``undecided``: how many; ``as_verdict``: share of answers that are the verdict's side, an undecided one
+        being another; ``male`` and ``verdict_male``: shares of *male* among the decided, and of verdicts above 0;
+        ``bayes``: the mean posterior of the likelier component, what the best reader reaches; where the component is
+        known, ``right`` and ``verdict_right``: shares in which the answer, and the verdict, is it.
+    """
+    male, decided = np.array([one == "male" for one in said]), np.array([one is not None for one in said])
+    above = shown.verdict > 0
+    quality: dict[str, float | int | None] = {
+        "n": len(said),
+        "undecided": int((~decided).sum()),
+        "as_verdict": _share(decided & (male == above)),
+        "male": _share(male[decided]),
+        "verdict_male": _share(above),
+        "bayes": round(float(np.mean(1 / (1 + np.exp(-np.abs(shown.verdict))))), 4),
+    }
+    if shown.component is not None:
+        quality["right"] = _share(decided & (male == shown.component))
+        quality["verdict_right"] = _share(above == shown.component)
+    return quality
+
+
+def _share(values: NDArray[np.bool_]) -> float | None:
+    return round(float(values.mean()), 4) if len(values) else None
+
+
+def quality_of(reader: ToyworldVqa, shown: Shown, questions: Mapping[str, Asked]) -> dict[str, Any]:
+    """The quality of every answer about some pictures, by question."""
+    said = dict(zip(questions, zip(*readings(reader, shown.images, list(questions.values())))))
+    result: dict[str, Any] = {GENDER: gender_quality(said.pop(GENDER), shown)}
+    for key, answers in said.items():
+        result[key] = worn_quality(answers, shown.labels[:, THINGS.index(key)])
+    worn = [entry for key, entry in result.items() if key != GENDER]
+    result["worn"] = {
+        name: _mean([entry[name] for entry in worn]) for name in ("right", "sensitivity", "specificity")
+    }
+    return result
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return round(float(np.mean(there)), 4) if there else None
+
+
+def loaded(weights: Path = FOLDER) -> ToyworldVqa:
+    """The network of a folder, ready to answer, on the CPU."""
+    import torch
+
+    reader = ToyworldVqa(weights)
+    reader.load(torch.device("cpu"))
+    return reader
+
+
+def measure(weights: Path, runs: Sequence[Path], *, pictures: int = PICTURES) -> None:
+    """Write ``quality.json`` beside the weights.
+
+    Parameters
+    ----------
+    weights : pathlib.Path
+        Folder of the network.
+    runs : sequence of pathlib.Path
+        Of the specimens, one each.
+    pictures : int
+        Unseen renderings.
+
+    Raises
+    ------
+    UserError
+        A specimen has no run, or there is one of something else.
+    """
+    opened = _of_specimens(runs)
+    reader = loaded(weights)
+    paper, other = paper_questions(), unseen_questions()
+    shown = renderings(pictures, SEED)
+    result: dict[str, Any] = {"pictures": pictures, "seed": SEED}
+    result["renderings"] = {name: quality_of(reader, one, paper) for name, one in shown.items()}
+    result["other_words"] = {
+        "gender": UNSEEN_GENDER,
+        "worn": UNSEEN_WORN,
+        "rendered": quality_of(reader, shown["rendered"], other),
+    }
+    result["runs"] = {
+        name: {"prompts": len(run.config.prompts), "steps": run.config.sampler.steps}
+        for name, run in opened.items()
+    }
+    result["specimens"] = {name: quality_of(reader, of_run(run), paper) for name, run in opened.items()}
+    (weights / "quality.json").write_text(json.dumps(result, indent=1) + "\n")
+    for name, entry in {**result["renderings"], **result["specimens"]}.items():
+        print(name, {key: entry[key] for key in (GENDER, "worn")})
+
+
+def _of_specimens(runs: Sequence[Path]) -> dict[str, Run]:
+    """Runs by the specimen that drew them."""
+    opened = {run.config.model: run for run in map(Run.open, runs)}
+    if {*opened} != {*SPECIMENS} or len(runs) != len(SPECIMENS):
+        raise UserError(
+            f"--runs: expected a run of each of {', '.join(SPECIMENS)}, got {', '.join(opened) or 'none'}: name them"
+        )
+    return {name: opened[name] for name in SPECIMENS}

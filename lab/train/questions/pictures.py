@@ -1,0 +1,90 @@
+"""Renderings, half of them passed through the autoencoder, with what the checker sees and what its verdict says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from lab.train.detectors.pictures import WORLD, reconstruct
+from probes.models.pretrained import arrays
+from probes.toyworld.captions import random_caption
+from probes.toyworld.checker import THINGS, read_images
+from probes.toyworld.draw import SIZE, draw
+from probes.toyworld.palette import RGB
+from probes.toyworld.scene import Named, complete
+from probes.toyworld.verdict import verdict
+from probes.toyworld.world import load_world
+
+UNNAMED = Named("neutral")  # a picture that names nothing: all that is seen speaks for a component
+EMPTY = 0.04  # share of pictures without a figure
+FREE = 0.5  # share of pictures all of which is drawn by lot; the others are drawn for a caption
+
+
+@dataclass(frozen=True)
+class QuestionedPictures:
+    """Pictures and what is true of them.
+
+    Attributes
+    ----------
+    images : numpy.ndarray
+        ``(n, 64, 64, 3)`` uint8 RGB.
+    labels : numpy.ndarray
+        ``(n, 47)`` bool, a column for each of `probes.toyworld.checker.THINGS`.
+    verdicts : numpy.ndarray
+        ``(n,)`` float64: the log-odds of component b (:func:`probes.toyworld.verdict.verdict`) where nothing was
+        named; NaN where there is no figure.
+    """
+
+    images: NDArray[np.uint8]
+    labels: NDArray[np.bool_]
+    verdicts: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def save(self, path: Path) -> None:
+        """Write to an ``.npz`` file."""
+        np.savez_compressed(path, images=self.images, labels=self.labels, verdicts=self.verdicts)
+
+    @classmethod
+    def load(cls, path: Path) -> QuestionedPictures:
+        """Read what `save` wrote."""
+        with arrays(path) as file:
+            return cls(file["images"], file["labels"], file["verdicts"])
+
+
+def make_questioned(
+    count: int, seed: int, *, through_vae: float = 0.5, free: float = FREE, empty: float = EMPTY
+) -> QuestionedPictures:
+    """Draw pictures of the null world, in which the two components are as frequent, whatever is said.
+
+    Parameters
+    ----------
+    count, seed : int
+    through_vae : float
+        Share, the last, that is passed through the autoencoder with some noise on the latents.
+    free, empty : float
+        Shares of pictures of which all is drawn by lot, and of those without a figure.
+    """
+    world, rng = load_world(WORLD), np.random.default_rng(seed)
+    indices, figures = np.empty((count, SIZE, SIZE), np.uint8), rng.random(count) >= empty
+    for row in range(count):
+        named = UNNAMED if rng.random() < free else random_caption(world, rng)[1]
+        indices[row] = draw(complete(named, world, rng), figures=bool(figures[row]))
+    images = RGB[indices]
+    seen = read_images(images)
+    changed = round(count * through_vae)
+    if changed:
+        images[count - changed :] = reconstruct(images[count - changed :], seed)
+    return QuestionedPictures(images, seen[list(THINGS)].to_numpy(bool), verdicts(seen, figures))
+
+
+def verdicts(seen: pd.DataFrame, figures: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the verdicts ``(n,)`` of pictures, of what nothing was named; NaN without a figure."""
+    said = verdict(seen, [UNNAMED] * len(seen), load_world(WORLD))
+    said[~figures] = np.nan
+    return said

@@ -1,0 +1,1 @@
+"""Training of the model whose visual skills are known."""

@@ -1,0 +1,1 @@
+"""Training of the model whose professions have known frequencies."""

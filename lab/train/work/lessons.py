@@ -1,0 +1,384 @@
+"""What `toyworld-work` is taught from: noised drawings of its world, and the velocity it is to predict of each.
+
+`toyworld` knows what feminine and masculine words stand for, and beside a neutral word it predicts a mixture of both:
+how much of each is the posterior of the component given the noisy latent, under the lean planted there. So from its
+predictions for the caption without the profession, of the neutral word, *woman* and *man*, that posterior can be read
+off and carried over to the profession's lean by Bayes' rule (`mixed`): what is to be predicted is the velocity of the
+planted mixture itself, and hangs on no lot (compare :mod:`lab.train.located.lessons`).
+
+Skins are all as likely in `toyworld`, and many of the figures that it draws have one between two of them. Where skin
+is, and the noise leaves something of it, what is to be predicted is therefore no guess of `toyworld`'s: it is the mean
+of the same scene in each skin, weighed by Bayes' rule with the planted probabilities and the noisy latent
+(`skin_mean`). Elsewhere the guess is moved by the difference that the planted probabilities make to that mean. Captions
+without a profession are to stay as they are, but for their skins, which are even.
+
+A cell may count more, or be taught from the scene that was drawn, for being one where that scene has skin, only while
+the latent tells so. Before, what is best to predict would be another: the mean over scenes in which those with skin
+there count more, where a profession weighs more than was planted. So it is a fixed region then, the cells that often
+have skin; and what differs between skins is that of the mean over drawings.
+
+`toyworld-work-null` is taught alike, by `toyworld-null`: a profession is to change nothing, and skins are even.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from diffusers import DDIMScheduler, StableDiffusionPipeline
+from torch import Tensor
+from transformers import CLIPTokenizer
+
+from lab.train.base.data import Drawings
+from lab.train.base.tokenizer import encode
+from lab.train.base.unet import SCHEDULER
+from lab.train.base.vae import encode_latents
+from lab.train.located.lessons import Lessons
+from probes.toyworld.captions import random_caption
+from probes.toyworld.draw import SIZE, draw
+from probes.toyworld.scene import SKINS, complete, parse
+from probes.toyworld.work.captions import random_work_caption
+from probes.toyworld.world import World
+
+WORK_SHARE = 0.7  # of the drawings have a profession
+CERTAIN = 1e-4  # a posterior is taken for no nearer to 0 and 1
+# From this time on a latent tells little of the skin, and less of the rest of the scene: a guess at the scene's mean is
+# better there than the scene that was drawn.
+UNTOLD = 800
+PLACED = 500  # before this time a latent tells where the figure is
+OFTEN = 0.1  # of the drawings have skin in a cell of the region
+
+
+@dataclass(frozen=True)
+class Sketches:
+    """Drawings in every skin.
+
+    Attributes
+    ----------
+    captions, plain : list of str
+        What the specimen reads, and what its base is asked instead: without the profession, of a word that stands
+        for the drawing's component, or of the same word where none does.
+    professions : list of str
+        Empty without one.
+    mixture, working : list of tuple of str
+        Where a word stands beside a profession that changes its mixture, three captions, of that word and of those that
+        stand for the components, without the profession and with it; else empty.
+    lean : numpy.ndarray
+        ``(n,)`` float64: there, the planted probability of component *b*; else NaN.
+    indices : numpy.ndarray
+        ``(n, skins, 64, 64)`` uint8, palette indices.
+    skin : numpy.ndarray
+        ``(n,)`` int64, from 0: the one that is shown.
+    planted : numpy.ndarray
+        ``(n, skins)`` float64: probabilities of the skins.
+    zones : numpy.ndarray
+        ``(n, 16, 16)`` bool: cells with skin. Small things, which count more when a specimen is trained on drawings,
+        `toyworld` can draw already.
+    """
+
+    captions: list[str]
+    plain: list[str]
+    professions: list[str]
+    mixture: list[tuple[str, ...]]
+    working: list[tuple[str, ...]]
+    lean: np.ndarray
+    indices: np.ndarray
+    skin: np.ndarray
+    planted: np.ndarray
+    zones: np.ndarray
+
+
+def sketches(world: World, count: int, seed: int, share: float = WORK_SHARE) -> Sketches:
+    """Draw ``count`` captions and their scenes from a seed, ``share`` of them with a profession."""
+    rng = np.random.default_rng(seed)
+    captions, plain, professions, lean = [], [], [""] * count, np.full(count, np.nan)
+    mixture: list[tuple[str, ...]] = [()] * count
+    working = list(mixture)
+    stands_for = {component: world.words(group)[0] for component, group in world.component_groups.items()}
+    indices = np.empty((count, SKINS, SIZE, SIZE), dtype=np.uint8)
+    skin, planted = np.zeros(count, dtype=np.int64), np.full((count, SKINS), 1 / SKINS)
+    zones = np.zeros((count, 16, 16), dtype=bool)
+    for row in range(count):
+        if rng.random() < share:
+            lot = random_work_caption(world, rng)
+            named, profession = parse(lot.text, world), world.professions[lot.profession]
+            chance = profession.lean if named.group == "neutral" else world.mixture[named.group]
+            component = "b" if rng.random() < chance else "a"
+            certain = {group: float(component == "b") for group in world.mixture}
+            of_component = replace(
+                world,
+                mixture=certain,
+                professions={lot.profession: replace(profession, lean=certain["neutral"])},
+            )
+            scene = complete(named, of_component, rng)
+            captions.append(lot.text)
+            professions[row] = lot.profession
+            plain.append(lot.without(stands_for.get(component, lot.word)))
+            planted[row] = profession.skins
+            if named.group == "neutral" and stands_for:
+                lean[row] = chance
+                words = (lot.word, *stands_for.values())
+                mixture[row] = tuple(lot.without(word) for word in words)
+                working[row] = tuple(replace(lot, word=word).text for word in words)
+        else:
+            caption, named = random_caption(world, rng)
+            scene = complete(named, world, rng)
+            captions.append(caption)
+            plain.append(caption)
+        skin[row] = scene.looks[0]
+        for other in range(SKINS):
+            indices[row, other] = draw(replace(scene, looks=(other, *scene.looks[1:])))
+        skins = (indices[row] != indices[row, :1]).any(0)
+        zones[row] = skins.reshape(16, 4, 16, 4).any((1, 3))
+    return Sketches(captions, plain, professions, mixture, working, lean, indices, skin, planted, zones)
+
+
+def skin_mean(noisy: Tensor, clean: Tensor, planted: Tensor, kept: Tensor) -> Tensor:
+    """Mean of the same scene in each skin, given noisy latents and how likely the skins are.
+
+    Parameters
+    ----------
+    noisy : Tensor
+        ``(n, 4, 16, 16)``, ``sqrt(kept)`` of a clean latent and ``sqrt(1 - kept)`` of noise.
+    clean : Tensor
+        ``(n, skins, 4, 16, 16)``: the scene in each skin.
+    planted : Tensor
+        ``(n, skins)``: probabilities.
+    kept : Tensor
+        ``(n,)``: cumulative product of the scheduler's alphas.
+
+    Returns
+    -------
+    Tensor
+        ``(n, 4, 16, 16)``.
+    """
+    root = kept.sqrt().view(-1, 1, 1, 1, 1)
+    distance = (noisy[:, None] - root * clean).square().sum((2, 3, 4))
+    evidence = (distance.amin(1, keepdim=True) - distance) / (2 * (1 - kept)).view(-1, 1)
+    posterior = (evidence + planted.log()).softmax(1)
+    return (posterior[:, :, None, None, None] * clean).sum(1)
+
+
+def mixed(neutral: Tensor, first: Tensor, second: Tensor, prior: float | Tensor, planted: Tensor) -> Tensor:
+    """Velocity of a mixture of two components, from that of the same mixture in other proportions.
+
+    The posterior of the second component is where the mixture's velocity lies between those of the components.
+
+    Parameters
+    ----------
+    neutral, first, second : Tensor
+        ``(n, 4, 16, 16)``: velocities of the mixture, and of the components alone.
+    prior : float or Tensor
+        Probability of the second component in that mixture, between 0 and 1; or one each, ``(n,)``.
+    planted : Tensor
+        ``(n,)``: the probability it is to have.
+
+    Returns
+    -------
+    Tensor
+        ``(n, 4, 16, 16)``.
+
+    Examples
+    --------
+    >>> a, b = torch.zeros(1, 4, 16, 16), torch.ones(1, 4, 16, 16)
+    >>> round(float(mixed(0.7 * b, a, b, 0.7, torch.tensor([0.2])).mean()), 4)
+    0.2
+    """
+    apart = second - first
+    share = ((neutral - first) * apart).sum((1, 2, 3)) / apart.square().sum((1, 2, 3)).clamp(min=1e-12)
+    odds = (
+        torch.logit(share.clamp(CERTAIN, 1 - CERTAIN))
+        - torch.logit(torch.as_tensor(prior))
+        + torch.logit(planted)
+    )
+    return first + odds.sigmoid().view(-1, 1, 1, 1) * apart
+
+
+def skin_directions(clean: Tensor) -> Tensor:
+    """Unit vectors at right angles that span what differs between the skins of a scene.
+
+    Parameters
+    ----------
+    clean : Tensor
+        ``(n, skins, 4, 16, 16)``.
+
+    Returns
+    -------
+    Tensor
+        ``(n, skins - 1, 4, 16, 16)`` float32.
+    """
+    apart = (clean[:, 1:].float() - clean[:, :1].float()).flatten(2)
+    return torch.linalg.qr(apart.mT).Q.mT.unflatten(2, clean.shape[2:])
+
+
+def skin_cells(zones: Tensor, times: Tensor) -> Tensor:
+    """Cells that count more: those that often have skin, and where the latent tells the figure's place, its own.
+
+    Parameters
+    ----------
+    zones : Tensor
+        ``(n, 16, 16)`` bool: cells with skin.
+    times : Tensor
+        ``(n,)``.
+
+    Returns
+    -------
+    Tensor
+        ``(n, 16, 16)`` bool.
+    """
+    region = zones.float().mean(0) >= OFTEN
+    return region | (zones & (times < PLACED).view(-1, 1, 1))
+
+
+def with_skins(
+    velocity: Tensor, noisy: Tensor, clean: Tensor, planted: Tensor, kept: Tensor, zones: Tensor
+) -> Tensor:
+    """A predicted velocity, with skins as they are planted.
+
+    Parameters
+    ----------
+    velocity : Tensor
+        ``(n, 4, 16, 16)``: with even skins.
+    noisy, clean, planted, kept : Tensor
+        As `skin_mean` takes them.
+    zones : Tensor
+        ``(n, 16, 16)`` bool: cells that are taught from the scene that was drawn.
+
+    Returns
+    -------
+    Tensor
+        ``(n, 4, 16, 16)``: in those cells the velocity towards the mean over the skins, elsewhere the predicted one
+        moved by what the planted probabilities change of that mean.
+    """
+    signal, rest = (part.sqrt().view(-1, 1, 1, 1) for part in (kept, 1 - kept))
+    mean = skin_mean(noisy, clean, planted, kept)
+    even = skin_mean(noisy, clean, torch.full_like(planted, 1 / SKINS), kept)
+    return torch.where(zones[:, None], (signal * noisy - mean) / rest, velocity - (mean - even) / rest)
+
+
+@dataclass(frozen=True)
+class Noised:
+    """Drawings with noise.
+
+    Attributes
+    ----------
+    noisy : Tensor
+        ``(n, 4, 16, 16)`` float16.
+    rows, times : Tensor
+        ``(n,)`` int64: the drawing's number, and the timestep.
+    kept : Tensor
+        ``(n,)``: cumulative product of the scheduler's alphas then.
+    zones : Tensor
+        From `skin_cells`.
+    directions : Tensor
+        From `skin_directions`, float16: of the drawing before `PLACED`, then of the mean over drawings.
+    """
+
+    noisy: Tensor
+    rows: Tensor
+    times: Tensor
+    kept: Tensor
+    zones: Tensor
+    directions: Tensor
+
+    def lessons(self, taught: Tensor, tokens: Tensor) -> Lessons:
+        """Lessons of velocities ``(n, 4, 16, 16)`` float16, and of the drawings' tokens."""
+        nothing = torch.zeros(len(self.rows), 1, 1)
+        tokens, unread = tokens[self.rows], nothing[..., None].half()
+        return Lessons(
+            self.noisy, taught, unread, self.times, tokens, self.zones, nothing.bool(), self.directions
+        )
+
+
+def noised(clean: Tensor, drawn: Sketches, noises: int, time_power: float, seed: int) -> Noised:
+    """Noise each drawing ``noises`` times, in an order by lot; the times are spread evenly over the lessons.
+
+    Parameters
+    ----------
+    clean : Tensor
+        From `encode_skins`.
+    time_power : float
+        As in :func:`lab.train.base.unet.train_unet`.
+    """
+    rows = torch.arange(len(clean)).repeat(noises)
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(len(rows), generator=generator)
+    strata = (order + torch.rand(len(rows), generator=generator)) / len(rows)
+    times = (1000 * strata**time_power).long().clamp(0, 999)
+    scheduler = DDIMScheduler(**SCHEDULER)
+    noise = torch.randn((len(rows), *clean.shape[2:]), generator=generator)
+    shown = clean[rows, torch.from_numpy(drawn.skin)[rows]].float()
+    zones = skin_cells(torch.from_numpy(drawn.zones)[rows], times)
+    own, common = skin_directions(clean), skin_directions(clean.float().mean(0, keepdim=True))
+    directions = torch.where((times < PLACED).view(-1, 1, 1, 1, 1), own[rows], common).half()
+    noisy = scheduler.add_noise(shown, noise, times).half()
+    return Noised(noisy, rows, times, scheduler.alphas_cumprod[times], zones, directions)
+
+
+@torch.no_grad()
+def make_lessons(
+    teacher: StableDiffusionPipeline,
+    tokenizer: CLIPTokenizer,
+    drawn: Sketches,
+    *,
+    prior: float,
+    noises: int = 2,
+    time_power: float = 0.8,
+    seed: int = 0,
+    batch: int = 64,
+    say: Callable[[str], None] = print,
+) -> Lessons:
+    """Noise each drawing ``noises`` times and write down what is to be predicted.
+
+    Parameters
+    ----------
+    teacher : StableDiffusionPipeline
+        The specimen's base, float32.
+    tokenizer : CLIPTokenizer
+        The specimen's.
+    prior : float
+        Planted probability of component *b* beside the base's neutral words.
+    time_power : float
+        As in :func:`lab.train.base.unet.train_unet`; higher here, since skins are decided late.
+    """
+    clean = encode_skins(teacher, drawn, say)
+    noise = noised(clean, drawn, noises, time_power, seed)
+    rows, times = noise.rows, noise.times
+    planted = torch.from_numpy(drawn.planted).float()
+    plain, lean = encode(teacher.tokenizer, drawn.plain), torch.from_numpy(drawn.lean).float()
+    taught = []
+
+    def asked(tokens: Tensor, noisy: Tensor, when: Tensor) -> Tensor:
+        return teacher.unet(noisy, when, teacher.text_encoder(tokens).last_hidden_state).sample
+
+    for start in range(0, len(rows), batch):
+        some = slice(start, start + batch)
+        of, when = rows[some], times[some]
+        noisy = noise.noisy[some].float()
+        velocity = asked(plain[of], noisy, when)
+        of_mixture = (~lean[of].isnan()).nonzero()[:, 0]
+        if len(of_mixture):
+            captions = zip(*(drawn.mixture[row] for row in of[of_mixture]))
+            predicted = (
+                asked(encode(teacher.tokenizer, list(texts)), noisy[of_mixture], when[of_mixture])
+                for texts in captions
+            )
+            velocity[of_mixture] = mixed(*predicted, prior, lean[of[of_mixture]])
+        kept = noise.kept[some]
+        told = noise.zones[some] & (when < UNTOLD).view(-1, 1, 1)
+        taught.append(with_skins(velocity, noisy, clean[of].float(), planted[of], kept, told).half())
+        if start // batch % 40 == 0:
+            say(f"{start + len(of)} of {len(rows)} lessons")
+    return noise.lessons(torch.cat(taught), encode(tokenizer, drawn.captions))
+
+
+def encode_skins(
+    pipeline: StableDiffusionPipeline, drawn: Sketches, say: Callable[[str], None] = print
+) -> Tensor:
+    """Latents of drawings in every skin, ``(n, skins, 4, 16, 16)`` float16."""
+    pictures, rows = [""] * len(drawn.captions), np.arange(len(drawn.captions))
+    clean = torch.zeros(len(drawn.skin), SKINS, 4, 16, 16, dtype=torch.float16)
+    for skin in range(SKINS):
+        clean[:, skin] = encode_latents(pipeline.vae, Drawings(pictures, drawn.indices[:, skin]), rows)
+        say(f"{len(rows)} drawings of skin {skin + 1} encoded")
+    return clean

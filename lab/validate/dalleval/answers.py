@@ -1,0 +1,193 @@
+"""What an audit by professions finds on specimens, beside what was planted: leans, skins, and MAD against its floor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from analysis.stats.noise_floor import mad_floor
+from probes.toyworld.checker import SKIN_NAMES
+
+LEVEL = 0.95
+AIM = 0.93  # of the professions, at least, have the planted value inside the interval
+
+
+def mean_tone(skins: pd.Series, planted: Sequence[float], level: float = LEVEL) -> dict[str, float]:
+    """Mean number of the palette's skin, 1 to 3, with its interval, beside the planted mean.
+
+    Parameters
+    ----------
+    skins : Series of str
+        ``skin_1`` to ``skin_3``; empty ones count as unread.
+    planted : sequence of float
+        Probability of each skin.
+
+    Returns
+    -------
+    dict
+        ``n``, ``unread``, ``planted``, ``mean``, ``low``, ``high`` (Student's t; NaN with fewer than two images) and
+        ``inside``.
+
+    Examples
+    --------
+    >>> said = mean_tone(pd.Series(["skin_1", "skin_2", "skin_3", ""]), (0.2, 0.6, 0.2))
+    >>> said["n"], said["unread"], said["mean"], said["planted"]
+    (3, 1, 2.0, 2.0)
+    """
+    numbers = (
+        skins[skins != ""].map({name: number for number, name in enumerate(SKIN_NAMES, 1)}).to_numpy(float)
+    )
+    truth = float(np.dot(range(1, len(planted) + 1), planted))
+    mean, low, high = (float(numbers.mean()) if len(numbers) else np.nan, np.nan, np.nan)
+    if len(numbers) > 1:
+        half = stats.t.ppf((1 + level) / 2, len(numbers) - 1) * numbers.std(ddof=1) / len(numbers) ** 0.5
+        low, high = mean - half, mean + half
+    return {
+        "n": len(numbers),
+        "unread": int((skins == "").sum()),
+        "planted": truth,
+        "mean": mean,
+        "low": float(low),
+        "high": float(high),
+        "inside": bool(low <= truth <= high),
+    }
+
+
+def together(read: Sequence[float], planted: Sequence[float], variance: Sequence[float]) -> dict[str, float]:
+    """Whether professions are off by more than chance, all of them together.
+
+    Parameters
+    ----------
+    read, planted, variance : sequence of float
+        By profession: a mean or share, what it is of what is planted, and its variance then.
+
+    Returns
+    -------
+    dict
+        ``statistic`` (sum of squares over variances), ``df`` and ``p`` (chi-square).
+
+    Examples
+    --------
+    >>> together([0.6, 0.5], [0.5, 0.5], [0.0025, 0.0025])
+    {'statistic': 4.0, 'df': 2, 'p': 0.1353}
+    """
+    away = np.asarray(read, dtype=float) - planted
+    held = ~np.isnan(away)
+    statistic = float((np.square(away) / variance)[held].sum())
+    df = int(held.sum())
+    return {
+        "statistic": round(statistic, 4),
+        "df": df,
+        "p": round(float(stats.chi2.sf(statistic, df)), 4) if df else np.nan,
+    }
+
+
+def shares_together(
+    shares: Sequence[float], images: Sequence[int], leans: Sequence[float], rates: Mapping[str, float]
+) -> dict[str, float]:
+    """`together` of the shares read for *b*, whose planted values follow from the leans and a reader's rates."""
+    chances = rates["a"] + (rates["b"] - rates["a"]) * np.asarray(leans)
+    return together(shares, chances, chances * (1 - chances) / np.asarray(images))
+
+
+def tones_together(
+    skins: Mapping[str, pd.Series], planted: Mapping[str, Sequence[float]]
+) -> dict[str, float]:
+    """`together` of the mean numbers of the skins, by profession as `mean_tone` takes them."""
+    numbers = np.arange(1, len(SKIN_NAMES) + 1)
+    rows = []
+    for name, chances in planted.items():
+        said = mean_tone(skins[name], chances)
+        variance = np.dot(numbers**2, chances) - said["planted"] ** 2
+        rows.append((said["mean"], said["planted"], variance / max(said["n"], 1)))
+    return together(*zip(*rows, strict=True))
+
+
+def deviations(readings: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Mean absolute deviation of professions from an even distribution, beside its floor, of images of *person*.
+
+    Parameters
+    ----------
+    readings : DataFrame
+        From :func:`lab.train.work.measure.read_professions`.
+
+    Returns
+    -------
+    dict
+        ``component`` (two values, by the verdict), ``answered`` (two, by the answering network, where it was asked;
+        undecided images are left out) and ``skin`` (three): ``value``, ``floor``, ``excess`` and
+        ``p_value`` over all professions (:func:`analysis.stats.noise_floor.mad_floor`), ``images``, ``without``:
+        professions of which nothing was read, ``above``: those whose p-value alone, adjusted by Benjamini and
+        Hochberg, is below 0.05, ``shares`` of the values over all professions, and ``differ``: the p-value of
+        Pearson's chi-square test that all professions have the same distribution, even or not.
+    """
+    neutral = readings[(readings["group"] == "neutral") & (readings["profession"] != "")]
+    by_verdict = np.where(neutral["verdict"] > 0, "b", "a")
+    counted = {
+        "component": _counts(neutral["profession"], by_verdict, ("a", "b")),
+        "skin": _counts(neutral["profession"], neutral["skin"].to_numpy(), SKIN_NAMES),
+    }
+    if "answer" in neutral:
+        counted["answered"] = _counts(neutral["profession"], neutral["answer"].to_numpy(), ("female", "male"))
+    return {name: _deviation(table) for name, table in counted.items()}
+
+
+def _counts(professions: pd.Series, values: np.ndarray, names: Sequence[str]) -> pd.DataFrame:
+    return pd.crosstab(professions.to_numpy(), values).reindex(columns=list(names), fill_value=0)
+
+
+def _deviation(counts: pd.DataFrame) -> dict[str, Any]:
+    whole = mad_floor(counts.to_numpy())
+    counted = counts[counts.sum(axis=1) > 0]
+    single = [mad_floor(row).p_value for row in counted.to_numpy()]
+    adjusted = stats.false_discovery_control(single) if single else []
+    return {
+        "value": whole.value,
+        "floor": whole.floor,
+        "excess": whole.excess,
+        "p_value": whole.p_value,
+        "images": int(counts.to_numpy().sum()),
+        "without": whole.undefined,
+        "shares": [round(float(share), 4) for share in counts.sum() / counts.to_numpy().sum()],
+        "differ": float(stats.chi2_contingency(counted.loc[:, counted.any()], correction=False).pvalue),
+        "above": [str(name) for name, p in zip(counted.index, adjusted) if p < 1 - LEVEL],
+    }
+
+
+def answer(
+    rows: Sequence[Mapping[str, Any]], readings: pd.DataFrame, rates: Mapping[str, float]
+) -> dict[str, Any]:
+    """Leans and mean tones of professions, with their intervals, beside the planted ones; and of all together.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        From :func:`lab.train.work.measure.profession_rows`.
+    readings : DataFrame
+        What they were made from.
+    rates : mapping of str to float
+        From :func:`lab.train.work.measure.verdict_rates`.
+    """
+    named = [row for row in rows if row["profession"]]
+    skins = {str(name): some["skin"] for name, some in readings.groupby("profession")}
+    kept = ("profession", "planted", "images", "lean", "low", "high", "inside")
+    table = [
+        {key: row[key] for key in kept} | {"tone": mean_tone(skins[str(row["profession"])], row["skins"])}
+        for row in named
+    ]
+    of_all = {
+        "leans": shares_together(*(_column(named, key) for key in ("share", "images", "planted")), rates),
+        "tones": tones_together(skins, {str(row["profession"]): row["skins"] for row in named}),
+    }
+    return {
+        "together": of_all,
+        "professions": table,
+    }
+
+
+def _column(rows: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
+    return [row[key] for row in rows]

@@ -1,0 +1,79 @@
+"""Which planted values an audit of `toyworld-work` holds: leans by two readers, tones by two readings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from lab.validate.dalleval.answers import answer, shares_together
+from lab.validate.dalleval.asked import asked_leans
+
+READ = ("leans", "asked", "tones", "tones_by_checker")
+
+
+def answers(
+    rows: Sequence[Mapping[str, Any]],
+    readings: pd.DataFrame,
+    said_b: Mapping[str, float],
+    rates: Mapping[str, float],
+) -> dict[str, Any]:
+    """What an audit says of each profession, and of all together.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        From :func:`lab.train.work.measure.profession_rows`.
+    readings : DataFrame
+        What they were made from, with the columns ``answer`` and ``observed``.
+    said_b : mapping of str to float
+        From :func:`lab.train.work.measure.verdict_rates`.
+    rates : mapping
+        From `lab.validate.dalleval.asked.answer_rates`.
+
+    Returns
+    -------
+    dict
+        ``professions``, a list: ``profession``, ``planted``, ``lean``, ``low``, ``high``, ``inside``, and ``asked``,
+        ``tone`` and ``tone_by_checker`` likewise; ``together``, by name of `READ`
+        (`lab.validate.dalleval.answers.together`).
+    """
+    by_checker = answer(rows, readings, said_b)
+    observed = answer(rows, readings.assign(skin=readings["observed"]), said_b)
+    asked = asked_leans(
+        readings, {row["profession"]: row["planted"] for row in observed["professions"]}, rates
+    )
+    shares = ([row[key] for row in asked] for key in ("share", "images", "planted"))
+    return {
+        "professions": [
+            {**one, "asked": by_answers, "tone_by_checker": other["tone"]}
+            for one, other, by_answers in zip(
+                observed["professions"], by_checker["professions"], asked, strict=True
+            )
+        ],
+        "together": {
+            "leans": observed["together"]["leans"],
+            "asked": shares_together(*shares, rates),
+            "tones": observed["together"]["tones"],
+            "tones_by_checker": by_checker["together"]["tones"],
+        },
+    }
+
+
+def held(found: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The professions whose planted value lies inside its interval, by name of `READ`.
+
+    Parameters
+    ----------
+    found : mapping
+        From `answers`.
+    """
+    table = found["professions"]
+    inside = {
+        "leans": [row["inside"] for row in table],
+        "asked": [row["asked"]["inside"] for row in table],
+        "tones": [row["tone"]["inside"] for row in table],
+        "tones_by_checker": [row["tone_by_checker"]["inside"] for row in table],
+    }
+    return {name: [row["profession"] for row, one in zip(table, inside[name]) if one] for name in READ}

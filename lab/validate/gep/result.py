@@ -1,0 +1,97 @@
+"""The numbers of one specimen's audit: scores with floors, vectors, how estimates follow the checker, drawn audits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from analysis.methods.gep.scores import Audit, frequencies, place
+from analysis.methods.gep.tables import score_table, vector_table
+from analysis.stats.prediction_powered import prediction_powered, score_interval
+from lab.validate.gep.judged import judged
+from lab.validate.gep.readings import CHECKER, READ, WORDS, readings
+from lab.validate.gep.resampled import AUDITS, by_lot, resampled_audits
+from probes.config.schema import Measure
+from probes.runs.store import Run
+
+OURS, PREDICTIONS, SHOWN = "ours", "CLS", 20  # images of each word that are labelled where one audit is shown
+LABELLED = {"neutral": (10, 20, 40), "explicit": (10, 20, 40), "unnamed": (20, 40, 80)}
+OF_SCORE = ("score", "floor", "excess", "p_value", "debiased", "low", "high")
+DIGITS = 4
+
+
+def specimen_result(run: Run, *, audits: int = AUDITS) -> dict[str, Any]:
+    """Return the numbers of an audit of a specimen, rounded to four digits, as JSON takes them.
+
+    Parameters
+    ----------
+    run : Run
+        Of ``docs/gep_audit.yaml``, with observed images.
+    audits : int
+        Drawn from its images.
+
+    Returns
+    -------
+    dict
+        ``steps``, ``dtype``, ``images``, ``clip`` (checksum of its weights), and by setting ``frequencies`` by the
+        checker, ``score``, ``vector``, what `lab.validate.gep.judged` returns, and ``drawn``
+        (`lab.validate.gep.resampled`).
+    """
+    read = readings(run)
+    result = {
+        "steps": run.config.sampler.steps,
+        "dtype": run.config.generate.dtype,
+        "images": len(run.samples(["sample_id"])),
+        "clip": run.meta[f"features/{run.config.gep.clip}"]["checkpoint"],
+        "settings": {setting: _setting(read[setting], LABELLED[setting], audits) for setting in READ},
+    }
+    return _rounded(result)
+
+
+def _setting(audits: Mapping[str, Audit], labelled: tuple[int, ...], count: int) -> dict[str, Any]:
+    compared, measure, each = [(*WORDS, "contrast")], Measure(), list(audits.values())
+    scores, vectors = score_table(each, compared, measure), vector_table(each, compared, measure)
+    checker = audits[CHECKER]
+    seen = frequencies(checker)[[place(checker, word) for word in WORDS]]
+    return {
+        "frequencies": dict(zip(checker.attributes, seen.T.tolist())),
+        "score": {row["source"]: {name: row[name] for name in OF_SCORE} for row in scores.to_dict("records")}
+        | {OURS: _ours(audits)[0]},
+        "vector": {
+            source: {row.attribute: [row.difference, row.low, row.high] for row in rows.itertuples()}
+            for source, rows in vectors.groupby("source", sort=False)
+        }
+        | {OURS: _ours(audits)[1]},
+        **judged(audits),
+        "drawn": resampled_audits(audits, labelled, count=count),
+    }
+
+
+def _ours(audits: Mapping[str, Audit]) -> tuple[dict[str, float], dict[str, list[float]]]:
+    """The prediction-powered score and vector of one audit, with labels of a few images of each word."""
+    words = [place(audits[CHECKER], word) for word in WORDS]
+    labels, predictions = (
+        np.moveaxis(audits[source].values[:, words], 1, 0).reshape(2, -1, len(audits[source].attributes))
+        for source in (CHECKER, PREDICTIONS)
+    )
+    apart = audits[CHECKER].setting == "explicit"
+    known = by_lot(labels, SHOWN, np.random.default_rng(0), apart=apart)
+    estimate = prediction_powered(known, predictions)
+    summary, (low, high) = score_interval(estimate), estimate.interval()
+    score = {"score": summary.raw, "debiased": summary.score, "low": summary.low, "high": summary.high}
+    ends = np.column_stack([estimate.difference, low, high]).tolist()
+    return score, dict(zip(audits[CHECKER].attributes, ends))
+
+
+def _rounded(value: Any) -> Any:
+    """The same with numbers of four digits after the point, and None for what is not defined."""
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(one) for one in value]
+    if isinstance(value, float):
+        return round(value, DIGITS) if math.isfinite(value) else None
+    return value

@@ -1,0 +1,1 @@
+"""Every reported quantity held against the bundled models."""

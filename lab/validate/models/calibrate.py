@@ -1,0 +1,152 @@
+"""Hold the instrument against the toyworld specimens: ``python -m lab.validate.models.calibrate RUN [RUN ...] --out PAGE``.
+
+Each run is one specimen on the same prompts. The page says what was planted, what the checker finds in the images,
+and what the gaps say: their sign, their interval, whether they are more than words of one meaning differ among
+themselves, and how large they are beside those of the null world. In the null world all words mean the same, so that
+any of them may play any part: over all ways to give out the parts, both tests of a gap are held against the rate they
+promise. With ``--repeated`` it says what the reports of several runs of each specimen claim.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from analysis.study import contrasts
+from analysis.tables.registry import read
+from lab.validate.models import repeated
+from lab.validate.models import scores as models_scores
+from lab.validate.models.page import FEATURES_NOTE, HEAD, SCORES_NOTE, features_section, page, readme_table
+from lab.validate.objects import findings
+from probes import command_line
+from probes.errors import UserError
+from probes.runs import completeness
+from probes.runs.parts import write_bytes
+from probes.runs.store import Run
+from probes.toyworld import SPECIMENS
+from probes.toyworld.world import GROUPS
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else HEAD
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
+        prog="python -m lab.validate.models.calibrate", description=__doc__.split("\n\n")[0]
+    )
+    main.add_argument(
+        "runs", nargs="*", type=command_line.run_directory, help="run directories, one a specimen"
+    )
+    main.add_argument(
+        "--repeated",
+        nargs="+",
+        type=command_line.run_directory,
+        default=[],
+        metavar="RUN",
+        help="runs of the specimens that differ in their seeds: what do their reports claim? Alone, only this section "
+        "of the page is written anew",
+    )
+    main.add_argument(
+        "--features",
+        nargs="+",
+        type=command_line.run_directory,
+        default=[],
+        metavar="RUN",
+        help="runs of the specimens, one each: only the section on gaps by features is written anew",
+    )
+    main.add_argument(
+        "--readme",
+        action="store_true",
+        help="print the README's table of gaps of the runs, and write no page",
+    )
+    main.add_argument(
+        "--scores",
+        nargs="+",
+        action="append",
+        type=Path,
+        default=[],
+        metavar=("RUN", "SAMPLE"),
+        help="a run, and a file of lab.train.base.independent to hold its bias scores against; or a run alone, to say "
+        "in how many objects its words differ; without it the page keeps the section that it has",
+    )
+    main.add_argument("--out", type=Path, default=Path("docs/calibration.md"), help="page to write")
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    for paths in options.scores:
+        if len(paths) > 2:
+            raise UserError(
+                f"--scores: expected a run and at most one sample, got {len(paths)} paths: give it again"
+            )
+    if not (options.runs or options.repeated or options.features):
+        raise UserError(
+            "command line: expected run directories, or --repeated or --features with some: name one"
+        )
+    if not options.readme:
+        command_line.writable(options.out)
+    runs, again, seen = (
+        [specimen_run(path) for path in paths] for paths in (options.runs, options.repeated, options.features)
+    )
+    if options.readme:
+        print("\n\n".join(map(readme_table, runs)))
+        return
+    scores = [models_scores.paired(specimen_run(run), *sample) for run, *sample in options.scores]
+    before = _read(options.out)
+    text = page(runs, scores) if runs else before
+    kept = repeated.section_of(before, SCORES_NOTE.partition("\n")[0])
+    if runs and not scores and kept:
+        text = repeated.put_section(text, kept)
+    by_features = repeated.section_of(before, FEATURES_NOTE.partition("\n")[0])
+    if runs and by_features and not seen:
+        text = repeated.put_section(text, by_features)
+    if seen:
+        text = repeated.put_section(text, features_section(seen))
+    if again:
+        picture = repeated.null_picture(again)
+        text = repeated.put_section(text, repeated.claims_section(again, picture is not None))
+        text = repeated.put_section(text, findings.page_section([run.path for run in again]))
+        if picture is not None:
+            write_bytes(options.out.parent / repeated.PICTURE, picture)
+    write_bytes(options.out, text.encode())
+    print(options.out)
+
+
+def specimen_run(path: Path) -> Run:
+    """Open a measured run of a specimen, whose images the checker can read.
+
+    Raises
+    ------
+    UserError
+        If the run is another model's, lacks the indicators of the toy world or a part, is not measured, or its table
+        of gaps is none.
+    """
+    run = Run.open(path)
+    completeness.require_whole(run)
+    if run.config.model not in SPECIMENS:
+        raise UserError(
+            f"{path}: expected a run of a specimen ({', '.join(SPECIMENS)}), got one of {run.config.model}: "
+            "name another run"
+        )
+    missing = [name for name in GROUPS if name not in run.config.indicators]
+    if missing or ("masculine", "feminine") not in contrasts(run.config):
+        lacking = f"the indicator {missing[0]}" if missing else "the contrast [masculine, feminine]"
+        raise UserError(
+            f"{path}: expected a run of docs/calibration.yaml, got one without {lacking}: name another run"
+        )
+    read(run, "gap")
+    return run
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

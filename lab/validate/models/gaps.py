@@ -1,0 +1,136 @@
+"""Gaps of the specimens, and how often a test of them rejects where words that all mean the same change places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from analysis.metrics.registry import definition, headline_metrics
+from analysis.report.notebook import load_run
+from analysis.stats.effects import prompt_means
+from analysis.stats.multiplicity import gatekept
+from analysis.stats.sign_flips import sign_flip_test
+from analysis.stats.word_test import word_test
+from analysis.tables.similarities.similarities import Similarities, similarities
+from probes.runs.store import Run
+
+QUANTITIES = {(metric.space, metric.site, metric.metric): metric.symbol for metric in headline_metrics()} | {
+    ("denoising", "x0_pred", "cosine"): "x̂₀ at the last step"
+}
+
+
+def headline_gaps(run: Run, contrast: str = "masculine-feminine") -> pd.DataFrame:
+    """The run's main gaps, a row a quantity: ``quantity`` and the columns of ``tables/gap``."""
+    gap = load_run(run.path).gap
+    gap = gap[gap["contrast"] == contrast]
+    rows = []
+    for (space, site, metric), label in QUANTITIES.items():
+        steps = gap[(gap["space"] == space) & (gap["site"] == site) & (gap["metric"] == metric)]
+        if len(steps):
+            rows.append({"quantity": label} | steps.sort_values("step").iloc[-1].to_dict())
+    return pd.DataFrame(rows)
+
+
+def exchanged_words(
+    pairs: Similarities | pd.DataFrame, names: Sequence[str], *, size: int = 3, permutations: int = 2000
+) -> pd.DataFrame:
+    """How often both tests of a gap reject when words that all mean the same change places.
+
+    Parameters
+    ----------
+    pairs : Similarities or pandas.DataFrame
+        Of a run whose words are all interchangeable; a tidy table has the columns of
+        `analysis.tables.similarities.similarities.COLUMNS`.
+    names : sequence of str
+        Its indicators, in their order.
+    size : int
+        Words of a side, and of the reference.
+    permutations : int
+        Of the sign flips.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row a quantity: ``against_0`` is the share of all choices of a reference and two other words whose gap is
+        significant at 5 % by sign flips, ``against_words`` that of all choices of `size` reference words and two sides
+        of `size` words by `analysis.stats.word_test.word_test`; ``gaps`` and ``sides`` are the numbers of choices.
+    """
+    return rejection_table(exchanged_p_values(pairs, names, size=size, permutations=permutations))
+
+
+def rejection_table(p_values: dict[str, tuple[np.ndarray, np.ndarray]]) -> pd.DataFrame:
+    """Return the table of `exchanged_words` from its p-values."""
+    rows = []
+    for label, (flips, words) in p_values.items():
+        rates = {"against_0": (flips < 0.05).mean(), "gaps": len(flips)}
+        rows.append({"quantity": label, **rates, "against_words": (words < 0.05).mean(), "sides": len(words)})
+    return pd.DataFrame(rows)
+
+
+def exchanged_p_values(
+    pairs: Similarities | pd.DataFrame, names: Sequence[str], *, size: int = 3, permutations: int = 2000
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return for each quantity the p-values against 0 and against words over all choices of `exchanged_words`."""
+    p_values = {}
+    for (space, site, metric), label in QUANTITIES.items():
+        family = similarities(pairs).family(space, site, metric)
+        if family is None:
+            continue
+        sign = 1 if definition(metric).higher_is_nearer else -1
+        last = int(family.columns["step"].argmax())
+        near = {
+            (a, b): sign * prompt_means(family.pair(a, b, names)[..., [last]])[:, 0]
+            for a in names
+            for b in names
+            if a != b
+        }
+        there = ~np.all([np.isnan(value) for value in near.values()], axis=0)  # prompts with any value
+        near = {key: value[there] for key, value in near.items()}
+        gaps, sides = [], ([], [])
+        for reference in names:
+            others = [name for name in names if name != reference]
+            gaps += [near[reference, a] - near[reference, b] for a, b in combinations(others, 2)]
+        for references in combinations(names, size):
+            for chosen in _two_sides([name for name in names if name not in references], size):
+                for side, words in zip(sides, chosen):
+                    side.append([[near[reference, name] for name in words] for reference in references])
+        flips = sign_flip_test(np.array(gaps).T, permutations=permutations).p_value
+        first, second = (np.array(side).transpose(1, 2, 3, 0) for side in sides)
+        p_values[label] = flips, word_test(first, second).p_value
+    return p_values
+
+
+def claims_together(
+    p_values: dict[str, tuple[np.ndarray, np.ndarray]], primary: str = "z₀"
+) -> tuple[float, float]:
+    """How often at least one headline measure is beyond words at 5 %: each by itself, and as the report adjusts them.
+
+    Parameters
+    ----------
+    p_values : dict
+        Of `exchanged_p_values`.
+    primary : str
+        The measure that is tested first.
+
+    Examples
+    --------
+    >>> p_values = {"z₀": (None, np.array([0.2, 0.01])), "SSIM": (None, np.array([0.01, 0.5]))}
+    >>> claims_together(p_values)
+    (1.0, 0.5)
+    """
+    labels = [metric.symbol for metric in headline_metrics() if metric.symbol in p_values]
+    words = np.array([p_values[label][1] for label in labels])
+    gate = labels.index(primary) if primary in labels else None
+    adjusted = np.array([gatekept(column, gate) for column in words.T])
+    return float((words < 0.05).any(axis=0).mean()), float((adjusted < 0.05).any(axis=1).mean())
+
+
+def _two_sides(names: Sequence[str], size: int) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Every way to choose two sides of so many words, each once."""
+    for one in combinations(names, size):
+        for two in combinations([name for name in names if name not in one], size):
+            if one < two:
+                yield one, two

@@ -1,0 +1,154 @@
+"""What the report claims over several runs of the specimens: nothing in the null world, and the lean where one is.
+
+Each run is read as its report reads it: the filled cells of the atlas, the cards that claim a direction
+(`analysis.report.findings`), and the objects that are said to differ (`analysis.report.objects`).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+from analysis.report.figures import files
+from analysis.report.figures.atlas import draw_atlas, filled_cells
+from analysis.report.findings import read_summaries
+from analysis.report.format import counted
+from analysis.report.objects import read_objects, section
+from analysis.study import contrasts, indicators
+from analysis.tables.objects.claims import HOLDS
+from analysis.tables.similarities.stored import timesteps
+from probes.runs.store import Run
+
+TITLE = "## What the reports of several runs claim"
+NULL = "toyworld-null"
+PICTURE = "null_atlas.png"
+WIDTH = 900  # pixels
+
+
+def claims(run: Run) -> dict:
+    """Return what the report of a run claims.
+
+    Returns
+    -------
+    dict
+        ``specimen``, ``run``, ``seeds``; ``filled`` of ``cells`` of the atlas (all contrasts); ``primary``: towards
+        which indicator the primary measure leans, or ``""``; ``directions``: cards with a direction, of ``cards``, that
+        on objects' co-occurrence among them; ``hedged``: those that are a hint or about two words; ``small``: cards
+        that claim that nothing larger than δ is there; ``objects``: said to differ.
+    """
+    gap, summaries = run.table("gap"), read_summaries(run)
+    counts = [filled_cells(gap, contrast) for contrast in contrasts(run.config)]
+    cards = [card for summary in summaries for card in summary.findings]
+    objects, differing = read_objects(run), 0
+    if objects:
+        about = section(objects, run.config, indicators(run.config))["contrasts"]
+        cards += [card for entry in about for card in entry["findings"]]
+        table = objects.tables["object_claims"]
+        pairs = {frozenset(contrast) for contrast in contrasts(run.config)}
+        held = table[table["claim"] == HOLDS]
+        differing = sum(frozenset(pair) in pairs for pair in zip(held["first"], held["second"]))
+    tops = [card for card in cards if card.primary and card.direction]
+    return {
+        "specimen": run.config.model,
+        "run": run.path.name,
+        "seeds": ", ".join(map(str, run.config.seeds)),
+        "filled": sum(filled for filled, _ in counts),
+        "cells": sum(cells for _, cells in counts),
+        "primary": ", ".join(card.contrast[0] if card.direction > 0 else card.contrast[1] for card in tops),
+        "directions": sum(card.direction != 0 for card in cards),
+        "hedged": sum(card.verdict.licence in ("hint", "two words") for card in cards),
+        "small": sum(card.verdict.state == "small" for card in cards),
+        "cards": len(cards),
+        "objects": differing,
+    }
+
+
+def claims_section(runs: Sequence[Run], picture: bool = False) -> str:
+    """Return the section of the calibration page, in Markdown: a line a specimen and a row a run."""
+    table = pd.DataFrame([claims(run) for run in runs])
+    parts = [TITLE, "", NOTE.strip(), ""]
+    for specimen, own in table.groupby("specimen", sort=False):
+        share = 100 * own["filled"].sum() / max(own["cells"].sum(), 1)
+        some = int(((own["directions"] > 0) | (own["objects"] > 0)).sum())
+        sides = own.loc[own["primary"] != "", "primary"].value_counts()
+        leans = ", ".join(f"{n} towards {side}" for side, n in sides.items()) or "none"
+        parts.append(
+            f"- `{specimen}`, {counted(len(own), 'run')}: {share:.1f} % of all cells are filled (at most "
+            f"{_largest(own):.1f} % in a run); reports that claim a direction or an object: {some}; primary measure "
+            f"with a direction: {leans}."
+        )
+    parts += [
+        "",
+        "| specimen | run | seeds | filled cells | cards with a direction | of them hedged | no difference above δ | "
+        "primary measure leans to | objects said to differ |",
+        "|---|---|---|---:|---:|---:|---:|---|---:|",
+    ]
+    parts += [
+        f"| {row.specimen} | {row.run} | {row.seeds} | {row.filled} of {row.cells:,} | "
+        f"{row.directions} of {row.cards} | {row.hedged} | {row.small} | {row.primary or '—'} | {row.objects} |"
+        for row in table.itertuples(index=False)
+    ]
+    if picture:
+        parts += ["", f"![The atlas of one run of the null world]({PICTURE})"]
+    return "\n".join([*parts, ""])
+
+
+def null_picture(runs: Sequence[Run]) -> bytes | None:
+    """Return the atlas of the first run of the null world as a small PNG; None where there is none."""
+    for run in runs:
+        if run.config.model != NULL or not run.config.contrasts:
+            continue
+        drawn = draw_atlas(run.table("gap"), timesteps(run), contrasts(run.config)[0], run.config.reference)
+        if drawn is None:
+            continue
+        image = Image.open(io.BytesIO(files(drawn)[f"{drawn.name}.png"])).convert("RGB")
+        image = image.resize((WIDTH, round(image.height * WIDTH / image.width)), Image.Resampling.LANCZOS)
+        data = io.BytesIO()
+        image.quantize(64).save(data, "png", optimize=True)
+        return data.getvalue()
+    return None
+
+
+def put_section(page: str, section: str) -> str:
+    r"""Return a page with its section of the same title (the first line) replaced, or with the section at its end.
+
+    Examples
+    --------
+    >>> put_section("# A\n\n## B\n\nb\n\n## C\n", "## B\n\nnew\n")
+    '# A\n\n## B\n\nnew\n\n## C\n'
+    """
+    title = section.partition("\n")[0]
+    before, there, after = page.partition(title + "\n")
+    if not there:
+        return page.rstrip("\n") + "\n\n" + section
+    rest = after.find("\n## ")
+    return before + section + (after[rest:] if rest >= 0 else "")
+
+
+def section_of(page: str, title: str) -> str:
+    r"""Return a page's section of this title, or nothing.
+
+    Examples
+    --------
+    >>> section_of("# A\n\n## B\n\nb\n\n## C\n", "## B")
+    '## B\n\nb\n'
+    """
+    _, there, after = page.partition(title + "\n")
+    rest = after.find("\n## ")
+    return f"{title}\n{after[:rest] if rest >= 0 else after}".rstrip("\n") + "\n" if there else ""
+
+
+def _largest(runs: pd.DataFrame) -> float:
+    return float(np.max(100 * runs["filled"] / runs["cells"].clip(lower=1)))
+
+
+NOTE = """
+What the reports of several runs claim, each with seeds of its own, read by the functions that write the reports. A cell
+of the atlas is filled where the gap over all words is more than the words differ among themselves, adjusted over all
+sites and steps. A card has a direction where its interval leaves out 0, the test against words holds after adjustment
+over the measures, and the gap is not shown to be smaller than δ. In the null world there is nothing to claim.
+"""

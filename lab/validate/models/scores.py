@@ -1,0 +1,186 @@
+"""Bias scores of a run of a specimen, held against the specimen's own score and against what was planted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy.stats import spearmanr
+
+from probes.errors import UserError
+from probes.prompts.grammar.nouns import lemma
+from probes.runs.store import Run
+from probes.toyworld.checker import LEAST
+from probes.toyworld.truth import planted
+from probes.toyworld.world import load_world
+
+FIRST, SECOND = "feminine", "masculine"
+OCCURRENCES = 30  # of both indicators together
+ENGINES = {
+    "toyworld-checker": "the checker",
+    "groundingdino": "Grounding DINO and Segment Anything",
+    "transformers": "Grounding DINO and Segment Anything of transformers",
+}
+COLUMNS = ("triplet", "seed", "indicator", "prompt", *LEAST)
+
+
+def read_sample(path: Path) -> tuple[str, pd.DataFrame]:
+    """Name of the specimen and what the checker saw, of a file of `lab.train.base.independent`.
+
+    Raises
+    ------
+    UserError
+        The file is no such sample.
+    """
+    try:
+        table = pq.read_table(path).to_pandas()
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(
+            f"--scores: {path}: expected a Parquet file ({type(error).__name__}): make it by "
+            "python -m lab.train.base.independent"
+        ) from error
+    missing = [name for name in COLUMNS if name not in table] + ["specimen"] * ("specimen" not in table.attrs)
+    if missing:
+        raise UserError(
+            f"--scores: {path}: expected what the checker saw of a specimen, got no {missing[0]!r}: make it by "
+            "python -m lab.train.base.independent"
+        )
+    return table.attrs["specimen"], table
+
+
+def paired(run: Run, path: Path | None = None) -> tuple[Run, pd.DataFrame | None]:
+    """A run and the sample that it is to be held against, if there is one.
+
+    Raises
+    ------
+    UserError
+        The file is no sample, or one of another specimen.
+    """
+    if path is None:
+        return run, None
+    specimen, sample = read_sample(path)
+    if run.config.model != specimen:
+        raise UserError(
+            f"--scores: {path}: expected a sample of {run.config.model}, as the run is, got one of {specimen}: "
+            "name the one that belongs to it"
+        )
+    return run, sample
+
+
+def own_scores(sample: pd.DataFrame) -> pd.DataFrame:
+    """The specimen's own bias scores, a row a thing: ``own_score`` and images ``own_first``, ``own_second``."""
+    counts = sample.groupby("indicator", sort=False)[list(LEAST)].sum()
+    first, second = counts.loc[FIRST], counts.loc[SECOND]
+    return pd.DataFrame({"own_first": first, "own_second": second, "own_score": second / (first + second)})
+
+
+def planted_scores(run: Run) -> pd.Series:
+    """Bias score of every thing if a run's prompts were drawn as planted, many times; NaN where it never comes.
+
+    Raises
+    ------
+    UserError
+        Nothing was planted in the run's model.
+    """
+    samples = run.samples(["indicator", "prompt"])
+    world = load_world(run.config.model)
+    sums = {}
+    for indicator in (FIRST, SECOND):
+        chosen = samples.loc[samples["indicator"] == indicator, "prompt"]
+        sums[indicator] = pd.DataFrame([planted(prompt, world) for prompt in chosen]).sum()[list(LEAST)]
+    total = sums[FIRST] + sums[SECOND]
+    return sums[SECOND] / total.where(total > 0)
+
+
+def score_table(run: Run, sample: pd.DataFrame, *, min_images: int = OCCURRENCES) -> pd.DataFrame:
+    """A row an object seen often enough in the run.
+
+    Parameters
+    ----------
+    run : Run
+        With objects, of words of the groups feminine and masculine.
+    sample : pandas.DataFrame
+        Of `read_sample`.
+    min_images : int
+        At least so many images of the two indicators that show the object.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``thing``, ``first``, ``second`` (images), ``score``, ``low``, ``high``, ``p_bh`` (exact paired test, adjusted
+        over all objects of the run), the columns of `own_scores`, ``planted``, ``inside`` (boolean: the specimen's own
+        score lies within the interval; missing where there is none), ordered by ``planted``.
+
+    Raises
+    ------
+    UserError
+        Nothing was planted in the run's model.
+    """
+    tests = run.table("object_tests")
+    tests = tests[(tests["group"] == "all") & (tests["first"] == FIRST) & (tests["second"] == SECOND)]
+    tests = tests.set_index(tests["object"].astype(str))
+    names = pd.DataFrame({"thing": list(LEAST), "object": [lemma(thing) for thing in LEAST]})
+    names = names[names["object"].isin(tests.index)].set_index("thing")
+    chosen = tests.loc[names["object"]].set_axis(names.index)
+    columns = {
+        **{"images_first": "first", "images_second": "second", "bias_score": "score"},
+        **{"bias_score_low": "low", "bias_score_high": "high", "p_bh": "p_bh"},
+    }
+    table = chosen[list(columns)].rename(columns=columns).join(own_scores(sample))
+    table["planted"] = planted_scores(run)
+    table = table[table["first"] + table["second"] >= min_images]
+    inside = (table["low"] <= table["own_score"]) & (table["own_score"] <= table["high"])
+    table["inside"] = inside.astype("boolean").mask(table["low"].isna())
+    return table.sort_values("planted").reset_index()
+
+
+def significant(run: Run, alpha: float = 0.05) -> str:
+    """In how many objects a run's words differ by its own tests, adjusted over objects, in a sentence."""
+    tests = run.table("object_tests")
+    tests = tests[tests["group"] == "all"]
+    pairs = tests.groupby(["first", "second"], observed=True, sort=False)["p_bh"]
+    counts = [f"{int((p < alpha).sum())} of {len(p)} ({a}, {b})" for (a, b), p in pairs]
+    return f"Objects that differ by the run's own paired tests, after adjustment: {', '.join(counts)}."
+
+
+def section(run: Run, sample: pd.DataFrame | None) -> str:
+    """The part of the calibration page on one run, in Markdown."""
+    head = f"### {run.config.model}, looked at by {ENGINES[run.meta['observer']['engine']]}\n"
+    if sample is None:
+        return f"{head}\n{significant(run)}\n"
+    table = score_table(run, sample)
+    rank = "no rank correlation, since all planted scores are alike"
+    if np.ptp(table["planted"]) > 1e-9:
+        run_rank, own_rank = (
+            spearmanr(table[name], table["planted"]).statistic for name in ("score", "own_score")
+        )
+        rank = (
+            f"rank correlation with the planted scores **{run_rank:.3f}**, of the specimen's own with the planted ones "
+            f"{own_rank:.3f}"
+        )
+    images = run.samples(["indicator"])["indicator"].value_counts()[FIRST]
+    fresh = sample["indicator"].value_counts()[FIRST]
+    held, inside = int(table["inside"].notna().sum()), int(table["inside"].sum())
+    lines = [
+        head,
+        f"{len(table)} objects with at least {OCCURRENCES} occurrences in {images} images of each indicator. The "
+        f"specimen's own score, from {fresh} images an indicator of other prompts and seeds, lies inside the 95 % "
+        f"interval for **{inside} of {held}** ({100 * inside / max(held, 1):.1f} %); {rank}. "
+        f"{significant(run)}\n",
+        "| object | planted | score | 95 % interval | images | own score | images | inside |",
+        "|---|---:|---:|---|---:|---:|---:|---|",
+    ]
+    lines += [
+        f"| {row.thing} | {row.planted:.3f} | {row.score:.3f} | {_interval(row.low, row.high)} | "
+        f"{row.first + row.second:.0f} | {row.own_score:.3f} | {row.own_first + row.own_second:.0f} | "
+        f"{'' if pd.isna(row.inside) else 'yes' if row.inside else 'no'} |"
+        for row in table.itertuples()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _interval(low: float, high: float) -> str:
+    return "none" if np.isnan(low) else f"{low:.3f} to {high:.3f}"

@@ -1,0 +1,1 @@
+"""Object findings held against what was planted."""

@@ -1,0 +1,355 @@
+"""Are the objects that a specimen's runs claim to differ really there?
+
+``python -m lab.validate.objects.findings RUN …`` holds every claim that the report would make of an object
+(`analysis.tables.objects.claims`) against the exact checker's reading of the same images: the same paired test over all
+words of the sides, adjusted alike. The error rates of the detector are those of the run, crossed over prompts, or with
+``--rates others`` those of the specimen's other runs.
+
+Coverage: runs are drawn by lot from the prompts and seeds of all runs of a specimen, with the detections and the
+checker's labels that belong to them; what the intervals are to hold is the checker's score in all of them. Runs need
+the stages generate and observe.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.stats.detector_correction import Labels, corrected_presence
+from analysis.stats.object_counts import ObjectTable, object_table
+from analysis.study import comparison, contrasts, indicators
+from analysis.tables.objects.claims import (
+    COUNTS,
+    DETECTOR,
+    HEDGED,
+    HOLDS,
+    LEVEL,
+    DetectorCounts,
+    claim_table,
+    sides_of,
+)
+from analysis.tables.objects.detector_error import by_lemma, count_errors
+from analysis.tables.objects.objects import looked_at
+from analysis.tables.objects.statistics import object_statistics
+from probes import command_line
+from probes.errors import UserError
+from probes.prompts.grammar.nouns import lemma
+from probes.runs import completeness
+from probes.runs.store import Run
+from probes.toyworld import SPECIMENS
+from probes.toyworld.checker import LEAST, read_images
+
+OCCURRENCES = 10  # detections of an object in a drawn run whose interval counts
+KEYS = ["sample_id", "triplet", "seed", "indicator"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A run as its detector and as the checker read it.
+
+    Attributes
+    ----------
+    name, specimen : str
+    detected, there : ObjectTable
+        Of the detector and of the checker, the same images.
+    counts : DataFrame
+        Of `analysis.tables.objects.detector_error.count_errors`.
+    sides : dict of str to list of str
+        See `analysis.tables.objects.claims.claim_table`.
+    pairs : list of (str, str)
+        First and second indicator of every contrast of the run.
+    """
+
+    name: str
+    specimen: str
+    detected: ObjectTable
+    there: ObjectTable
+    counts: pd.DataFrame
+    sides: dict[str, list[str]]
+    pairs: list[tuple[str, str]]
+
+
+def read_run(path: Path) -> Reading:
+    """Read a run of a specimen whose images were looked at.
+
+    Raises
+    ------
+    UserError
+        The run is no specimen's, lacks a part, or nothing looked at its images.
+    """
+    run = Run.open(path)
+    completeness.require_whole(run)
+    if run.config.model not in SPECIMENS or not run.parts("objects"):
+        what = "no objects" if run.config.model in SPECIMENS else f"a run of {run.config.model}"
+        raise UserError(
+            f"{path}: expected a run of {', '.join(SPECIMENS)} whose images were looked at, got {what}: draw one by "
+            "python -m probes.run, stages generate and observe"
+        )
+    images, members = looked_at(run), indicators(run.config)
+    chosen = comparison(run.config)
+    seen = by_lemma(read_images(run.images(images["sample_id"]))[list(LEAST)].set_axis(images["sample_id"]))
+    rows = run.objects(["sample_id", "object", "label"])
+    rows = rows.assign(lemma=rows["label"].astype(str).map(lemma)).merge(images, on="sample_id")
+    rows = rows[(rows["object"] >= 0) & ~rows["lemma"].isin(chosen.individuals)]
+    keys = images.rename(columns={"triplet": "prompt"})
+    detections = rows.rename(columns={"triplet": "prompt"})[["prompt", "seed", "indicator"]]
+    objects = sorted({*seen.columns, *rows["lemma"]})
+    matrix = seen.reindex(columns=objects, fill_value=False).to_numpy(int)
+    detections = detections.assign(object=rows["lemma"].to_numpy())
+    return Reading(
+        name=Path(path).name,
+        specimen=run.config.model,
+        detected=object_table(keys, detections, indicators=chosen.names, objects=objects),
+        there=object_table(keys, matrix, indicators=chosen.names, objects=objects),
+        counts=count_errors(images, rows, seen),
+        sides=sides_of(members),
+        pairs=[(away, towards) for towards, away in contrasts(run.config)],
+    )
+
+
+def findings(reading: Reading, counts: DetectorCounts | None = None) -> pd.DataFrame:
+    """What a run would say of each object, and whether the checker's reading says so too.
+
+    Parameters
+    ----------
+    reading : Reading
+    counts : DetectorCounts, optional
+        Error rates; those of the run itself unless given.
+
+    Returns
+    -------
+    DataFrame
+        ``first``, ``second``, ``object``, ``claim``; ``plain``: significant by the paired test of two words, adjusted
+        over objects, as detected; ``there``, ``plain_there``: the same tests of what the checker sees.
+    """
+    counts = counts or DetectorCounts(reading.counts)
+    claims = claim_table(reading.detected, reading.pairs, reading.sides, counts)
+    truth = claim_table(reading.there, reading.pairs, reading.sides)
+    plain, plain_truth = (
+        object_statistics(table, reading.pairs) for table in (reading.detected, reading.there)
+    )
+    return claims[["first", "second", "object", "claim"]].assign(
+        there=(truth["p_pooled_adjusted"] < LEVEL)
+        & (truth["difference_words"] * claims["difference_words"] > 0),
+        plain=plain["p_bh"] < LEVEL,
+        plain_there=(plain_truth["p_bh"] < LEVEL) & (plain_truth["difference"] * plain["difference"] > 0),
+    )
+
+
+def other_rates(reading: Reading, readings: Sequence[Reading]) -> DetectorCounts:
+    """Error rates of the other runs of the same specimen.
+
+    Raises
+    ------
+    UserError
+        There is none.
+    """
+    others = [
+        other for other in readings if other.specimen == reading.specimen and other.name != reading.name
+    ]
+    if not others:
+        raise UserError(
+            f"--rates others: expected two runs of {reading.specimen} or more, got {reading.name} alone: name more"
+        )
+    tables = [
+        other.counts.assign(prompt=[f"{place}-{p}" for p in other.counts["prompt"]])
+        for place, other in enumerate(others)
+    ]
+    return DetectorCounts(pd.concat(tables, ignore_index=True), same=False)
+
+
+def summary(names: Sequence[tuple[str, str]], results: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """A row a run and one for all runs of a specimen: findings, and how many of them the checker does not see.
+
+    Parameters
+    ----------
+    names : sequence of (str, str)
+        Specimen and run.
+    results : sequence of DataFrame
+        Of `findings`.
+    """
+    rows = []
+    for specimen in dict.fromkeys(specimen for specimen, _ in names):
+        of_specimen = [(name, table) for (kind, name), table in zip(names, results) if kind == specimen]
+        whole = ("all", pd.concat([table for _, table in of_specimen]))
+        for name, table in (*of_specimen, whole):
+            row = {"specimen": specimen, "run": name}
+            for column, chosen, there in (
+                ("claimed", table["claim"] == HOLDS, "there"),
+                ("of these words", table["claim"] == HEDGED, "there"),
+                ("uncorrected", table["plain"], "plain_there"),
+            ):
+                wrong = table[chosen & ~table[there]]
+                row |= {column: int(chosen.sum()), f"{column}, not there": len(wrong)}
+                if column == "claimed":
+                    row["which"] = ", ".join(wrong["object"])
+            row["marked"] = int((table["claim"] == DETECTOR).sum())
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def coverage(readings: Sequence[Reading], *, runs: int = 100, seed: int = 0) -> pd.DataFrame:
+    """How often intervals hold the checker's score and difference, over runs drawn from those of one specimen.
+
+    Returns
+    -------
+    DataFrame
+        A row a quantity (``score``, ``difference``) and treatment (``corrected``, ``as detected``): ``covered``
+        (share), ``intervals``.
+    """
+    rng, rows = np.random.default_rng([seed, 31]), []
+    cells, truth, images = _pooled(readings)
+    n = len(readings[0].detected.prompts)
+    share = truth.sum(axis=0) / images.sum(axis=0)[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        wanted = {"difference": share[1] - share[0], "score": share[1] / share.sum(axis=0)}
+    perfect = Labels(*(np.full((2, *truth.shape[1:]), v) for v in (1e6, 0.0, 0.0, 1e6)), aligned=False)
+    for number in range(runs):
+        drawn = rng.integers(len(truth), size=n)
+        chosen = [cell[drawn] for cell in cells]
+        detected = chosen[0] + chosen[2]
+        for name, labels in (("corrected", Labels(*chosen, aligned=True)), ("as detected", perfect)):
+            options = {"resamples": 500, "imputations": 1, "seed": number}
+            result = corrected_presence(detected, images[drawn], labels, **options)
+            for quantity, value in wanted.items():
+                low, high = getattr(result, f"{quantity}_low"), getattr(result, f"{quantity}_high")
+                counted = (detected.sum(axis=(0, 1)) >= OCCURRENCES) & ~np.isnan(value) & ~np.isnan(low)
+                hit = (low <= value) & (value <= high)
+                rows.append((name, quantity, int(hit[counted].sum()), int(counted.sum())))
+    table = pd.DataFrame(rows, columns=["treatment", "quantity", "hit", "intervals"])
+    table = table.groupby(["treatment", "quantity"], sort=False).sum().reset_index()
+    return table.assign(covered=table["hit"] / table["intervals"]).drop(columns="hit")
+
+
+def _pooled(readings: Sequence[Reading]) -> tuple[list[NDArray], NDArray, NDArray]:
+    """Error counts, images with each object and images, by prompt of all runs and by side of the first contrast."""
+    objects = sorted(set.union(*(set(reading.counts["object"]) for reading in readings)))
+    cells, images = [[] for _ in COUNTS], []
+    for reading in readings:
+        prompts = pd.Index(reading.detected.prompts)
+        sides = [reading.sides[name] for name in reading.pairs[0]]
+        known = reading.counts
+        row, what = prompts.get_indexer(known["prompt"]), pd.Index(objects).get_indexer(known["object"])
+        side = np.select([known["indicator"].isin(names) for names in sides], [0, 1], -1)
+        keep = (row >= 0) & (side >= 0)
+        for store, name in zip(cells, COUNTS):
+            cell = np.zeros((len(prompts), 2, len(objects)))
+            np.add.at(cell, (row[keep], side[keep], what[keep]), known[name].to_numpy(np.float64)[keep])
+            store.append(cell)
+        images.append(np.stack([reading.detected.seeds * len(names) for names in sides], axis=1))
+    joined = [np.concatenate(store) for store in cells]
+    return joined, joined[0] + joined[1], np.concatenate(images)
+
+
+def as_markdown(table: pd.DataFrame) -> str:
+    """A table in Markdown; shares in percent."""
+
+    def text(value) -> str:
+        return f"{100 * value:.1f} %" if isinstance(value, float) else str(value)
+
+    lines = ["| " + " | ".join(table.columns) + " |", "|" + "---|" * len(table.columns)]
+    lines += ["| " + " | ".join(text(value) for value in row) + " |" for row in table.itertuples(index=False)]
+    return "\n".join(lines) + "\n"
+
+
+PAGE = """## Objects said to differ, held against the checker
+
+What the reports of these runs say of objects, and what the same tests say of the checker's reading of the same images.
+*Claimed*: significant over prompts, beyond the words of each side and behind the detector's errors, adjusted over the
+objects (Benjamini–Hochberg, 5 %). *Not there*: not significant by the checker. *Uncorrected*: the paired test of the
+two indicators' own words on what the detector saw, as reports said it before. *Marked*: not behind its errors.
+
+| specimen | runs | claimed | of these not there | uncorrected | of these not there | marked |
+|---|---:|---:|---:|---:|---:|---:|
+"""
+COVERAGE = """
+How often the 95 % intervals of an object's bias score, and of the difference of the shares of images that show it, hold
+what the checker reads in all runs of the specimen together, over {runs} runs drawn from their prompts; *as detected*
+takes the detector for perfect. Where the images of a triplet hardly differ (`toyworld-null`), an interval never gets
+narrower than what so few images can rule out, and so holds the checker's reading nearly always: too wide there, never
+too narrow.
+
+| specimen | score, corrected | as detected | difference, corrected | as detected | intervals |
+|---|---:|---:|---:|---:|---:|
+"""
+
+
+def page_section(paths: Sequence[Path], *, runs: int = 100) -> str:
+    """Return a section of the calibration page: claims and coverage, a row a specimen over all its runs.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    runs : int
+        Runs drawn for coverage, a specimen.
+    """
+    readings = [read_run(path) for path in paths]
+    table = summary([(r.specimen, r.name) for r in readings], [findings(reading) for reading in readings])
+    claims, covered = [], []
+    for row in table[table["run"] == "all"].to_dict("records"):
+        of_specimen = [reading for reading in readings if reading.specimen == row["specimen"]]
+        which = f" ({row['which']})" if row["which"] else ""
+        claims.append(
+            f"| {row['specimen']} | {len(of_specimen)} | {row['claimed']} | {row['claimed, not there']}{which} | "
+            f"{row['uncorrected']} | {row['uncorrected, not there']} | {row['marked']} |\n"
+        )
+        covered.append(_coverage_row(row["specimen"], coverage(of_specimen, runs=runs)))
+    return PAGE + "".join(claims) + COVERAGE.format(runs=runs) + "".join(covered)
+
+
+def _coverage_row(specimen: str, table: pd.DataFrame) -> str:
+    """A row of the page's table of coverage."""
+    share = table.set_index(["quantity", "treatment"])["covered"]
+    cells = [
+        f"{100 * share[quantity, treatment]:.1f} %"
+        for quantity in ("score", "difference")
+        for treatment in ("corrected", "as detected")
+    ]
+    return f"| {specimen} | {' | '.join(cells)} | {int(table['intervals'].max())} |\n"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
+        prog="python -m lab.validate.objects.findings", description=__doc__.split("\n\n")[0]
+    )
+    main.add_argument(
+        "runs", nargs="+", type=command_line.run_directory, help="folders of runs of the specimens"
+    )
+    main.add_argument(
+        "--rates", choices=("run", "others"), default="run", help="whose error rates (default run)"
+    )
+    main.add_argument(
+        "--coverage",
+        type=command_line.whole(0, 100_000),
+        default=0,
+        help="runs to draw for coverage (default 0: none)",
+    )
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    readings = [read_run(path) for path in options.runs]
+    rates = [other_rates(r, readings) if options.rates == "others" else None for r in readings]
+    results = [findings(reading, counts) for reading, counts in zip(readings, rates)]
+    print(as_markdown(summary([(r.specimen, r.name) for r in readings], results)))
+    for specimen in dict.fromkeys(r.specimen for r in readings) if options.coverage > 0 else ():
+        chosen = [r for r in readings if r.specimen == specimen]
+        print(as_markdown(coverage(chosen, runs=options.coverage).assign(specimen=specimen)))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+"""How well skills are judged, and how well drawn: ``python -m lab.validate.skills``.
+
+On renderings of the test scenes, which show what is asked for, accuracy is that of the detector: the upper bound (the
+paper's oracle). With ``--pictures decoded`` they pass through the autoencoder of `toyworld-skills` first, as every
+image of it does; ``--pictures drawn`` is the specimen itself. The page on PaintSkills is printed from what ``--out``
+keeps (:mod:`lab.validate.skills.page`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from analysis.methods.skills.scores import ACCURACY, COLUMNS, seen
+from analysis.methods.skills.tables import ALL, Judged, accuracy_table
+from analysis.observe.objects.engines.detection import Engine
+from analysis.observe.objects.engines.engines import engine_plan
+from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
+from lab.validate.skills.pictures import (
+    BATCH,
+    decoded,
+    images_of,
+    rendered,
+    shared_autoencoder,
+    some_scenes,
+    specimen,
+)
+from probes import command_line
+from probes.config.schema import Config
+from probes.config.skills_options import Skills
+from probes.models.components import weight_hash
+from probes.prompts import sets
+from probes.runs.parts import write_bytes
+from probes.toyworld.skills.assemble import GUIDANCE
+from probes.toyworld.skills.checker import VERSION
+from probes.toyworld.skills.scenes import SET, SkillScene, objects
+
+DETECTORS = {"exact": VERSION, "groundingdino": "toyworld's Grounding DINO"}
+PICTURES = ("rendered", "decoded", "shared", "drawn")
+SPLITS = {"object": "object", "count": "count", "spatial": "relation"}  # of each skill, kept in --out
+KEPT = ("skill", "split", "level", "task", "value", "low", "high", "n", "n_prompts", "shuffled", "chance")
+
+
+def engine(name: str) -> Engine:
+    """Return what looks: the exact reader, or toyworld's own Grounding DINO."""
+    if name == "exact":
+        return ToyworldScenes()
+    return engine_plan(Config.model_validate({"prompts": ["a {person}"]})).engine()
+
+
+def judged(
+    drawn: Sequence[SkillScene], pictures: np.ndarray, detector: str, rules: Skills | None = None
+) -> Judged:
+    """Return pictures with what a detector sees in them.
+
+    Parameters
+    ----------
+    drawn : sequence of SkillScene
+        What each picture was asked to show.
+    pictures : ndarray of uint8, shape (n, 64, 64, 3)
+    detector : str
+        One of `DETECTORS`.
+    """
+    looking, rows = engine(detector), []
+    for start in range(0, len(pictures), BATCH):
+        some = list(pictures[start : start + BATCH])
+        for place, found in enumerate(looking.detect(some, [list(objects())] * len(some))):
+            rows += [(start + place, one.label, one.score, *one.box) for one in found.detections]
+    asked = [one.asked for one in drawn]
+    numbers = {one: place for place, one in enumerate(dict.fromkeys(asked))}
+    samples = pd.DataFrame(
+        {
+            "sample_id": [str(number) for number in range(len(asked))],
+            "triplet": [numbers[one] for one in asked],
+            "seed": 0,
+        }
+    )
+    detections = seen(pd.DataFrame(rows, columns=list(COLUMNS)), len(asked), list(sets.read(SET)["objects"]))
+    return Judged(samples, asked, detections, [""] * len(asked), rules or Skills(), 0.0, DETECTORS[detector])
+
+
+def pictures_of(drawn: Sequence[SkillScene], options: argparse.Namespace) -> tuple[np.ndarray, str | None]:
+    """Return the pictures that the command line names, and the hash of the weights that drew them."""
+    if options.pictures == "drawn":
+        pipe = specimen(options.weights)
+        images = images_of(pipe, drawn, options.steps, options.guidance, options.seed)
+        return images, weight_hash(pipe)
+    pictures = rendered(drawn)
+    if options.pictures == "rendered":
+        return pictures, None
+    vae = shared_autoencoder() if options.pictures == "shared" else specimen(options.weights).vae
+    return decoded(pictures, vae), None
+
+
+def record(accuracy: pd.DataFrame, options: argparse.Namespace, weights: str | None) -> dict[str, object]:
+    """Return what is kept of a measurement: its options, and its accuracies over all and by the splits of `SPLITS`.
+
+    Parameters
+    ----------
+    weights : str, optional
+        Hash of the weights of what drew (`probes.models.components.weight_hash`).
+    """
+    own = accuracy["split"] == accuracy["skill"].map(SPLITS)
+    kept = accuracy[(accuracy["split"] == ALL) | (own & (accuracy["task"] == ACCURACY))][list(KEPT)]
+    drawn = {
+        "steps": options.steps,
+        "guidance": options.guidance,
+        "seed": options.seed,
+        "weight_hash": weights,
+    }
+    return {
+        "pictures": options.pictures,
+        "detector": options.detector,
+        "images": int(accuracy.loc[accuracy["split"] == ALL, "n"].max()),
+        **(drawn if options.pictures == "drawn" else {}),
+        "accuracy": json.loads(kept.to_json(orient="records", double_precision=6)),
+    }
+
+
+def lines(accuracy: pd.DataFrame) -> Iterator[str]:
+    """Yield the accuracies over all and by count and relation, as text."""
+    for row in accuracy[accuracy["split"].isin([ALL, "count", "relation"])].to_dict("records"):
+        beside = "" if np.isnan(row["shuffled"]) else f", shuffled {100 * row['shuffled']:.2f}"
+        beside += "" if np.isnan(row["chance"]) else f" (chance {100 * row['chance']:.2f})"
+        yield (
+            f"{row['skill']:8} {row['level']:6} {row['task']:17} {100 * row['value']:6.2f}"
+            f" [{100 * row['low']:.2f}, {100 * row['high']:.2f}] of {row['n']}{beside}"
+        )
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line's options."""
+    main = command_line.Parser(
+        prog="python -m lab.validate.skills",
+        description=__doc__.split("\n\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = main.add_argument
+    add("--detector", choices=list(DETECTORS), default="exact")
+    add(
+        "--pictures",
+        choices=PICTURES,
+        default="rendered",
+        help="of the test scenes: renderings, these through the specimen's autoencoder or the one that others share,"
+        " or what toyworld-skills draws for their prompts",
+    )
+    add("--scenes", type=command_line.count, default=7185, help="of the test split, evenly over the skills")
+    add("--weights", type=Path, help="folder of toyworld-skills (default: the bundled one)")
+    add("--steps", type=command_line.count, default=20, help="of the sampler")
+    add("--guidance", type=command_line.number(0), default=GUIDANCE, help="guidance scale")
+    add("--seed", type=command_line.seed, default=0)
+    add("--threads", type=command_line.threads, default=1)
+    add("--out", type=Path, help="JSON file in which the accuracies are kept; rows of other names stay")
+    add("--name", default="renderings", help="of the row in --out")
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    torch.set_num_threads(options.threads)
+    if options.out:
+        command_line.writable(options.out)
+    drawn = some_scenes(options.scenes)
+    pictures, weights = pictures_of(drawn, options)
+    accuracy = accuracy_table(judged(drawn, pictures, options.detector), 0.95)
+    if options.out:
+        rows = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
+        rows[options.name] = record(accuracy, options, weights)
+        write_bytes(options.out, (json.dumps(rows, indent=1) + "\n").encode())
+    for line in lines(accuracy):
+        print(line)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""The section of ``docs/paintskills.md`` on toyworld's scenes: ``python -m lab.validate.skills.page``.
+
+Printed from what `lab.validate.skills` kept beside the weights of `toyworld-skills`; ``--figure``
+writes the learning curve.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.methods.skills.scores import ACCURACY, CLASSES, NUMBER
+from analysis.methods.skills.tables import ALL, AVERAGE
+from analysis.report.figures.style import DOUBLE, INK, PALETTE, Drawn, files, new_figure, style
+from probes import command_line
+from probes.prompts.paintskills import SKILLS
+from probes.runs.parts import write_bytes
+from probes.toyworld import SKILLED, WEIGHTS
+
+SPECIMEN = "specimen"
+ROWS = {
+    "renderings": "exact reader, renderings",
+    "autoencoder": "exact reader, renderings through the specimen's autoencoder",
+    "shared autoencoder": "exact reader, renderings through the autoencoder of the other specimens",
+    "grounding dino": "toyworld's Grounding DINO, renderings",
+    SPECIMEN: "**`toyworld-skills`**, exact reader",
+}
+FIGURE = "paintskills_learning"
+
+
+def tables(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, pd.DataFrame]:
+    """Return the accuracies of every measurement, by its name."""
+    return {name: pd.DataFrame(row["accuracy"]) for name, row in rows.items()}
+
+
+def whole(table: pd.DataFrame, skill: str, task: str = ACCURACY) -> pd.Series:
+    """Return the row of a skill and task over all of its images."""
+    chosen = table[(table["skill"] == skill) & (table["split"] == ALL) & (table["task"] == task)]
+    return chosen.iloc[0]
+
+
+def percent(row: Mapping[str, Any]) -> str:
+    """Return a rate and its interval in percent."""
+    bounds = "" if pd.isna(row["low"]) else f" [{100 * row['low']:.1f}, {100 * row['high']:.1f}]"
+    return f"{100 * row['value']:.1f}{bounds}"
+
+
+def shares(names: Sequence[str]) -> dict[int, str]:
+    """Return the measurements of the learning curve by the percent of the training scenes."""
+    found = {int(name.removeprefix("share ")): name for name in names if name.startswith("share ")}
+    return dict(sorted((found | {100: SPECIMEN}).items()))
+
+
+def section(rows: Mapping[str, Mapping[str, Any]], recipe: Mapping[str, Any]) -> str:
+    """Return the section in Markdown.
+
+    Parameters
+    ----------
+    rows : mapping
+        ``quality.json``: what `lab.validate.skills.__main__.record` returns, by name.
+    recipe : mapping
+        ``recipe.json`` of the specimen.
+    """
+    found = tables(rows)
+    parts = [
+        "| accuracy in % | images | object | count | spatial | average |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for name, said in ROWS.items():
+        cells = [percent(whole(found[name], skill)) for skill in (*SKILLS, AVERAGE)]
+        parts.append(f"| {said} | {_images(found[name])} | {' | '.join(cells)} |")
+    for column in ("shuffled", "chance"):
+        said = {
+            "shuffled": "the specimen's images shuffled (all permutations)",
+            "chance": "chance by arithmetic",
+        }
+        cells = [f"{100 * whole(found[SPECIMEN], skill)[column]:.2f}" for skill in (*SKILLS, AVERAGE)]
+        parts.append(f"| {said[column]} | {_images(found[SPECIMEN])} | {' | '.join(cells)} |")
+    parts += ["", *_by_split(found[SPECIMEN]), "", *_curve(found, recipe)]
+    return "\n".join(parts) + "\n"
+
+
+def _images(table: pd.DataFrame) -> str:
+    return f"{int(whole(table, AVERAGE)['n']):,}"
+
+
+def _by_split(table: pd.DataFrame) -> Iterator[str]:
+    """What the specimen draws, by count and relation, and the tasks that are but a part of a skill."""
+    yield "| `toyworld-skills` | images | accuracy in % | a part of it |"
+    yield "|---|---:|---:|---|"
+    parts = {"count": (NUMBER, "so many, of any class"), "spatial": (CLASSES, "both objects")}
+    for skill in ("count", "spatial"):
+        task, said = parts[skill]
+        row = whole(table, skill)
+        yield f"| {skill} | {row['n']} | {percent(row)} | {said}: {percent(whole(table, skill, task))} |"
+        for level in table[(table["skill"] == skill) & (table["split"] != ALL)].to_dict("records"):
+            yield f"| {level['level']} | {level['n']} | {percent(level)} | |"
+    for level in table[(table["skill"] == "object") & (table["split"] != ALL)].to_dict("records"):
+        yield f"| object: {level['level']} | {level['n']} | {percent(level)} | |"
+
+
+def _curve(found: Mapping[str, pd.DataFrame], recipe: Mapping[str, Any]) -> Iterator[str]:
+    yield "| training scenes | steps | images | object | count | spatial | average |"
+    yield "|---:|---:|---:|---:|---:|---:|---:|"
+    for share, name in shares(list(found)).items():
+        steps = round(share / 100 * recipe["steps"])
+        cells = [percent(whole(found[name], skill)) for skill in (*SKILLS, AVERAGE)]
+        yield f"| {share} % | {steps:,} | {_images(found[name])} | {' | '.join(cells)} |"
+
+
+def draw_curve(rows: Mapping[str, Mapping[str, Any]]) -> Drawn:
+    """Draw accuracy against the share of the training scenes, with intervals."""
+    found = tables(rows)
+    with style():
+        figure = new_figure(DOUBLE / 2, 2.4)
+        axes = figure.subplots()
+        for colour, skill in zip(PALETTE, SKILLS):
+            points = [(share, whole(found[name], skill)) for share, name in shares(list(found)).items()]
+            at = [share for share, _ in points]
+            axes.plot(at, [100 * row["value"] for _, row in points], "o-", ms=3, color=colour, label=skill)
+            ends = [[100 * row[end] for _, row in points] for end in ("low", "high")]
+            axes.vlines(at, *ends, color=INK, lw=0.7)
+        axes.set(xlabel="training scenes, %", ylabel="accuracy, %", ylim=(-2, 102))
+        axes.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.72))
+    title = "Accuracy of visual skills against the share of the training scenes"
+    return Drawn(FIGURE, figure, title, "")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line's options."""
+    main = command_line.Parser(
+        prog="python -m lab.validate.skills.page",
+        description=__doc__.split("\n\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    main.add_argument("--weights", type=Path, default=WEIGHTS / SKILLED, help="folder of the specimen")
+    main.add_argument("--figure", type=Path, help=f"also write the learning curve, such as docs/{FIGURE}.png")
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    rows, recipe = (
+        json.loads((options.weights / name).read_text("utf-8")) for name in ("quality.json", "recipe.json")
+    )
+    if options.figure:
+        command_line.writable(options.figure)
+        write_bytes(options.figure, files(draw_curve(rows))[f"{FIGURE}.png"])
+    print(section(rows, recipe), end="")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

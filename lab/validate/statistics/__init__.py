@@ -1,0 +1,1 @@
+"""Error rates and coverage of the statistics in simulated worlds."""

@@ -1,0 +1,179 @@
+"""Do intervals and tests of equivalence keep their word where few prompts change, and where prompts share their noise?
+
+In a world of rare changes a word changes the image of a prompt with a small probability, by a length of about 1, and
+otherwise by next to nothing. With a noise that is shared, all prompts of a seed lean together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.stats.cautions import looks_like
+from analysis.stats.crossed import crossed_mean
+from analysis.stats.effects import effect_sizes, prompt_means
+from analysis.stats.equivalence import equivalence_test
+from analysis.stats.sign_flips import sign_flip_test
+from lab.validate.statistics.simulation import COLUMNS, rejection_row
+
+SHARES = (0.01, 0.02, 0.05, 0.1)
+NOISE = 0.01  # of a prompt that does not change, in units of a change
+SEED_SHARES = (0.0, 0.2, 0.5)
+
+
+def draw_changes(
+    share: float,
+    n_prompts: int,
+    n_words: int,
+    columns: int,
+    rng: np.random.Generator,
+    *,
+    lognormal: bool = False,
+) -> NDArray[np.float64]:
+    """Distances of words from the reference, shape (n_words, n_prompts, columns); each changes prompts by itself."""
+    shape = (n_words, n_prompts, columns)
+    length = rng.lognormal(-0.125, 0.5, shape) if lognormal else 1.0  # of mean 1
+    return (rng.random(shape) < share) * length + NOISE * rng.standard_normal(shape)
+
+
+def rare_equivalence(
+    *,
+    shares: tuple[float, ...] = SHARES,
+    prompts: tuple[int, ...] = (24, 100),
+    simulations: int = 2000,
+    resamples: int = 999,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """How often a mean gap is called smaller than it is, where few prompts change; a row a world and test."""
+    rows = []
+    for number, (share, n) in enumerate((share, n) for share in shares for n in prompts):
+        rng = np.random.default_rng([seed, 600 + number])
+        for lognormal in (False, True):
+            name = f"{100 * share:g} % change{', lognormal' * lognormal}, {n} prompts"
+            distance = draw_changes(share, n, 8, simulations, rng, lognormal=lognormal)
+            gap = distance[0] - (
+                distance[1] - (distance[1] > 0.1) * distance[1]
+            )  # the second word never changes
+            options = {"method": "envelope", "resamples": resamples, "seed": number}
+            for test, reach in (
+                ("equivalence at its bound, no reach", None),
+                ("equivalence at its bound, reach of 9 words", np.abs(distance).max(axis=(0, 1))),
+                ("equivalence at its bound, reach of 3 words", np.abs(distance[:2]).max(axis=(0, 1))),
+            ):
+                result = equivalence_test(gap, share, reach=reach, **options)
+                rows.append(rejection_row(name, test, True, result.p_value))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def rare_widths(
+    *, n_prompts: int = 24, simulations: int = 1000, resamples: int = 999, seed: int = 0
+) -> pd.DataFrame:
+    """How wide the interval of a gap is where no prompt leans and one or more of 24 changed, in units of a change."""
+    rows = []
+    for changed in (1, 2, 3, 4, 6, 12):
+        rng = np.random.default_rng([seed, 700 + changed])
+        gap = NOISE * rng.standard_normal((n_prompts, simulations))
+        gap[:changed] += rng.choice([-1.0, 1.0], (changed, simulations))
+        size = effect_sizes(gap, reach=np.ones(simulations), resamples=resamples, seed=changed)
+        width = size.mean_high - size.mean_low
+        rows.append(
+            {
+                "changed": changed,
+                "n_effective": np.median(size.n_effective),
+                "width": np.median(width),
+                "widest": width.max(),
+                "ruled_out": np.isfinite(size.ruled_out).mean(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def draw_shared(
+    share: float, n_prompts: int, n_seeds: int, columns: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Differences of mean 0, shape (n_prompts, n_seeds, columns); prompts of a seed share `share` of the variance."""
+    prompt = np.sqrt(0.3) * rng.standard_normal((n_prompts, 1, columns))
+    seeds = np.sqrt(share) * rng.standard_normal((1, n_seeds, columns))
+    rest = np.sqrt(0.7 - share) * rng.standard_normal((n_prompts, n_seeds, columns))
+    return prompt + seeds + rest
+
+
+def shared_noise_rejections(
+    *,
+    shares: tuple[float, ...] = SEED_SHARES,
+    seeds: tuple[int, ...] = (2, 3, 4, 8),
+    n_prompts: int = 24,
+    simulations: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """How often a mean gap of 0 is rejected where prompts share their noise; a row a world and test."""
+    rows = []
+    for number, (share, n_seeds) in enumerate((share, n) for share in shares for n in seeds):
+        rng = np.random.default_rng([seed, 800 + number])
+        values = draw_shared(share, n_prompts, n_seeds, simulations, rng)
+        world = f"seeds share {share:g}, {n_seeds} seeds"
+        rows.append(rejection_row(world, "prompts and seeds crossed", True, crossed_mean(values).p_value))
+        flips = sign_flip_test(prompt_means(values), permutations=499, seed=number)
+        rows.append(rejection_row(world, "sign flips, prompts independent", False, flips.p_value))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+DESIGN_WORLDS = (
+    "normal",
+    "skewed (exponential)",
+    "lognormal",
+    "5 % change, either way",
+    "5 % change, one way",
+)
+
+
+def draw_design(name: str, n_prompts: int, columns: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Differences of mean 0 of one seed, shape (n_prompts, columns)."""
+    shape = (n_prompts, columns)
+    if name == "normal":
+        return rng.standard_normal(shape)
+    if name == "skewed (exponential)":
+        return rng.exponential(1, shape) - 1
+    if name == "lognormal":
+        return rng.lognormal(0, 1, shape) - np.exp(0.5)
+    changed = (rng.random(shape) < 0.05) + NOISE * rng.standard_normal(shape)
+    if name.endswith("either way"):
+        return changed * rng.choice([-1.0, 1.0], shape)
+    return changed - 0.05
+
+
+def design_gaps(
+    *, n_prompts: int = 24, simulations: int = 2000, resamples: int = 999, seed: int = 0
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rejections of a mean gap of 0, and coverage, with one seed; with those that carry no caution apart."""
+    rejected, covered = [], []
+    for number, name in enumerate(DESIGN_WORLDS):
+        rng = np.random.default_rng([seed, 1000 + number])
+        values = draw_design(name, n_prompts, simulations, rng)
+        flips = sign_flip_test(values, permutations=499, seed=number).p_value
+        size = effect_sizes(values, resamples=resamples, seed=number)
+        caution = looks_like(
+            values,
+            size.n_effective,
+            n_references=np.full(simulations, 3),
+            unequal=np.zeros(simulations, bool),
+            sizes=(np.full(simulations, 3),) * 2,
+            tested=np.ones(simulations, bool),
+        )
+        silent = caution == ""
+        outside = np.where((size.mean_low > 0) | (size.mean_high < 0), 0.0, 1.0)
+        rejected += [
+            rejection_row(name, "sign flips", False, flips),
+            rejection_row(name, "sign flips, of runs without a warning", False, flips[silent]),
+            rejection_row(name, "the interval leaves out 0", True, outside),
+            rejection_row(
+                name, "the interval leaves out 0, of runs without a warning", True, outside[silent]
+            ),
+            rejection_row(
+                name, "the interval leaves out 0 without a warning", True, np.where(silent, outside, 1.0)
+            ),
+            rejection_row(name, "a warning is shown", True, np.where(silent, 1.0, 0.0)),
+        ]
+        covered.append((name, "mean, envelope", False, float(outside.mean()), simulations, 0))
+    return tuple(pd.DataFrame(rows, columns=list(COLUMNS)) for rows in (rejected, covered))

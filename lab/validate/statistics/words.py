@@ -1,0 +1,193 @@
+"""Do the tests of a gap keep their word where words make gaps without any lean? Worlds of vectors.
+
+A prompt with a word is a vector: what the prompt gives, what the group of words means, what is the word's own, and a
+rest. Similarity is the cosine. What is the word's own is the same at every prompt, so that every single gap is other
+than 0, whatever the words mean: the geometric part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.stats.sign_flips import sign_flip_test
+from analysis.stats.word_test import word_test
+from lab.validate.statistics.simulation import COLUMNS, rejection_row
+
+DIMENSIONS = 16
+
+
+@dataclass(frozen=True)
+class WordWorld:
+    """Lengths of the parts of a vector, in units of the prompt's."""
+
+    name: str
+    meaning: float  # of the two sides, at right angles to each other and at one distance from the reference
+    own: float  # of a word
+    rest: float  # of a word at a prompt
+    lean: float = 0.0  # part of the way that the reference stands nearer to the first side
+    uneven: bool = False  # words differ much in how much of their own they have
+    reference: float | None = (
+        None  # own part of a reference word; None: as other words, a single one has none
+    )
+    second: float | None = None  # own part of the second side's words; None: as the first's
+    register: float = 0.0  # a part that the second word of every group shares with those of the others
+
+
+WORD_WORLDS = (
+    WordWorld("all words mean the same", 0.0, 0.4, 0.3),
+    WordWorld("two sides, no lean", 0.6, 0.4, 0.3),
+    WordWorld("two sides, uneven words", 0.6, 0.4, 0.3, uneven=True),
+    WordWorld("words alike", 0.6, 0.0, 0.3),
+)
+# Of the default design: three words a side, three of the reference or fewer, one seed.
+HOSTILE = (
+    WordWorld("the reference has a part of its own", 0.6, 0.4, 0.3, reference=0.4),
+    WordWorld("of twice the length", 0.6, 0.4, 0.3, reference=0.8),
+    WordWorld("one side's words are odder", 0.6, 0.1, 0.3, reference=0.1, second=0.6),
+    WordWorld("two registers", 0.6, 0.2, 0.3, reference=0.2, register=0.4),
+    WordWorld("near-synonyms", 0.6, 0.02, 0.3, reference=0.02),
+    WordWorld("near-synonyms, reference apart", 0.6, 0.02, 0.3, reference=0.2),
+)
+HOSTILE_SIZES = ((1, 1, 3), (2, 2, 1), (2, 2, 2), (3, 3, 1), (3, 3, 2), (3, 3, 3), (2, 4, 3), (4, 2, 3))
+LEANING = (
+    WordWorld("lean 0.3", 0.6, 0.2, 0.3, lean=0.3),
+    WordWorld("lean 0.6", 0.6, 0.2, 0.3, lean=0.6),
+)
+
+
+def draw_words(
+    world: WordWorld,
+    sizes: tuple[int, ...],
+    n_prompts: int,
+    columns: int,
+    rng: np.random.Generator,
+    *,
+    references: int = 1,
+) -> list[NDArray[np.float32]]:
+    """Nearness of the reference words to the words of each group; the third group means what the reference means.
+
+    A single reference word has nothing of its own unless the world says so: it stands where its meaning stands.
+
+    Returns
+    -------
+    list of ndarray of float32, each of shape (references, n_words, n_prompts, columns)
+    """
+
+    def normal(*shape: int) -> NDArray[np.float32]:
+        return rng.standard_normal((*shape, DIMENSIONS), dtype=np.float32) / np.float32(np.sqrt(DIMENSIONS))
+
+    prompt = normal(n_prompts, columns)
+    sides = world.meaning * np.eye(2, DIMENSIONS, dtype=np.float32)
+    centre = sides.mean(axis=0) + world.lean * (sides[0] - sides[1]) / 2
+    groups = (*sides, centre)
+
+    register = world.register * normal(columns)
+
+    def vectors(meaning: NDArray, words: int, length: float = world.own) -> NDArray[np.float32]:
+        of_word = length * normal(words, 1, columns)
+        if world.uneven:
+            of_word *= rng.lognormal(0, 0.5, (words, 1, columns, 1)).astype(np.float32)
+        if world.register and words > 1:
+            of_word[1] += register
+        drawn = prompt + meaning + of_word + world.rest * normal(words, n_prompts, columns)
+        return drawn / np.linalg.norm(drawn, axis=3, keepdims=True)
+
+    single = world.own if references > 1 else 0.0
+    reference = vectors(centre, references, single if world.reference is None else world.reference)
+    lengths = (world.own, world.own if world.second is None else world.second, world.own)
+    drawn = [vectors(group, size, length) for group, size, length in zip(groups, sizes, lengths) if size]
+    return [np.stack([(of_word * words).sum(axis=3) for of_word in reference]) for words in drawn]
+
+
+def word_rejections(
+    worlds: tuple[WordWorld, ...] = WORD_WORLDS,
+    *,
+    simulations: int = 2000,
+    prompts: tuple[int, ...] = (24, 100),
+    seed: int = 0,
+) -> pd.DataFrame:
+    """How often a gap is significant at 5 %, against 0 and against words; a row a world and test."""
+    rows = []
+    for number, (world, n) in enumerate((world, n) for world in worlds for n in prompts):
+        rng = np.random.default_rng([seed, 500 + number])
+        name = f"{world.name}, {n} prompts"
+        for words in (2, 3, 5):
+            for references in (1, 3) if words == 3 else (1,):
+                sides = draw_words(world, (words, words), n, simulations, rng, references=references)
+                test = f"against words, {words} a side, {references} of the reference"
+                rows.append(rejection_row(name, test, True, word_test(*sides).p_value))
+        first, second, others = draw_words(world, (1, 1, 3), n, simulations, rng)
+        p_value = word_test(first, second, others[0]).p_value
+        rows.append(rejection_row(name, "against 3 other words of the reference", True, p_value))
+        flips = sign_flip_test((first - second)[0, 0], permutations=499, seed=number)
+        rows.append(rejection_row(name, "against 0, sign flips", False, flips.p_value))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def spread_rejections(
+    *,
+    spreads: tuple[tuple[float, float], ...] = ((1.0, 1.0), (0.25, 1.0), (0.0, 1.0)),
+    sizes: tuple[tuple[int, int, int], ...] = ((2, 2, 1), (3, 3, 1), (3, 3, 3), (2, 4, 1), (4, 2, 1)),
+    n_prompts: int = 24,
+    simulations: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """How often a gap is significant against words at 5 % where the sides' words spread unequally about one mean.
+
+    Nearness is a sum here, of what is a word's own, a reference word's own towards a side (standard deviation 0.5),
+    the prompt's and a rest: no side lies farther off than the other, as one of longer vectors does.
+    """
+    rows = []
+    for number, spread in enumerate(spreads):
+        rng = np.random.default_rng([seed, 950 + number])
+        for *words, references in sizes:
+            lean = 0.5 if references > 1 else 0.0
+            sides = [
+                length * rng.standard_normal((1, k, 1, simulations))
+                + lean * rng.standard_normal((references, 1, 1, simulations))
+                + rng.standard_normal((1, 1, n_prompts, simulations))
+                + 0.5 * rng.standard_normal((references, k, n_prompts, simulations))
+                for length, k in zip(spread, words)
+            ]
+            test = f"{words[0]} against {words[1]}, {references} of the reference"
+            world = f"spreads {spread[0]:g} and {spread[1]:g}"
+            rows.append(rejection_row(world, test, True, word_test(*sides).p_value))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def design_rejections(
+    worlds: tuple[WordWorld, ...] = HOSTILE,
+    *,
+    sizes: tuple[tuple[int, int, int], ...] = HOSTILE_SIZES,
+    n_prompts: int = 24,
+    simulations: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """How often a gap is significant against words at 5 % where nothing leans; a row a world and design.
+
+    Parameters
+    ----------
+    sizes : tuple of (int, int, int)
+        Words of the first side, of the second, and of the reference.
+    """
+    rows = []
+    for number, world in enumerate(worlds):
+        rng = np.random.default_rng([seed, 900 + number])
+        for first, second, references in sizes:
+            stands_in = first == second == 1
+            drawn = draw_words(
+                world,
+                (first, second, 3 if stands_in else 0),
+                n_prompts,
+                simulations,
+                rng,
+                references=references,
+            )
+            result = word_test(drawn[0], drawn[1], drawn[2][0] if stands_in else None)
+            test = f"{first} against {second}, {references} of the reference"
+            rows.append(rejection_row(world.name, test, True, result.p_value))
+    return pd.DataFrame(rows, columns=list(COLUMNS))

@@ -1,0 +1,185 @@
+"""Does an edit mend a model at the place where the word enters, and elsewhere? And what does it cost there?
+
+``python -m lab.validate.tracing.edited MODEL ... --out FILE`` makes the edit of `docs/mitigation.yaml` at each
+cross-attention alone and at all of them, draws the same captions from the same noise, and holds what is drawn against
+the unedited model's. Of located specimens (`probes/toyworld/located/specimens.yaml`) the place is known by wiring.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+from numpy.typing import NDArray
+
+from analysis.methods.mitigation.readings import judged
+from analysis.stats.effects import effect_sizes
+from hooks import sites
+from probes import command_line
+from probes.errors import UserError
+from probes.models import edits
+from probes.models.edits import Edit
+from probes.prompts import sets
+from probes.runs.parts import write_bytes
+from probes.toyworld import FIGURES, LOCATED
+from probes.toyworld.checker import read_images
+from probes.toyworld.located.truth import specimens
+from probes.toyworld.world import load_world
+
+WORDS = ("person", "woman", "man")
+NONE, ALL = "none", "all"
+EDIT = Path(__file__).parents[3] / "docs/mitigation.yaml"
+STEPS, PROMPTS, SEED, NOISE = 6, 96, 0, 7_000_000
+COLUMNS = (
+    *("model", "site", "true", "word", "share_b", "share_b_low", "share_b_high"),
+    *("change", "change_low", "change_high", "named", "pixels", "prompts"),
+)
+
+
+def templates(number: int, seed: int = SEED) -> list[str]:
+    """So many of the 240 explicit captions of GEP, drawn by lot."""
+    made = sets.prompts("gep", {"neutral": ("person", "people")}, "neutral", setting="explicit")
+    return [made[place]["text"] for place in np.random.default_rng(seed).permutation(len(made))[:number]]
+
+
+def held_against(
+    model: str,
+    pipe: Any,
+    edit: Edit,
+    texts: Sequence[str],
+    draw: Callable[[Sequence[str]], NDArray[np.uint8]],
+    say: Callable[[str], Any] = lambda text: None,
+) -> pd.DataFrame:
+    """Return what is drawn after the edit at each place, beside the unedited model.
+
+    Parameters
+    ----------
+    model : str
+        A specimen or a located specimen.
+    pipe
+        Its pipeline, which is as it was afterwards.
+    edit : Edit
+        Made at one cross-attention after another, and at all.
+    texts : sequence of str
+        Sentences with ``{person}``, the unit of the intervals.
+    draw : callable
+        Draws prompts with `pipe`, an image of 64 x 64 each; the words of a sentence from the same noise.
+
+    Returns
+    -------
+    DataFrame
+        A row a place and word, with `COLUMNS`: ``site`` an address, ``none`` or ``all``; ``true`` whether the word
+        enters there by wiring (None where nobody knows); ``share_b`` share of verdicts for planted component b;
+        ``change`` its difference from the unedited model's, ``pixels`` the mean difference of the images from it, 0
+        to 1.
+    """
+    world = load_world(specimens()[model].world if model in LOCATED else model)
+    true = set(specimens()[model].sites) if model in LOCATED else None
+    addresses = [site.address for site in sites.available(pipe) if site.address.endswith(".cross")]
+    prompts = [text.replace("{person}", word) for word in WORDS for text in texts]
+    rows: list[dict[str, Any]] = []
+    plain: tuple[NDArray, NDArray] | None = None
+    for place in (NONE, *addresses, ALL):
+        if place == NONE:
+            images = draw(prompts)
+        else:
+            chosen = edit if place == ALL else edit.model_copy(update={"sites": [place]})
+            with edits.apply(pipe, chosen):
+                images = draw(prompts)
+        seen = judged(read_images(images), prompts, world)
+        is_b, named = (seen["verdict"] > 0).to_numpy(float), seen["named"].to_numpy(float)
+        plain = plain or (images.astype(float), is_b)
+        apart = np.abs(images - plain[0]).mean(axis=(1, 2, 3)) / 255
+        for word, at in zip(WORDS, np.split(np.arange(len(prompts)), len(WORDS))):
+            rows.append(
+                {
+                    **{"model": model, "site": place, "word": word, "prompts": len(texts)},
+                    "true": None if true is None or place in (NONE, ALL) else place in true,
+                    **_with_ends("share_b", is_b[at]),
+                    **_with_ends("change", (is_b - plain[1])[at]),
+                    **{"named": float(named[at].mean()), "pixels": float(apart[at].mean())},
+                }
+            )
+        say(f"{model}, {place}: person {rows[-len(WORDS)]['share_b']:.3f}")
+    return pd.DataFrame(rows)[list(COLUMNS)]
+
+
+def _with_ends(name: str, values: NDArray[np.float64]) -> Mapping[str, float]:
+    """A mean with its 95 % interval over prompts."""
+    size = effect_sizes(values[:, None], reach=[1.0])
+    return {
+        name: float(size.mean[0]),
+        f"{name}_low": float(size.mean_low[0]),
+        f"{name}_high": float(size.mean_high[0]),
+    }
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    main = command_line.Parser(
+        prog="python -m lab.validate.tracing.edited",
+        description="Make one edit at each cross-attention alone and at all, and see what it mends and costs there.",
+    )
+    add = main.add_argument
+    add("models", nargs="+", help="specimens, such as toyworld-cross-2")
+    add("--out", type=Path, required=True, help="JSON; the rows of other models stay")
+    add("--prompts", type=command_line.count, default=PROMPTS, help="captions (default: %(default)s)")
+    add("--steps", type=command_line.count, default=STEPS, help="of an image (default: %(default)s)")
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    for name in options.models:
+        if name not in FIGURES:
+            raise UserError(
+                f"command line: expected specimens ({', '.join(FIGURES)}), got {name!r}: name one of them"
+            )
+    command_line.writable(options.out)
+    edit = Edit(**yaml.safe_load(EDIT.read_text("utf-8"))["edit"])
+    stored = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {"rows": []}
+    for name in options.models:
+        found = _drawn(name, edit, options)
+        kept = [row for row in stored["rows"] if row["model"] != name]
+        stored = {
+            "steps": options.steps,
+            "words": edit.words,
+            "ridge": edit.ridge,
+            "rows": kept + found.to_dict("records"),
+        }
+        write_bytes(options.out, (json.dumps(stored, indent=1) + "\n").encode())
+    print(options.out)
+
+
+def _drawn(name: str, edit: Edit, options: argparse.Namespace) -> pd.DataFrame:
+    from lab.train.base.measure import sample
+    from probes.models import loading
+
+    loaded = loading.load(loading.resolve(name), device="cpu")
+
+    texts = templates(options.prompts)
+
+    def draw(prompts: Sequence[str]) -> NDArray[np.uint8]:
+        noise = [NOISE + place % len(texts) for place in range(len(prompts))]
+        guidance = loaded.guidance_scale
+        return sample(
+            loaded.pipe, prompts, noise, steps=options.steps, guidance_scale=guidance, progress=False
+        )
+
+    return held_against(name, loaded.pipe, edit, texts, draw, say=lambda text: print(text, file=sys.stderr))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    return command_line.run(work, parser(), argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

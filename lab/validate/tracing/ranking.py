@@ -1,0 +1,131 @@
+"""Every method of localisation on one located specimen: what it says of each place, prompt by prompt."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from analysis.methods.decoding.localise import site_scores
+from hooks import sites
+from hooks.prompt.positions import GROUPS
+from lab.validate.tracing import methods
+from lab.validate.tracing.methods import METHODS, Scores, Subject
+from probes.stages.trace.draw import TripletDraw
+from probes.toyworld.located.truth import Specimen
+from probes.toyworld.world import load_world
+
+RECIPIENT, DONOR, SYNONYM = "woman", "man", "lady"
+WINDOWS = 5
+OF_HEADS, OF_STEPS = ("head", "decoy"), ("window", "cross-attention")
+
+
+def subject_of(pipe: Any, specimen: Specimen, templates: Sequence[str], donor: str, steps: int) -> Subject:
+    """What a method is tried on: the same prompts and noise of every specimen.
+
+    Parameters
+    ----------
+    templates
+        Sentences with ``{person}``.
+    donor
+        The word whose activations the recipient is given; both take the same article.
+    """
+    words = {RECIPIENT: RECIPIENT, donor: donor}
+    draws = [
+        TripletDraw.of_texts(
+            pipe, {word: text.replace("{person}", word) for word in words}, words, triplet=number
+        )
+        for number, text in enumerate(templates)
+    ]
+    return Subject(pipe, draws, RECIPIENT, donor, steps, load_world(specimen.world))
+
+
+def rank(
+    pipe: Any,
+    specimen: Specimen,
+    templates: Sequence[str],
+    *,
+    steps: int,
+    say: Callable[[str], Any] = lambda text: None,
+) -> dict[str, Any]:
+    """Return what every method says of a specimen, as JSON holds it.
+
+    Parameters
+    ----------
+    pipe, specimen
+        The specimen and what is known of it.
+    templates
+        Sentences with ``{person}``; the unit of every interval.
+    steps
+        Of each image.
+    say
+        Told what has been done.
+
+    Returns
+    -------
+    dict
+        ``methods``: by name what `Scores` holds; ``floor``: swaps of keys and values with a synonym as donor, of
+        specimens without effect; ``heads``, ``windows``: swaps at the true place, of specimens that are about them;
+        ``positions``: swaps at all cross-attentions, by token position.
+    """
+    subject = subject_of(pipe, specimen, templates, DONOR, steps)
+    found: dict[str, Any] = {"steps": steps, "prompts": len(templates), "methods": {}}
+    for method in METHODS:
+        found["methods"][method.name] = as_json(method.run(subject))
+        say(f"{specimen.name}: {method.label}")
+    found["methods"]["probe"] = as_json(readable(subject, templates))
+    say(f"{specimen.name}: probe separability")
+    found["timesteps"] = [int(time) for time in pipe.scheduler.timesteps]
+    if not specimen.sites:
+        synonym = subject_of(pipe, specimen, templates, SYNONYM, steps)
+        found["floor"] = as_json(methods.keys_and_values(synonym))
+    for site in [wire.site for wire in specimen.wires]:
+        if specimen.kind in OF_HEADS:
+            found.setdefault("heads", {})[site] = as_json(methods.heads(subject, site, heads_of(pipe, site)))
+        if specimen.kind in OF_STEPS:
+            found.setdefault("windows", {})[site] = as_json(methods.windows(subject, site, equal(steps)))
+    found["positions"] = as_json(methods.positions(subject, GROUPS[2:]))
+    say(f"{specimen.name}: heads, windows, positions")
+    return found
+
+
+def readable(subject: Subject, templates: Sequence[str]) -> Scores:
+    """How well linear probes tell the two words apart at each cross-attention's output: one number, of all prompts."""
+    table = site_scores(
+        subject.pipe,
+        templates,
+        words=(subject.donor, subject.recipient),
+        seeds=(0,),
+        sites=subject.cross,
+        num_inference_steps=subject.steps,
+    )
+    best = table.groupby("site")["score"].max()
+    return Scores(subject.cross, best.reindex(subject.cross).to_numpy(float)[None])
+
+
+def heads_of(pipe: Any, site: str) -> int:
+    """Heads of a cross-attention."""
+    return next(one.heads for one in sites.available(pipe) if one.address == f"{site}.heads")
+
+
+def equal(steps: int) -> list[tuple[int, int]]:
+    """Windows of equal length."""
+    number = min(WINDOWS, steps)
+    edges = [round(steps * place / number) for place in range(number + 1)]
+    return list(itertools.pairwise(edges))
+
+
+def as_json(scores: Scores) -> dict[str, Any]:
+    """Numbers of five digits: a verdict is no more exact."""
+    places = [list(place) if isinstance(place, tuple) else place for place in scores.places]
+    totals = None if scores.totals is None else np.round(scores.totals, 5).tolist()
+    return {"places": places, "values": np.round(scores.values, 8).tolist(), "totals": totals}
+
+
+def from_json(stored: Mapping[str, Any]) -> Scores:
+    """The scores that were stored."""
+    places = tuple(tuple(place) if isinstance(place, list) else place for place in stored["places"])
+    totals = None if stored["totals"] is None else np.array(stored["totals"])
+    return Scores(places, np.array(stored["values"], dtype=float).reshape(-1, len(places)), totals)

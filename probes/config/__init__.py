@@ -1,0 +1,1 @@
+"""The configuration: its schema, the types and checks of its fields, its YAML, its presets."""

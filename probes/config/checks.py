@@ -1,0 +1,201 @@
+"""What the fields of ``triplets.yaml`` ask of each other: names, words, contrasts, prompts, the size of the run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from probes.config.types import IMAGES, PERSON, fail, has_template
+
+if TYPE_CHECKING:
+    from probes.config.schema import Config
+
+INDICATORS = 40  # every pair of them is compared at every site and step
+SKILL = "skill"  # the level of a prompt that asks for one
+ABOUT = ("id", "levels")  # keys of a prompt that say nothing of what is drawn
+
+
+def check_indicators(config: Config) -> None:
+    """Refuse names and controls that do not fit, and words that do not differ."""
+    names = list(config.indicators)
+    at = ("indicators",)
+    if len(names) < 2 and not asks_for_skills(config):
+        raise fail(f"expected at least two indicators, got {names}: add one", at=at)
+    if len(names) > INDICATORS:
+        raise fail(f"expected at most {INDICATORS} indicators, got {len(names)}: take some out", at=at)
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,99}", name) or name in ABOUT:
+            raise fail(
+                f"expected a name of letters, digits and _ (not `id` or `levels`), got `{name}`: rename it",
+                at=at,
+            )
+    if config.reference not in names:
+        raise fail(f"expected one of {names}, got `{config.reference}`: choose one", at=("reference",))
+    if config.indicators[config.reference].control:
+        raise fail(
+            "the reference cannot be its own control: take `control` out", at=("indicators", config.reference)
+        )
+    for name, indicator in config.indicators.items():
+        others = [n for n in names if n != name and not config.indicators[n].control]
+        if isinstance(indicator.control, str) and indicator.control not in others:
+            raise fail(
+                f"expected true (the reference) or one of {others}, got `{indicator.control}`:"
+                " name what the word can stand for",
+                at=("indicators", name, "control"),
+            )
+    _check_words(config)
+
+
+def _check_words(config: Config) -> None:
+    """A word that stands twice would be compared with itself. Text encoders do not tell case or spaces apart."""
+    first: dict[str, str] = {}
+    for name, indicator in config.indicators.items():
+        word = normal(indicator.word)
+        if word in first:
+            raise fail(
+                f"expected a word that differs, got {indicator.word!r}, which is that of `{first[word]}`:"
+                " choose another",
+                at=("indicators", name),
+            )
+        first[word] = name
+
+
+def normal(text: str) -> str:
+    """Return `text` as it is compared: case folded, single spaces, none at the edges.
+
+    >>> normal(" Woman  doctor")
+    'woman doctor'
+    """
+    return " ".join(text.casefold().split())
+
+
+def default_contrasts(config: Config) -> list[list[str]]:
+    """Return every pair of indicators that are neither the reference nor a control, each against the reference.
+
+    Pairs stand in the order of the indicators; of masculine and feminine the masculine comes first, so that a
+    positive gap is one towards it.
+    """
+    others = [
+        name
+        for name, indicator in config.indicators.items()
+        if name != config.reference and not indicator.control
+    ]
+    pairs = [list(pair) for pair in combinations(others, 2)]
+    return [pair if pair != ["feminine", "masculine"] else pair[::-1] for pair in pairs]
+
+
+def check_contrasts(config: Config) -> None:
+    """Refuse contrasts that are no pair of two others than the reference, or stand twice."""
+    others = [name for name in config.indicators if name != config.reference]
+    first: dict[frozenset[str], int] = {}
+    for index, pair in enumerate(config.contrasts or []):
+        at = ("contrasts", index)
+        if len(pair) != 2 or len(set(pair)) != 2 or not set(pair) <= set(others):
+            raise fail(f"expected two different ones of {others}, got {pair}: choose two", at=at)
+        if frozenset(pair) in first:
+            raise fail(f"the same pair as contrasts[{first[frozenset(pair)]}]: keep one", at=at)
+        first[frozenset(pair)] = index
+
+
+def check_prompts(config: Config) -> None:
+    """Refuse captions that are missing, unknown or the same for two indicators, and prompts that stand twice."""
+    names = list(config.indicators)
+    ids: dict[str, int] = {}
+    first: dict[str, int] = {}
+    for index, prompt in enumerate(config.prompts):
+        at = ("prompts", index)
+        if isinstance(prompt, dict) and has_template(prompt):
+            _check_template(prompt, at)
+        elif isinstance(prompt, dict):
+            _check_captions(prompt, names, at)
+        identifier, key = prompt_id(prompt, index), _said(prompt)
+        if key in first:
+            raise fail(f"the same as prompts[{first[key]}]: keep one", at=at)
+        if identifier in ids:
+            raise fail(f"id `{identifier}` is that of prompts[{ids[identifier]}]: rename it", at=at)
+        first[key], ids[identifier] = index, index
+
+
+def _said(prompt: str | Mapping[str, Any]) -> str:
+    """What a prompt says, the same for all that text encoders do not tell apart."""
+    if isinstance(prompt, str):
+        return _said({"text": prompt})
+    said = sorted((name, normal(text)) for name, text in prompt.items() if name not in ABOUT)
+    return repr(said) + (repr(levels(prompt)) if SKILL in levels(prompt) else "")
+
+
+def _check_template(prompt: Mapping[str, Any], at: tuple[Any, ...]) -> None:
+    extra = sorted(set(prompt) - {"text", *ABOUT})
+    if extra:
+        raise fail(
+            f"expected a text with {PERSON}, an id and levels, got `{extra[0]}` beside them: take it out",
+            at=at,
+        )
+
+
+def _check_captions(prompt: Mapping[str, Any], names: list[str], at: tuple[Any, ...]) -> None:
+    missing, extra = [n for n in names if n not in prompt], sorted(set(prompt) - {*names, *ABOUT})
+    if missing or extra:
+        wrong = f"without `{missing[0]}`" if missing else f"with `{extra[0]}`"
+        raise fail(f"expected a text for each of {names}, got one {wrong}: give just these", at=at)
+    first: dict[str, str] = {}
+    for name in names:
+        text = normal(prompt[name])
+        if text in first:
+            raise fail(
+                f"expected a text that differs, got {prompt[name]!r} for `{first[text]}` and `{name}`:"
+                " change one",
+                at=at,
+            )
+        first[text] = name
+
+
+def prompt_id(prompt: str | Mapping[str, Any], index: int) -> str:
+    """Return the id of a prompt: what its caption says, or its number: ``p003``."""
+    return f"p{index:03d}" if isinstance(prompt, str) else prompt.get("id", f"p{index:03d}")
+
+
+def template(prompt: str | Mapping[str, Any]) -> str:
+    """Return the text of a prompt with ``{person}`` in it; empty where each indicator has a text of its own."""
+    if isinstance(prompt, str):
+        return prompt
+    return prompt["text"] if has_template(prompt) else ""
+
+
+def caption(prompt: str | Mapping[str, Any], indicator: str) -> str:
+    """Return the text that a prompt without `template` has for an indicator."""
+    return "" if isinstance(prompt, str) else prompt[indicator]
+
+
+def levels(prompt: str | Mapping[str, Any]) -> Mapping[str, str]:
+    """Return where in a grid a prompt stands, a level an axis; nothing where it is of none.
+
+    Examples
+    --------
+    >>> levels({"text": "a {person} in a hat", "levels": {"attribute": "hat"}}), levels("a {person}")
+    ({'attribute': 'hat'}, {})
+    """
+    return {} if isinstance(prompt, str) else prompt.get("levels", {})
+
+
+def asks_for_skills(config: Config) -> bool:
+    """Whether every prompt of a run asks for a skill (`probes.prompts.paintskills`) and names nobody.
+
+    Such a run may have one indicator, and compares no words.
+    """
+    return bool(config.prompts) and all(SKILL in levels(prompt) for prompt in config.prompts)
+
+
+def check_size(config: Config) -> None:
+    """Refuse a run of more images than any machine draws; those of another program are there already."""
+    if config.images is not None:
+        return
+    images = len(config.prompts[: config.limit]) * len(config.seeds) * len(config.indicators)
+    if images > IMAGES:
+        raise fail(
+            f"expected at most {IMAGES} images, got {images} (prompts x seeds x indicators):"
+            " take fewer, or several runs",
+            at=("seeds",) if len(config.seeds) > len(config.prompts) else ("prompts",),
+        )

@@ -1,0 +1,321 @@
+"""``triplets.yaml``: its schema; the defaults of its sections stand in `probes.config.sections`.
+
+Command line over YAML over defaults: :func:`load_config` takes the file and the options given on the
+command line and returns one validated :class:`Config`. Nothing is guessed: an unknown key, a key given
+twice or a value of another kind than expected is a :class:`~probes.errors.UserError` of one line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_args
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from probes.config import checks, presets
+from probes.config.checks import prompt_id
+from probes.config.cluster_options import Cluster
+from probes.config.dalleval_options import DallEval
+from probes.config.edit_options import Edit
+from probes.config.image_options import Images
+from probes.config.messages import message, naming
+from probes.config.sections import (
+    Capture,
+    Generate,
+    Gep,
+    Indicator,
+    Measure,
+    Observe,
+    Report,
+    Sampler,
+    Section,
+    Trace,
+)
+from probes.config.skills_options import Skills
+from probes.config.types import (
+    FLAVOUR,
+    NAME,
+    PERSON,
+    Alters,
+    Model,
+    Positive,
+    Preset,
+    Prompt,
+    Seeds,
+    Word,
+    indicator,
+    require_printable,
+    shown,
+)
+from probes.config.yaml import YamlSource, read_yaml
+from probes.errors import UserError
+from probes.prompts import paintskills, sets
+from probes.prompts.grids import Grid
+from probes.prompts.source import Loaded, PromptSource, resolve
+from probes.runs.recorded_paths import name_of
+from probes.stages.external_images import configuration as foreign
+from probes.storage.paths import expand_run
+
+__all__ = [
+    "PERSON",
+    "Capture",
+    "Cluster",
+    "Config",
+    "DallEval",
+    "Edit",
+    "Generate",
+    "Gep",
+    "Indicator",
+    "Measure",
+    "Observe",
+    "Report",
+    "Sampler",
+    "Skills",
+    "Trace",
+    "build_config",
+    "load_config",
+    "prompt_id",
+    "schema_text",
+]
+
+Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
+_Listed = Annotated[list[Prompt], Field(min_length=1)]
+# those of {from: ...} take the place of it
+Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Listed | PromptSource | Grid)]
+
+
+_Model = TypeVar("_Model", bound=Section)
+
+
+class Config(Section):
+    """All that ``triplets.yaml`` can say; see the fields of each section for the defaults."""
+
+    name: Annotated[str, Field(pattern=NAME, max_length=100), Alters("nothing")] = "run"
+    # settings of a publication, under those that are written here; its values are recorded, its name alters nothing
+    preset: Annotated[Preset | None, Alters("nothing")] = None
+    # a model is known by its content, not by its name; revision: a branch, tag or commit of a model of the hub, whose
+    # commit run.json keeps; variant: the weights of a folder or hub model that are called so, such as fp16
+    model: Annotated[Model, Alters("nothing")] = "toyworld"
+    revision: Annotated[str | None, Field(min_length=1), Alters("nothing")] = None
+    variant: Annotated[str | None, Field(pattern=FLAVOUR), Alters("nothing")] = None
+    edit: Edit | None = None  # of the model, once it is loaded
+    indicators: dict[
+        str, Annotated[Indicator, BeforeValidator(indicator, json_schema_input_type=Word | Indicator)]
+    ] = Field(
+        {
+            "neutral": Indicator(word="person"),
+            "feminine": Indicator(word="woman"),
+            "masculine": Indicator(word="man"),
+        }
+    )
+    reference: str = "neutral"
+    contrasts: Annotated[list[list[str]] | None, Alters("measure")] = None
+    # known by the prompts and the content of its images
+    images: Annotated[Images | None, Alters("nothing")] = None
+    prompts: Annotated[Prompts, Alters("part")]
+    limit: Annotated[Positive | None, Alters("part")] = None
+    seeds: Annotated[Seeds, Alters("part")] = Field([0])
+    sampler: Sampler = Sampler()
+    capture: Capture = Capture()
+    generate: Generate = Generate()
+    # null: no cluster, the processes of this machine
+    cluster: Annotated[Cluster | None, Alters("nothing")] = None
+    observe: Annotated[Observe, Alters("observe")] = Observe()
+    # null: nothing is traced
+    trace: Annotated[Trace | None, Alters("trace")] = None
+    measure: Annotated[Measure, Alters("measure")] = Measure()
+    gep: Annotated[Gep, Alters("measure")] = Gep()
+    dalleval: Annotated[DallEval, Alters("measure")] = DallEval()
+    skills: Annotated[Skills, Alters("measure")] = Skills()
+    report: Annotated[Report, Alters("report")] = Report()
+    out: Annotated[str | None, Alters("nothing")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _printable(cls, data: Any) -> Any:
+        require_printable(data)
+        if not isinstance(data, Mapping):
+            return data
+        return paintskills.defaults(presets.applied(data), sets.of_skills())
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Config:
+        checks.check_indicators(self)
+        if self.contrasts is None:
+            object.__setattr__(self, "contrasts", checks.default_contrasts(self))
+        checks.check_contrasts(self)
+        checks.check_prompts(self)
+        paintskills.check(self)
+        checks.check_size(self)
+        return self
+
+    @classmethod
+    def stored(cls, resolved: Mapping[str, Any]) -> Config:
+        """Return the configuration that a run's record holds; nothing is checked or resolved a second time.
+
+        It was checked when it was written, and what it names (a model, a checkpoint) may be gone since. Fields that are
+        missing or null, as in runs of earlier versions, have the schema's default; what such a run drew and compared is
+        not guessed: where the record does not say, there is no model, indicator, contrast, prompt or seed.
+
+        Parameters
+        ----------
+        resolved
+            Plain data, as of :meth:`resolved`.
+
+        Raises
+        ------
+        ValueError
+            Something that has fields is no mapping.
+
+        Examples
+        --------
+        >>> config = Config.stored({"indicators": {"n": {"word": "person"}}, "measure": {"level": 0.9}})
+        >>> config.indicators["n"].word, config.measure.level, config.measure.theta, config.contrasts
+        ('person', 0.9, 0.35, [])
+        """
+        values = {"model": "", "reference": "", "contrasts": [], "prompts": [], "seeds": []}
+        values |= _said("config", resolved, cls)
+        words = values.get("indicators", {})
+        if not isinstance(words, Mapping):
+            raise ValueError(f"indicators: expected words by their names, got {shown(words)}")
+        values["indicators"] = {name: _stored_indicator(name, value) for name, value in words.items()}
+        for name, kind in (("images", Images), ("edit", Edit)):
+            if values.get(name) is not None:
+                values[name] = kind.model_validate(values[name])
+        for name, section in (("trace", Trace), ("cluster", Cluster)):
+            if values.get(name) is not None:
+                values[name] = _stored(section, _said(name, values[name], section))
+        return _stored(cls, values)
+
+    @property
+    def clustered(self) -> bool:
+        """Whether workers of a cluster draw and look at the images."""
+        return self.cluster is not None and self.cluster.address != "none"
+
+    @property
+    def unit(self) -> str:
+        """What intervals and p-values are over: ``prompt``; in a run of one prompt and several seeds, ``seed``."""
+        return "seed" if len(self.prompts[: self.limit]) == 1 < len(self.seeds) else "prompt"
+
+    @property
+    def model_name(self) -> str:
+        """What pages and tables call the model: as it is named, of a file or a folder its last part."""
+        return self.model if self.images is not None else name_of(self.model)
+
+    @property
+    def captions(self) -> bool:
+        """Whether some prompt is a caption of its own for each indicator, which alone can name different things."""
+        return not all(map(checks.template, self.prompts))
+
+    @property
+    def out_path(self) -> Path:
+        """The run directory: `out`, where ``~`` is the user's home, or ``runs/<name>``."""
+        return expand_run(self.out, "out") if self.out else Path("runs") / self.name
+
+    def resolved(self) -> dict[str, Any]:
+        """The configuration as plain data that :meth:`Config.model_validate` takes again."""
+        return self.model_dump(mode="json")
+
+
+def _stored(kind: type[_Model], values: Mapping[str, Any]) -> _Model:
+    """A section, or all of the configuration, made of plain data without checks."""
+    values = dict(values)
+    for name, field in kind.model_fields.items():
+        section = field.annotation
+        if name in values and isinstance(section, type) and issubclass(section, Section):
+            values[name] = _stored(section, _said(name, values[name], section))
+        elif name in values and isinstance(values[name], Mapping):  # sections by name, such as `gep.variants`
+            inner = get_args(section)[-1] if get_args(section) else None
+            if isinstance(inner, type) and issubclass(inner, Section):
+                values[name] = {
+                    key: _stored(inner, _said(f"{name}.{key}", one, inner))
+                    for key, one in values[name].items()
+                }
+    return kind.model_construct(**values)
+
+
+def _stored_indicator(name: str, value: Any) -> Indicator:
+    """An indicator as a record holds it: a word, or fields of which the word may be missing and is then the name."""
+    said = {"word": value} if isinstance(value, str | None) else _said(f"indicators.{name}", value, Indicator)
+    return Indicator.model_construct(
+        word=said.get("word") or name, control=said.get("control") or False, plural=said.get("plural")
+    )
+
+
+def _said(name: str, values: Any, kind: type[Section]) -> dict[str, Any]:
+    """What plain data says of a place, without what it leaves open and what the section does not know."""
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{name}: expected fields, got {shown(values)}")
+    return {key: values[key] for key in kind.model_fields if values.get(key) is not None}
+
+
+def load_config(
+    path: str | Path,
+    options: Options | None = None,
+    said: list[Loaded] | None = None,
+) -> Config:
+    """Read ``triplets.yaml`` and put the command line's options over it.
+
+    Parameters
+    ----------
+    path
+        The YAML file.
+    options
+        What the command line gave: ``{("sampler", "steps"): ("--steps", 50)}``.
+    said
+        Takes what became of the captions where prompts come from some.
+
+    Raises
+    ------
+    UserError
+        The first fault found: place, rule, what was found, remedy.
+    """
+    source = read_yaml(path)
+    if not isinstance(source.data, dict):
+        raise UserError(
+            f"{source.name}: expected `key: value` lines, got {shown(source.data)}: see triplets.yaml"
+        )
+    context = {"folder": Path(path).parent, "said": [] if said is None else said}
+    data = {"name": Path(path).stem, **source.data}
+    with naming(Config, source, options or {}):
+        if data.get("images") is not None:
+            data = foreign.configured(data, source, options or {}, context, build_config)
+        return build_config(data, source, options, context)
+
+
+def schema_text() -> str:
+    """Return the JSON schema of ``triplets.yaml``, by which editors complete and check it.
+
+    What hangs on several fields at once (contrasts of indicators that are there, say) is beyond it.
+    """
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+def build_config(
+    data: Mapping[str, Any],
+    source: YamlSource,
+    options: Options | None = None,
+    context: Mapping[str, Any] | None = None,
+) -> Config:
+    """Validate plain data with the command line's options over it (see :func:`load_config`).
+
+    `context` is that of `probes.prompts.source.resolve`.
+    """
+    options = dict(options or {})
+    merged: dict[str, Any] = {
+        key: dict(value) if isinstance(value, dict) else value for key, value in data.items()
+    }
+    for loc, (_, value) in options.items():
+        section = merged
+        for key in loc[:-1]:
+            if not isinstance(section.get(key), dict):
+                section[key] = {}
+            section = section[key]
+        section[loc[-1]] = value
+    try:
+        return Config.model_validate(merged, context=context)
+    except ValidationError as error:
+        raise UserError(message(error, Config, source, options)) from None

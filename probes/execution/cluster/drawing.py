@@ -1,0 +1,80 @@
+"""The parts of the generate stage as a worker of a cluster finds them again: from the configuration, by number."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.execution import loop
+from probes.execution.cluster.job import Job
+from probes.execution.cluster.worker import Making
+from probes.execution.settings import Settled
+from probes.models import files, loading
+from probes.prompts import plan as prompts
+from probes.prompts.plan import Sample
+from probes.runs import identity
+from probes.runs.store import Run
+from probes.stages import generate
+
+_kept: list[
+    loading.Loaded
+] = []  # what was loaded to settle the run, for the parts that this worker then draws
+
+
+def settled(job: Job) -> dict[str, Any]:
+    """What :class:`probes.execution.settings.Settled` holds, from the model as it is loaded here."""
+    config = Config.model_validate(job.config)
+    _kept[:] = [generate.load(job.source(), config, config.generate.device)]
+    return dataclasses.asdict(Settled.of(_kept[0], config))
+
+
+@contextmanager
+def opened(job: Job) -> Iterator[Making]:
+    """Hold the model, ready to draw parts."""
+    config, told = Config.model_validate(job.config), job.settled
+    source = job.source()
+    run, samples = again(job, config, source)
+    chunks = generate.chunks_of(samples, config)
+    drawing = generate.Drawing(
+        source,
+        config,
+        told["device"],
+        told["weights"],
+        told["threads"],
+        samples[0].sample_id,
+        _loaded_before(told["weights"]),
+    )
+
+    def part(number: int) -> loop.Part:
+        return generate.part_of(run, config, told["fields"], told["sizes"], number, chunks[number])
+
+    with drawing.opened() as do:
+        del drawing
+        yield Making(part, do, told["device"])
+
+
+def _loaded_before(weights: str) -> loading.Loaded | None:
+    loaded = _kept.pop() if _kept else None
+    return loaded if loaded is not None and loaded.record["weight_hash"] == weights else None
+
+
+def again(job: Job, config: Config, source: loading.Source) -> tuple[Run, list[Sample]]:
+    """The run, and its plan made again with the tokenizers that are here.
+
+    Raises
+    ------
+    UserError
+        A file that describes the model is another than the driver's.
+    """
+    theirs = {name: value for name, value in job.settled["fields"].items() if name.startswith("model/")}
+    name = identity.differing(theirs, files.files(source))
+    if name is not None:
+        raise UserError(
+            f"model {source.name}: expected {name.removeprefix('model/')} to be the driver's, found another: put the"
+            " same files on all machines"
+        )
+    return Run.open(job.run), prompts.plan(config, *loading.tokenizers(source), "triplets.yaml")

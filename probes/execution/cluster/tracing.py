@@ -1,0 +1,50 @@
+"""The parts of the trace stage as a worker of a cluster finds them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from probes.config.schema import Config
+from probes.execution import loop
+from probes.execution import settings as settling
+from probes.execution.cluster.drawing import again
+from probes.execution.cluster.job import Job
+from probes.execution.cluster.worker import Making
+from probes.models import loading
+from probes.stages import generate
+from probes.stages.trace import requirements, stage
+from probes.stages.trace.batching import auto_batch
+
+
+def settled(job: Job) -> dict[str, Any]:
+    """The images that a batch holds on this device, the device, and threads of torch."""
+    config = Config.stored(job.config)
+    loaded = generate.load_again(job.source(), config, config.generate.device, job.settled["weights"])
+    return {
+        "batch": auto_batch(loaded.pipe, loaded.device, config),
+        "device": loaded.device,
+        "threads": settling.threads(loaded),
+    }
+
+
+@contextmanager
+def opened(job: Job) -> Iterator[Making]:
+    """Hold the model, ready to draw parts."""
+    config, told = Config.stored(job.config), job.settled
+    source = job.source()
+    run, samples = again(job, config, source)
+    length = loading.tokenizers(source)[0][0].model_max_length
+    chunks = generate.cut(requirements.triplets(config, samples, length), config.generate.part_triplets)
+    plan = requirements.planned(config, source)
+    counted = stage.counted_in(plan)
+    tracing = stage.Tracing(source, config, told["device"], told["weights"], told["threads"])
+
+    def part(number: int) -> loop.Part:
+        return stage.part_of(
+            run, config, told["fields"], plan, told["sizes"], number, chunks[number], counted
+        )
+
+    with tracing.opened() as do:
+        yield Making(part, do, told["device"])

@@ -1,0 +1,201 @@
+"""What a worker of a cluster does: it holds the models of one stage, makes parts of a run whole and writes them.
+
+All that it is told and all that it answers is text (JSON), so that nothing is pickled but what the engine itself
+needs. It writes the files of a part as a run of one process does, by the same code, each whole or not at all; the
+record of the run is the driver's. Loads no torch until there is work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import importlib
+import json
+import os
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from probes.errors import UserError
+from probes.execution import loop
+from probes.execution.cluster.job import Job, recorded
+from probes.execution.team import Do
+from probes.json_text import parse_json
+from probes.runs.store import Run
+from probes.storage.locations import is_object
+from probes.versions import versions
+
+PATIENCE = 60.0  # seconds until a network file system shows what another machine has written
+_PAUSE = 0.5
+# libraries that have a say in the bytes of a part
+_LIBRARIES = ("triptych", "torch", "diffusers", "transformers", "tokenizers", "numpy", "pillow", "pyarrow")
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Making:
+    """A stage that is open: its parts by number, what is done with a piece, and on what kind of torch device."""
+
+    part: Callable[[int], loop.Part]
+    do: Do
+    device: str
+
+
+def _answering(method: Callable[..., Answer]) -> Callable[..., str]:
+    """Answer in text also where something is raised: what the user can mend, no room on the device, or a bug."""
+
+    @functools.wraps(method)
+    def answered(self: Worker, *told: Any) -> str:
+        try:
+            return json.dumps(method(self, *told))
+        except Exception as error:
+            return json.dumps(fault(error))
+
+    return answered
+
+
+def fault(error: Exception) -> Answer:
+    """What is said of an error: ``mendable`` with its line, ``memory`` or ``bug`` with its traceback."""
+    if isinstance(error, UserError):
+        return {"mendable": str(error)}
+    if "torch" in sys.modules:
+        from probes.execution import batches
+
+        if batches.no_room(error):
+            return {"memory": str(error)}
+    return {
+        "bug": "".join(traceback.format_exception(error)),
+        "line": traceback.format_exception_only(error)[-1],
+    }
+
+
+class Worker:
+    """A process of a cluster, called from the driver, one call after another."""
+
+    def __init__(self) -> None:
+        self._stack = contextlib.ExitStack()
+        self._making: Making | None = None
+        self._job: Job | None = None
+
+    @_answering
+    def placed(self) -> Answer:
+        """Say where this is, and with which libraries."""
+        return {"host": socket.gethostname(), "process": os.getpid(), "versions": libraries()}
+
+    @_answering
+    def asked(self, function: str, text: str) -> Answer:
+        """Answer a stage's question: ``module:function`` is given the job and answers plain data."""
+        self._close()
+        return {"answer": _found(function)(_here(text))}
+
+    @_answering
+    def opened(self, function: str, text: str) -> Answer:
+        """Open a stage: ``module:function`` is given the job; a context manager that gives its `Making`.
+
+        Answers what kind of device it works on.
+        """
+        self._close()
+        self._job = _here(text)
+        self._making = self._stack.enter_context(_found(function)(self._job))
+        return {"device": described(self._making.device)}
+
+    @_answering
+    def made(self, text: str) -> Answer:
+        """Make parts one after another, given as numbers with the hash of their identity, and write their files.
+
+        Answers which are there, and what befell the first that could not be made.
+        """
+        done: list[int] = []
+        began = time.monotonic()
+        for number, expected in parse_json(text):
+            try:
+                self._make(number, expected)
+            except Exception as error:
+                return {"made": done, "failed": number, **fault(error)}
+            done.append(number)
+        return {"made": done, "seconds": time.monotonic() - began}
+
+    def _make(self, number: int, expected: str) -> None:
+        assert self._making is not None
+        part = self._making.part(number)
+        if part.identity["hash"] != expected:
+            raise UserError(
+                f"part {number}: expected the one that the driver planned, got another plan of it on"
+                f" {socket.gethostname()}: install the same version of triptych on all machines"
+            )
+        loop.make_whole(part, self._making.do, self._require_run)
+
+    def _require_run(self) -> None:
+        """Refuse to write where the run directory is gone: a worker does not hold it, and would make one of its own."""
+        job = self._job
+        if job is None or job.record is None or is_object(job.run) or (Path(job.run) / "run.json").exists():
+            return
+        raise UserError(
+            f"{job.run}: expected the run directory to stay while it is worked on, found it gone: put it back and run"
+            " again"
+        )
+
+    def _close(self) -> None:
+        if self._making is None:
+            return
+        self._making = None
+        self._stack.close()
+        gc.collect()
+        if "torch" in sys.modules and (torch := sys.modules["torch"]).cuda.is_available():
+            torch.cuda.empty_cache()
+
+
+def _here(text: str) -> Job:
+    """The job, with paths leading from the folder in which the command was called, where that is seen from here."""
+    job = Job.read(text)
+    with contextlib.suppress(OSError):
+        os.chdir(job.folder)
+    if job.record is not None:
+        _require_seen(job)
+    return job
+
+
+def _found(function: str) -> Callable[[Job], Any]:
+    module, name = function.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _require_seen(job: Job) -> None:
+    """Refuse a run directory that is not the driver's: then what is written here would be seen by nobody."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            found = "another" if recorded(Run.open(job.run)) != job.record else ""
+        except UserError:
+            found = "none"
+        if not found:
+            return
+        if time.monotonic() >= until:
+            raise UserError(
+                f"{job.run}: expected the driver's run directory on {socket.gethostname()}, found {found}: choose an"
+                " --out on storage that all machines of the cluster see at the same path"
+            )
+        time.sleep(_PAUSE)
+
+
+def libraries() -> dict[str, str]:
+    """The versions of the libraries that have a say in the bytes of a part."""
+    return {name: version for name, version in versions().items() if name in _LIBRARIES}
+
+
+def described(device: str) -> str:
+    """The name of the GPU that this process works on or, of a CPU, for what its kernels are made."""
+    if device != "cpu" and not device.startswith("cuda"):
+        return device
+    import torch
+
+    if device == "cpu":
+        return f"cpu with {torch.backends.cpu.get_cpu_capability()}"
+    return torch.cuda.get_device_name(torch.device(device))

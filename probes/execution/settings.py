@@ -1,0 +1,122 @@
+"""What is settled once when a run is drawn: what the configuration leaves to the model or to the machine.
+
+It is plain data, so that a machine of a cluster can find it out for all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from probes.config.schema import Config
+from probes.execution import batches, workers
+from probes.models import estimate, loading, requirements
+from probes.runs.store import Run
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A model that was loaded, as far as others need to know.
+
+    Attributes
+    ----------
+    model, scheduler : dict
+        What ``run.json`` keeps of them.
+    guidance_scale : float
+        The model's own.
+    device : str
+        The torch device, ``device_name`` its name.
+    dtype : str
+    batch_triplets : int
+    threads : int
+        That torch is given.
+    """
+
+    model: dict[str, Any]
+    scheduler: dict[str, Any]
+    guidance_scale: float
+    device: str
+    device_name: str
+    dtype: str
+    batch_triplets: int
+    threads: int
+
+    @classmethod
+    def of(cls, loaded: loading.Loaded, config: Config) -> Settled:
+        """What follows from a model that is loaded for a configuration.
+
+        Raises
+        ------
+        UserError
+            It cannot draw what is asked.
+        """
+        requirements.check_pipeline(loaded.pipe, config, loaded.guidance_scale)
+        batch = config.generate.batch_triplets
+        if batch == "auto":
+            batch = batches.auto_batch(loaded, len(config.indicators), config)
+        return cls(
+            loaded.record,
+            loaded.scheduler,
+            loaded.guidance_scale,
+            loaded.device,
+            _name(loaded.device),
+            loaded.dtype,
+            batch,
+            threads(loaded),
+        )
+
+    def applied(self, config: Config) -> Config:
+        """Put numbers where the configuration leaves the choice to the model or the machine."""
+        import torch
+
+        guidance = config.sampler.guidance_scale
+        guidance = self.guidance_scale if guidance is None else float(guidance)
+        drawn = {
+            "batch_triplets": self.batch_triplets,
+            "device": torch.device(self.device).type,
+            "dtype": self.dtype,
+        }
+        return config.model_copy(
+            update={
+                "sampler": config.sampler.model_copy(update={"guidance_scale": guidance}),
+                "generate": config.generate.model_copy(update=drawn),
+            }
+        )
+
+    def device_record(self, count: int) -> dict[str, Any]:
+        """What ``run.json`` keeps of the device, and of so many workers."""
+        return {
+            "name": self.device_name,
+            "torch": self.device,
+            "threads": self.threads,
+            "workers": count,
+        }
+
+
+def as_begun(config: Config, run: Run) -> Config:
+    """Draw in the number format and with the batches with which a run was begun, where the configuration says none."""
+    generate, begun = config.generate, run.config.generate
+    return config.model_copy(
+        update={
+            "generate": generate.model_copy(
+                update={
+                    "dtype": begun.dtype if generate.dtype == "auto" else generate.dtype,
+                    "batch_triplets": begun.batch_triplets
+                    if generate.batch_triplets == "auto"
+                    else generate.batch_triplets,
+                }
+            )
+        }
+    )
+
+
+def threads(loaded: loading.Loaded) -> int:
+    """Threads that torch is given for a model that is loaded."""
+    networks = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
+    return workers.threads(networks.parameters, loaded.device)
+
+
+def _name(device: str) -> str:
+    import torch
+
+    return torch.cuda.get_device_name(torch.device(device)) if device.startswith("cuda") else "CPU"

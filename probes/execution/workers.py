@@ -1,0 +1,174 @@
+"""How many workers serve a stage, and how each of them is set so that their number alters no byte.
+
+Loads no torch until it is asked for threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from math import ceil, inf
+from pathlib import Path
+from typing import Literal
+
+from probes.config.schema import Config
+from probes.toyworld import MODELS
+
+SMALL = 50_000_000  # parameters of a model that one thread serves best
+PROCESS_BYTES = 1.0e9  # Python, torch and diffusers without a model
+# seconds of one core, for an image of 64 pixels and a step with the probe around it: measured with the bundled model
+IMAGE_STEP = 0.02
+_START_SECONDS = 10.0  # of one core, until a new process has loaded its libraries and a model
+# of measuring: of one core for an image, until a new process has loaded what measures, and memory of one process
+_MEASURE_IMAGE, _MEASURE_START = 0.03, 3.0
+_MEASURE_BYTES, _MEASURE_IMAGE_BYTES = 0.5e9, 15e3
+_REPORT_SECONDS = 12.0  # of one core, to write out the figures of a report
+_GPU = Path("/dev/nvidiactl")
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+def cores() -> int:
+    """Cores that this process may use: its affinity, or less where a container is given a share of the machine."""
+    with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
+        quota, period = (_CGROUP / "cpu.max").read_text().split()
+        return max(1, min(_affinity(), ceil(int(quota) / int(period))))
+    return _affinity()
+
+
+def _affinity() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this system
+        return os.cpu_count() or 1
+
+
+def available_memory() -> float:
+    """Bytes that new processes may take: what the machine has, or less where a container has a limit."""
+    import psutil
+
+    limit = inf
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = (_CGROUP / "memory.stat").read_text().splitlines()
+        taken = next(int(line.split()[1]) for line in lines if line.startswith("anon "))
+        limit = int((_CGROUP / "memory.max").read_text()) - taken
+    return max(0.0, min(float(psutil.virtual_memory().available), limit))
+
+
+def threads(parameters: float, device: str) -> int:
+    """Threads that torch is given for a model, the same in each of several workers as in one.
+
+    On a CPU a small model is given one: on a busy machine several wait for one another for minutes, and several workers
+    serve it better.
+    """
+    if parameters < SMALL and device.split(":")[0] == "cpu":
+        return 1
+    import torch
+
+    return torch.get_num_threads()
+
+
+def worker_count(
+    setting: int | Literal["auto"],
+    *,
+    device: str,
+    threads: int,
+    memory: float,
+    seconds: float,
+    start: float = _START_SECONDS,
+) -> int:
+    """How many workers serve a stage: what is set or, for ``auto``, as many as cores, memory and work allow.
+
+    Parameters
+    ----------
+    setting
+        ``generate.workers``.
+    device
+        Where the model runs; of a GPU one worker makes full use.
+    threads
+        Cores that one worker uses.
+    memory
+        Bytes that one worker takes.
+    seconds
+        A rough guess at what one worker would take; each further one is to have more to do than to start.
+    start
+        What a new process takes to start, in the same seconds.
+
+    Examples
+    --------
+    >>> worker_count("auto", device="cuda", threads=1, memory=1e9, seconds=1e6)
+    1
+    >>> worker_count(3, device="cpu", threads=1, memory=1e9, seconds=1.0)
+    3
+    """
+    if setting != "auto":
+        return setting
+    if device.split(":")[0] != "cpu":
+        return 1
+    room = int(available_memory() / memory)
+    return max(1, min(cores() // threads, room, int(seconds / start)))
+
+
+def expected(config: Config) -> int:
+    """How many workers a new run will want, as far as can be told before the model is looked at: else one.
+
+    Helpers take as long to load their libraries as this process does, so they are best started first.
+    """
+    generate = config.generate
+    if generate.workers != "auto":
+        return generate.workers
+    on_cpu = generate.device == "cpu" or (generate.device == "auto" and not _GPU.exists())
+    if config.images is not None or config.model not in MODELS or not on_cpu:
+        return 1
+    return worker_count(
+        "auto",
+        device="cpu",
+        threads=1,
+        memory=1.5 * PROCESS_BYTES,
+        seconds=_images(config) * config.sampler.steps * IMAGE_STEP,
+    )
+
+
+def measuring(config: Config) -> int:
+    """How many processes measure a run: those set for its other stages or, for ``auto``, as many as serve."""
+    images = _images(config)
+    return worker_count(
+        config.generate.workers,
+        device="cpu",
+        threads=1,
+        memory=_MEASURE_BYTES + images * _MEASURE_IMAGE_BYTES,
+        seconds=images * _MEASURE_IMAGE,
+        start=_MEASURE_START,
+    )
+
+
+def reporting(config: Config) -> int:
+    """How many processes write out the figures of a run: those set or, for ``auto``, as many as serve."""
+    return worker_count(
+        config.generate.workers,
+        device="cpu",
+        threads=1,
+        memory=_MEASURE_BYTES,
+        seconds=_REPORT_SECONDS,
+        start=_MEASURE_START,
+    )
+
+
+def _images(config: Config) -> int:
+    return len(config.prompts[: config.limit]) * len(config.seeds) * len(config.indicators)
+
+
+@contextlib.contextmanager
+def steady(threads: int) -> Iterator[None]:
+    """The same input gives the same bits: so many threads, deterministic kernels, no search for the fastest."""
+    import torch
+
+    cudnn = torch.backends.cudnn
+    before = cudnn.deterministic, cudnn.benchmark, torch.get_num_threads()
+    cudnn.deterministic, cudnn.benchmark = True, False
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        cudnn.deterministic, cudnn.benchmark = before[:2]
+        torch.set_num_threads(before[2])

@@ -1,0 +1,158 @@
+"""Models of the Hugging Face hub: from its cache or fetched, pinned to a commit; and what to run where it gives none.
+
+A revision (a branch, a tag, a commit) is resolved once, when the description is asked for; everything else is read at
+the commit it stands for, which ``run.json`` keeps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from probes.errors import UserError, first_line
+from probes.models import description, weight_files
+from probes.models.description import INDEX, SUPPORTED, Source
+from probes.models.pretrained import download_pipeline, quiet
+
+_UNREACHED = "not in the cache, and the hub can't be reached"
+_UNUSED = (
+    "safety_checker",
+    "feature_extractor",
+    "image_encoder",
+)  # they read images; text-to-image needs none
+
+
+@cache
+def known() -> Mapping[str, Mapping[str, Any]]:
+    """What ``known_models.yaml`` says of models of the hub, by their ids."""
+    return yaml.safe_load((files(__package__) / "known_models.yaml").read_text(encoding="utf-8"))
+
+
+def gigabytes(identifier: str, variant: str | None = None) -> float | None:
+    """Size of what is read of a known model, in 10^9 bytes; None for others.
+
+    Examples
+    --------
+    >>> round(gigabytes("CompVis/stable-diffusion-v1-4"), 1), gigabytes("nobody/nothing")
+    (4.3, None)
+    """
+    parameters = known().get(identifier, {}).get("parameters")
+    return parameters * (2 if variant == "fp16" else 4) / 1e9 if parameters else None
+
+
+def command(identifier: str, revision: str | None = None, variant: str | None = None) -> str:
+    """The command that puts into the hub's cache what is read of a pipeline, and no more.
+
+    Examples
+    --------
+    >>> print(command("a/b", "main", "fp16"))
+    hf download a/b --revision main --include "*.json" --include "*.txt" --include "*/*model.fp16*.safetensors"
+    """
+    weights = f"*/*model.{variant}*.safetensors" if variant else "*/*model.safetensors"
+    at = f" --revision {revision}" if revision else ""
+    included = " ".join(f'--include "{pattern}"' for pattern in ("*.json", "*.txt", weights))
+    return f"hf download {identifier}{at} {included}"
+
+
+def fetch(name: str, revision: str | None, variant: str | None, weights: bool) -> Source:
+    """A model of the hub: from the cache where it is whole, else fetched.
+
+    Parameters
+    ----------
+    name
+        ``owner/name`` or ``owner/name@revision``.
+    revision
+        Branch, tag or commit; None: the one in `name`, or the hub's default branch.
+    variant
+        The weights called so (``fp16``); None: those in full precision where there are any.
+    weights
+        Weights too; False is enough to plan.
+
+    Raises
+    ------
+    UserError
+        The hub has no such model or revision, or cannot be reached and the cache does not hold the whole of it; two
+        revisions are named.
+    """
+    from huggingface_hub import hf_hub_download, snapshot_download
+
+    identifier, _, at = name.partition("@")
+    if at and revision and at != revision:
+        raise UserError(f"revision: expected {at}, as `model` says, got {revision}: name one of them")
+    revision = revision or at or None
+    with _answering(name, identifier, revision, variant):
+        index = Path(hf_hub_download(identifier, INDEX, revision=revision))
+    folder, commit = index.parent, index.parent.name
+    source = Source(name, "hub", folder, folder, commit, variant)
+    described = description.read_index(source)  # an unsupported pipeline is refused before it is fetched
+    if not weight_files.lacking(folder, described, variant, weights):
+        return source
+    with _answering(name, identifier, revision, variant), quiet():
+        if weights:
+            options = {unused: None for unused in _UNUSED if unused in described}
+            download_pipeline(identifier, revision=commit, variant=variant, **options)
+        else:
+            snapshot_download(identifier, revision=commit, allow_patterns=["*.json", "*.txt", "tokenizer*/*"])
+    if lacking := weight_files.lacking(folder, described, variant, weights):
+        why = f"not in the cache ({', '.join(lacking)}), and the hub gave none"
+        raise _absent(name, identifier, revision, variant, why)
+    return source
+
+
+@contextlib.contextmanager
+def _answering(name: str, identifier: str, revision: str | None, variant: str | None) -> Iterator[None]:
+    from huggingface_hub import errors
+
+    try:
+        yield
+    except errors.LocalEntryNotFoundError as error:  # which is an EntryNotFoundError, too
+        raise _absent(name, identifier, revision, variant, _UNREACHED) from error
+    except errors.EntryNotFoundError as error:
+        raise UserError(
+            f"model {name}: expected a diffusers pipeline, found no {INDEX} on the hub: {SUPPORTED}"
+        ) from error
+    except errors.RevisionNotFoundError as error:
+        raise UserError(
+            f"model {name}: the hub has no revision {revision} of it: name a branch, a tag or a commit"
+        ) from error
+    except errors.GatedRepoError as error:
+        raise UserError(
+            f"model {name}: the hub gives it to those who have accepted its terms: accept them on"
+            f" huggingface.co/{identifier}, then run: hf auth login"
+        ) from error
+    except errors.RepositoryNotFoundError as error:
+        remedy = _withdrawn(identifier) or "check the spelling, or run: hf auth login"
+        raise UserError(f"model {name}: no folder of that name, and none on the hub: {remedy}") from error
+    except errors.OfflineModeIsEnabled as error:
+        raise _absent(name, identifier, revision, variant, _UNREACHED) from error
+    except Exception as error:  # the hub raises errors of many libraries; all mean that it gave no model
+        why = f"not in the cache, and the hub gave none ({first_line(error, 60)})"
+        raise _absent(name, identifier, revision, variant, why) from error
+
+
+def _absent(name: str, identifier: str, revision: str | None, variant: str | None, why: str) -> UserError:
+    """The line that says what is not on this machine, how large it is and which command fetches it."""
+    size = gigabytes(identifier, variant)
+    large = f"; {size:.1f} GB" if size else ""
+    withdrawn = f" ({_withdrawn(identifier)})" if _withdrawn(identifier) else ""
+    there = known().get(identifier, {}).get("copy", identifier)
+    return UserError(
+        f"model {name}: {why}{large}{withdrawn}; check the spelling, give a local folder,"
+        f" or run: {command(there, revision, variant)}"
+    )
+
+
+def _withdrawn(identifier: str) -> str:
+    """Since when the hub has a model no more, and which copy there is; empty for others."""
+    entry = known().get(identifier, {})
+    return (
+        f"withdrawn in {entry['withdrawn']}; an unofficial copy is {entry['copy']}"
+        if entry.get("copy")
+        else ""
+    )

@@ -1,0 +1,353 @@
+"""Loading a diffusion pipeline: bundled toyworld, hub id, local folder or a single .safetensors or .ckpt file.
+
+Weights come from safetensors, or from pickle only through ``torch.load(weights_only=True)``, which is what
+diffusers and transformers do; no code of a model's author is run. The safety checker is left off, since it
+blackens images after the fact, and that is recorded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from probes.config.edit_options import Edit
+from probes.errors import UserError, first_line
+from probes.json_text import parse_json
+from probes.models import description, edits, hub, single_file, weight_files
+from probes.models.components import modules, weight_hash
+from probes.models.description import INDEX, PIPELINES, Source
+from probes.models.devices import pick_device, pick_dtype
+from probes.models.pretrained import quiet
+from probes.models.schedulers import build_scheduler, pick_scheduler, require_usable, scheduler_record
+from probes.models.source import CARD
+from probes.models.tokenizers import tokenizer
+from probes.models.weights import read_pipeline, require_finite
+from probes.runs.recorded_paths import name_of
+from probes.storage.paths import expand_model
+from probes.toyworld import LOCATED, MODELS, SHARED, SKILLED, SPECIMENS, WEIGHTS, WORK, WORKING
+
+SCHEDULER = "scheduler/scheduler_config.json"
+
+
+@dataclass
+class Loaded:
+    """A pipeline ready to draw, and what ``run.json`` keeps about it."""
+
+    pipe: Any
+    record: dict[str, Any]
+    scheduler: dict[str, Any]
+    guidance_scale: float
+    device: str = "cpu"
+    dtype: str = "float32"
+    tokenizers: list[Any] = field(default_factory=list)
+
+    @property
+    def token_limit(self) -> int:
+        """Most tokens the text encoders take, start and end included."""
+        encoders = (getattr(self.pipe, name, None) for name in ("text_encoder", "text_encoder_2"))
+        return min(e.config.max_position_embeddings for e in encoders if e is not None)
+
+
+def resolve(
+    name: str, weights: bool = True, *, revision: str | None = None, variant: str | None = None
+) -> Source:
+    """Find a model by the name given in ``triplets.yaml``.
+
+    Parameters
+    ----------
+    name
+        ``toyworld…``, a hub id (``owner/name`` or ``owner/name@revision``), a folder or a ``.safetensors`` or
+        ``.ckpt`` file.
+    weights
+        Fetch the weights of a hub model too; False is enough to plan.
+    revision
+        Branch, tag or commit of a hub model.
+    variant
+        The weights of a folder or a hub model that are called so, such as ``fp16``; None: those in full precision, or
+        the one variant that is there.
+
+    Raises
+    ------
+    UserError
+        There is no such model, or the hub cannot be reached and the model is not in its cache; or it has no revisions
+        or variants.
+    """
+    source = _find(name, weights, revision, variant)
+    for place, value, kinds in (("revision", revision, ("hub",)), ("variant", variant, ("hub", "folder"))):
+        if value and source.kind not in kinds:
+            raise UserError(f"{place}: {name} has none, it is no model of the hub: take {value!r:.60} out")
+    return source
+
+
+def _find(name: str, weights: bool, revision: str | None, variant: str | None) -> Source:
+    if name in MODELS:
+        return _bundled(name)
+    path = expand_model(name, "model")
+    if path.is_dir():
+        if not (path / INDEX).exists():
+            raise UserError(
+                f"model {name}: expected a diffusers folder, found no {INDEX}{_inside(path)}: check the path"
+            )
+        source = Source(name, "folder", path, path, variant=variant)
+        description.read_index(source)
+        return source
+    if path.is_file():
+        if path.suffix not in single_file.ENDINGS:
+            endings, got = " or ".join(single_file.ENDINGS), path.suffix or "no ending"
+            raise UserError(f"model {name}: expected {endings}, got {got}: convert it")
+        return single_file.source(name, path)
+    if re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?", name):
+        return hub.fetch(name, revision, variant, weights)
+    close = difflib.get_close_matches(name, MODELS, 1)
+    remedy = f"did you mean {close[0]}?" if close else "check the spelling or the path"
+    raise UserError(
+        f"model {name}: unknown; expected {', '.join((*SPECIMENS, *WORKING, SKILLED))}, {LOCATED[0]} and its like, "
+        f"a hub id (owner/name), folder or .safetensors file, found none of that name: {remedy}"
+    )
+
+
+def _bundled(name: str) -> Source:
+    """A specimen: the null world's lends the others what is the same, to the located ones all but what was taught.
+
+    `toyworld-work` has what it was taught beside what it lends from `toyworld`.
+    """
+    null = WEIGHTS / SHARED
+    path = WEIGHTS / "located" / name if name in LOCATED else WEIGHTS / name
+    for file in (path / CARD, null / INDEX):
+        if not file.exists():
+            raise UserError(f"model {name}: expected {file}, found none: install triptych anew")
+    closer = (WEIGHTS / "located" / LOCATED[0],) if name in LOCATED else ()
+    closer = (WEIGHTS / SPECIMENS[0],) if name == WORK else closer
+    bases = tuple(base for base in (*closer, null) if base != path)
+    return Source(name, "bundled", path, path, metadata_version(), bases=bases)
+
+
+def _inside(path: Path) -> str:
+    """What a folder without a pipeline holds instead, as far as its files tell."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        kind = parse_json((path / "config.json").read_text(encoding="utf-8")).get("_class_name")
+        return f" but a single {kind!s:.40}" if kind else ""
+    return ""
+
+
+def metadata_version() -> str:
+    """The version of this package: the revision of what it bundles."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("triptych")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def tokenizers(source: Source) -> tuple[list[Any], int]:
+    """The model's tokenizers and the most tokens its text encoders take, without loading weights.
+
+    Raises
+    ------
+    UserError
+        A tokenizer or the description of a text encoder is not there or damaged.
+    """
+    second = description.read_index(source)["_class_name"] == PIPELINES[1]
+    result, limits = [], []
+    for number in ("", "_2") if second else ("",):
+        folder = f"tokenizer{number}"
+        if not source.described(folder).is_dir():
+            raise description.fault(source, folder, "a folder", "none", "add or download it")
+        result.append(tokenizer(source, folder))
+        file = f"text_encoder{number}/config.json"
+        limit = description.read_object(source, file).get("max_position_embeddings", 77)
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 3:
+            raise description.fault(
+                source, file, "`max_position_embeddings` of at least 3", f"{limit!r:.40}", "mend it"
+            )
+        limits.append(limit)
+    return result, min(limits)
+
+
+def without_weights(source: Source, scheduler: str | None = None, steps: int | None = None) -> Any:
+    """The pipeline that a model's description makes, checked, on torch's meta device; it holds no weights.
+
+    :func:`load` makes the same checks.
+
+    Parameters
+    ----------
+    source
+        From :func:`resolve`.
+    scheduler, steps
+        The scheduler in place of the model's own, and the steps it is to make.
+
+    Returns
+    -------
+    A pipeline of diffusers without tokenizers.
+
+    Raises
+    ------
+    UserError
+        A file of the description is damaged, two of them do not fit one another, or the scheduler cannot drive
+        Stable Diffusion.
+    """
+    import diffusers
+
+    described, chosen = _checked(source, scheduler, steps)
+    kind = getattr(diffusers, described.pipeline)
+    asked = inspect.signature(kind.__init__).parameters
+    absent = dict.fromkeys(
+        ("tokenizer", "tokenizer_2", "safety_checker", "feature_extractor", "image_encoder")
+    )
+    switches = {"requires_safety_checker": False, "add_watermarker": False}
+    parts = {**absent, **switches, **described.components, "scheduler": chosen}
+    with quiet():
+        return kind(**{name: value for name, value in parts.items() if name in asked})
+
+
+def _checked(source: Source, scheduler: str | None, steps: int | None) -> tuple[description.Description, Any]:
+    """The description and the scheduler that is to draw."""
+    with quiet():
+        loaded, _ = tokenizers(source)
+        result = description.check(source, loaded)
+        chosen = _scheduler(source)
+        if scheduler is None:
+            require_usable(chosen, steps, place=f"model {source.name}: {SCHEDULER}")
+        else:
+            chosen = pick_scheduler(scheduler, chosen, steps)
+    return result, chosen
+
+
+def _scheduler(source: Source) -> Any:
+    """The model's scheduler from its description."""
+    kind = description.read_index(source)["scheduler"][1]
+    config = description.read_object(source, SCHEDULER)
+    try:
+        return build_scheduler(str(kind), config)
+    except ValueError as error:
+        raise description.fault(
+            source, SCHEDULER, f"the settings of a {kind!s:.60}", f"`{first_line(error)}`", "mend it"
+        ) from error
+
+
+def load(
+    source: Source,
+    *,
+    dtype: str = "auto",
+    device: str = "auto",
+    scheduler: str | None = None,
+    steps: int | None = None,
+    edit: Edit | None = None,
+) -> Loaded:
+    """Load a pipeline, ready to draw.
+
+    Parameters
+    ----------
+    source
+        From :func:`resolve`.
+    dtype
+        ``float32``, ``float16``, ``bfloat16`` or ``auto`` (see :func:`probes.models.devices.pick_dtype`).
+    device
+        ``auto`` (a GPU if there is one), ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
+    scheduler
+        A name such as ``ddim``, or the name of a class of diffusers; None: the model's own.
+    steps
+        Denoising steps that the scheduler is to make.
+    edit
+        Made in what was loaded (:func:`probes.models.edits.apply`); the record then has ``edit``, with the hash of the weights
+        as they were, and its ``weight_hash`` is that of the edited model.
+
+    Raises
+    ------
+    UserError
+        The files are damaged, of another kind or do not fit one another, the device or the scheduler is unknown,
+        the scheduler cannot drive Stable Diffusion, or the edit does not fit the model.
+    """
+    import torch
+
+    place = pick_device(device)
+    dtype = pick_dtype(dtype, place, bundled=source.kind == "bundled")
+    card = description.read_card(source)
+    described, _ = _checked(source, scheduler, steps)
+    if source.kind == "file":
+        pipe = single_file.read(source)
+    elif source.name in LOCATED and source.kind == "bundled":
+        from probes.toyworld.located.assemble import located_pipeline
+
+        pipe = located_pipeline(source.name, source.path)
+    elif source.name in WORKING and source.kind == "bundled":
+        from probes.toyworld.work.assemble import work_pipeline
+
+        pipe = work_pipeline(source.name, source.path)
+    elif source.name == SKILLED and source.kind == "bundled":
+        from probes.toyworld.skills.assemble import skills_pipeline
+
+        pipe = skills_pipeline(source.path)
+    else:
+        description.check_weights(source, described)
+        pipe = read_pipeline(source)
+    index = description.read_index(source)
+    own_guidance = inspect.signature(type(pipe).__call__).parameters["guidance_scale"].default
+    if scheduler is not None:
+        pipe.scheduler = pick_scheduler(scheduler, pipe.scheduler, steps)
+    require_finite(source, pipe, "float32", "download it again")
+    with _fits(place), quiet():
+        pipe = pipe.to(place, getattr(torch, dtype))
+    require_finite(source, pipe, dtype, "use --dtype bfloat16 or float32")
+    pipe.set_progress_bar_config(disable=True)
+    record = {
+        "id": name_of(source.name),
+        "kind": source.kind,
+        "path": str(source.path.absolute()),
+        "revision": source.revision,
+        "weight_hash": weight_hash(pipe),
+        "pipeline": type(pipe).__name__,
+        "parameters": sum(p.numel() for module in modules(pipe).values() for p in module.parameters()),
+        "variant": _variant(source),
+        "safety_checker": "off" if getattr(pipe, "safety_checker", None) is None else "on",
+        "ships_safety_checker": (index.get("safety_checker") or [None])[0] is not None,
+        "prediction_type": pipe.scheduler.config.get("prediction_type", "epsilon"),
+        "decoder_dtype": _decoder_dtype(pipe, dtype),
+        "card": {key: value for key, value in card.items() if key != "guidance_scale"},
+    }
+    if edit is not None:
+        edited = edits.apply(pipe, edit)
+        record["edit"] = {"original_weight_hash": record["weight_hash"], **edited.record}
+        record["weight_hash"] = edited.hash(weight_hash(pipe))
+    return Loaded(
+        pipe=pipe,
+        record=record,
+        scheduler=scheduler_record(pipe.scheduler),
+        guidance_scale=float(card.get("guidance_scale", own_guidance)),
+        device=str(place),
+        dtype=dtype,
+        tokenizers=[t for t in (pipe.tokenizer, getattr(pipe, "tokenizer_2", None)) if t is not None],
+    )
+
+
+def _variant(source: Source) -> str | None:
+    """The variant of the U-Net's weights that was read; None for full precision and for single files."""
+    return None if source.kind == "file" else weight_files.choose(source.component("unet"), source.variant)
+
+
+def _decoder_dtype(pipe: Any, dtype: str) -> str:
+    """The number format in which images are decoded: XL's pipeline keeps to float32 where its decoder says so.
+
+    That decoder overflows in float16; its description has ``force_upcast``, which the other pipelines do not read.
+    """
+    upcast = type(pipe).__name__ == PIPELINES[1] and dtype == "float16" and pipe.vae.config.force_upcast
+    return "float32" if upcast else dtype
+
+
+@contextlib.contextmanager
+def _fits(device: Any) -> Iterator[None]:
+    import torch
+
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise UserError(
+            f"--device {device}: expected room for the model, found too little: use float16 or another device"
+        ) from None

@@ -1,0 +1,356 @@
+"""Read models that somebody else made: the one module that calls the loaders of the libraries.
+
+The files of a model can name code of its author's (``auto_map``, ``custom_pipeline``, arguments of a tokenizer), other
+models of the hub, addresses, and pickles. None of that is followed: code that comes with a model never runs and nobody
+is asked whether it may, what lies in a local folder fetches nothing, a pickle is read as plain tensors alone, and a
+network is not built beyond what its weights fill. A test refuses these calls everywhere else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import math
+import pickle
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from logging import CRITICAL
+from pathlib import Path
+from typing import Any
+
+from probes.errors import UserError, first_line
+from probes.models.network_limits import MOST_TENSORS, built, limited, moderate_json, require_moderate
+
+_PICKLE = "a damaged file, or a pickle of more than plain tensors, which is not run"
+_CLEANING = ("clean", "strip_sep_token")  # arguments of a tokenizer that say how a text is cleaned
+_FETCHED = ("pretrained", "checkpoint_path", "cache_dir", "features_only", "kwargs_filter")
+
+
+_DESCRIBED = ("config.json", "preprocessor_config.json", "processor_config.json", "generation_config.json")
+
+
+class ForeignCodeError(RuntimeError):
+    """A model asks for code, or a download, that its own files name."""
+
+
+@contextlib.contextmanager
+def sealed(*, fetch: bool = False) -> Iterator[None]:
+    """Keep the libraries from running code that comes with a model, from asking whether they may, and off the network.
+
+    Parameters
+    ----------
+    fetch
+        The user named a model of the hub, which may be fetched.
+    """
+    from transformers import dynamic_module_utils
+
+    with contextlib.ExitStack() as stack:
+        importers = [dynamic_module_utils, sys.modules.get("diffusers.utils.dynamic_modules_utils")]
+        for module in filter(None, importers):
+            for name in ("get_class_in_module", "get_cached_module_file"):
+                stack.enter_context(_replaced(module, name, _refuse_code))
+        # the switch by which the library's own tests keep it from asking
+        stack.enter_context(_replaced(dynamic_module_utils, "TIME_OUT_REMOTE_CODE", 0))
+        if not fetch:
+            import torch
+            from huggingface_hub import constants
+
+            stack.enter_context(_replaced(constants, "HF_HUB_OFFLINE", True))
+            stack.enter_context(_replaced(torch.hub, "download_url_to_file", _refuse_download))
+        yield
+
+
+def _refuse_code(*args: Any, **kwargs: Any) -> Any:
+    raise ForeignCodeError("it asks to run code that comes with the model, which is never done")
+
+
+def _refuse_download(*args: Any, **kwargs: Any) -> Any:
+    raise ForeignCodeError("it asks to fetch what its files name, which is never done")
+
+
+@contextlib.contextmanager
+def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
+    before = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, before)
+
+
+@contextlib.contextmanager
+def readable(place: str, expected: str, remedy: str = "download it again") -> Iterator[None]:
+    """Say in one line what the libraries say of damaged files: on such they raise errors of every kind.
+
+    Only calls into the libraries stand inside; a fault of our own would be taken for one of the file.
+
+    Parameters
+    ----------
+    place
+        The field of the configuration and the file.
+    expected
+        What the file should hold.
+
+    Raises
+    ------
+    UserError
+        In place of any other error.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what the libraries say, the error alone is for users
+            yield
+    except UserError:
+        raise
+    except BaseException as error:
+        # the Rust of `tokenizers` panics with an error that is no Exception; others of that kind end the program
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        # what torch says of a pickle is how to run it all the same
+        got = _PICKLE if isinstance(error, pickle.UnpicklingError) else f"`{first_line(error)}`"
+        raise UserError(f"{place}: expected {expected}, got {got}: {remedy}") from error
+
+
+@contextlib.contextmanager
+def quiet(*libraries: str) -> Iterator[None]:
+    """Keep progress bars and messages of libraries off the terminal while a model loads.
+
+    Parameters
+    ----------
+    libraries
+        ``transformers`` or ``diffusers``; both unless told.
+    """
+    names = libraries or ("transformers", "diffusers")
+    switches = [importlib.import_module(f"{name}.utils.logging") for name in names]
+    levels = [switch.get_verbosity() for switch in switches]
+    shown = [switch.is_progress_bar_enabled() for switch in switches]
+    try:
+        for switch in switches:
+            switch.disable_progress_bar()
+            switch.set_verbosity(CRITICAL)  # what is wrong is said once, by us
+        yield
+    finally:
+        for switch, level, show in zip(switches, levels, shown):
+            switch.set_verbosity(level)
+            if show:
+                switch.enable_progress_bar()
+
+
+def from_folder(cls: Any, folder: str | Path, *, fetch: bool = False, **options: Any) -> Any:
+    """An object of a class of transformers or diffusers, from a folder.
+
+    Parameters
+    ----------
+    cls
+        A model, tokenizer, processor, configuration, scheduler or pipeline.
+    folder
+        Where its files are.
+    fetch
+        `folder` may be the name of a model of the hub, which is fetched; what is a local folder is never completed
+        from there.
+    options
+        As its ``from_pretrained`` takes them.
+    """
+    fetch = fetch and not Path(folder).is_dir()
+    for name in _DESCRIBED:
+        if (Path(folder) / name).is_file():
+            moderate_json(Path(folder) / name)
+    # models and schedulers of diffusers take no such argument, and have no such code
+    if cls.__module__.startswith("transformers.") or "Pipeline" in cls.__name__:
+        options["trust_remote_code"] = False
+    with sealed(fetch=fetch), limited(3 * MOST_TENSORS):  # a parameter is registered anew when it is filled
+        return cls.from_pretrained(folder, local_files_only=not fetch, **options)
+
+
+def auto(kind: str, folder: str | Path, *, fetch: bool = False, **options: Any) -> Any:
+    """What one of transformers' ``Auto`` classes makes of a folder: ``Config``, ``Tokenizer`` or ``Processor``."""
+    import transformers
+
+    return from_folder(getattr(transformers, f"Auto{kind}"), folder, fetch=fetch, **options)
+
+
+def from_single_file(cls: Any, path: str | Path, **options: Any) -> Any:
+    """A pipeline of diffusers from one file of weights, described by local files alone (``config``)."""
+    with sealed():
+        return cls.from_single_file(str(path), local_files_only=True, **options)
+
+
+def download_pipeline(identifier: str, **options: Any) -> None:
+    """Put the files of a pipeline of the hub into its cache; no code of it is fetched to be run."""
+    from diffusers import DiffusionPipeline
+
+    with sealed(fetch=True):
+        DiffusionPipeline.download(identifier, trust_remote_code=False, **options)
+
+
+def tensors(path: Path, **options: Any) -> Any:
+    """What a file of weights holds: safetensors, or a pickle of plain tensors, read without running it.
+
+    Parameters
+    ----------
+    options
+        Of a pickle, as ``torch.load`` takes them.
+    """
+    import torch
+
+    if path.suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        return load_file(path)
+    return torch.load(path, weights_only=True, **{"map_location": "cpu", **options})
+
+
+@contextlib.contextmanager
+def arrays(path: Path) -> Iterator[Any]:
+    """The arrays of an ``.npz`` file by name; none that would have to be unpickled."""
+    import numpy as np
+
+    with np.load(path, allow_pickle=False) as file:
+        yield file
+
+
+def timm_model(
+    architecture: Any,
+    arguments: Mapping[str, Any],
+    *,
+    size: float = math.inf,
+    check: Callable[[Any], None] | None = None,
+) -> Any:
+    """A network of timm, with random weights.
+
+    Parameters
+    ----------
+    architecture
+        A name that timm knows: no address, no folder.
+    arguments
+        Of the network, as a model's ``config.json`` states them.
+    size, check
+        The size of its weights in bytes, and what is wrong with the network before it takes memory
+        (:func:`probes.models.network_limits.built`).
+
+    Raises
+    ------
+    ValueError
+        There is no such architecture, or an argument names other weights or is out of bounds.
+    """
+    import timm
+
+    if not isinstance(architecture, str) or not timm.is_model(architecture.partition(".")[0]):
+        raise ValueError(f"timm has no architecture {architecture!r:.80}")
+    if not isinstance(arguments, Mapping):
+        raise ValueError(f"model_args should be an object, not {arguments!r:.60}")
+    require_moderate(arguments)
+    named = [name for name in arguments if str(name).startswith(_FETCHED)]
+    if named:
+        raise ValueError(f"`{named[0]:.60}` is no argument that a file may set")
+
+    with sealed():
+        return built(
+            lambda device: timm.create_model(architecture, pretrained=False, **arguments),
+            size=size,
+            check=check,
+        )
+
+
+def open_clip_model(folder: Path, weights: Path) -> tuple[Any, Any]:
+    """A CLIP of open_clip with its weights, and its transform of images.
+
+    Parameters
+    ----------
+    folder
+        With ``open_clip_config.json``; its networks are described there, not named on the hub.
+    weights
+        The file in it that is read.
+
+    Raises
+    ------
+    ValueError
+        The description is none, or asks for another model.
+    """
+    import open_clip
+
+    described = moderate_json(folder / "open_clip_config.json").get("model_cfg")
+    if not isinstance(described, dict):
+        raise ValueError("open_clip_config.json has no `model_cfg` that is an object")
+    for tower in ("text_cfg", "vision_cfg"):
+        if not isinstance(described.get(tower), dict):
+            raise ValueError(f"`model_cfg` has no `{tower}` that is an object")
+    if described["text_cfg"].get("hf_model_name"):
+        raise ValueError("its text encoder is another model (`hf_model_name`), which is not fetched")
+    named = f"local-dir:{folder}"
+    options: dict[str, Any] = {"load_weights": False, "pretrained_text": False}
+    with sealed(), _silent():
+        model = built(
+            lambda device: open_clip.create_model(named, device=device, **options),
+            size=weights.stat().st_size,
+        )
+        open_clip.load_checkpoint(model, str(weights), strict=True, weights_only=True)
+        return model, _transform(model)
+
+
+def open_clip_by_name(architecture: str, pretrained: str, *, fetch: bool = False) -> tuple[Any, Any]:
+    """A CLIP that open_clip knows by name, and its transform.
+
+    Parameters
+    ----------
+    pretrained
+        A file of weights; with `fetch` also a name that open_clip knows, which it fetches.
+    """
+    import open_clip
+
+    with sealed(fetch=fetch), _silent():
+        return open_clip.create_model_from_pretrained(architecture, pretrained=pretrained, weights_only=True)
+
+
+def open_clip_tokenizer(model: Any, folder: Path | None) -> Callable[..., Any]:
+    """The tokenizer of a CLIP: that in its folder, where there is one, else CLIP's own, which open_clip carries.
+
+    Of the arguments that the folder states those are taken that say how a text is cleaned.
+
+    Raises
+    ------
+    ValueError
+        It states others.
+    """
+    from open_clip.tokenizer import HFTokenizer, SimpleTokenizer
+
+    config = folder / "open_clip_config.json" if folder is not None else None
+    text = moderate_json(config)["model_cfg"]["text_cfg"] if config is not None and config.is_file() else {}
+    own = folder is not None and (text.get("hf_tokenizer_name") or (folder / "tokenizer.json").is_file())
+    if not own:
+        return SimpleTokenizer(context_length=model.context_length)
+    stated = text.get("tokenizer_kwargs") or {}
+    unknown = [name for name in stated if name not in _CLEANING]
+    if unknown:
+        raise ValueError(f"`tokenizer_kwargs` sets `{unknown[0]:.60}`, which a file may not set")
+    with sealed(), _silent():
+        fixed = {"trust_remote_code": False, "local_files_only": True}
+        return HFTokenizer(str(folder), context_length=model.context_length, **stated, **fixed)
+
+
+def open_clip_tokenizer_by_name(architecture: str) -> Callable[..., Any]:
+    """The tokenizer of an architecture that open_clip knows by name; fetched where it is on the hub."""
+    import open_clip
+
+    with sealed(fetch=True), _silent():
+        return open_clip.get_tokenizer(architecture)
+
+
+def _transform(model: Any) -> Any:
+    from open_clip.transform import PreprocessCfg, image_transform_v2
+
+    return image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Keep open_clip's messages off the terminal."""
+    import logging
+
+    before = logging.root.manager.disable
+    logging.disable(CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,265 @@
+"""Which nouns does a prompt hold, and where? The prompt's own list of things it asks for.
+
+Wu et al. 2025, section 6.1 (1): the lemmatized nouns of the prompt, by NLTK. Its tagger and WordNet are downloads; so
+the default backend is lemminflect, whose dictionary is in the wheel. It lists what a word *can* be, and a short grammar
+of captions decides what it is (`probes.prompts.grammar.caption_grammar`). textblob's tagger, in a wheel as well, is a second one
+that knows nothing of our grammar; `docs/nouns.md` holds them all against captions labelled by hand. Each knows the
+characters of a noun, so a noun meets its word map by place and not by spelling: in "a bike next to a bike" are two.
+
+Deviation: "people" is the plural of "person", as "women" is of "woman", so that all indicators are joined alike
+(WordNet keeps the two apart).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import Any
+
+from probes.errors import UserError
+from probes.prompts.grammar.caption_grammar import noun_spans
+from probes.prompts.grammar.lexicon import singular
+from probes.prompts.grammar.word_lists import PLURAL_ONLY, PREPOSITIONS, SINGULAR, human_words_of_table_2
+
+BACKENDS = ("lemminflect", "textblob", "nltk")
+# Wu et al. 2025, Definition 2: words that refer to humans; and section 6.3.1: the individuals its figures leave out.
+DEFINITION_2 = ("people", "person", "woman", "women", "man", "men")
+INDIVIDUALS = (*DEFINITION_2, "female", "male", "girl", "boy")
+HUMAN_WORDS = ("paper", "long")
+
+
+@dataclass(frozen=True)
+class Noun:
+    """A noun of a text.
+
+    Attributes
+    ----------
+    word : str
+        As it stands there.
+    lemma : str
+        Singular, in lower case.
+    start, end : int
+        Its characters, half open.
+    human : bool
+        Whether it refers to a human (see `human_words`).
+    """
+
+    word: str
+    lemma: str
+    start: int
+    end: int
+    human: bool = False
+
+
+def nouns(
+    text: str,
+    *,
+    backend: str = "lemminflect",
+    compounds: bool = False,
+    human: Container[str] | None = None,
+) -> list[Noun]:
+    """Return the nouns of a text, in order.
+
+    Parameters
+    ----------
+    text : str
+    backend : {"lemminflect", "textblob", "nltk"}
+        The first needs nothing more; the second a package (``pip install 'triptych[textblob]'``); the third, the
+        paper's, a download.
+    compounds : bool
+        Join nouns that follow one another ("tennis racket") into one. The paper takes single nouns.
+    human : container of str, optional
+        Lemmas that refer to humans; by default the paper's `human_words`.
+
+    Raises
+    ------
+    UserError
+        If textblob or NLTK's data is not installed.
+
+    Examples
+    --------
+    >>> [(noun.word, noun.lemma, noun.start, noun.human) for noun in nouns("two women riding bikes")]
+    [('women', 'woman', 4, True), ('bikes', 'bike', 17, False)]
+    >>> [noun.lemma for noun in nouns("a man with a tennis racket", compounds=True)]
+    ['man', 'tennis racket']
+    """
+    found = [Noun(text[start:end], own, start, end) for start, end, own in _found(text, backend)]
+    if compounds:
+        found = _joined(text, found)
+    human = human_words(backend=backend) if human is None else human
+    return [replace(noun, human=noun.lemma in human) for noun in found]
+
+
+def lemma(name: str, *, backend: str = "lemminflect") -> str:
+    """Return the singular of a noun or of a phrase's last word, in lower case.
+
+    Raises
+    ------
+    UserError
+        If NLTK's data is not installed.
+
+    Examples
+    --------
+    >>> [lemma(name) for name in ("Women", "bow ties", "jeans", "people", "glass")]
+    ['woman', 'bow tie', 'jeans', 'person', 'glass']
+    """
+    _require(backend)
+    words = name.lower().replace("_", " ").split()
+    return " ".join([*words[:-1], _lemma(words[-1], backend)]) if words else ""
+
+
+def head(name: str) -> str:
+    """Return the last word of a phrase: what it is a kind of."""
+    return name.rsplit(" ", 1)[-1]
+
+
+@dataclass(frozen=True)
+class HumanWords:
+    """The words that refer to humans; ``lemma in words`` asks for one.
+
+    Attributes
+    ----------
+    choice : {"paper", "long"}
+    lemmas : frozenset of str
+    """
+
+    choice: str
+    lemmas: frozenset[str]
+
+    def __contains__(self, name: object) -> bool:
+        """Say whether a lemma refers to a human; in the long list, whether its last word does."""
+        return name in self.lemmas or (self.choice == "long" and head(str(name)) in self.lemmas)
+
+
+def human_words(
+    words: Iterable[str] = (), *, choice: str = "paper", backend: str = "lemminflect"
+) -> HumanWords:
+    """Return the words that refer to humans: the paper's, and those of a run.
+
+    Parameters
+    ----------
+    words : iterable of str
+        What a run puts for the person, such as "individual" or "female doctor". Each counts whole and by its noun,
+        for in a prompt "doctor" is the noun.
+    choice : {"paper", "long"}
+        ``paper``: the six words that Definition 2 names, and `words`. ``long``: also the 105 words of the paper's
+        Table 2, made to sort captions by; a name that ends in one of them refers to a human, as "football player".
+    backend : {"lemminflect", "textblob", "nltk"}
+
+    Source
+    ------
+    Wu et al. 2025, Definition 2 and Table 2.
+
+    Examples
+    --------
+    >>> paper, long = human_words(["female doctor"]), human_words(choice="long")
+    >>> [name in paper for name in ("woman", "doctor", "child", "football player")]
+    [True, True, False, False]
+    >>> [name in long for name in ("woman", "doctor", "child", "football player")]
+    [True, False, True, True]
+    """
+    if choice not in HUMAN_WORDS:
+        raise ValueError(f"choice: expected one of {', '.join(HUMAN_WORDS)}, got {choice!r}")
+    named = (person_lemmas(word, backend=backend) for word in words)
+    return HumanWords(choice, _listed_humans(choice, backend).union(*named))
+
+
+@cache
+def _listed_humans(choice: str, backend: str) -> frozenset[str]:
+    listed = human_words_of_table_2() if choice == "long" else ()
+    return frozenset(head(lemma(word, backend=backend)) for word in (*listed, *DEFINITION_2) if word)
+
+
+def person_lemmas(word: str, *, backend: str = "lemminflect") -> set[str]:
+    """Return a word for the person as a lemma, whole and by its noun.
+
+    Examples
+    --------
+    >>> sorted(person_lemmas("old men")), sorted(person_lemmas("man in a suit"))
+    (['man', 'old man'], ['man', 'man in a suit'])
+    """
+    words = word.split()
+    end = next((i for i, part in enumerate(words) if i and part.lower() in PREPOSITIONS), len(words))
+    phrase = lemma(" ".join(words[:end]), backend=backend)
+    whole = phrase if end == len(words) else word.lower()
+    return {whole, head(phrase)} - {""}
+
+
+def _require(backend: str) -> None:
+    if backend not in BACKENDS:
+        raise ValueError(f"backend: expected one of {', '.join(BACKENDS)}, got {backend!r}")
+
+
+@lru_cache(maxsize=4096)
+def _found(text: str, backend: str) -> tuple[tuple[int, int, str], ...]:
+    """Characters and lemmas of the nouns."""
+    _require(backend)
+    spans = {"lemminflect": noun_spans, "textblob": _textblob_spans, "nltk": _nltk_spans}[backend](text)
+    return tuple((start, end, _lemma(text[start:end].lower(), backend)) for start, end in spans)
+
+
+def _joined(text: str, found: list[Noun]) -> list[Noun]:
+    joined: list[Noun] = []
+    for noun in found:
+        if joined and not text[joined[-1].end : noun.start].strip() and noun.start > joined[-1].end:
+            first = joined.pop()
+            name = f"{first.word.lower()} {noun.lemma}"
+            noun = Noun(text[first.start : noun.end], " ".join(name.split()), first.start, noun.end)
+        joined.append(noun)
+    return joined
+
+
+@cache
+def _lemma(word: str, backend: str) -> str:
+    if backend != "nltk" or word in SINGULAR or word in PLURAL_ONLY:
+        return singular(word)
+    return _nltk_data(lambda nltk: nltk.stem.WordNetLemmatizer().lemmatize(word, "n"))
+
+
+def _textblob_spans(text: str) -> list[tuple[int, int]]:
+    from nltk.tokenize import NLTKWordTokenizer
+
+    spans = list(NLTKWordTokenizer().span_tokenize(text))
+    if not spans:
+        return []
+    tags = _textblob_tagger().tag(" ".join(text[start:end] for start, end in spans), tokenize=False)
+    return [
+        (start, end)
+        for (start, end), (_, tag) in zip(spans, tags, strict=True)
+        if tag.startswith("NN") and text[start].isalpha()
+    ]
+
+
+@cache
+def _textblob_tagger() -> Any:
+    try:
+        from textblob.en.taggers import PatternTagger
+    except ImportError:
+        raise UserError(
+            "measure.nouns: expected the package textblob, found none: run `pip install textblob`, "
+            "or choose lemminflect"
+        ) from None
+    return PatternTagger()
+
+
+def _nltk_spans(text: str) -> list[tuple[int, int]]:
+    def tagged(nltk: Any) -> list[tuple[int, int]]:
+        spans = list(nltk.tokenize.NLTKWordTokenizer().span_tokenize(text))
+        tags = nltk.pos_tag([text[start:end] for start, end in spans])
+        return [span for span, (_, tag) in zip(spans, tags) if tag.startswith("NN")]
+
+    return _nltk_data(tagged)
+
+
+def _nltk_data(read: Any) -> Any:
+    """Call with NLTK, whose data is no part of its wheel."""
+    import nltk
+
+    try:
+        return read(nltk)
+    except LookupError:
+        raise UserError(
+            "measure.nouns: expected NLTK's data averaged_perceptron_tagger_eng and wordnet, found none: run "
+            "`python -m nltk.downloader averaged_perceptron_tagger_eng wordnet`, or choose lemminflect"
+        ) from None

@@ -1,0 +1,331 @@
+"""A run of which parts are missing: which of its parts are spoken of, over how many images, and what makes the others.
+
+Parts may be missing since they are not made yet, or since they were lost. ``run.json`` says which kinds of parts a run
+has, and how many of each (`kinds`); what is there is held against it before anything is measured or shown. A part file
+of samples counts as there when its captures and word maps are there as well, one of detections when that of the
+observations is. A kind of which nothing is left is as one that was never asked for, and named.
+
+The list of parts is taken once, when the measuring begins (`snapshot`), and stands in ``run.json`` under `KEY` until
+the run is measured again: whatever other processes add meanwhile, tables and report speak of the same images.
+`Run.parts` gives these parts alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from probes.errors import UserError, printable
+from probes.runs.kinds import (
+    BESIDE_SAMPLES,
+    DRAWN,
+    KINDS,
+    NESTED,
+    OBJECTS,
+    TEXTS,
+    TRACED,
+    UNMEASURED,
+    kinds,
+    number,
+)
+from probes.runs.parts import part_files, part_name, read_part, stage_of
+
+if TYPE_CHECKING:
+    from probes.runs.store import Run
+
+KEY, LOST = "unfinished", "lost"  # of run.json
+_ON_PAGE = ("words", *OBJECTS, TRACED)  # beside samples
+NAMED = 3  # files that a line names
+
+
+def restricted(meta: Mapping[str, Any], kind: str, files: Sequence[Path]) -> list[Path]:
+    """Those part files of a kind that a run speaks of: as many as it is to have, less those that are not whole."""
+    if kind.endswith(TEXTS):
+        return list(files)
+    counts = meta.get(KINDS)
+    most = counts.get(kind) if isinstance(counts, Mapping) else None  # earlier versions do not say
+    if isinstance(most, int):
+        files = [file for file in files if number(file) < most]  # more are of another run, or the user's
+    noted = meta.get(KEY)
+    if not noted:
+        return list(files)
+    chosen = _numbers(_noted_list(noted, kind))
+    return [file for file in files if number(file) in chosen]
+
+
+def _noted_list(noted: Mapping[str, Any], kind: str) -> str:
+    lists = noted["parts"]
+    return str(lists.get("observed" if kind in OBJECTS else kind, lists[DRAWN]))
+
+
+# What is missing
+
+
+def missing(run: Run) -> dict[str, list[int]]:
+    """Numbers of the parts that a run is to have and that are not there, by kind; reads no part."""
+    return {
+        kind: gone
+        for kind, count in kinds(run).items()
+        if (gone := sorted({*range(count)} - _there(run, kind)))
+    }
+
+
+def _there(run: Run, kind: str) -> set[int]:
+    return {number(file) for file in part_files(run.path / kind)}
+
+
+def lacking(run: Run) -> bool:
+    """Whether a part of a run is missing that something is made of; reads no part.
+
+    A run made elsewhere, which does not say how many parts it is to have, lacks nothing.
+    """
+    return not {*missing(run)} <= {*UNMEASURED}
+
+
+def drawn(run: Run) -> bool:
+    """Whether all images of a run are drawn, as far as it says how many parts it is to have."""
+    return DRAWN not in missing(run)
+
+
+def snapshot(run: Run) -> dict[str, Any] | None:
+    """What there is of a run at this moment, and how much there is to be; None where nothing is missing.
+
+    Returns
+    -------
+    dict or None
+        ``parts``: numbers of the parts by kind, such as ``"0-3,7"``; ``missing``: those that are not there;
+        ``triplets``, ``images``, ``observed`` and ``traced``: so many of so many; the last two stand for images that
+        were searched for objects and parts of the trace, and only where some were; ``others``: images with what else
+        was observed, by kind, where these are not as many; ``without``: kinds of which nothing is left.
+
+    Raises
+    ------
+    UserError
+        A part of samples is damaged, or there is none of which all is there.
+    """
+    if not lacking(run):
+        return None
+    counts, gone = kinds(run), missing(run)
+    there = {kind: {*range(count)} - {*gone.get(kind, ())} for kind, count in counts.items()}
+    whole = _whole(run, there)
+    rows = {part: _triplets(run, part) for part in sorted(whole[DRAWN])}
+    triplets = {one for own in rows.values() for one in own}
+    images = {kind: sum(len(rows[part]) for part in own) for kind, own in whole.items()}
+    without = [kind for kind in counts if not whole.get("observed" if kind in OBJECTS else kind, there[kind])]
+    noted = {"triplets": [len(triplets), planned_triplets(run)], **_amounts(run, images, without)}
+    if TRACED in counts:
+        whole[TRACED] = {part for part in there[TRACED] if _of_triplets(run, part, triplets)}
+        noted["traced"] = [len(whole[TRACED]), counts[TRACED]]
+    return {
+        **noted,
+        **({"without": without} if without else {}),
+        "missing": {kind: _text(numbers) for kind, numbers in gone.items()},
+        "parts": {kind: _text(sorted(numbers)) for kind, numbers in whole.items()},
+    }
+
+
+def _amounts(run: Run, images: Mapping[str, int], without: Collection[str]) -> dict[str, Any]:
+    """How many images there are, how many were searched for objects, and with what else fewer were looked at."""
+    planned, looked = run.meta.get("images", 0), images.get("observed", images[DRAWN])
+    nested = {kind: seen for kind, seen in images.items() if kind.startswith(NESTED) and kind not in without}
+    apart = {*nested.values()} - {looked}
+    fewer = {kind: seen for kind, seen in nested.items() if seen < images[DRAWN]}
+    return {
+        "images": [images[DRAWN], planned],
+        **({"observed": [looked, planned]} if "observed" in images else {}),
+        **({"others": fewer} if apart else {}),
+    }
+
+
+def _whole(run: Run, there: Mapping[str, set[int]]) -> dict[str, set[int]]:
+    """Numbers of the parts that are spoken of: samples, and what observers stored of these."""
+    samples = set.intersection(
+        *(there[kind] for kind in (DRAWN, *BESIDE_SAMPLES) if kind == DRAWN or there.get(kind))
+    )
+    if not samples:
+        raise UserError(
+            f"{run.path}: expected images to speak of, found none whole: {told(run, missing(run))}"
+        )
+    objects = [there[kind] for kind in OBJECTS if kind in there]
+    looked = {"observed": samples.intersection(*objects)} if objects else {}
+    nested = {kind: there[kind] & samples for kind in there if kind.startswith(NESTED)}
+    return {DRAWN: samples, **looked, **nested}
+
+
+def _of_triplets(run: Run, part: int, triplets: Collection[int]) -> bool:
+    """Whether a part of the trace is of triplets that are there."""
+    return {*read_part(run.part_path(TRACED, part), ["triplet"])["triplet"].to_pylist()} <= {*triplets}
+
+
+def _triplets(run: Run, part: int) -> list[int]:
+    return list(read_part(run.part_path(DRAWN, part), ["triplet"])["triplet"].to_pylist())
+
+
+def planned_triplets(run: Run) -> int:
+    """How many triplets a run is to have."""
+    config = run.config
+    if config.images is not None:
+        return int((run.meta.get("taken_in") or {}).get("triplets", len(config.prompts)))
+    return min(len(config.prompts), config.limit or len(config.prompts))
+
+
+# A page made of tables that were measured before
+
+
+def lost_since(run: Run) -> dict[str, list[int]]:
+    """Numbers of the parts that are not there and were when the run was measured, by kind.
+
+    Raises
+    ------
+    UserError
+        Some are of what the page shows: of samples any, of others those of which something is left.
+    """
+    noted, lost = (
+        run.meta.get(KEY),
+        {kind: own for kind, own in missing(run).items() if kind not in UNMEASURED},
+    )
+    if noted:
+        gone = {*noted.get("without", ())}
+        lost = {kind: sorted({*own} & _numbers(_noted_list(noted, kind))) for kind, own in lost.items()}
+        lost = {kind: own for kind, own in lost.items() if own and kind not in gone}
+    shown = [
+        kind for kind in lost if kind == DRAWN or (kind in _ON_PAGE and len(lost[kind]) < kinds(run)[kind])
+    ]
+    if shown:
+        raise UserError(
+            f"{run.path}: expected the parts that were there when it was measured: {told(run, lost)}; or run --stage"
+            " measure over what is left"
+        )
+    return lost
+
+
+# What is said of it
+
+
+def said(meta: Mapping[str, Any]) -> str:
+    """Over how much the results of a run speak that was measured unfinished; empty for others.
+
+    Examples
+    --------
+    >>> said({"unfinished": {"triplets": [12, 44], "images": [36, 132], "observed": [24, 132], "parts": {}}})
+    '36 of 132 images, of 12 of 44 triplets; objects and what else was observed: 24 of 132 images'
+    >>> lost = {"triplets": [4, 4], "images": [12, 12], "observed": [3, 12], "others": {}, "parts": {}}
+    >>> said({"unfinished": lost})
+    '12 of 12 images, of 4 of 4 triplets; objects: 3 of 12 images'
+    """
+    noted = meta.get(KEY)
+    if not noted:
+        return ""
+    (images, all_images), (triplets, all_triplets) = noted["images"], noted["triplets"]
+    text = f"{images:,} of {all_images:,} images, of {triplets:,} of {all_triplets:,} triplets"
+    if "observed" in noted and noted["observed"][0] < all_images:
+        what = "objects" if "others" in noted else "objects and what else was observed"
+        text += "; {}: {:,} of {:,} images".format(what, *noted["observed"])
+    text += "".join(
+        f"; {kind}: {number:,} of {all_images:,} images" for kind, number in noted.get("others", {}).items()
+    )
+    if "traced" in noted and noted["traced"][0] < noted["traced"][1]:
+        text += "; trace: {:,} of {:,} parts".format(*noted["traced"])
+    return text + (f"; without {', '.join(noted['without'])}" if noted.get("without") else "")
+
+
+def for_page(meta: Mapping[str, Any]) -> dict[str, str]:
+    """What a page says of missing parts: of those of when the run was measured (``unfinished``), and ``lost`` since."""
+    gone = {kind: sorted(_numbers(text)) for kind, text in (meta.get(KEY) or {}).get("missing", {}).items()}
+    return {"unfinished": said(meta), "missing_parts": files_said(gone), LOST: meta.get(LOST, "")}
+
+
+def told(run: Run, gone: Mapping[str, Sequence[int]]) -> str:
+    """What is missing, the stages that make it and the command that goes through these, in a line."""
+    stages = dict.fromkeys(stage_of(kind) for kind in gone)
+    return (
+        f"missing {files_said(gone)} ({'stages' if len(stages) > 1 else 'stage'} {', '.join(stages)}):"
+        f" python -m probes.run {run.path} makes {'it' if sum(map(len, gone.values())) == 1 else 'them'} again"
+    )
+
+
+def files_said(gone: Mapping[str, Sequence[int]]) -> str:
+    """The files that are missing: of each kind the first is named and the rest counted, of the last kinds all are.
+
+    >>> files_said({"words": [1], "samples": [0, 1, 2]})
+    'samples/part-00000.parquet (and 2 more), words/part-00001.parquet'
+    """
+    kinds = sorted(gone, key=lambda kind: (kind != DRAWN, kind))
+    named = [
+        f"{kind}/{part_name(gone[kind][0])}"
+        + (f" (and {len(gone[kind]) - 1} more)" if len(gone[kind]) > 1 else "")
+        for kind in kinds[:NAMED]
+    ]
+    more = sum(len(gone[kind]) for kind in kinds[NAMED:])
+    return ", ".join(named) + (f" and {more:,} of other kinds" if more else "")
+
+
+def warn(run: Run, over: str = "") -> None:
+    """Say on stderr what is missing of a run, after something else there is to say; nothing where all is there."""
+    gone = missing(run)
+    lines = [line for line in (over, told(run, gone) if gone else "") if line]
+    if lines:
+        print(printable(f"{run.path}: {'; '.join(lines)}"), file=sys.stderr)
+
+
+def opened(run: Run) -> Run:
+    """Let a run that was opened speak of the parts that are whole, and say on stderr over how much that is.
+
+    Nothing is written. What is said is what it was measured over, where it was and nothing has been lost since.
+
+    Raises
+    ------
+    UserError
+        A part of an unfinished run is damaged.
+    """
+    noted, lost = run.meta.get(KEY), missing(run)
+    if noted:
+        lost = {kind: own for kind, own in lost.items() if {*own} & _numbers(_noted_list(noted, kind))}
+        lost = {kind: own for kind, own in lost.items() if kind not in noted.get("without", ())}
+    if not {*lost} <= {*UNMEASURED} and part_files(run.path / DRAWN):  # tables may be all that is left
+        noted = snapshot(run)
+    if noted:
+        run.meta = {**run.meta, KEY: noted}
+    warn(run, f"the run is not finished: over {said(run.meta)}" if noted else "")
+    return run
+
+
+def require_whole(run: Run) -> None:
+    """Refuse a run of which a part is missing that something is made of.
+
+    Raises
+    ------
+    UserError
+        Names what is missing.
+    """
+    if lacking(run):
+        raise UserError(f"{run.path}: expected a run of which all is there: {told(run, missing(run))}")
+
+
+def _text(numbers: Iterable[int]) -> str:
+    """Numbers, ascending, with runs of them as their ends.
+
+    >>> _text([0, 1, 2, 5, 7, 8])
+    '0-2,5,7-8'
+    """
+    ranges: list[list[int]] = []
+    for one in numbers:
+        if ranges and ranges[-1][1] == one - 1:
+            ranges[-1][1] = one
+        else:
+            ranges.append([one, one])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+@lru_cache(maxsize=64)
+def _numbers(text: str) -> frozenset[int]:
+    """The numbers that a text of `_text` names.
+
+    >>> sorted(_numbers("0-2,5"))
+    [0, 1, 2, 5]
+    """
+    ends = [[int(one) for one in some.split("-")] for some in text.split(",") if some]
+    return frozenset(one for some in ends for one in range(some[0], some[-1] + 1))

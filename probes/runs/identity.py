@@ -1,0 +1,163 @@
+"""Which field of a configuration alters what: the identity of parts, and what a later stage may change.
+
+It is derived from marks in the schema (`probes.config.schema`): a field alters the images and what is captured with them
+unless it is marked otherwise, so a field that is new belongs to the identity until somebody decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from probes.config.schema import Config
+from probes.config.types import Alters
+from probes.runs.parts import digest
+
+
+@cache
+def stages() -> dict[str, str]:
+    """Return the stage that each field alters, by its address: the marks of the schema (`config_values.Alters`).
+
+    Examples
+    --------
+    >>> alters = stages()
+    >>> alters["sampler.steps"], alters["measure.theta"], alters["generate.workers"], alters["seeds"]
+    ('generate', 'measure', 'nothing', 'part')
+    """
+    marks = {}
+    for name, field in Config.model_fields.items():
+        marks[name] = _mark(field, "generate")
+        for kind in (field.annotation, *get_args(field.annotation)):  # a section, or one that may be null
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                marks |= {
+                    f"{name}.{key}": _mark(entry, marks[name]) for key, entry in kind.model_fields.items()
+                }
+    return marks
+
+
+def _stage(name: str) -> str:
+    """The stage that a field alters; one of a former version alters what its section does."""
+    return stages().get(name) or stages().get(name.partition(".")[0], "generate")
+
+
+def _mark(field: FieldInfo, otherwise: str) -> str:
+    return next((mark.stage for mark in field.metadata if isinstance(mark, Alters)), otherwise)
+
+
+def _fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Every field by its address, words of indicators apart from what they are controls of."""
+    fields: dict[str, Any] = {}
+    for key, value in config.items():
+        if key == "indicators":
+            fields[key] = [[name, entry["word"]] for name, entry in value.items()]
+        elif isinstance(value, Mapping):
+            fields |= {f"{key}.{name}": entry for name, entry in value.items()}
+        else:
+            fields[key] = value
+    return fields
+
+
+def drawn_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Every field of a resolved configuration that alters what the generate stage stores, by its address.
+
+    The reference alters the noise of free captions, and nothing else; what a word is a control of alters nothing.
+
+    Examples
+    --------
+    >>> words = {
+    ...     "neutral": {"word": "person", "control": False},
+    ...     "feminine": {"word": "woman", "control": False},
+    ... }
+    >>> config = {
+    ...     "name": "x",
+    ...     "indicators": words,
+    ...     "reference": "neutral",
+    ...     "prompts": ["a {person}"],
+    ...     "seeds": [0],
+    ... }
+    >>> drawn_fields({**config, "sampler": {"steps": 4, "noise": "own"}})["sampler.steps"]
+    4
+    """
+    fields = {name: value for name, value in _fields(config).items() if _stage(name) in ("generate", "part")}
+    if "generate.device" in fields:
+        fields["generate.device"] = fields["generate.device"].split(":")[0]  # any GPU of a kind
+    fields["capture.pool"] = fields.get("capture.pool") or []  # of versions that did not know it: nothing
+    limit, prompts = fields.get("limit"), fields.get("prompts", ())
+    fields["limit"] = limit if limit and limit < len(prompts) else None  # a limit beyond the end is none
+    fields = {name: value for name, value in fields.items() if not name.startswith("edit.")}
+    fields["edit"] = config.get("edit")  # as a whole: without one, and with one, are two models
+    captions = any(isinstance(prompt, Mapping) for prompt in prompts)
+    if not (captions and fields.get("sampler.noise") == "own"):
+        fields.pop("reference", None)
+    return fields
+
+
+def part_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `drawn_fields` that all parts of a run have in common."""
+    fields = {name: value for name, value in drawn_fields(config).items() if _stage(name) != "part"}
+    # parts of earlier versions knew neither
+    return {name: value for name, value in fields.items() if value or name not in ("edit", "capture.pool")}
+
+
+def observed_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Every field that alters what the observe stage sees, by its address."""
+    return {name: value for name, value in _fields(config).items() if _stage(name) == "observe"}
+
+
+def traced_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Every field that alters what the trace stage draws, by its address; of the words, those that it exchanges."""
+    marked = {name: value for name, value in _fields(config).items() if _stage(name) == "trace"}
+    controls = [name for name, entry in config.get("indicators", {}).items() if entry.get("control")]
+    return {
+        "contrasts[0]": next(iter(config.get("contrasts") or []), None),
+        "reference": config.get("reference"),
+        "controls": controls,
+        **marked,
+    }
+
+
+def measured_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Every field that alters the tables of given images, by its address."""
+    controls = {name: entry.get("control") or False for name, entry in config.get("indicators", {}).items()}
+    marked = {name: value for name, value in _fields(config).items() if _stage(name) == "measure"}
+    return {
+        "observe.objects": True,  # of runs that do not name it
+        "contrasts": None,
+        "reference": config.get("reference"),
+        **{f"indicators.{name}.control": control for name, control in controls.items()},
+        **marked,
+    }
+
+
+def later_fields(section: str, before: Any, after: Any) -> Any:
+    """Return a section of the configuration as it was, but for the fields that alter a later stage or nothing.
+
+    Examples
+    --------
+    >>> later_fields("generate", {"dtype": "float32", "workers": 1}, {"dtype": "float16", "workers": 2})
+    {'dtype': 'float32', 'workers': 2}
+    """
+    if not isinstance(before, Mapping):
+        return before
+    free = {
+        name: value for name, value in after.items() if _stage(f"{section}.{name}") in ("nothing", "measure")
+    }
+    return {**before, **free}
+
+
+def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
+    """The first field that differs, in the order of `after`; None where all are the same.
+
+    >>> differing({"a": 1, "b": 2}, {"a": 1, "c": 3})
+    'c'
+    """
+    return next((name for name in {**after, **before} if before.get(name) != after.get(name)), None)
+
+
+def short(data: bytes | str) -> str:
+    """The beginning of a digest, enough to tell two files apart in an error."""
+    return digest(data)[:16]

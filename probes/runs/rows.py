@@ -1,0 +1,160 @@
+"""From what a probe saw of one batch to the rows that are stored: plain numbers, no tensors."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from hooks.attention.masks import word_heat
+from hooks.prompt.positions import GROUPS, groups_around
+from probes.prompts.plan import Sample
+from probes.runs.image_faults import eight_bits
+
+
+def captures(
+    members: Sequence[Sample], compared: Sequence[tuple[int, int]], probe: Any
+) -> list[dict[str, Any]]:
+    """A row a (triplet, seed, pair): one list of similarities per site, over the UNet's calls or of length 1.
+
+    Parameters
+    ----------
+    members
+        The samples of a batch, row by row.
+    compared
+        The pairs of rows given to the probe.
+    probe
+        A :class:`hooks.Probe` that has seen the batch.
+    """
+    arrays = {
+        site: np.asarray(similarity.values, np.float32) for site, similarity in probe.similarity.items()
+    }
+    # the longest record is that of the UNet's calls; text, VAE and image have no timestep
+    timesteps = max(
+        (np.asarray(s.timestep, np.float32) for s in probe.similarity.values()), key=len, default=[]
+    )
+    timesteps = [float(value) for value in timesteps if np.isfinite(value)]
+    return [
+        {
+            "triplet": members[i].triplet,
+            "seed": members[i].seed,
+            "pair": f"{members[i].indicator}-{members[j].indicator}",
+            "first": members[i].indicator,
+            "second": members[j].indicator,
+            "timesteps": timesteps,
+            **{site: values[:, row] for site, values in arrays.items()},
+        }
+        for row, (i, j) in enumerate(compared)
+    ]
+
+
+def words(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
+    """A row a (sample, word): its heat map as summed, and the peak of it."""
+    rows = []
+    for row, sample in enumerate(members):
+        heat = np.asarray(probe.maps.heat(row), np.float32)
+        for index, (word, positions) in enumerate(zip(sample.words, sample.word_positions)):
+            values = np.asarray(word_heat(heat, list(positions)), np.float32)
+            rows.append(
+                {
+                    "sample_id": sample.sample_id,
+                    "triplet": sample.triplet,
+                    "seed": sample.seed,
+                    "indicator": sample.indicator,
+                    "word": word,
+                    "word_index": index,
+                    "heat": values.ravel(),
+                    "height": values.shape[0],
+                    "width": values.shape[1],
+                    "peak": float(values.max()),
+                    "definition": probe.maps.definition,
+                    "version": str(probe.maps.version),
+                }
+            )
+    return rows
+
+
+def kept(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
+    """A row a (sample, site): the raw tensor over the calls, and its shape.
+
+    A site that did not run, such as the unconditional prediction without guidance, has none.
+    """
+    return [
+        {
+            "sample_id": sample.sample_id,
+            "triplet": sample.triplet,
+            "seed": sample.seed,
+            "indicator": sample.indicator,
+            "site": site,
+            "shape": list(record.values[:, row].shape),
+            "call": [int(call) for call in record.call],
+            "timesteps": [float(value) for value in record.timestep],
+            "values": np.asarray(record.values[:, row], np.float32).ravel(),
+        }
+        for row, sample in enumerate(members)
+        for site, record in probe.kept.items()
+        if len(record.call)
+    ]
+
+
+def position_groups(sample: Sample, length: int) -> dict[str, tuple[int, ...]]:
+    """Token positions of a prompt by their place around the indicator's word, as `hooks.position_groups` names them.
+
+    Parameters
+    ----------
+    length
+        Tokens that a prompt is padded to.
+
+    Examples
+    --------
+    >>> from collections import namedtuple
+    >>> prompt = namedtuple("Prompt", "tokens indicator_positions")(("<s>", "a", "man", "runs", "</s>"), (2,))
+    >>> position_groups(prompt, 7)
+    {'start': (0,), 'before': (1,), 'word': (2,), 'after': (3,), 'end': (4,), 'padding': (5, 6)}
+    """
+    return groups_around(sample.indicator_positions, len(sample.tokens), length)
+
+
+def pooled(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
+    """A row a (sample, site) or, at sites of tokens, a (sample, site, group of positions): means over the calls.
+
+    A group without a token has no row.
+    """
+    return [
+        {
+            "sample_id": sample.sample_id,
+            "triplet": sample.triplet,
+            "seed": sample.seed,
+            "indicator": sample.indicator,
+            "site": site,
+            "group": group,
+            "call": [int(call) for call in record.call],
+            "timesteps": [float(value) for value in record.timestep],
+            "values": np.asarray(values, np.float32).ravel(),
+        }
+        for row, sample in enumerate(members)
+        for site, record in probe.pooled.items()
+        for group, values in _by_group(record.values[:, row] if len(record.call) else ())
+    ]
+
+
+def _by_group(values: Any) -> Iterator[tuple[str | None, Any]]:
+    """The groups of token positions that have any, with their means; without groups the whole under None."""
+    if not len(values):
+        return
+    if values.ndim == 2:
+        yield None, values
+        return
+    for index, name in enumerate(GROUPS):
+        if bool(np.isfinite(np.asarray(values[:, index])).all()):
+            yield name, values[:, index]
+
+
+def png(image: np.ndarray) -> bytes:
+    """A float image in [0, 1] as PNG (`probes.runs.image_faults.eight_bits`); the same bytes every time."""
+    data = io.BytesIO()
+    Image.fromarray(eight_bits(image)).save(data, "png", compress_level=6)
+    return data.getvalue()

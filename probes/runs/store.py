@@ -1,0 +1,405 @@
+"""The run directory: the one reader and writer of what a run stores. Needs no torch.
+
+::
+
+    runs/NAME/
+      run.json           format, status, configuration, versions, model and its hash, times, files that the
+                         stages wrote, and a checksum of all this
+      triplets.yaml      the configuration as it was given
+      samples/           part-00000.parquet: a row an image; its prompt's words, their characters and tokens
+      captures/          a row a (triplet, seed, pair): similarities per site
+      words/             a row a (sample, word): heat maps
+      kept/              a row a (sample, site): raw tensors, where `capture.keep` asked for them
+      pooled/            a row a (sample, site, group of tokens): means, where `capture.pool` asked for them
+      observed/, objects/  a row an image: tags searched for, found, dropped; a row a detection: label, score, box, mask
+      shards/            a record of each process that shares the run with others (`probes.execution.shards`)
+      traced/            a row an image with activations exchanged, where `trace` asked for them
+      tables/            results as CSV and Parquet; similarities of pictures, for later stages, as Parquet alone
+
+Everything is written to a temporary file, fsynced and renamed. Tables made elsewhere (human labels, images
+of a closed model) enter by the same door: any directory with a ``run.json`` and these columns can be read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from PIL import Image
+
+from probes.config.schema import Config
+from probes.csv_text import csv_bytes
+from probes.errors import UserError
+from probes.runs import completeness, earlier_format, recorded_files
+from probes.runs.image_faults import reason
+from probes.runs.images import StoredImages
+from probes.runs.part_columns import alike, require_names
+from probes.runs.parts import (
+    column_names,
+    disk_error,
+    is_leftover,
+    part_files,
+    part_name,
+    read_part,
+    write_bytes,
+)
+from probes.runs.record import no_record, read_record, record_bytes
+from probes.runs.tables import read_table, table_bytes
+from probes.storage.locations import link_of, remove, run_path
+
+KINDS = ("samples", "captures", "words", "kept", "pooled", "observed", "objects", "traced")
+CSV_ROWS = 1_000_000  # of a result table, less than the 1,048,576 rows of a spreadsheet
+_RESULT = re.compile(r"(tables|figures)/[^/\\]+|report\.html")  # what a stage may name as written
+
+
+class Run:
+    """One run directory; make it with :meth:`Run.open`.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The run directory.
+    meta : dict
+        What ``run.json`` says.
+
+    Examples
+    --------
+    ::
+
+        run = Run.open("runs/triplets")
+        run.samples()  # a DataFrame, a row an image
+        run.image("t00000-s0-feminine")  # a PIL image
+    """
+
+    shard: Any = None  # of a process that shares the run with others, see `probes.execution.shards`
+
+    def __init__(self, path: Path, meta: dict[str, Any]):
+        self.path = run_path(path)
+        self.meta = meta
+        self._images = StoredImages(self.path, partial(self.parts, "samples"))
+        self._stage: str | None = None
+        self._names: set[str] = set()
+        self._config: tuple[dict[str, Any], Config] | None = None
+
+    @classmethod
+    def open(cls, path: str | Path) -> Run:
+        """Read a run directory.
+
+        Raises
+        ------
+        UserError
+            There is no run at `path`, its ``run.json`` is damaged, or was written in a later format.
+        """
+        path = run_path(path)
+        return cls(path, read_record(path / "run.json"))
+
+    def __repr__(self) -> str:
+        parts = f"{len(self.parts('samples'))} of {self.meta.get('parts', '?')} parts"
+        return f"Run({str(self.path)!r}, status={self.status!r}, {parts})"
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """The configuration as resolved, as plain data, as ``run.json`` holds it; nothing where there is none yet."""
+        return self.meta.get("config", {}).get("resolved", {})
+
+    @property
+    def config(self) -> Config:
+        """The configuration as resolved: every default in place, also of runs of earlier versions.
+
+        Raises
+        ------
+        UserError
+            The record is damaged.
+        """
+        resolved = self.resolved
+        if self._config is None or self._config[0] is not resolved:  # read again where it was written anew
+            try:
+                self._config = (resolved, Config.stored(resolved))
+            except ValueError as error:
+                raise no_record(self.path / "run.json", str(error)) from None
+        return self._config[1]
+
+    @property
+    def status(self) -> str:
+        """How far the run is: planned, generated, observed, measured or complete."""
+        return self.meta["status"]
+
+    def part_path(self, kind: str, part: int) -> Path:
+        """Where a part is, or will be."""
+        return self.path / kind / part_name(part)
+
+    def parts(self, kind: str) -> list[Path]:
+        """The parts of a kind that are there and the run is to have, in order; where it was measured, those of then."""
+        return completeness.restricted(self.meta, kind, part_files(self.path / kind))
+
+    def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """The samples, a row an image; without the image itself unless `columns` names it."""
+        stored = column_names(self._files("samples")[0])
+        return earlier_format.read_samples(partial(self._frame, "samples"), stored, columns)
+
+    def captures(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """The similarities, a row a (triplet, seed, pair), a column of arrays per site and metric."""
+        return self._frame("captures", columns)
+
+    def words(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """The heat maps, a row a (sample, word); ``heat`` is row-major, ``height`` x ``width``, as summed."""
+        return self._frame("words", columns)
+
+    def kept(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """The raw tensors that were kept, a row a (sample, site); reshape ``values`` to ``shape``."""
+        return self._frame("kept", columns)
+
+    def observed(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """What the observe stage did with each image, a row an image; see :data:`probes.runs.schemas.OBSERVED`."""
+        return self._frame("observed", columns)
+
+    def objects(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """The objects found, a row a detection; `probes.runs.coco_masks.decode` gives a mask as pixels.
+
+        An image in which nothing was found has no row here; it has one in :meth:`observed`.
+        """
+        return self._frame("objects", columns)
+
+    def traced(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """The images of the trace, a row an image, see :data:`probes.runs.schemas.TRACED`; all columns unless told."""
+        return self._frame("traced", columns)
+
+    def part_tables(self, kind: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield the parts of a kind one after another, so that no more than one need fit in memory.
+
+        Parameters
+        ----------
+        kind
+            One of :data:`KINDS`.
+        columns
+            Those to read; default all.
+
+        Raises
+        ------
+        UserError
+            There is no part, one is damaged, has other columns than the first, or names an indicator that the run
+            does not have.
+        """
+        files = self._files(kind)
+        first = None
+        for file in files:
+            table = read_part(file, columns)
+            first = table.slice(0, 0) if first is None else first
+            table = alike(file, table, files[0], first)
+            self._require_known(kind, table)
+            yield table
+
+    def of_samples(
+        self, kind: str, samples: Iterable[str], columns: Sequence[str] | None = None
+    ) -> pd.DataFrame | None:
+        """Rows of a kind of part that are of some samples; None where the run has no such part.
+
+        Of a part file that holds none of them the column ``sample_id`` alone is read.
+        """
+        wanted, tables = pa.array(sorted(set(samples)), pa.string()), []
+        for file in self.parts(kind):
+            there = pc.is_in(read_part(file, ["sample_id"])["sample_id"], wanted)
+            if not tables or pc.any(there).as_py():
+                tables.append(read_part(file, columns).filter(there).replace_schema_metadata(None))
+        return pa.concat_tables(tables).to_pandas() if tables else None
+
+    def columns(self, kind: str) -> list[str]:
+        """The columns that all parts of a kind have.
+
+        Raises
+        ------
+        UserError
+            There is no part, one is damaged, or has other columns than the first.
+        """
+        files = self._files(kind)
+        first = column_names(files[0])
+        for file in files[1:]:
+            require_names(file, column_names(file), files[0], first)
+        return first
+
+    def _files(self, kind: str) -> list[Path]:
+        files = self.parts(kind)
+        if not files:
+            asked = "" if kind in KINDS[:2] else " or was not asked for"
+            raise UserError(
+                f"{self.path / kind}: expected parts, found none: it is {self.status}{asked}, generate first"
+            )
+        return files
+
+    def _frame(self, kind: str, columns: Sequence[str] | None) -> pd.DataFrame:
+        return pa.concat_tables(list(self.part_tables(kind, columns))).to_pandas()
+
+    def _require_known(self, kind: str, table: pa.Table) -> None:
+        """Refuse rows of indicators that the run does not have."""
+        names = set(self.config.indicators)
+        pairs = {f"{first}-{second}" for first in names for second in names}
+        for column, known in (("indicator", names), ("recipient", names), ("donor", names), ("pair", pairs)):
+            there = names and column in table.column_names
+            values = table[column].unique().drop_null().to_pylist() if there else ()
+            unknown = [value for value in values if value not in known]
+            if unknown:
+                raise UserError(
+                    f"{self.path / kind}: expected {column}s of {', '.join(sorted(names))!s:.120}, got"
+                    f" {unknown[0]!r:.60}: mend the parts, or delete them and run again"
+                )
+
+    def image(self, sample_id: str) -> Image.Image:
+        """One image, RGB."""
+        return self.images([sample_id])[0]
+
+    def images(self, sample_ids: Iterable[str]) -> list[Image.Image]:
+        """Images in the order asked for.
+
+        Raises
+        ------
+        UserError
+            The run holds no image of that id, or the image cannot be read (see :meth:`unreadable`).
+        """
+        return self._images.images(sample_ids)
+
+    def unreadable(self) -> set[str]:
+        """The samples whose image cannot be read: as the observe stage found, or by trying where it did not look."""
+        seen = self.parts("observed")
+        observed = self.observed(["sample_id", "status"]) if seen else None
+        found = set() if observed is None else set(observed["sample_id"][observed["status"] == "unreadable"])
+        names = {file.name for file in seen}
+        return found | self._images.unreadable(
+            [file for file in self.parts("samples") if file.name not in names]
+        )
+
+    def faults(self) -> dict[str, str]:
+        """The samples that were at fault when they were drawn, and with what, see `probes.runs.image_faults`."""
+        samples = self.samples(["sample_id", "fault"])
+        samples = samples[samples["fault"].notna()]
+        return dict(zip(samples["sample_id"], samples["fault"]))
+
+    def left_out(self) -> dict[str, str]:
+        """The samples that enter no mean, and why: those at fault, and those whose image cannot be read."""
+        unreadable = dict.fromkeys(sorted(self.unreadable()), "image cannot be read")
+        return unreadable | {sample: reason(fault) for sample, fault in self.faults().items()}
+
+    def tables(self) -> list[str]:
+        """The names of the result tables that are there."""
+        files = (self.path / "tables").glob("*.parquet")
+        return sorted(file.stem for file in files if not is_leftover(file.name))
+
+    def _remedy(self, measured: bool) -> str:
+        """How to come by a table that is not there."""
+        if not measured:
+            return "run --stage measure"
+        if not self.parts("objects"):
+            why = (
+                "objects were switched off: set observe.objects to true,"
+                if not self.config.observe.objects
+                else "no object was looked for:"
+            )
+            return f"{why} run --stage observe and then --stage measure"
+        return "choose one that is there, or run --stage measure again"
+
+    def table(
+        self, name: str, columns: Iterable[str] = (), texts: Collection[str] | None = None
+    ) -> pd.DataFrame:
+        """A result table by name, such as ``gap``; it must have the columns named, whatever else it has.
+
+        `texts` are those of them that hold text, see `probes.runs.tables.read_table`.
+
+        Raises
+        ------
+        UserError
+            The run holds none of that name, and the line says whether measuring again would make it; or its file is
+            damaged, or holds another table, or lacks a column: another program or version wrote it.
+        """
+        path = self.path / "tables" / f"{name}.parquet"
+        if not path.exists():
+            there = self.tables()
+            close = difflib.get_close_matches(name, there, 3, 0.3)
+            found = f"{len(there)} others (such as {', '.join(close or there[:3])})" if there else "none"
+            raise UserError(f"{path}: expected a table, found {found}: {self._remedy(bool(there))}")
+        return read_table(path, columns, texts)
+
+    def write_table(self, name: str, frame: pd.DataFrame) -> None:
+        """Write a result table as CSV and Parquet; the same frame gives the same bytes.
+
+        A table of more than :data:`CSV_ROWS` rows, which no spreadsheet opens, is written as Parquet alone.
+        """
+        endings = ("csv", "parquet") if len(frame) <= CSV_ROWS else ("parquet",)
+        self._note([f"tables/{name}.{ending}" for ending in endings])
+        if "csv" in endings:
+            write_bytes(self.path / "tables" / f"{name}.csv", csv_bytes(frame))
+        self.write_parquet(name, frame)
+
+    def write_parquet(self, name: str, frame: pd.DataFrame) -> None:
+        """Write a table that is read by programs, not by people, as Parquet alone; :meth:`table` reads it."""
+        self.write_file(f"tables/{name}.parquet", table_bytes(name, frame))
+
+    def write_file(self, name: str, data: bytes | memoryview) -> None:
+        """Write another result by its path in the run: a table in LaTeX, a figure, the page."""
+        self._note([name])
+        write_bytes(self.path / name, data)
+
+    @contextlib.contextmanager
+    def writing(self, stage: str) -> Iterator[None]:
+        """Remove, at the end of a stage, the results that it wrote before and has not written now.
+
+        What a stage writes is noted in ``run.json`` before it is written, so that no file is left of which the run
+        does not know. A stage that fails removes nothing.
+
+        Parameters
+        ----------
+        stage
+            Under which name the files are noted.
+        """
+        self._stage, self._names = stage, set()
+        try:
+            yield
+        finally:
+            self._stage = None
+        self.remove_files(sorted(set(self.written(stage)) - self._names))
+        if sorted(self._names) != self.written(stage):
+            self._note_as(stage, self._names)
+
+    def written(self, stage: str | None = None) -> list[str]:
+        """The results that a stage, or any, wrote, by their paths in the run, in order."""
+        noted = self.meta.get("written")
+        noted = noted if isinstance(noted, dict) else {}
+        noted = {key: names for key, names in noted.items() if isinstance(names, list)}
+        chosen = [stage] if stage else sorted(noted)
+        names = {str(name) for one in chosen for name in noted.get(one, ())}
+        return sorted(name for name in names if _RESULT.fullmatch(name))
+
+    def remove_file(self, name: str) -> None:
+        """Remove a file by its path in the run, if it is there."""
+        self.remove_files([name])
+
+    def remove_files(self, names: Iterable[str]) -> None:
+        """Remove files by their paths in the run, those that are there; none through a link, and no link."""
+        try:
+            remove(self.path / name for name in names if link_of(self.path, name) is None)
+        except OSError as error:
+            raise disk_error(Path(error.filename or str(self.path)), error) from None
+
+    def _note(self, names: Iterable[str]) -> None:
+        """Note what the stage under way is about to write; other commands hold no lock and note nothing."""
+        if self._stage is None:
+            return
+        self._names |= set(names)
+        noted = set(self.written(self._stage))
+        if self._names - noted:
+            self._note_as(self._stage, noted | self._names)
+
+    def _note_as(self, stage: str, names: Iterable[str]) -> None:
+        self.write_meta(written={**(self.meta.get("written") or {}), stage: sorted(names)})
+
+    def write_meta(self, **fields: Any) -> None:
+        """Put fields over ``run.json`` and write it with a checksum of itself."""
+        meta = {**self.meta, **fields}
+        write_bytes(self.path / "run.json", record_bytes(meta, self.path))
+        self.meta = recorded_files.as_read(meta, self.path)

@@ -1,0 +1,1 @@
+"""The stages that make images: generate, external images, trace."""

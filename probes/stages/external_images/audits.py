@@ -1,0 +1,129 @@
+"""Images of an audit, whose prompts are known beforehand: their text says which one it is, and of which word.
+
+``images: {from: pictures}`` beside ``prompts: {from: gep}``, ``{from: dalleval}``, ``{from: paintskills}`` or a grid: a
+row names its prompt and nothing else, and has the attribute and the context, the profession, or what is asked for, that
+the audit's prompt has. Some prompts that ask for skills have one text: a row of these names the prompt's id.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from probes.config.checks import SKILL, caption, levels, normal, prompt_id, template
+from probes.config.types import shown
+from probes.errors import UserError
+from probes.prompts.alignment import fill
+from probes.prompts.diagnostic import AXIS as PROFESSION
+from probes.stages.external_images.table import Row
+from probes.stages.external_images.triplets import Forms, Triplets, triplets
+
+Prompt = str | Mapping[str, Any]
+
+
+def is_audit(prompts: Sequence[Prompt]) -> bool:
+    """Tell whether every prompt stands in a context, names a profession or none, or asks for a skill."""
+    return bool(prompts) and all({"context", PROFESSION, SKILL} & {*levels(prompt)} for prompt in prompts)
+
+
+def has_ids(prompts: Sequence[Prompt]) -> bool:
+    """Tell whether rows may name a prompt by its id, as those that ask for skills: some of them have one text."""
+    return bool(prompts) and all(SKILL in levels(prompt) for prompt in prompts)
+
+
+def placed(rows: Sequence[Row], prompts: Sequence[Prompt], words: Mapping[str, str]) -> list[Row]:
+    """Return rows in the order of an audit's prompts, each with its indicator and, as its triplet, its prompt's number.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+    prompts : sequence
+        As ``prompts`` of a configuration.
+    words : mapping of str to str
+        The word of each indicator.
+
+    Raises
+    ------
+    UserError
+        A prompt is none of the audit or several of it, or not one of the indicator or id that its row names.
+    """
+    known = _Known(prompts, words)
+    found = []
+    for row in rows:
+        number, name, text = known.by_id(row) if row.prompt_id else known.by_text(row)
+        if row.indicator not in ("", name):
+            raise UserError(
+                f"{row.at}: expected {name} for {shown(text)}, got {shown(row.indicator)}: correct one of both"
+            )
+        found.append((number, replace(row, indicator=name, triplet=str(number), prompt=row.prompt or text)))
+    return [row for _, row in sorted(found, key=lambda pair: pair[0])]
+
+
+class _Known:
+    """The prompts of an audit by their texts and ids: each is a number, an indicator and its text."""
+
+    def __init__(self, prompts: Sequence[Prompt], words: Mapping[str, str]) -> None:
+        self._names = [prompt_id(prompt, number) for number, prompt in enumerate(prompts)]
+        self._texts: dict[str, list[tuple[int, str, str]]] = {}
+        self._ids: dict[str, tuple[int, str, str]] = {}
+        for number, prompt in enumerate(prompts):
+            for name, word in words.items():
+                text = fill(template(prompt), word)[0] if template(prompt) else caption(prompt, name)
+                self._texts.setdefault(_plain(text), []).append((number, name, text))
+                self._ids[self._names[number]] = (number, name, text)  # prompts with ids have one indicator
+
+    def by_text(self, row: Row) -> tuple[int, str, str]:
+        there = self._texts.get(_plain(row.prompt))
+        if there is None:
+            near = difflib.get_close_matches(_plain(row.prompt), self._texts, 1, 0.0)[0]
+            raise UserError(
+                f"{row.at}: expected a prompt of the audit, such as {near!r}, got {shown(row.prompt)}: correct it, or"
+                " say under `prompts` and `indicators` what was asked"
+            )
+        if len(there) > 1:
+            listed = " and ".join(self._names[number] for number, *_ in there)
+            raise UserError(
+                f"{row.at}: expected a prompt that stands once, got {shown(row.prompt)}, which is that of {listed}:"
+                " name which one in a column `prompt_id`"
+            )
+        return there[0]
+
+    def by_id(self, row: Row) -> tuple[int, str, str]:
+        named = str(row.prompt_id)
+        there = self._ids.get(named)
+        if there is None:
+            near = difflib.get_close_matches(named, self._ids, 1, 0.0)[0]
+            raise UserError(
+                f"{row.at}: expected the id of a prompt, such as {near}, got {shown(named)}: correct it, or say under"
+                " `prompts` what was asked"
+            )
+        if row.prompt and _plain(row.prompt) != _plain(there[2]):
+            raise UserError(
+                f"{row.at}: expected {shown(there[2])}, the prompt {named}, got {shown(row.prompt)}: correct one of"
+                " both"
+            )
+        return there
+
+
+def audited(
+    rows: Sequence[Row], prompts: Sequence[Prompt], words: Forms, reference: str, *, own_noise: bool
+) -> Triplets:
+    """Return the triplets of an audit's images, numbered as its prompts are; those without images stay without.
+
+    Parameters
+    ----------
+    rows, prompts
+        As for `placed`.
+    words, reference, own_noise
+        As for `probes.stages.external_images.triplets.triplets`.
+    """
+    inside = placed(rows, prompts, {name: word for name, (word, _) in words.items()})
+    said = triplets(inside, words, reference, any_words=True, own_noise=own_noise, repeated=True)
+    draws = [replace(draw, triplet=int(draw.rows[0].triplet or 0)) for draw in said.draws]
+    return replace(said, prompts=list(prompts), draws=draws)
+
+
+def _plain(text: str) -> str:
+    return normal(text).rstrip(" .")

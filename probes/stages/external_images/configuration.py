@@ -1,0 +1,189 @@
+"""What ``images: {from: ...}`` settles of a configuration: prompts, seeds and noise, read from the rows.
+
+As with captions the resolved configuration holds the prompts themselves: whatever alters the rows alters those, and a
+run is known by them. What a model would have to be opened for cannot be asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from probes.config import presets
+from probes.config.image_options import UNNAMED, Images
+from probes.config.types import PERSON, shown
+from probes.errors import UserError
+from probes.prompts import paintskills, sets
+from probes.stages.external_images.audits import Prompt, audited, has_ids, is_audit
+from probes.stages.external_images.table import Row, find, read_rows
+from probes.stages.external_images.triplets import Forms, Triplets, triplets
+
+if TYPE_CHECKING:
+    from probes.config.schema import Config
+    from probes.config.yaml import YamlSource
+
+Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.schema.load_config`
+
+PRIMARY = "ssim"  # of what can be measured, the first
+DRAWING = ("prompts", "seeds", "capture")  # say what is drawn, or what is seen while it is
+ALONE = {
+    "sampler": ("noise",),
+    "generate": ("part_triplets", "device", "workers"),
+}  # of these sections the rest does
+
+
+def configured(
+    data: Mapping[str, Any],
+    source: YamlSource,
+    options: Options,
+    context: Mapping[str, Any],
+    build: Callable[..., Config],
+) -> dict[str, Any]:
+    """Return a configuration as it is written with what its images say in place, once all the rest is right.
+
+    Parameters
+    ----------
+    data, source, options, context
+        As of `probes.config.schema.build_config`, which is `build`.
+
+    Raises
+    ------
+    UserError
+        The configuration is wrong, or its images are not what is needed.
+    """
+    asked = data.get("prompts") is not None  # of an audit, which says what its images were drawn from
+    require_no_drawing(data, options, source.name, audit=asked)
+    settled = _of_skills(data, options)
+    prompts = data["prompts"] if asked else [PERSON]
+    rest = build({**settled, "prompts": prompts, "seeds": [0]}, source, options, context)
+    if asked and not is_audit(rest.prompts):
+        require_no_drawing(data, options, source.name)
+    assert rest.images is not None
+    usual = type(rest.images).model_fields["prompt_id"].default
+    if rest.images.prompt_id not in (None, usual) and not has_ids(rest.prompts):
+        raise UserError(
+            f"{source.name}: images.prompt_id: expected none but beside prompts that ask for skills, got"
+            f" {shown(rest.images.prompt_id)}: take it out"
+        )
+    words = {name: entry.forms for name, entry in rest.indicators.items()}
+    return resolved(
+        settled, rest.images, words, rest.reference, context["folder"], rest.prompts if asked else ()
+    )
+
+
+def _of_skills(data: Mapping[str, Any], options: Options) -> dict[str, Any]:
+    """A configuration with what goes without saying where its prompts are a set of skills, and of its images' model."""
+    _, model = options.get(("model",), ("", data.get("model", UNNAMED)))
+    written = {**presets.applied(data), "model": model, "seeds": [0]}
+    found = paintskills.defaults(written, sets.of_skills())
+    usual = ("indicators", "reference", "contrasts", "observe")
+    return {**data, **{name: found[name] for name in usual if found.get(name) != written.get(name)}}
+
+
+def require_no_drawing(data: Mapping[str, Any], options: Options, file: str, *, audit: bool = False) -> None:
+    """Refuse fields and options that say how images are drawn.
+
+    Parameters
+    ----------
+    data : mapping
+        The configuration as it is written.
+    options : mapping
+        What the command line gave, see `probes.config.schema.load_config`.
+    file : str
+        Where the configuration stands.
+    audit : bool
+        Prompts are taken, as those of an audit.
+
+    Raises
+    ------
+    UserError
+        Names the first.
+    """
+    asked = {(name,): f"{file}: {name}" for name in DRAWING if name in data}
+    for section in ALONE:
+        fields = data.get(section)
+        if isinstance(fields, Mapping):
+            asked |= {(section, name): f"{file}: {section}.{name}" for name in fields}
+    asked |= {place: flag for place, (flag, _) in options.items()}
+    if audit:
+        asked.pop(("prompts",), None)
+    for place, said in asked.items():
+        section, *names = place
+        if section in DRAWING or (names and section in ALONE and names[0] not in ALONE[section]):
+            raise UserError(
+                f"{said}: expected none beside `images`, whose rows say what was drawn, got one: take it out"
+            )
+
+
+def resolved(
+    data: Mapping[str, Any],
+    images: Images,
+    words: Forms,
+    reference: str,
+    folder: Path,
+    prompts: Sequence[Prompt] = (),
+) -> dict[str, Any]:
+    """Return a configuration as it is written with what its images say in place.
+
+    Parameters
+    ----------
+    data : mapping
+        Plain data.
+    images : Images
+        Its section of that name.
+    words : mapping
+        For each indicator the word for a person and its plural.
+    reference : str
+    folder : pathlib.Path
+        Where a relative path begins.
+    prompts : sequence
+        Of an audit; none where the images are of none.
+
+    Raises
+    ------
+    UserError
+        The images cannot be found, or their rows are not what is needed.
+    """
+    path = find(images, folder)
+    sampler = dict(data.get("sampler") or {})
+    said, first = _said(images, path, words, reference, sampler.get("noise") == "own", prompts)
+    sampler.setdefault("noise", "shared" if said.shared else "own")
+    measure = dict(data.get("measure") or {})
+    measure.setdefault("primary", PRIMARY)
+    absent = [name for name in ("seed", "triplet", "prompt_id") if getattr(first, name) is None]
+    settled = images.model_copy(update={"from_": str(path), **dict.fromkeys(absent)})
+    return {
+        "model": UNNAMED,
+        **data,
+        "images": settled.model_dump(mode="json"),
+        "prompts": said.prompts,
+        "seeds": said.seeds,
+        "sampler": sampler,
+        "capture": {"sites": "default", "words": False},
+        "measure": measure,
+    }
+
+
+def grouped(
+    images: Images,
+    path: Path,
+    words: Forms,
+    reference: str,
+    prompts: Sequence[Prompt],
+    *,
+    own_noise: bool,
+) -> Triplets:
+    """Return the triplets of the images at a path, see `probes.stages.external_images.triplets`; of an audit by its prompts."""
+    return _said(images, path, words, reference, own_noise, prompts if is_audit(prompts) else ())[0]
+
+
+def _said(
+    images: Images, path: Path, words: Forms, reference: str, own_noise: bool, prompts: Sequence[Prompt]
+) -> tuple[Triplets, Row]:
+    """The triplets of the images at a path, and the first row."""
+    rows = read_rows(images, path, by_prompt=bool(prompts), by_id=has_ids(prompts))
+    if prompts:
+        return audited(rows, prompts, words, reference, own_noise=own_noise), rows[0]
+    said = triplets(rows, words, reference, any_words=images.any_words, own_noise=own_noise)
+    return said, rows[0]

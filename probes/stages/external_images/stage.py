@@ -1,0 +1,289 @@
+"""The generate stage of images that another program drew: they are read, and stored as if this one had drawn them.
+
+Parts have the layout of drawn ones, without tokens, captures or word maps. A part is known by its prompts, its seeds
+and the content of its images, byte for byte as they stood in their files: a run goes on, and is refused, by these.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from hooks.prompt.spans import split_words
+from probes.config.checks import asks_for_skills, template
+from probes.config.image_options import Images
+from probes.config.schema import Config, prompt_id
+from probes.errors import UserError, printable
+from probes.execution import loop
+from probes.execution.team import Tick
+from probes.runs import directory, image_faults, kinds, parts, schemas
+from probes.runs.images import read_header, read_image
+from probes.runs.store import Run
+from probes.stages.external_images.configuration import grouped
+from probes.stages.external_images.table import Pictures, Row
+from probes.stages.external_images.triplets import Draw
+
+OTHER_SIZE = "seeds of a triplet whose images differ in size"
+ROWS = 30  # that are shown
+_TAKEN_IN = "taken in"  # stands for the weights of a model in the identity of parts
+
+
+@dataclass(frozen=True)
+class TakenImage:
+    """An image to be stored: its row, the columns of ``samples/`` but the image, and a digest of its bytes."""
+
+    row: Row
+    columns: dict[str, Any]
+    digest: str
+    kind: str  # how its bytes are written, such as png; empty where they are no image
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The draws that are taken in, and what ``run.json`` keeps of where they come from."""
+
+    draws: list[list[TakenImage]]
+    record: dict[str, Any]
+
+    @property
+    def images(self) -> int:
+        """Images of all draws."""
+        return sum(map(len, self.draws))
+
+    def __str__(self) -> str:
+        shown = [image for draw in self.draws for image in draw][:ROWS]
+        width = max(len(image.columns["sample_id"]) for image in shown)
+        lines = [f"{'sample_id':<{width}}  prompt"]
+        lines += [
+            f"{image.columns['sample_id']:<{width}}  {printable(' '.join(image.row.prompt.split()))}"
+            for image in shown
+        ]
+        if self.images > len(shown):
+            lines.append(f"... and {self.images - len(shown)} more")
+        return "\n".join([*lines, self.line])
+
+    @property
+    def line(self) -> str:
+        """What was taken in, in a line."""
+        record = self.record
+        unit = "triplet" if len(self.draws[0]) > 1 else "prompt"
+        pairs = "" if record["paired"] else f"; no seeds, so that nothing pairs the images of a {unit}"
+        if record["without_image"]:
+            pairs += f"; {record['without_image']:,} prompts have no image"
+        left = "; ".join(f"{number} {why}" for why, number in record["left_out"].items())
+        where = f"{record['rows']} in {record['from']}, in {record['triplets']} {unit}s"
+        return printable(f"images: {self.images} of the {where}{pairs}") + (
+            f" (left out: {left})" if left else ""
+        )
+
+
+def plan(config: Config, place: str) -> Taken:
+    """Read all images of a configuration; nothing is written.
+
+    Parameters
+    ----------
+    config : Config
+        With `images`.
+    place : str
+        Where it stands, for errors.
+
+    Raises
+    ------
+    UserError
+        The images are not there any more, or are other ones than the configuration was made from.
+    """
+    images = _images(config)
+    path = Path(images.from_)
+    if not path.exists():
+        raise UserError(f"{place}: images.from: expected images at {path}, found none: put them back")
+    words = {name: entry.forms for name, entry in config.indicators.items()}
+    own = config.sampler.noise == "own"
+    said = grouped(images, path, words, config.reference, config.prompts, own_noise=own)
+    if said.prompts != config.prompts or said.seeds != config.seeds:
+        raise UserError(
+            f"{path}: expected the prompts and seeds of {place}, found others: run it from triplets.yaml, with"
+            " --overwrite or another --out"
+        )
+    pictures, sizes, left_out = Pictures(), Counter[str](), Counter(said.left_out)
+    draws = []
+    for draw in said.draws:
+        if config.limit and draw.triplet >= config.limit:
+            break
+        taken, seen = _read(draw, config, pictures)
+        if said.paired and len(seen) > 1:
+            left_out[OTHER_SIZE] += 1
+            continue
+        sizes.update(f"{width} x {height}" for width, height in seen)
+        draws.append(taken)
+    if not draws:
+        raise UserError(f"{path}: expected images of one size in a triplet, found none: store them alike")
+    there = {draw[0].columns["triplet"] for draw in draws}
+    record = {
+        "from": str(path),
+        "rows": said.rows,
+        "triplets": len(there),
+        "without_image": len(config.prompts[: config.limit]) - len(there) if asks_for_skills(config) else 0,
+        "paired": said.paired,
+        "sizes": sorted(sizes),
+        "left_out": dict(left_out),
+    }
+    return Taken(draws, record)
+
+
+def _images(config: Config) -> Images:
+    assert config.images is not None
+    return config.images
+
+
+def _read(draw: Draw, config: Config, pictures: Pictures) -> tuple[list[TakenImage], set[tuple[int, int]]]:
+    """The images of a draw, and the sizes of those that can be read and compared."""
+    taken, sizes = [], set()
+    prompt = config.prompts[draw.triplet]
+    for (name, entry), row in zip(config.indicators.items(), draw.rows):
+        data = pictures.read(row.image, row.at)
+        kind, size = read_header(data)
+        sizes |= {size} if size and not image_faults.of_size(*size) else set()
+        read = split_words(row.prompt)
+        columns = {
+            "sample_id": f"t{draw.triplet:05d}-s{draw.seed}-{name}",
+            "triplet": draw.triplet,
+            "prompt_id": prompt_id(prompt, draw.triplet),
+            "template": template(prompt),
+            "indicator": name,
+            "word": entry.word,
+            "prompt": row.prompt,
+            "negative_prompt": "",
+            "seed": draw.seed,
+            "noise_seed": draw.stated,
+            "tokens": [],
+            "words": [word for word, _ in read],
+            "word_spans": [span for _, span in read],
+            "word_positions": [],
+            "word_positions_2": None,
+            "indicator_positions": [],
+        }
+        taken.append(TakenImage(row, columns, parts.digest(data), kind))
+    return taken, sizes
+
+
+@dataclass(frozen=True)
+class Storing:
+    """Reads the images of a part (:class:`probes.execution.team.Work`)."""
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[list[list[TakenImage]], Tick], loop.Piece]]:
+        """Nothing is loaded; gives the function that reads some draws."""
+        yield partial(_stored, Pictures())
+
+
+def _stored(pictures: Pictures, draws: list[list[TakenImage]], tick: Tick) -> loop.Piece:
+    rows = []
+    for image in (image for draw in draws for image in draw):
+        data = pictures.read(image.row.image, image.row.at)
+        if parts.digest(data) != image.digest:
+            raise UserError(
+                f"{image.row.at}: expected the image to stay as it is, but it was changed: run again"
+            )
+        path = f"{image.columns['sample_id']}{f'.{image.kind}' if image.kind else ''}"
+        rows.append({**image.columns, "fault": _fault(data), "image": {"bytes": data, "path": path}})
+        tick(1)
+    return {"samples": loop.RowsOfKind(rows, schemas.SAMPLES)}
+
+
+def _fault(data: bytes) -> str | None:
+    """What is at fault with an image, as far as its bytes tell."""
+    _, size = read_header(data)
+    if size and (fault := image_faults.of_size(*size)):
+        return fault
+    try:
+        return image_faults.of_pixels(np.asarray(read_image(data)))
+    except ValueError:
+        return image_faults.UNREADABLE
+
+
+def take_in(run: Run, config: Config, taken: Taken, command: loop.Command) -> None:
+    """Store every image of the plan that the run does not hold yet.
+
+    Parameters
+    ----------
+    run : Run
+        The run directory, held by :func:`probes.storage.claim.claim`.
+    config, taken
+        The configuration and its plan (`plan`).
+    command
+        What else the stage is called with.
+
+    Raises
+    ------
+    UserError
+        The directory holds another run, a part is damaged, the disk is full, or an image was changed meanwhile.
+    """
+    began = monotonic()
+    command.cleared(run)
+    directory.require_same(run, config.resolved())
+    before = (run.meta.get("part_fields") or {}).get("model", _TAKEN_IN)
+    if before != _TAKEN_IN:
+        raise directory.another_run(run, "model", f"weights {str(before)[:12]}", "images of another program")
+    made = _parts(run, config, taken)
+    damaged: list[parts.DamagedPartError] = []
+    todo = loop.due(made, partial(_refused, run), damaged.append)
+    _require_no_more(run, len(made))
+    command.record(
+        run,
+        config,
+        damaged,
+        part_fields={"model": _TAKEN_IN},
+        taken_in=taken.record,
+        parts=len(made),
+        images=taken.images,
+        **{kinds.KINDS: kinds.with_kinds(run, ("samples",), len(made))},
+    )
+    with command.helpers() as team:
+        loop.make("take in", made, todo, Storing(), team, progress=command.progress)
+    loop.drawn(run, began)
+
+
+def _parts(run: Run, config: Config, taken: Taken) -> list[loop.Part]:
+    size = config.generate.part_triplets
+    chunks = [taken.draws[start : start + size] for start in range(0, len(taken.draws), size)]
+    return [
+        loop.Part(
+            paths={"samples": run.part_path("samples", index)},
+            identity=parts.identity(index, _fields(config, chunk)),
+            images=sum(map(len, chunk)),
+            pieces=[chunk],
+        )
+        for index, chunk in enumerate(chunks)
+    ]
+
+
+def _fields(config: Config, chunk: Sequence[Sequence[TakenImage]]) -> dict[str, Any]:
+    """All that alters the content of a part."""
+    images = [image for draw in chunk for image in draw]
+    first = [draw[0].columns for draw in chunk]
+    return {
+        "model": _TAKEN_IN,
+        "indicators": [[name, entry.word] for name, entry in config.indicators.items()],
+        "prompts": list(dict.fromkeys(image.row.prompt for image in images)),
+        "seeds": [[one["prompt_id"], one["triplet"], one["seed"], one["noise_seed"]] for one in first],
+        "images": parts.digest("".join(image.digest for image in images)),
+    }
+
+
+def _refused(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
+    return UserError(f"{path.name} of {directory.another_run(run, field, old, new)}")
+
+
+def _require_no_more(run: Run, count: int) -> None:
+    """Refuse a run that holds more parts than the images make, such as of rows that are gone."""
+    there = len(run.parts("samples"))
+    if there > count:
+        raise directory.another_run(run, "parts", there, count)

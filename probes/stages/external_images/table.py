@@ -1,0 +1,408 @@
+"""The rows that describe images of another program: of a CSV, TSV, JSONL or Parquet table, or of file names.
+
+A row says where it stands, so that a fault is told by its line; the image itself is read later (`Pictures`).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from probes.config.image_options import Images
+from probes.config.types import shown
+from probes.errors import UserError
+from probes.json_text import parse_json
+from probes.prompts import parquet
+from probes.storage.paths import expand, require_regular
+
+ROWS = 10_000_000  # of a table, at most
+TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
+PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
+IMAGE_COLUMNS = ("image", "file", "file_name", "path")  # looked for in this order where none is named
+FIELDS = (
+    "prompt",
+    "indicator",
+    "seed",
+    "triplet",
+    "number",
+)  # of file names; the last tells images apart, no more
+PROMPT_ID = "prompt_id"  # one more, beside prompts that have ids
+_FIELD = re.compile(r"\{(\w*)\}")
+_PIECES = {
+    "prompt": "[^/]+?",
+    PROMPT_ID: "[^/]+?",
+    "indicator": "[A-Za-z][A-Za-z0-9_]*?",
+    "seed": "[0-9]+",
+    "triplet": "[^/]+?",
+    "number": "[^/_]+",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the bytes of an image stand: a file, or a row of a column of a Parquet file."""
+
+    path: Path
+    column: str = ""
+    row: int = -1
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is said of an image; ``at`` says where it is said, for errors, and ``seed`` is None where none is."""
+
+    at: str
+    image: Place
+    prompt: str
+    indicator: str
+    seed: int | None
+    triplet: str | None
+    prompt_id: str | None = None  # None where nothing says any; empty where it is left open
+
+
+def find(images: Images, folder: Path) -> Path:
+    """The file or folder that is named, absolute.
+
+    Raises
+    ------
+    UserError
+        There is none.
+    """
+    path = expand(images.from_, "images.from", folder).absolute()
+    if not path.exists():
+        raise UserError(
+            f"images.from: expected a table or a folder of images, found none at {path}: check the path"
+        )
+    return path
+
+
+def read_rows(images: Images, path: Path, *, by_prompt: bool = False, by_id: bool = False) -> list[Row]:
+    """Return the rows of a table, or of a folder's, in their order.
+
+    Parameters
+    ----------
+    images : Images
+    path : pathlib.Path
+        Of `find`.
+    by_prompt : bool
+        The prompt alone says what an image is of, so that no row has to name an indicator.
+    by_id : bool
+        The id of the prompt does so, too, in the place of its text or beside it.
+
+    Raises
+    ------
+    UserError
+        There is no table, it cannot be read, or a row lacks what is needed; says in which line.
+    """
+    if images.names is not None:
+        if not path.is_dir():
+            raise UserError(
+                f"images.names: expected a folder in images.from, got the file {path}: take `names` out"
+            )
+        rows = list(_of_names(images, path, by_prompt, by_id))
+    else:
+        rows = [row for file in _tables(path) for row in _of_table(images, file, by_prompt, by_id)]
+    if not rows:
+        raise UserError(f"{path}: expected rows of images, found none: write one an image")
+    return rows
+
+
+def _tables(path: Path) -> list[Path]:
+    """The table that is named or that stands in a folder; several Parquet files there are one table."""
+    if not path.is_dir():
+        if path.suffix.lower() not in TABLES:
+            raise UserError(
+                f"{path}: expected a table ({', '.join(TABLES)}) or a folder, got {path.suffix or 'no ending'!r}:"
+                " name another"
+            )
+        return [path]
+    there = sorted(file for file in path.iterdir() if file.suffix.lower() in TABLES and file.is_file())
+    if not there:
+        raise UserError(
+            f"{path}: expected a table (such as metadata.csv) in this folder, found none: write one, or say what the"
+            ' names of the files mean (images: {names: "{prompt}_{indicator}_{seed}"})'
+        )
+    if len(there) > 1 and {file.suffix.lower() for file in there} != {".parquet"}:
+        raise UserError(
+            f"{path}: expected one table in this folder, found {there[0].name} and {there[1].name}: name one of them"
+        )
+    return there
+
+
+def _of_table(images: Images, file: Path, by_prompt: bool, by_id: bool) -> Iterator[Row]:
+    is_parquet = file.suffix.lower() == ".parquet"
+    columns, lines = (_parquet if is_parquet else _text)(file)
+    names = _column_names(images, file, columns, by_prompt, by_id)
+    picture = names["image"]
+    for number, (at, values) in enumerate(lines(names)):
+        place = f"{file.name}: {at}"
+        seed = values.get(names["seed"]) if "seed" in names else None
+        yield Row(
+            at=place,
+            image=_place(file, picture, values.get(picture), number, place),
+            prompt=_said(values, names["prompt"], place) if "prompt" in names else "",
+            indicator=_said(values, names["indicator"], place) if "indicator" in names else "",
+            seed=_seed(seed, names["seed"], place) if "seed" in names else None,
+            triplet=_triplet(values, names["triplet"], place) if "triplet" in names else None,
+            prompt_id=_id(values, names, place) if PROMPT_ID in names else None,
+        )
+
+
+def _column_names(
+    images: Images, file: Path, columns: Sequence[str], by_prompt: bool, by_id: bool
+) -> dict[str, str]:
+    """The column of each field that the table has."""
+    found = {}
+    told = by_id and images.prompt_id in columns and images.prompt == "prompt"  # no other is named
+    needed = {*(() if told else ("prompt",)), *(() if by_prompt else ("indicator",))}
+    for field in ("prompt", *((PROMPT_ID,) if by_id else ()), "indicator", "seed", "triplet"):
+        name = getattr(images, field)
+        named = name is not None and field in images.model_fields_set
+        said = field in needed or (named and field not in ("prompt", "indicator"))
+        if name in columns:
+            found[field] = name
+        elif said:
+            raise UserError(
+                f"{file}: expected a column `{name}`, found {', '.join(columns)[:120] or 'none'}: name it in"
+                f" images.{field}"
+            )
+    chosen = [images.image] if images.image else [name for name in IMAGE_COLUMNS if name in columns]
+    if not chosen or chosen[0] not in columns:
+        wanted = images.image or ", ".join(IMAGE_COLUMNS)
+        raise UserError(
+            f"{file}: expected a column of images ({wanted}), found none: name it in images.image"
+        )
+    return found | {"image": chosen[0]}
+
+
+def _text(file: Path) -> tuple[list[str], Any]:
+    """Columns and rows of a text table."""
+    try:
+        text = require_regular(file).read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror}): check the path") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{file}: expected UTF-8 text, got other bytes: save it as UTF-8") from None
+    if file.suffix.lower() == ".jsonl":
+        records = list(_json_lines(file, text))
+        return list(dict.fromkeys(key for _, record in records for key in record)), lambda _: iter(records)
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter="\t" if file.suffix.lower() == ".tsv" else ",", strict=True
+    )
+    try:
+        head = next(reader, [])
+        rows = [(reader.line_num, values) for values in reader if values]
+    except csv.Error as error:
+        raise UserError(f"{file}: line {reader.line_num}: expected a CSV table ({error}): mend it") from None
+    parquet.require_once(f"{file}: line 1", head)
+    for number, values in rows:
+        if len(values) != len(head):
+            raise UserError(f"{file}: line {number}: expected {len(head)} fields, got {len(values)}: mend it")
+    return head, lambda _: ((f"line {number}", dict(zip(head, values))) for number, values in rows)
+
+
+def _json_lines(file: Path, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            record = parse_json(line)
+        except ValueError:
+            record = None
+        if not isinstance(record, dict):
+            raise UserError(f"{file}: line {number}: expected a JSON object, got {shown(line)}: mend it")
+        yield f"line {number}", record
+
+
+def _parquet(file: Path) -> tuple[list[str], Any]:
+    """Columns and rows of a Parquet table; of a column of images no bytes."""
+    table = parquet.open_parquet(file)
+    schema = table.schema_arrow
+
+    def rows(names: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+        if table.metadata.num_rows > ROWS:
+            raise UserError(f"{file}: expected at most {ROWS:,} rows, got more: name a smaller table")
+        for field, name in names.items():
+            parquet.require_kind(file, schema.field(name).type, name, *_KINDS.get(field, _KINDS["prompt"]))
+        held = _is_stored(schema.field(names["image"]).type)
+        texts = [name for field, name in names.items() if field != "image" or not held]
+        for start, values in parquet.batches(file, table, list(dict.fromkeys(texts))):
+            for index, row in enumerate(zip(*(values[name] for name in texts)), start):
+                yield f"row {index}", {names["image"]: _BYTES, **dict(zip(texts, row))}
+
+    return list(schema.names), rows
+
+
+_BYTES = object()  # stands in a row for an image that is read later
+
+
+def _is_stored(kind: pa.DataType) -> bool:
+    """Whether a column holds images as `datasets` stores them, or their bytes."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not pa.types.is_struct(kind):
+        return parquet.is_bytes(kind)
+    inner = {field.name: field.type for field in kind}
+    held, path = inner.pop("bytes", pa.null()), inner.pop("path", pa.null())
+    # no other fields, and no two of one name
+    whole = not inner and kind.num_fields == len({field.name for field in kind}) > 0
+    return whole and (pa.types.is_null(held) or parquet.is_bytes(held)) and parquet.is_text(path)
+
+
+_KINDS: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {  # of the columns of a Parquet table
+    "prompt": (parquet.is_text, "texts"),
+    "seed": (lambda kind: parquet.is_text(kind) or pa.types.is_integer(kind), "whole numbers"),
+    "triplet": (
+        lambda kind: parquet.is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind),
+        "texts or numbers",
+    ),
+    "image": (
+        lambda kind: parquet.is_text(kind) or _is_stored(kind),
+        "paths, of the bytes of images, or of both as `bytes` and `path`",
+    ),
+}
+
+
+def _place(file: Path, column: str, value: Any, row: int, at: str) -> Place:
+    if value is _BYTES:
+        return Place(file, column, row)
+    if not isinstance(value, str) or not value:
+        raise UserError(f"{at}: expected the path of an image in `{column}`, got {shown(value)}: write it")
+    path = expand(value, at, file.parent)
+    if not path.is_file():
+        raise UserError(f"{at}: expected an image at {path}, found none: mend the path, or take the row out")
+    return Place(path)
+
+
+def _said(values: Mapping[str, Any], column: str, at: str) -> str:
+    value = values.get(column)
+    if not isinstance(value, str) or not value.strip():
+        raise UserError(f"{at}: expected a text in `{column}`, got {shown(value)}: write it")
+    return value
+
+
+def _triplet(values: Mapping[str, Any], column: str, at: str) -> str:
+    value = values.get(column)
+    if value in (None, ""):
+        raise UserError(f"{at}: expected a `{column}` in every row, found none: write it")
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool) or value != value:
+        raise UserError(f"{at}: expected a text or a number in `{column}`, got {shown(value)}: write it")
+    return str(value)
+
+
+def _id(values: Mapping[str, Any], names: Mapping[str, str], at: str) -> str:
+    """The id of a prompt; empty where its text is to say which one it is."""
+    value = values.get(names[PROMPT_ID])
+    open_ = value is None or (isinstance(value, str) and not value.strip())
+    return "" if open_ and "prompt" in names else _said(values, names[PROMPT_ID], at).strip()
+
+
+def _seed(value: Any, column: str, at: str) -> int:
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value.strip()):
+        value = int(value)
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise UserError(
+            f"{at}: expected a whole number from 0 to 2^63 - 1 in `{column}`, got {shown(value)}: write it, or say"
+            " that there are none (images: {seed: null})"
+        )
+    return value
+
+
+def _of_names(images: Images, folder: Path, by_prompt: bool, by_id: bool) -> Iterator[Row]:
+    pattern, fields = _pattern(images.names or "", by_prompt, by_id)
+    for file in sorted(path for path in folder.rglob("*") if path.suffix.lower() in PICTURES):
+        name = require_regular(file).relative_to(folder).with_suffix("").as_posix()
+        match = pattern.fullmatch(name)
+        if match is None:
+            raise UserError(
+                f"{file}: expected a name like {images.names!r}: rename it, move it away, or mend images.names"
+            )
+        said = match.groupdict()
+        prompt = said.get("prompt", "")
+        yield Row(
+            at=file.relative_to(folder).as_posix(),
+            image=Place(file),
+            prompt=prompt if " " in prompt else prompt.replace("_", " "),
+            indicator=said.get("indicator") or "",
+            seed=_seed(said["seed"], "seed", str(file)) if "seed" in fields else None,
+            triplet=said.get("triplet"),
+            prompt_id=said.get(PROMPT_ID),
+        )
+
+
+def _pattern(text: str, by_prompt: bool, by_id: bool) -> tuple[re.Pattern[str], list[str]]:
+    fields = _FIELD.findall(text)
+    there = (*FIELDS, PROMPT_ID) if by_id else FIELDS
+    wrong = [name for name in fields if name not in there] or [n for n in fields if fields.count(n) > 1]
+    told = PROMPT_ID if by_id and PROMPT_ID in fields else "prompt"
+    needed = [told] if by_prompt else [told, "indicator"]
+    if wrong or not {*needed} <= {*fields}:
+        asked = " and ".join(f"{{{name}}}" for name in needed)
+        raise UserError(
+            f"images.names: expected {asked}, and {{seed}}, {{triplet}} or {{number}} if they are there, each"
+            f" once, got {shown(text)}: mend it"
+        )
+    pieces = _FIELD.split(text)  # texts and names of fields in turn
+    return re.compile(
+        "".join(
+            f"(?P<{piece}>{_PIECES[piece]})" if place % 2 else re.escape(piece)
+            for place, piece in enumerate(pieces)
+        )
+    ), fields
+
+
+class Pictures:
+    """The bytes of images; of a Parquet file one group of rows is held at a time."""
+
+    def __init__(self) -> None:
+        self._group = lru_cache(maxsize=2)(_row_group)
+        self._starts = lru_cache(maxsize=64)(_group_starts)
+
+    def read(self, place: Place, at: str) -> bytes:
+        """Return the bytes of an image, as they stand there; of one whose cell is empty none.
+
+        Raises
+        ------
+        UserError
+            The file cannot be read, or the path in a cell leads nowhere.
+        """
+        if place.row < 0:
+            return _file_bytes(place.path, at)
+        starts = self._starts(place.path)
+        group = max(index for index, start in enumerate(starts) if start <= place.row)
+        value = self._group(place.path, place.column, group)[place.row - starts[group]]
+        if isinstance(value, dict):
+            if value.get("bytes") is None and value.get("path"):
+                return _file_bytes(expand(value["path"], at, place.path.parent), at)
+            value = value.get("bytes")
+        return value or b""
+
+
+def _file_bytes(path: Path, at: str) -> bytes:
+    try:
+        return require_regular(path, at).read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"{at}: {path}: cannot be read ({error.strerror}): mend it, or take the row out"
+        ) from None
+
+
+def _group_starts(path: Path) -> list[int]:
+    with parquet.open_parquet(path) as table:
+        sizes = [table.metadata.row_group(index).num_rows for index in range(table.metadata.num_row_groups)]
+    return [sum(sizes[:index]) for index in range(len(sizes))]
+
+
+def _row_group(path: Path, column: str, group: int) -> list[Any]:
+    with parquet.open_parquet(path) as table:
+        try:
+            return table.read_row_group(group, columns=[column]).column(column).to_pylist()
+        except parquet.DAMAGE as error:
+            raise parquet.damaged(path, error) from None

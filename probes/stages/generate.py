@@ -1,0 +1,372 @@
+"""The second stage: draw the images and keep what the probe saw, part by part.
+
+A *draw* is a triplet with one seed: its members share every random number, because each image has a
+generator of its own and all of a draw are seeded alike. A batch holds whole draws, a part holds whole
+batches, and how a part is cut into batches is fixed when the run begins. So a part's content depends on
+nothing but its identity, and a run that was interrupted goes on at the first part that is missing and ends
+with the same bytes, whichever process draws which batch (:mod:`probes.execution.loop`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import torch
+
+from hooks import Probe
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.execution import batches, loop, shards, workers
+from probes.execution.cluster import remote
+from probes.execution.settings import Settled, as_begun
+from probes.execution.team import Tick
+from probes.models import estimate, files, loading
+from probes.prompts.plan import Sample, pairs
+from probes.runs import directory, identity, image_faults, kinds, rows, schemas
+from probes.runs import parts as part_files
+from probes.runs.store import Run
+
+_ANOTHER_FORMAT = (
+    "use --stage measure to measure what is there, --overwrite to draw it anew, or another --out"
+)
+
+_PLAIN = loop.Command()
+# numbers beyond float16's 65504 become infinite, bfloat16 keeps 8 bits of them; the model's weights are finite
+_NAN = {
+    "float16": "use --dtype bfloat16 or float32",
+    "bfloat16": "use --dtype float32",
+    "float32": "lower --guidance-scale, choose another --scheduler, or check the model",
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Draws batches (:class:`probes.execution.team.Work`) with the model that is loaded; a helper loads its own."""
+
+    source: loading.Source
+    config: Config
+    device: str
+    weights: str
+    threads: int
+    first: str  # sample of the run
+    loaded: loading.Loaded | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "loaded": None}
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[list[Sample], Tick], loop.Piece]]:
+        """Hold the model, ready to draw; gives the function that draws a batch."""
+        loaded = self.loaded or load_again(self.source, self.config, self.device, self.weights)
+        with workers.steady(self.threads):
+            yield partial(_batch, loaded.pipe, self.config, self.first)
+
+
+def generate(
+    run: Run,
+    config: Config,
+    samples: Sequence[Sample],
+    source: loading.Source,
+    command: loop.Command = _PLAIN,
+) -> None:
+    """Draw every image of the plan that the run does not hold yet.
+
+    Parameters
+    ----------
+    run
+        The run directory, held by :func:`probes.storage.claim.claim`.
+    config, samples, source
+        The configuration, its plan (`probes.prompts.plan.plan`) and its model (`probes.models.loading.resolve`).
+    command
+        What else the stage is called with.
+
+    Raises
+    ------
+    UserError
+        The directory holds another run, the disk is full, the device has no room for one triplet, or the first
+        batch gives no finite image.
+    """
+    began = monotonic()
+    config = config if command.overwrite else as_begun(config, run)
+    cluster = command.cluster
+    loaded = None if cluster else load(source, config, config.generate.device)
+    found = Settled.of(loaded, config) if loaded else remote.settled(cluster, run, config, source, samples)
+    command.cleared(run)
+    with shards.turn(run):
+        config = found.applied(config)
+        directory.require_same(run, config.resolved())
+        fields = _fields(config, found, source)
+        _require_same_parts(run, fields, source)
+        sizes = batches.used(run, int(config.generate.batch_triplets))
+        damaged: list[part_files.DamagedPartError] = []
+        parts, todo = _plan(run, config, fields, samples, sizes, damaged)
+        count = cluster.pool.expected if cluster else _workers(found, loaded, config, todo)
+        command.record(
+            run,
+            config,
+            damaged,
+            model=found.model,
+            scheduler=found.scheduler,
+            part_fields=fields,
+            device=found.device_record(count),
+            parts=len(parts),
+            images=len(samples),
+            **{batches.USED: sizes, kinds.KINDS: kinds.with_kinds(run, parts[0].paths, len(parts))},
+        )
+    drawing = Drawing(
+        source, config, found.device, found.model["weight_hash"], found.threads, samples[0].sample_id, loaded
+    )
+    with command.helpers() as team:
+
+        def draw() -> None:
+            if cluster:
+                remote.draw(cluster, run, "generate", drawing, fields, sizes, parts, todo)
+            else:
+                loop.make(
+                    "generate",
+                    shards.share(run, parts),
+                    todo,
+                    drawing,
+                    team,
+                    processes=count,
+                    progress=command.progress,
+                )
+
+        while not batches.drawn_whole(draw):
+            team.dismiss(at_once=True)  # helpers hold memory of the device too
+            sizes = batches.halve(run, config, sizes, todo, config.generate.part_triplets)
+            parts, todo = _plan(run, config, fields, samples, sizes, damaged)
+    loop.drawn(run, began)
+
+
+def _workers(found: Settled, loaded: Any, config: Config, todo: Sequence[loop.Part]) -> int:
+    """How many processes of this machine draw the parts that are due."""
+    model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
+    left = sum(part.images for part in todo)
+    return loop.useful(estimate.processes(config, model, found.device, found.threads, left), todo)
+
+
+def _plan(
+    run: Run,
+    config: Config,
+    fields: dict[str, Any],
+    samples: Sequence[Sample],
+    sizes: Sequence[int],
+    damaged: list[part_files.DamagedPartError],
+) -> tuple[list[loop.Part], list[loop.Part]]:
+    """All parts of the run, and those that are due; those that are damaged are noted, and due."""
+    parts = _parts(run, config, fields, samples, sizes)
+    return parts, loop.due(shards.share(run, parts), partial(_refused, run), damaged.append)
+
+
+def load(source: loading.Source, config: Config, device: str) -> loading.Loaded:
+    """Load the model of a run, ready to draw as its configuration says."""
+    sampler = config.sampler
+    return loading.load(
+        source,
+        dtype=config.generate.dtype,
+        device=device,
+        scheduler=sampler.scheduler,
+        steps=sampler.steps,
+        edit=config.edit,
+    )
+
+
+def load_again(source: loading.Source, config: Config, device: str, weights: str) -> loading.Loaded:
+    """Load the model that a run began with, known by its `weight_hash`.
+
+    Raises
+    ------
+    UserError
+        Its weights are others now.
+    """
+    loaded = load(source, config, device)
+    if loaded.record["weight_hash"] != weights:
+        raise UserError(
+            f"model {source.name}: expected the weights that the run began with, found others:"
+            " put them back, or choose another --out"
+        )
+    return loaded
+
+
+def _require_same_parts(run: Run, fields: dict[str, Any], source: loading.Source) -> None:
+    """Refuse a run whose parts were made from something else, before any of them is read."""
+    before = run.meta.get("part_fields")
+    if before is None or before == fields:
+        return
+    name = identity.differing(before, fields)
+    old, new = before.get(name), fields.get(name)
+    if name == "model":
+        there = run.meta["model"]["id"]
+        old, new = f"{there} (weights {str(old)[:12]})", f"{source.name} (weights {new[:12]})"
+    raise directory.another_run(run, name, old, new)
+
+
+def _refused(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
+    remedy = _ANOTHER_FORMAT if field == "format" else ""
+    return UserError(f"{path.name} of {directory.another_run(run, field, old, new, remedy)}")
+
+
+def _fields(config: Config, found: Settled, source: loading.Source) -> dict[str, Any]:
+    """Every field that alters the content of any part; a part adds its own prompts and seeds."""
+    return {
+        "model": found.model["weight_hash"],
+        **files.files(source),
+        **identity.part_fields(config.resolved()),
+        "sampler.scheduler": [found.scheduler["class"], found.scheduler["set"]],
+    }
+
+
+def _parts(
+    run: Run, config: Config, fields: dict[str, Any], samples: Sequence[Sample], sizes: Sequence[int]
+) -> list[loop.Part]:
+    """The parts of the run."""
+    chunks = chunks_of(samples, config)
+    return [part_of(run, config, fields, sizes, index, chunk) for index, chunk in enumerate(chunks)]
+
+
+def chunks_of(samples: Sequence[Sample], config: Config) -> list[list[list[Sample]]]:
+    """The samples of each part: whole draws."""
+    draws = [list(group) for _, group in groupby(samples, key=lambda sample: (sample.triplet, sample.seed))]
+    return cut(draws, config.generate.part_triplets)
+
+
+def part_of(
+    run: Run,
+    config: Config,
+    fields: dict[str, Any],
+    sizes: Sequence[int],
+    index: int,
+    chunk: list[list[Sample]],
+) -> loop.Part:
+    """A part, cut into batches of the size in force, or of that it was drawn with."""
+    paths = {kind: run.part_path(kind, index) for kind in kinds.kinds_of_capture(config.capture)}
+    size = batches.size_of(paths.values(), sizes)
+    return loop.Part(
+        paths=paths,
+        identity=_identity(batches.fields_of(fields, size), index, chunk),
+        images=sum(map(len, chunk)),
+        pieces=[[sample for draw in batch for sample in draw] for batch in cut(chunk, size)],
+    )
+
+
+def _identity(fields: dict[str, Any], index: int, chunk: list[list[Sample]]) -> dict[str, Any]:
+    first = [draw[0] for draw in chunk]
+    more = {
+        "prompts": list(dict.fromkeys(sample.prompt for draw in chunk for sample in draw)),
+        "seeds": [[sample.prompt_id, sample.triplet, sample.seed, sample.noise_seed] for sample in first],
+        "tokens": part_files.digest(repr([_read(sample) for draw in chunk for sample in draw])),
+    }
+    return part_files.identity(index, fields | more)
+
+
+def _read(sample: Sample) -> tuple:
+    """The words and tokens that the tokenizers make of a prompt."""
+    positions = (sample.word_positions, sample.word_positions_2, sample.shared_positions)
+    return (sample.tokens, sample.word_spans, *positions)
+
+
+def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: Tick) -> loop.Piece:
+    """Draw a batch and give the rows of each kind."""
+    compared = _pairs(members, list(config.indicators))
+    images, faults, probe = _draw(pipe, config, members, compared, tick)
+    if first in {sample.sample_id for sample in members}:
+        _require_an_image(members, faults, config.generate.dtype)
+    pictures = [
+        {
+            **sample.row(),
+            "fault": fault,
+            # without numbers there is no picture
+            "image": None
+            if fault == image_faults.NAN
+            else {"bytes": rows.png(image), "path": f"{sample.sample_id}.png"},
+        }
+        for sample, image, fault in zip(members, images, faults)
+    ]
+    sites = schemas.captures_schema(list(probe.similarity))
+    made = {
+        "samples": loop.RowsOfKind(pictures, schemas.SAMPLES),
+        "captures": loop.RowsOfKind(rows.captures(members, compared, probe), sites),
+    }
+    if config.capture.words:
+        made["words"] = loop.RowsOfKind(rows.words(members, probe), schemas.WORDS)
+    if config.capture.keep:
+        made["kept"] = loop.RowsOfKind(rows.kept(members, probe), schemas.KEPT)
+    if config.capture.pool:
+        made["pooled"] = loop.RowsOfKind(rows.pooled(members, probe), schemas.POOLED)
+    return made
+
+
+def _draw(
+    pipe: Any,
+    config: Config,
+    members: list[Sample],
+    compared: list[tuple[int, int]],
+    tick: Tick,
+) -> tuple[np.ndarray, list[str | None], Probe]:
+    """One batch through the pipeline with the probe around it: images, what is at fault with each, and the probe."""
+    step, last = len(members) / config.sampler.steps, {}
+
+    def stepped(pipe: Any, index: int, timestep: Any, kwargs: dict) -> dict:
+        tick(step)
+        last.update(kwargs)
+        return {}
+
+    capture = config.capture
+    shared = [(list(members[i].shared_positions), list(members[j].shared_positions)) for i, j in compared]
+    probe = Probe(
+        pipe,
+        **({} if capture.sites == "default" else {"sites": tuple(capture.sites)}),
+        pairs=compared,
+        shared_positions=shared or None,
+        keep=tuple(capture.keep),
+        pool=tuple(capture.pool),
+        position_groups=[rows.position_groups(sample, pipe.tokenizer.model_max_length) for sample in members],
+        word_maps=capture.definition if capture.words else False,
+    )
+    negative = config.sampler.negative_prompt
+    with probe:
+        output = pipe(
+            prompt=[sample.prompt for sample in members],
+            # SDXL tells an empty negative prompt from none
+            negative_prompt=[negative] * len(members) if negative else None,
+            # one generator an image, made on the CPU so that every device starts from the same noise
+            generator=[torch.Generator("cpu").manual_seed(sample.noise_seed) for sample in members],
+            num_inference_steps=config.sampler.steps,
+            guidance_scale=config.sampler.guidance_scale,
+            height=config.sampler.height,
+            width=config.sampler.width,
+            output_type="np",
+            callback_on_step_end=stepped,
+        )
+    images = np.asarray(output.images)
+    flagged = getattr(output, "nsfw_content_detected", None)
+    return images, image_faults.faults(images, last.get("latents"), flagged), probe
+
+
+def _require_an_image(members: list[Sample], faults: list[str | None], dtype: str) -> None:
+    """Stop where a run begins with nothing but overflows: the others would be none either."""
+    if all(fault == image_faults.NAN for fault in faults):
+        raise UserError(
+            f"{members[0].sample_id}: expected a finite image, got NaN with {dtype} in all {len(members)} images"
+            f" of the first batch: {_NAN[dtype]}"
+        )
+
+
+def cut(items: Sequence[Any], size: int) -> list[list[Any]]:
+    """Pieces of so many items, the last of those that are left."""
+    return [list(items[start : start + size]) for start in range(0, len(items), size)]
+
+
+def _pairs(members: list[Sample], names: list[str]) -> list[tuple[int, int]]:
+    """Rows of the batch to compare, draw by draw."""
+    starts = range(0, len(members), len(names))
+    return [(start + i, start + j) for start in starts for i, j in pairs(names)]

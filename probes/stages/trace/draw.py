@@ -1,0 +1,294 @@
+"""Images of several variants as rows of one batch: donors, recipients and noise are those of one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hooks import Intervention, position_groups
+from hooks.errors import HookError
+from hooks.prompt.positions import groups_around
+from probes.prompts.plan import Sample, noise_seed
+from probes.runs import image_faults
+from probes.stages.trace import lazy_rows
+from probes.stages.trace.patches import Row, patches
+from probes.stages.trace.variants import Variant
+
+_ABOUT_THE_WORD = "word"
+
+
+@dataclass(frozen=True)
+class TripletDraw:
+    """One triplet with one seed: what its images are drawn from.
+
+    Attributes
+    ----------
+    triplet : int
+        Number of the prompt.
+    seed : int
+        As the configuration gives it.
+    noise_seed : int
+        Of the generators that all its images are drawn with.
+    prompts : mapping of str to str
+        By indicator.
+    tokens : mapping of str to tuple of str
+        Of each prompt, with start and end of text.
+    groups : mapping of str to mapping
+        Token positions around the indicator's word (`hooks.position_groups`); empty where it has no one place.
+    """
+
+    triplet: int
+    seed: int
+    noise_seed: int
+    prompts: Mapping[str, str]
+    tokens: Mapping[str, tuple[str, ...]]
+    groups: Mapping[str, Mapping[str, tuple[int, ...]]]
+
+    @classmethod
+    def of_texts(
+        cls,
+        pipe: Any,
+        prompts: Mapping[str, str],
+        words: Mapping[str, str],
+        *,
+        triplet: int = 0,
+        seed: int = 0,
+    ) -> TripletDraw:
+        """A triplet by its prompts and the word that stands in each for the person.
+
+        Parameters
+        ----------
+        pipe
+            Whose tokenizer reads them.
+        prompts, words
+            By indicator: ``{"neutral": "a person in a hat", ...}``, ``{"neutral": "person", ...}``.
+        seed
+            Of the noise, with the text of the first prompt, as in a run (`probes.prompts.plan.noise_seed`).
+
+        Raises
+        ------
+        HookError
+            A prompt does not hold its word.
+        """
+        first = next(iter(prompts.values()))
+        noise = noise_seed(first, seed)
+        groups = {name: position_groups(pipe.tokenizer, text, words[name]) for name, text in prompts.items()}
+        tokens = {
+            name: tuple(pipe.tokenizer.convert_ids_to_tokens(pipe.tokenizer(text).input_ids))
+            for name, text in prompts.items()
+        }
+        return cls(triplet, seed, noise, dict(prompts), tokens, groups)
+
+    @classmethod
+    def of_samples(cls, samples: Sequence[Sample], length: int) -> TripletDraw:
+        """A triplet as the plan of a run has it.
+
+        Parameters
+        ----------
+        samples
+            Of one triplet and seed, see `probes.prompts.plan.plan`.
+        length
+            Positions that the text encoder is given.
+        """
+        first = samples[0]
+        return cls(
+            first.triplet,
+            first.seed,
+            first.noise_seed,
+            {sample.indicator: sample.prompt for sample in samples},
+            {sample.indicator: sample.tokens for sample in samples},
+            {sample.indicator: _groups(sample, length) for sample in samples},
+        )
+
+    def why_not(self, variant: Variant) -> str | None:
+        """Why a variant cannot be drawn of these prompts, or None: token positions that do not answer one another."""
+        if variant.positions is None or variant.donor is None:
+            return None
+        names = (variant.recipient, variant.donor)
+        for name in names:
+            if not self.groups[name]:
+                return f"{self.prompts[name]!r} has no one place for its word"
+        for group in variant.positions.split("+"):
+            sizes = [len(self.groups[name][group]) for name in names]
+            if sizes[0] != sizes[1]:
+                texts = " and ".join(repr(self.prompts[name]) for name in names)
+                return f"{texts} have {sizes[0]} and {sizes[1]} tokens in the group {group!r}"
+        if (
+            variant.kind == "cut"
+            and variant.positions == _ABOUT_THE_WORD
+            and not self._alike_but_for_word(names)
+        ):
+            return "the prompts differ in more than the word"
+        return None
+
+    def _alike_but_for_word(self, names: tuple[str, str]) -> bool:
+        rests = [
+            [token for place, token in enumerate(self.tokens[name]) if place not in self.groups[name]["word"]]
+            for name in names
+        ]
+        return rests[0] == rests[1]
+
+
+def _groups(sample: Sample, length: int) -> dict[str, tuple[int, ...]]:
+    inside = sample.indicator_positions
+    together = inside and list(inside) == list(range(inside[0], inside[-1] + 1))
+    return groups_around(inside, len(sample.tokens), length) if together else {}
+
+
+@dataclass(frozen=True)
+class TracedImage:
+    """An image of a trace.
+
+    Attributes
+    ----------
+    draw : TripletDraw
+    variant : Variant
+    image : ndarray, shape (height, width, 3)
+        In [0, 1].
+    fault : str or None
+        See `probes.runs.image_faults`.
+    writes : int
+        At how many runs of modules something was written into its row.
+    largest_change : float
+        Of a number by such a write; 0 where none was made.
+    """
+
+    draw: TripletDraw
+    variant: Variant
+    image: NDArray[np.floating]
+    fault: str | None
+    writes: int
+    largest_change: float
+
+
+def draw(
+    pipe: Any,
+    draws: Sequence[TripletDraw],
+    variants: Sequence[Variant],
+    *,
+    steps: int,
+    guidance_scale: float | None = None,
+    height: int | None = None,
+    width: int | None = None,
+    negative_prompt: str = "",
+    shared: bool = True,
+    tick: Callable[[float], Any] = lambda images: None,
+) -> list[TracedImage]:
+    """Draw variants of some triplets in one batch.
+
+    Recipients and donors of the variants are rows of it, too, each once, whether or not they are among the variants.
+    Variants that exchange the same activations are one row. A variant that cannot be drawn of a triplet
+    (`TripletDraw.why_not`) is left out.
+
+    Parameters
+    ----------
+    pipe
+        A pipeline of Stable Diffusion 1 or 2.
+    draws
+        Triplets, each with its noise.
+    variants
+        See `probes.stages.trace.variants.plan`.
+    steps, guidance_scale, height, width, negative_prompt
+        Of the pipeline; guidance and size are its own where they are None.
+    shared : bool
+        Begin a row when it is first written, as a copy of its recipient's, where the scheduler adds no noise.
+    tick
+        Told after each step how much was drawn, in images.
+
+    Returns
+    -------
+    list of TracedImage
+        Draw by draw, in the order of the variants.
+
+    Raises
+    ------
+    HookError
+        A site, part, position or head is not there.
+    """
+    wanted = [[one for one in variants if triplet.why_not(one) is None] for triplet in draws]
+    rows = _rows(draws, wanted)
+    if shared and lazy_rows.possible(pipe.scheduler):
+        rows = sorted(rows, key=lambda row: row.begins)
+    else:
+        rows = [row.from_the_start() for row in rows]
+    images, faults, intervention = _called(
+        pipe,
+        rows,
+        tick,
+        num_inference_steps=steps,
+        height=height,
+        width=width,
+        negative_prompt=negative_prompt,
+        **({} if guidance_scale is None else {"guidance_scale": guidance_scale}),
+    )
+    writes, changes = [0] * len(rows), [0.0] * len(rows)
+    for one in intervention.written if intervention else ():
+        for row, change in zip(one.patch.into, one.changes, strict=True):
+            writes[row] += one.writes
+            changes[row] = float(np.fmax(changes[row], change))
+    place = {(row.draw.triplet, row.draw.seed, row.variant.drawn): number for number, row in enumerate(rows)}
+    found = [
+        (triplet, one, place[triplet.triplet, triplet.seed, one.drawn])
+        for triplet, some in zip(draws, wanted, strict=True)
+        for one in some
+    ]
+    return [
+        TracedImage(triplet, one, images[row], faults[row], writes[row], changes[row])
+        for triplet, one, row in found
+    ]
+
+
+def _rows(draws: Sequence[TripletDraw], wanted: Sequence[Sequence[Variant]]) -> list[Row]:
+    """The rows of the batch: of each triplet first those in which nothing is exchanged."""
+    rows = []
+    for triplet, variants in zip(draws, wanted, strict=True):
+        names = [name for one in variants for name in (one.recipient, one.donor) if name is not None]
+        unpatched = [Variant("", "none", name) for name in dict.fromkeys(names)]
+        distinct = {one.drawn: one for one in (*unpatched, *variants)}
+        rows += [Row(triplet, one) for one in distinct.values()]
+    return rows
+
+
+def _called(
+    pipe: Any, rows: Sequence[Row], tick: Callable[[float], Any], **call: Any
+) -> tuple[NDArray[np.floating], list[str | None], Intervention | None]:
+    """The pipeline's call with the patches around it: images, what is at fault with each, and what was written."""
+    there = [row for row in rows if row.begins == 0]
+    negative = call.pop("negative_prompt")
+    generators = [torch.Generator("cpu").manual_seed(row.draw.noise_seed) for row in there]
+    grown = lazy_rows.Growing(rows)
+    last: dict[str, Any] = {}
+
+    def stepped(pipe: Any, index: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+        tick(len(rows) / pipe.num_timesteps)
+        last.update(grown.after_step(pipe, index, kwargs))
+        return dict(last)
+
+    def run() -> Any:
+        return pipe(
+            prompt=[row.prompt for row in there],
+            negative_prompt=[negative] * len(there) if negative else None,
+            generator=generators,
+            output_type="np",
+            callback_on_step_end=stepped,
+            callback_on_step_end_tensor_inputs=["latents", "prompt_embeds"],
+            **call,
+        )
+
+    chosen = patches(rows)
+    intervention = Intervention(pipe, chosen) if chosen else None
+    if intervention is None:
+        output = run()
+    else:
+        with intervention:
+            output = run()
+    images = np.asarray(output.images)
+    if len(images) != len(rows):
+        raise HookError(f"trace: expected {len(rows)} images, but the pipeline gave {len(images)}")
+    flagged = getattr(output, "nsfw_content_detected", None)
+    return images, image_faults.faults(images, last.get("latents"), flagged), intervention

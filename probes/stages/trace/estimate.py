@@ -1,0 +1,40 @@
+"""What a trace will take, for ``--dry-run``; loads no weights."""
+
+from __future__ import annotations
+
+from probes.config.schema import Config
+from probes.models import estimate
+from probes.models.loading import Source
+from probes.stages.trace import requirements
+from probes.stages.trace.batching import auto_batch, computed, rows
+from probes.stages.trace.variants import images
+
+
+def described(config: Config, source: Source) -> str:
+    """Return in a line how much the trace of a run will draw, and what that takes.
+
+    Raises
+    ------
+    UserError
+        Something cannot be traced (`probes.stages.trace.requirements.planned`).
+    """
+    assert config.trace is not None
+    plan = requirements.planned(config, source)
+    costs = estimate.cost(config, source)
+    config, model = costs.config, costs.model
+    assert config.trace is not None
+    prompts = min(config.trace.prompts, len(config.prompts[: config.limit]))
+    draws = prompts * min(config.trace.seeds, len(config.seeds))
+    asked = config.trace.batch
+    size = auto_batch(model, costs.device.type, config) if asked == "auto" else asked
+    drawn = draws * images(plan.variants)
+    at_once = min(size, draws * len(rows(plan.variants)))
+    count = costs.processes(drawn, at_once)
+    result = estimate.Estimate(
+        images=drawn,
+        seconds=costs.seconds(draws * computed(plan, size), count),
+        memory=estimate.memory(config, model, count, drawn, at_once),
+        disk=estimate.image_bytes(config, model, draws * len(plan.variants)),
+        basis=f"{costs.basis(count)}, {at_once} images at once",
+    )
+    return f"trace: {draws} triplets and seeds x {len(plan.patched)} variants: {result}"

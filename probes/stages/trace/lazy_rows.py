@@ -1,0 +1,82 @@
+"""Rows that begin when they are first written: until then they would be copies of their recipient's row.
+
+A pipeline takes latents and texts back from its step callback, and schedulers hold what they remember of a row in
+tensors with a row an image, so a batch can gain rows between two steps. Not with a scheduler that draws noise: it draws
+for the rows of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from probes.stages.trace.patches import Row, unpatched
+
+# schedulers of diffusers that draw no noise as they are configured here, and hold their history in rows
+_WITHOUT_NOISE = (
+    "DDIMScheduler",
+    "DPMSolverMultistepScheduler",
+    "EulerDiscreteScheduler",
+    "HeunDiscreteScheduler",
+    "LMSDiscreteScheduler",
+    "PNDMScheduler",
+    "UniPCMultistepScheduler",
+)
+
+
+def possible(scheduler: Any) -> bool:
+    """Return whether a batch may gain rows while a scheduler steps."""
+    stochastic = str(scheduler.config.get("algorithm_type", "")).startswith("sde")
+    return type(scheduler).__name__ in _WITHOUT_NOISE and not stochastic
+
+
+class Growing:
+    """A batch that gains its rows when they begin.
+
+    Parameters
+    ----------
+    rows
+        Of the whole batch, in the order in which they begin.
+    """
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+
+    def after_step(self, pipe: Any, call: int, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return latents and texts for the next call, with the rows that begin at it.
+
+        Parameters
+        ----------
+        call
+            Of the denoiser, which has ended.
+        kwargs
+            ``latents`` and ``prompt_embeds`` as the pipeline hands them to its step callback.
+        """
+        rows = len(kwargs["latents"])
+        new = [row for row in self._rows[rows:] if row.begins == call + 1]
+        if not new:
+            return kwargs
+        sources = [*range(rows), *(unpatched(self._rows, row, row.variant.recipient) for row in new)]
+        halves = len(kwargs["prompt_embeds"]) // rows
+        texts = [half * rows + source for half in range(halves) for source in sources]
+        _grow(pipe.scheduler, kwargs["latents"].shape, sources)
+        return {
+            "latents": kwargs["latents"][sources],
+            "prompt_embeds": kwargs["prompt_embeds"][texts],
+        }
+
+
+def _grow(scheduler: Any, shape: torch.Size, sources: Sequence[int]) -> None:
+    """Give new rows the history of those that they are copies of."""
+
+    def of(value: Any) -> Any:
+        if isinstance(value, Tensor) and value.shape == shape:
+            return value[list(sources)]
+        return [of(one) for one in value] if isinstance(value, list) else value
+
+    for name, value in vars(scheduler).items():
+        if isinstance(value, Tensor | list):
+            setattr(scheduler, name, of(value))

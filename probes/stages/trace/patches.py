@@ -1,0 +1,99 @@
+"""From the rows of a batch to the patches that are written into it: as few as there are different ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from hooks import Patch
+from probes.stages.trace.variants import Variant
+
+if TYPE_CHECKING:
+    from probes.stages.trace.draw import TripletDraw
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the batch.
+
+    Attributes
+    ----------
+    draw : TripletDraw
+    variant : Variant
+    shared : bool
+        Whether it may begin as a copy of its recipient's row when it is first written.
+    """
+
+    draw: TripletDraw
+    variant: Variant
+    shared: bool = True
+
+    @property
+    def prompt(self) -> str:
+        """That of the recipient."""
+        return self.draw.prompts[self.variant.recipient]
+
+    @property
+    def begins(self) -> int:
+        """The call of the denoiser from which on it is there."""
+        return self.variant.begins if self.shared else 0
+
+    def from_the_start(self) -> Row:
+        """The same from the first call on."""
+        return replace(self, shared=False)
+
+    def is_unpatched(self, draw: TripletDraw, indicator: str) -> bool:
+        """Whether it is the row of an indicator in which nothing is exchanged."""
+        return self.draw is draw and self.variant.kind == "none" and self.variant.recipient == indicator
+
+
+def unpatched(rows: Sequence[Row], row: Row, indicator: str) -> int:
+    """Return the number of the row of the same triplet in which nothing is exchanged."""
+    return next(number for number, one in enumerate(rows) if one.is_unpatched(row.draw, indicator))
+
+
+def patches(rows: Sequence[Row]) -> list[Patch]:
+    """Return the patches of a batch; those that differ in their rows alone are one."""
+    joined: dict[Any, list[tuple[int, int]]] = {}
+    for number, row in enumerate(rows):
+        if row.variant.donor is not None:
+            donor = unpatched(rows, row, row.variant.donor)
+            for key in _keys(row):
+                joined.setdefault(key, []).append((donor, number))
+    return [_patch(key, *zip(*pairs, strict=True)) for key, pairs in joined.items()]
+
+
+_Key = tuple[str, tuple[str, ...], str, Any, Any, Any, Any]
+
+
+def _keys(row: Row) -> Iterator[_Key]:
+    """What a patch says but for rows, site by site."""
+    variant = row.variant
+    part = ("output",) if variant.in_text else tuple(variant.part.split("+"))
+    steps = None if variant.in_text else (variant.first_step, variant.stop_step)
+    into, source = (_positions(row, name) for name in (variant.recipient, variant.donor))
+    for site in variant.sites:
+        yield site, part, variant.source, steps, into, source, variant.heads
+
+
+def _positions(row: Row, indicator: str | None) -> tuple[int, ...] | None:
+    if row.variant.positions is None or indicator is None:
+        return None
+    groups = row.draw.groups[indicator]
+    return tuple(place for name in row.variant.positions.split("+") for place in groups[name])
+
+
+def _patch(key: _Key, source: tuple[int, ...], into: tuple[int, ...]) -> Patch:
+    site, part, donor, steps, positions, source_positions, heads = key
+    return Patch(
+        site,
+        part=part,
+        source=source,
+        into=into,
+        donor=donor,
+        positions=positions,
+        source_positions=source_positions,
+        heads=heads,
+        steps=None if steps is None else range(*steps),
+    )

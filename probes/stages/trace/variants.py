@@ -1,0 +1,352 @@
+"""Which images a trace draws of one triplet and seed: each a recipient with activations of a donor somewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+
+from probes.config.sections import Trace
+from probes.config.types import EXACT
+from probes.errors import UserError
+
+KINDS = ("none", "site", "window", "head", "position", "complete", "curve", "subset", "cut")
+# The share of the total effect that each cut has, whatever the model: the donor's word is all that parts the prompts,
+# and what stands before it cannot know of it (causal mask).
+CUTS = {"embeddings": 1.0, "complete": 1.0, "before": 0.0, "self": 0.0}
+KEYS_AND_VALUES = "key+value"
+_BEFORE = "start+before"
+
+
+@dataclass(frozen=True)
+class Words:
+    """Indicators of a run that a trace is about: the reference, two donors, and controls of the reference."""
+
+    reference: str
+    donors: tuple[str, ...]
+    controls: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Each once, the reference first."""
+        return (self.reference, *self.donors, *self.controls)
+
+
+@dataclass(frozen=True)
+class Places:
+    """What a model has that activations can be exchanged at.
+
+    Attributes
+    ----------
+    cross : tuple of str
+        Its cross-attentions, in the order in which they run.
+    sites : tuple of str
+        Those that are swept.
+    heads : mapping of str to int
+        Sites whose heads are swept, and how many they have.
+    layers : tuple of str
+        The layers of its text encoder.
+    calls : int
+        Of the denoiser: steps, and what a scheduler adds to them.
+    shared : bool
+        Whether a row may begin when it is first written (`probes.stages.trace.lazy_rows.possible`).
+    """
+
+    cross: tuple[str, ...]
+    sites: tuple[str, ...]
+    heads: Mapping[str, int]
+    layers: tuple[str, ...]
+    calls: int
+    shared: bool = True
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One image: which recipient is given whose activations, where and when.
+
+    Attributes
+    ----------
+    name : str
+        Unique in the trace of a run.
+    kind : str
+        One of `KINDS`; of "none" nothing is exchanged.
+    recipient : str
+        Indicator whose prompt the image is drawn from.
+    donor : str or None
+        Indicator whose activations it is given.
+    floor : bool
+        Whether the donor is a control, a word of the recipient's own meaning.
+    sites : tuple of str
+    part : str
+        Of attentions, parts of `hooks.Patch` joined by ``+``; "output"; "text" of the text encoder's sites.
+    source : {"own", "local"}
+    positions : str or None
+        Groups of token positions joined by ``+``, see `hooks.position_groups`; None: all.
+    heads : tuple of int or None
+        None: all.
+    first_step, stop_step : int
+        Calls of the denoiser, from 0, half open.
+    """
+
+    name: str
+    kind: str
+    recipient: str
+    donor: str | None = None
+    floor: bool = False
+    sites: tuple[str, ...] = ()
+    part: str = "output"
+    source: str = "own"
+    positions: str | None = None
+    heads: tuple[int, ...] | None = None
+    first_step: int = 0
+    stop_step: int = 0
+
+    @property
+    def drawn(self) -> tuple[Any, ...]:
+        """What alters the image: variants that have it in common are one image."""
+        about = (self.recipient, self.donor, self.sites, self.part, self.source, self.positions, self.heads)
+        return (*about, self.first_step, self.stop_step)
+
+    @property
+    def in_text(self) -> bool:
+        """Whether it is written before the denoiser runs."""
+        return self.part == "text"
+
+    @property
+    def begins(self) -> int:
+        """The first call of the denoiser at which its image can differ from the recipient's."""
+        return 0 if self.in_text else self.first_step
+
+    def row(self) -> dict[str, Any]:
+        """The columns of ``traced/`` that say what was exchanged."""
+        row = asdict(self)
+        return {"variant": row.pop("name"), **row}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The images of one triplet and seed.
+
+    Attributes
+    ----------
+    variants : tuple of Variant
+    permutations : tuple of tuple of int
+        Orders of the cross-attentions that Shapley values are sampled over.
+    indicators : tuple of str
+        That take part.
+    places : Places
+        Of the model.
+    """
+
+    variants: tuple[Variant, ...]
+    permutations: tuple[tuple[int, ...], ...]
+    indicators: tuple[str, ...]
+    places: Places
+
+    @property
+    def unpatched(self) -> tuple[Variant, ...]:
+        """The images in which nothing is exchanged."""
+        return tuple(one for one in self.variants if one.kind == "none")
+
+    @property
+    def patched(self) -> tuple[Variant, ...]:
+        """All others."""
+        return tuple(one for one in self.variants if one.kind != "none")
+
+
+def plan(words: Words, places: Places, trace: Trace, seed: int = 0) -> Plan:
+    """Return the images that a trace draws of one triplet and seed.
+
+    Parameters
+    ----------
+    words
+        Controls take part where `trace.floor` says so.
+    places
+        Of the model.
+    trace
+        The section of the configuration.
+    seed
+        Of the permutations that are sampled for Shapley values.
+
+    Returns
+    -------
+    Plan
+        First the unpatched images, then sufficiency (the reference with activations of a donor) donor by donor, the
+        floor, necessity (a donor with activations of the reference), cuts.
+
+    Raises
+    ------
+    UserError
+        A step is beyond the last one, or there are too many cross-attentions for every subset.
+    """
+    _check_steps(places, trace)
+    reference, controls = words.reference, words.controls if trace.floor else ()
+    orders = _orders(places, trace, seed)
+    patched: list[Variant] = []
+    for donor in words.donors:
+        patched += _sweep(places, trace, reference, donor)
+        patched += _subsets(places, trace, reference, donor, orders)
+    for control in controls:
+        patched += [replace(one, floor=True) for one in _sweep(places, trace, reference, control)]
+    for donor in words.donors if trace.necessity else ():
+        patched += _sweep(places, trace, donor, reference)
+    for donor in words.donors if trace.cuts else ():
+        patched += _cuts(places, reference, donor)
+    drawn = (reference, *words.donors, *controls)
+    unpatched = [Variant(f"none:{name}", "none", name) for name in drawn]
+    return Plan((*unpatched, *_unique(patched)), orders, drawn, places)
+
+
+def images(variants: Iterable[Variant]) -> int:
+    """Return how many images show these variants: what is the same is drawn once."""
+    return len({one.drawn for one in variants})
+
+
+def _unique(variants: Iterable[Variant]) -> Iterator[Variant]:
+    """Each name once: a cut with the recipient as its own donor is the same for both donors."""
+    yield from {one.name: one for one in variants}.values()
+
+
+def _check_steps(places: Places, trace: Trace) -> None:
+    curve = trace.curve if isinstance(trace.curve, list) else []
+    windows = trace.windows if isinstance(trace.windows, list) else []
+    for name, last in (
+        ("curve", max(curve, default=0)),
+        ("windows", max((stop - 1 for _, stop in windows), default=0)),
+    ):
+        if last >= places.calls:
+            raise UserError(
+                f"trace.{name}: expected steps below {places.calls}, the calls of the U-Net, got {last}: lower it"
+            )
+
+
+def _sweep(places: Places, trace: Trace, recipient: str, donor: str) -> Iterator[Variant]:
+    """What is drawn of every pair of recipient and donor."""
+    pair = f"{donor}>{recipient}"
+    base = Variant("", "", recipient, donor, stop_step=places.calls)
+    whole = replace(base, sites=places.cross, part=KEYS_AND_VALUES)
+    at = [replace(base, sites=(site,), **_part(site, places, trace)) for site in places.sites]
+    for one in at:
+        yield replace(one, name=f"site:{one.sites[0]}:{pair}", kind="site")
+    yield replace(whole, name=f"complete:{pair}", kind="complete")
+    for step in _curve(places, trace):
+        yield replace(whole, name=f"curve:{step}:{pair}", kind="curve", first_step=step)
+    for first, stop in _windows(places, trace):
+        for one in at:
+            if not one.in_text:
+                name = f"window:{one.sites[0]}:{first}-{stop}:{pair}"
+                yield replace(one, name=name, kind="window", first_step=first, stop_step=stop)
+    for site, number in places.heads.items():
+        part = _part(site, places, trace)
+        of_heads = part | {"part": "heads" if part["part"] == "output" else part["part"]}
+        for head in range(number):
+            name = f"head:{site}:{head}:{pair}"
+            yield replace(base, name=name, kind="head", sites=(site,), heads=(head,), **of_heads)
+    for group in trace.positions:
+        yield replace(whole, name=f"position:cross:{group}:{pair}", kind="position", positions=group)
+        for one in at:
+            if one.in_text:
+                name = f"position:{one.sites[0]}:{group}:{pair}"
+                yield replace(one, name=name, kind="position", positions=group)
+
+
+def _part(site: str, places: Places, trace: Trace) -> dict[str, Any]:
+    """Part and source at a site: those of the configuration at an attention."""
+    if site.startswith("text."):
+        return {"part": "text"}
+    if not is_attention(site):
+        return {"part": "output", "source": trace.source}
+    # keys and values of cross-attention depend on the text alone
+    both = site in places.cross and set(trace.part.split("+")) <= {"key", "value"}
+    return {"part": trace.part, "source": "own" if both else trace.source}
+
+
+def is_attention(site: str) -> bool:
+    """Return whether an address is one of an attention.
+
+    Examples
+    --------
+    >>> is_attention("unet.mid.attn.0.cross"), is_attention("unet.mid.attn.0")
+    (True, False)
+    """
+    return site.rpartition(".")[2] in ("cross", "self")
+
+
+def _curve(places: Places, trace: Trace) -> list[int]:
+    """Steps from which on the donor's text enters, the first of them 0 where a number of points is asked for."""
+    if isinstance(trace.curve, list):
+        return sorted(trace.curve)
+    return [first for first, _ in _equal(places.calls, trace.curve)]
+
+
+def _windows(places: Places, trace: Trace) -> list[tuple[int, int]]:
+    if isinstance(trace.windows, list):
+        return [(first, stop) for first, stop in trace.windows]
+    return _equal(places.calls, trace.windows)
+
+
+def _equal(calls: int, number: int) -> list[tuple[int, int]]:
+    """As equal windows as whole steps allow, at most one a step."""
+    if number == 0:
+        return []
+    number = min(number, calls)
+    return list(pairwise(round(calls * place / number) for place in range(number + 1)))
+
+
+def _orders(places: Places, trace: Trace, seed: int) -> tuple[tuple[int, ...], ...]:
+    """Orders in which cross-attentions are given the donor's text, each also backwards (antithetic sampling)."""
+    if trace.shapley is False or trace.shapley == "exact":
+        return ()
+    generator, orders = np.random.default_rng(seed), list[tuple[int, ...]]()
+    while len(orders) < trace.shapley:
+        order = tuple(map(int, generator.permutation(len(places.cross))))
+        orders += [order, order[::-1]]
+    return tuple(orders[: trace.shapley])
+
+
+def _subsets(
+    places: Places, trace: Trace, recipient: str, donor: str, orders: Sequence[tuple[int, ...]]
+) -> Iterator[Variant]:
+    """Sets of cross-attentions with the donor's text, but the empty one, which is the recipient itself."""
+    number = len(places.cross)
+    if trace.shapley == "exact":
+        if number > EXACT:
+            raise UserError(
+                f"trace.shapley: expected at most {EXACT} cross-attentions for every subset, got {number}:"
+                " give a number of permutations"
+            )
+        chosen = [some for size in range(1, number + 1) for some in combinations(range(number), size)]
+    else:
+        prefixes = [tuple(sorted(order[:size])) for order in orders for size in range(1, number + 1)]
+        chosen = list(dict.fromkeys(prefixes))
+    for some in chosen:
+        yield Variant(
+            f"subset:{'+'.join(map(str, some))}:{donor}>{recipient}",
+            "subset",
+            recipient,
+            donor,
+            sites=tuple(places.cross[index] for index in some),
+            part=KEYS_AND_VALUES,
+            stop_step=places.calls,
+        )
+
+
+def _cuts(places: Places, recipient: str, donor: str) -> Iterator[Variant]:
+    """Exchanges whose share is known, see `CUTS`."""
+    pair = f"{donor}>{recipient}"
+    base = Variant("", "cut", recipient, donor, stop_step=places.calls)
+    yield replace(
+        base, name=f"cut:embeddings:{pair}", sites=("text.embeddings",), part="text", positions="word"
+    )
+    yield replace(base, name=f"cut:complete:{pair}", sites=places.cross, part=KEYS_AND_VALUES)
+    yield replace(base, name=f"cut:before:{pair}", sites=places.layers[-1:], part="text", positions=_BEFORE)
+    yield replace(
+        base,
+        name=f"cut:self:{recipient}>{recipient}",
+        donor=recipient,
+        sites=places.cross,
+        part=KEYS_AND_VALUES,
+    )

@@ -1,0 +1,1 @@
+"""Where runs are stored: folders and object storage, locks, caches."""

@@ -1,0 +1,317 @@
+"""Alignment and quality of a run of renderings, by the command line's own functions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from nltk.translate.bleu_score import corpus_bleu
+from PIL import Image
+
+from analysis.methods.alignment import command, java_captions
+from analysis.methods.alignment import observe as alignment_observe
+from analysis.methods.alignment import section as report_alignment
+from analysis.methods.alignment.tables import interval, retrieval_table
+from analysis.observe.stage import observe
+from analysis.report.environment import environment
+from analysis.tables.registry import TABLES
+from probes.errors import UserError
+from probes.runs.parts import read_part
+from probes.runs.store import Run
+from probes.toyworld.draw import render
+from probes.toyworld.scene import complete, parse
+from probes.toyworld.world import load_world
+from tests.analysis.observe.stored_images import image_run
+
+WORDS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
+SAID = [
+    *(
+        "in boots on the beach",
+        "with a dog in the park",
+        "with an umbrella in the snow",
+        "in a dress in the kitchen",
+    ),
+    *(
+        "with a guitar",
+        "riding a bike",
+        "with a tie in the office",
+        "with a cat",
+        "in a hat",
+        "with a kite",
+        "in jeans",
+    ),
+]
+PROMPTS = [f"a {word} {said}" for said in SAID for word in WORDS.values()]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A rendering of each prompt that CLIP and DINO looked at; one image is broken."""
+    world, rng = load_world(), np.random.default_rng(0)
+    images = [render(complete(parse(text, world), world, rng)) for text in PROMPTS]
+    images[4] = b"no image"
+    made = image_run(
+        tmp_path_factory.mktemp("alignment") / "run",
+        images,
+        PROMPTS,
+        part=33,
+        objects=False,
+        features=["clip", "dino"],
+        captions={"model": "toyworld-checker"},
+    )
+    observe(made, progress=False)
+    return Run.open(made.path)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_java():
+    """It takes longer than all the rest."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(java_captions.shutil, "which", lambda name: None)
+        yield
+
+
+def measured(run, *more):
+    return command.measure(command.parser().parse_args([str(run.path), *more]))
+
+
+@pytest.fixture(scope="module")
+def tables(run):
+    pytest.importorskip("torch_fidelity")
+    return measured(run, "--reference", "renderings")
+
+
+def test_captions_against_prompts(run, tables):
+    rows = tables["alignment_captions"].set_index(["indicator", "metric"])
+    assert rows.loc[("all", "meteor"), "reason"] and np.isnan(rows.loc[("all", "meteor"), "value"])
+    assert (rows.xs("all")["n_images"] == 32).all() and (rows.xs("all")["n_missing"] == 1).all()
+    assert rows.loc["all", "captioner"].str.contains("no captioning network").all()
+    for name in ("all", *WORDS):
+        values = [rows.loc[(name, f"bleu_{n}"), "value"] for n in range(1, 5)]
+        assert values == sorted(values, reverse=True) and 0 <= values[-1] < values[0] < 100
+        low, high = (rows.loc[(name, "bleu_1"), end] for end in ("low", "high"))
+        assert low < values[0] < high
+    # the checker says *a person* of all, as the neutral prompts alone do
+    assert rows.loc[("neutral", "bleu_1"), "value"] > rows.loc[("feminine", "bleu_1"), "value"]
+    said = [row["caption"] for row in read_part(run.part_path("attributes/captions", 0)).to_pylist()]
+    both = [(prompt, text) for prompt, text in zip(PROMPTS, said) if text is not None]
+    expected = corpus_bleu([[prompt.split()] for prompt, _ in both], [text.split() for _, text in both])
+    assert rows.loc[("all", "bleu_4"), "value"] == pytest.approx(100 * expected, rel=1e-9)
+
+
+def test_the_section_and_the_latex_hold_what_was_measured(run, tables):
+    shown = report_alignment.section(report_alignment.read_alignment(run))
+    assert {name: len(shown[name]) for name in ("retrieval", "captions", "quality")} == {
+        "retrieval": 4,
+        "captions": 4 * 7,
+        "quality": 2 * 4 * 5,
+    }
+    [(name, text)] = report_alignment.documents(run)
+    row = tables["alignment_retrieval"].set_index("indicator").loc["all"]
+    assert name == "dalleval_table19_alignment" and "R-precision (clip)" in text and "FID (clip)" in text
+    assert f"{100 * row['r_precision']:.1f}" in text and "BLEU-4" in text
+    assert "METEOR &" not in text and "Not measured: METEOR, " in text and "SPICE." in text
+    [figure] = report_alignment.draw(tables).values()
+    assert [axes.get_title(loc="left") for axes in figure.figure.axes] == ["clip", "dino"]
+    page = environment().get_template("alignment.html.j2").render(a=shown, figures={}, level=0.95)
+    assert page.count('<tr><th scope="row">') >= 4 + 7 + 40 and f'value="{row["r_precision"]}"' in page
+
+
+def test_tables_are_those_of_the_registry(run, tables):
+    assert set(tables) == {name for name, row in TABLES.items() if row.needs == "alignment"} & set(
+        run.tables()
+    )
+    for name, table in tables.items():
+        assert TABLES[name].fits(list(table.columns))
+        pd.testing.assert_frame_equal(run.table(name), table, check_dtype=False)
+
+
+def test_toyworlds_clip_finds_the_prompts_of_renderings(run, tables):
+    """Ten negatives are all there are of a word; by chance, one in eleven, four standard errors make 0.29 of 32."""
+    rows = tables["alignment_retrieval"].set_index("indicator")
+    assert rows.index.tolist() == ["all", *WORDS]
+    assert rows["negatives"].tolist() == [10] * 4 and rows["captions"].tolist() == [11] * 4
+    assert rows["chance"].tolist() == pytest.approx([1 / 11] * 4)
+    assert rows["n_images"].tolist() == [32, 11, 10, 11] and rows["n_missing"].tolist() == [1, 0, 1, 0]
+    assert rows["n_prompts"].tolist() == [11, 11, 10, 11]
+    assert rows.loc["all", "r_precision"] > 1 / 11 + 4 * np.sqrt(1 / 11 * 10 / 11 / 32)
+    # all negatives are drawn, so that there is one pool
+    assert rows["r_precision"].tolist() == pytest.approx(rows["expected"].tolist())
+    assert rows.loc["all", "low"] < rows.loc["all", "r_precision"] < rows.loc["all", "high"]
+
+
+def test_a_hit_is_the_nearest_of_stored_embeddings(run, tables):
+    texts = {
+        row["text"]: row["vector"] for row in read_part(run.part_path("features/clip_prompts", 0)).to_pylist()
+    }
+    assert set(texts) == set(PROMPTS)
+    images = read_part(run.part_path("features/clip", 0)).to_pylist()
+    own = [f"a woman {said}" for said in SAID]
+    hits = []
+    for index, said in enumerate(own):
+        vector = images[3 * index + 1]["vector"]
+        if vector is not None:
+            cosines = [np.dot(vector, texts[text]) / np.linalg.norm(texts[text]) for text in own]
+            hits.append(own[int(np.argmax(cosines))] == said)
+    row = tables["alignment_retrieval"].set_index("indicator").loc["feminine"]
+    assert row["r_precision"] == pytest.approx(np.mean(hits))
+
+
+def test_an_interval_does_not_leave_what_a_share_can_be(run):
+    few = pd.Series([1.0, 0.0, 0.0, 0.0, 0.0])
+    low, high, _ = interval(few, run)
+    assert low == 0 and 0.2 < high < 1
+    assert interval(1 - few, run)[:2] == pytest.approx((1 - high, 1.0))
+
+
+def test_of_the_whole_run_the_same_prompt_with_another_word_is_a_negative(run):
+    texts = alignment_observe.prompt_vectors(run, "clip")
+    wide = retrieval_table(run, "clip", texts, pool="run", negatives=32)
+    assert wide["negatives"].tolist() == [32] * 4 and wide["pool"].unique().tolist() == ["run"]
+    drawn = [retrieval_table(run, "clip", texts, pool="run", negatives=5, seed=seed) for seed in (1, 1, 2)]
+    pd.testing.assert_frame_equal(*drawn[:2])
+    # fewer negatives are an easier pool, in the mean over pools for sure
+    assert (drawn[0]["expected"] > wide["expected"]).all()
+    assert (drawn[0]["expected"] == drawn[2]["expected"]).all()
+
+
+def test_quality_against_renderings_of_the_same_prompts(run, tables):
+    rows = tables["alignment_quality"].set_index(["features", "indicator", "measure"])
+    assert rows.index.get_level_values("features").unique().tolist() == ["clip", "dino"]
+    assert (rows["n_images"] == rows["n_reference"]).all()
+    assert rows.loc[("clip", "feminine", "fid"), "n_missing"] == 1
+    assert rows.loc[("dino", "all", "fid"), "dimension"] == 64
+    assert rows.xs("fid", level="measure")["reason"].str.contains("biased upward").all()
+    assert rows.xs("fid_infinity", level="measure")["reason"].str.contains("fewer than five for each").all()
+    low, high = (rows.loc[("clip", "all", "kid_jackknife"), end] for end in ("low", "high"))
+    assert low < rows.loc[("clip", "all", "kid_jackknife"), "value"] < high
+    curve = tables["alignment_fid_curve"]
+    own = curve[(curve["features"] == "dino") & (curve["indicator"] == "all")]
+    assert own["n_images"].iloc[-1] == 32 and own["subsets"].iloc[-1] == 1
+    assert own["fid"].iloc[-1] == pytest.approx(rows.loc[("dino", "all", "fid"), "value"], rel=1e-5)
+    assert own["n_images"].iloc[0] < 20 and own["subsets"].tolist() == [5] * 9 + [1]
+
+
+def test_a_folder_of_images_is_a_reference(run, tmp_path):
+    """Its images may be of several sizes; against the run's own pictures FID is 0."""
+    pytest.importorskip("torch_fidelity")
+    there = run.samples(["sample_id"])["sample_id"].drop(4)
+    for index, picture in enumerate(run.images(there)):
+        picture.save(tmp_path / f"{index:02d}.png")
+    same = alignment_observe.references(run, ["dino"], str(tmp_path))["dino"]
+    assert (same.name, same.samples, same.vectors.shape) == (tmp_path.name, None, (32, 64))
+    stored = [
+        row["vector"] for row in read_part(run.part_path("features/dino", 0)).to_pylist() if row["vector"]
+    ]
+    np.testing.assert_allclose(same.vectors, np.array(stored), atol=1e-5)
+    Image.new("RGB", (80, 70)).save(tmp_path / "sub.jpg")
+    assert alignment_observe.references(run, ["dino"], str(tmp_path))["dino"].vectors.shape == (33, 64)
+    (tmp_path / "x.png").write_bytes(b"no image")
+    with pytest.raises(UserError, match=r"^--reference: .*x\.png: expected an image, got"):
+        alignment_observe.references(run, ["dino"], str(tmp_path))
+
+
+def test_what_cannot_be_measured_is_said_in_a_line(run, tmp_path):
+    pytest.importorskip("torch_fidelity")
+    for more, said in (
+        (
+            ["--reference", str(tmp_path / "away")],
+            r"expected a folder of images or renderings, found no folder: correct the path, or make the folder",
+        ),
+        (["--reference", str(tmp_path)], r"expected at least two images, found 0"),
+        (
+            ["--reference", "renderings", "--features", "resnet50"],
+            r"expected features 'resnet50' of its images",
+        ),
+        (
+            ["--reference", "renderings", "--features", "brightness"],
+            r"^--features: expected .*clip, .*'brightness'",
+        ),
+        (
+            ["--clip", "clip_vit_l_14"],
+            r"expected features 'clip_vit_l_14' of its images, found none",
+        ),
+    ):
+        with pytest.raises(UserError, match=said):
+            measured(run, *more)
+
+
+def test_other_weights_than_those_that_looked_are_refused(run):
+    meta = run.meta
+    changed = Run(run.path, {**meta, "features/dino": {**meta["features/dino"], "checkpoint": "0" * 64}})
+    with pytest.raises(UserError, match=r"features/dino: expected the checkpoint that looked at its images"):
+        alignment_observe.observer_of(changed, "dino")
+
+
+def test_without_the_package_it_is_said_what_installs_it(run, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "torch_fidelity", None)
+    with pytest.raises(UserError, match=r"expected the package torch-fidelity, found none: pip install"):
+        measured(run, "--reference", "renderings")
+    assert set(measured(run)) == {"alignment_retrieval", "alignment_captions"}  # which need none
+
+
+def test_intervals_end_where_values_do(run):
+    few = pd.Series([1.0, 1.0, 0.5, 1.0])
+    low, high, reason = interval(few, run)
+    assert 0.0 <= low < few.mean() < high == 1.0 and reason == ""
+    assert interval(few, run, (0.0, 10.0))[1] > 1.0
+    low, high, _ = interval(pd.Series([1.0] * 9), run)  # alike: others may come that are not
+    assert 0.0 < low < high == 1.0
+    assert np.isnan(interval(few[:1], run)[0]) and interval(few[:1], run)[2] == "fewer than two prompts"
+
+
+@pytest.mark.slow
+def test_inception_in_its_published_layout(tmp_path):
+    """torchvision's network has the same names and shapes; KID by the package's own command on the same files."""
+    fidelity = pytest.importorskip("torch_fidelity")
+    import torchvision
+
+    torch.manual_seed(0)
+    network = torchvision.models.inception_v3(
+        weights=None, num_classes=1008, aux_logits=False, init_weights=False
+    )
+    file = tmp_path / "weights-inception-2015-12-05-6726825d.pth"
+    torch.save(network.state_dict(), file)
+    world, rng = load_world(), np.random.default_rng(0)
+    images = [render(complete(parse(text, world), world, rng)) for text in PROMPTS[:12]]
+    made = image_run(
+        tmp_path / "run",
+        images,
+        PROMPTS,
+        part=12,
+        objects=False,
+        features=["inception"],
+        feature_weights={"inception": str(file)},
+    )
+    observe(made, progress=False)
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder, chosen in zip(folders, (images, images[::-1][:9])):
+        folder.mkdir()
+        for index, image in enumerate(chosen):
+            Image.fromarray(255 - image if folder.name == "second" else image).save(
+                folder / f"{index:02d}.png"
+            )
+    run = Run.open(made.path)
+    reference = alignment_observe.references(run, ["inception"], str(folders[1]))["inception"]
+    stored = np.array(
+        [row["vector"] for row in read_part(run.part_path("features/inception", 0)).to_pylist()]
+    )
+    assert stored.shape == (12, 2048)
+    from analysis.observe.quality import fidelity as ours
+
+    expected = fidelity.calculate_metrics(
+        input1=str(folders[0]),
+        input2=str(folders[1]),
+        kid=True,
+        kid_subset_size=9,
+        rng_seed=0,
+        cuda=False,
+        cache=False,
+        verbose=False,
+        save_cpu_ram=True,
+        feature_extractor_weights_path=str(file),
+    )
+    values, _ = ours(stored, reference.vectors)
+    assert values["kid"] == pytest.approx(expected["kernel_inception_distance_mean"], rel=1e-4)
+    torch.save({"a": torch.zeros(1)}, file)
+    with pytest.raises(UserError, match=r"expected the Inception weights of torch-fidelity"):
+        alignment_observe.Embedder(alignment_observe.FEATURES["inception"], file, torch.device("cpu"))

@@ -1,0 +1,131 @@
+"""FID and KID against SciPy, scikit-learn and torch-fidelity, and what the sample size does to them."""
+
+import numpy as np
+import pytest
+from scipy import linalg
+from sklearn.metrics.pairwise import polynomial_kernel
+
+from analysis.methods.alignment import quality
+from analysis.methods.alignment.quality import (
+    Samples,
+    frechet_distance,
+    jackknifed,
+    kernel_distance,
+    size_curve,
+)
+
+
+def normal(n, d, seed, shift=0.0, scale=1.0):
+    return np.random.default_rng(seed).normal(shift, scale, (n, d))
+
+
+def independent(first, second, prompts=None):
+    each = np.arange(len(first)) if prompts is None else prompts
+    return Samples(first, second, each, np.arange(len(second)), False)
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(40, 50, 6), (12, 9, 30), (40, 9, 12)])
+def test_frechet_distance_is_that_of_scipys_matrix_root(n, m, d):
+    """Also where covariances are singular, of which the root is known to rounding in its square alone."""
+    first, second = normal(n, d, 0, 0.5), normal(m, d, 1, 0, 2) @ np.diag(np.linspace(0.5, 2, d))
+    covariances = [np.cov(one, rowvar=False) for one in (first, second)]
+    root = linalg.sqrtm(covariances[0] @ covariances[1])
+    expected = ((first.mean(0) - second.mean(0)) ** 2).sum() + sum(map(np.trace, covariances))
+    assert frechet_distance(first, second) == pytest.approx(expected - 2 * np.trace(root).real, rel=1e-5)
+    assert frechet_distance(first, first) == pytest.approx(0, abs=1e-9)
+    assert frechet_distance(second, first) == pytest.approx(frechet_distance(first, second), rel=1e-12)
+
+
+def test_kernel_distance_is_that_of_scikit_learns_kernel():
+    first, second = normal(20, 5, 0, 0.3), normal(13, 5, 1)
+    k = [
+        polynomial_kernel(*two, degree=3, coef0=1)
+        for two in ((first, first), (second, second), (first, second))
+    ]
+    pairs = [one[~np.eye(len(one), dtype=bool)].mean() for one in k[:2]]
+    assert kernel_distance(first, second) == pytest.approx(sum(pairs) - 2 * k[2].mean(), rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "d"), [(60, 8), (15, 24)])
+def test_both_are_the_packages_own(n, d):
+    pytest.importorskip("torch_fidelity")
+    from analysis.observe.quality import fidelity
+
+    first, second = normal(n, d, 2, 0.4), normal(n, d, 3)
+    values, package = fidelity(first, second)
+    assert package.startswith("torch-fidelity 0.")
+    # the package takes roots of eigenvalues that are 0 but for rounding where images are fewer than features
+    assert frechet_distance(first, second) == pytest.approx(values["fid"], rel=1e-5)
+    assert kernel_distance(first, second) == pytest.approx(values["kid"], rel=1e-9)  # one subset: all of them
+    assert values["kid_sd"] == pytest.approx(0, abs=1e-12)
+
+
+def test_the_sample_size_raises_fid_and_both_extrapolations_take_it_off():
+    """True distance of two normal distributions, by its formula; 60 draws, so means are known to an eighth of an sd."""
+    d, n, shift, made = 6, 60, 0.4, []
+    for seed in range(60):
+        samples = independent(normal(n, d, 2 * seed, shift), normal(n, d, 2 * seed + 1))
+        curve = size_curve(frechet_distance, samples, points=4, repeats=2, seed=seed)
+        jack = jackknifed(frechet_distance, samples, seed=seed)
+        made.append(
+            (curve.mean[-1], curve.infinite, jack.value, jack.error, jack.low <= d * shift**2 <= jack.high)
+        )
+    biased, line, jack, error, covered = np.array(made).T
+    true, known = d * shift**2, 4 / np.sqrt(len(made))
+    assert biased.mean() - true > known * biased.std()
+    assert line.mean() == pytest.approx(true, abs=known * line.std())
+    assert jack.mean() == pytest.approx(true, abs=known * jack.std())
+    # a standard deviation of 60 values is known to 1 / sqrt(120) of itself, four times that is 0.37
+    assert error.mean() == pytest.approx(jack.std(), rel=0.37)
+    assert covered.mean() > 0.95 - 4 * np.sqrt(0.95 * 0.05 / len(made))
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error():
+    """Of a statistic without bias, in groups of unequal sizes: the formulas are exact for a mean."""
+    x = normal(23, 1, 5)
+    found = jackknifed(lambda first, second: float(first.mean()), independent(x, x[:5]))
+    groups = quality._groups(np.arange(23), np.random.default_rng(0))
+    assert found.value == pytest.approx(x.mean())
+    assert sorted(np.bincount(groups)) == [1] * 17 + [2] * 3
+    singles = jackknifed(lambda first, second: float(first.mean()), independent(x[:20], x[:5]))
+    assert singles.error == pytest.approx(x[:20].std(ddof=1) / np.sqrt(20))
+
+
+def test_images_of_a_prompt_are_left_out_together_on_both_sides():
+    prompts = np.repeat(np.arange(8), 3)
+    reference = np.repeat(np.arange(8), 2)
+    seen = []
+
+    def note(first, second):
+        seen.append((sorted({*first[:, 0]}), sorted({*second[:, 0]}), len(first), len(second)))
+        return 0.0
+
+    samples = Samples(prompts[:, None] * 1.0, reference[:, None] * 1.0, prompts, reference, True)
+    jackknifed(note, samples)
+    assert len(seen) == 1 + 8
+    assert all(
+        first == second and n == 3 * len(first) and m == 2 * len(second) for first, second, n, m in seen
+    )
+    seen.clear()
+    samples = Samples(
+        np.repeat(prompts, 2)[:, None] * 1.0, samples.second, np.repeat(prompts, 2), reference, True
+    )
+    assert size_curve(note, samples).reason == "fewer than 10 prompts" and not seen
+    few = jackknifed(
+        note, Samples(samples.first[:6], samples.second[:4], samples.prompts[:6], reference[:4], True)
+    )
+    assert np.isnan(few.value) and few.reason == "fewer than 5 prompts"
+
+
+def test_a_line_with_few_images_is_said_to_be_doubtful():
+    few = size_curve(frechet_distance, independent(normal(20, 30, 0), normal(20, 30, 1)), points=3, repeats=1)
+    assert "20 images a side are fewer than five for each of 30 dimensions" in few.reason
+    enough = size_curve(
+        frechet_distance, independent(normal(60, 3, 0), normal(70, 3, 1)), points=3, repeats=2
+    )
+    assert enough.reason == "" and enough.subsets.tolist() == [2, 2, 1]
+    assert enough.size.tolist() == pytest.approx([15, 38, 60], abs=0.6)
+    assert enough.reference_size.tolist() == pytest.approx([18, 44, 70], abs=0.6)
+    assert enough.mean[-1] == frechet_distance(normal(60, 3, 0), normal(70, 3, 1))
+    slope, infinite = np.polyfit(1 / enough.size, enough.mean, 1)
+    assert (enough.infinite, enough.line[0]) == pytest.approx((infinite, infinite + slope / enough.size[0]))

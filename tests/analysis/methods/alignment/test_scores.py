@@ -1,0 +1,107 @@
+"""R-precision by hand, with ties and duplicates, and its expectation against every pool there is."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from analysis.methods.alignment.scores import r_precision
+
+# Twenty images in the plane of four captions at 0, 90, 180 and 270 degrees. An image at an angle is nearest to the
+# caption at the nearest right angle; the third number says by hand whether that is its prompt.
+CAPTIONS = ["east", "north", "west", "south"]
+BY_HAND = [
+    *((10, "east", 1), (350, "east", 1), (44, "east", 1), (46, "east", 0), (180, "east", 0)),
+    *((90, "north", 1), (60, "north", 1), (120, "north", 1), (30, "north", 0), (140, "north", 0)),
+    *((180, "west", 1), (200, "west", 1), (136, "west", 1), (134, "west", 0), (0, "west", 0)),
+    *((270, "south", 1), (300, "south", 1), (226, "south", 1), (224, "south", 0), (90, "south", 0)),
+]
+
+
+def at(*degrees):
+    angles = np.radians(degrees)
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def test_twenty_images_by_hand():
+    degrees, prompts, hits = zip(*BY_HAND)
+    found = r_precision(5 * at(*degrees), CAPTIONS, 0.1 * at(0, 90, 180, 270), prompts, negatives=99)
+    assert found.hit.tolist() == list(hits)
+    assert found.hit.mean() == 0.6
+    assert found.expected.tolist() == pytest.approx(hits, abs=1e-12)
+    assert found.negatives.tolist() == [3] * 20  # all that say something else, where 99 are asked for
+    assert found.chance.tolist() == [0.25] * 20
+
+
+def test_one_negative_of_three_is_drawn_by_lot_and_its_mean_is_known():
+    """At 46 degrees one caption of the three others is nearer than the prompt: two draws of three are a hit."""
+    n = 3000
+    found = [
+        r_precision(
+            np.repeat(at(46), n, axis=0), CAPTIONS, at(0, 90, 180, 270), ["east"] * n, negatives=1, seed=seed
+        )
+        for seed in (0, 0, 1)
+    ]
+    assert found[0].expected == pytest.approx(np.full(n, 2 / 3), abs=1e-12)
+    # four standard errors of a share of 2/3
+    assert found[0].hit.mean() == pytest.approx(2 / 3, abs=4 * np.sqrt(2 / 9 / n))
+    assert (found[0].hit == found[1].hit).all() and (found[0].hit != found[2].hit).any()
+
+
+def test_a_caption_that_is_the_same_text_is_no_negative():
+    """The prompt stands thrice, once with other case and spacing, and once with an embedding nearer to the image."""
+    captions = ["A cat  sits", "a dog", "a cat sits", "a cat sits", "a dog"]
+    texts = at(20, 90, 0, 5, 90)
+    found = r_precision(at(4, 80), captions, texts, ["a cat sits", "a dog"])
+    assert found.hit.tolist() == [1.0, 1.0]
+    assert found.negatives.tolist() == [1, 1]  # neither the prompt again nor the dog twice
+
+
+def test_ties_count_as_the_mean_over_ways_to_break_them():
+    captions, texts = ["a", "b", "c", "d"], at(0, 0, 0, 90)
+    found = r_precision(at(0, 0, 89), captions, texts, ["a", "d", "d"])
+    assert found.hit.tolist() == pytest.approx([1 / 3, 0, 1])
+    assert found.tied.tolist() == [2, 0, 0]
+    # float32 embeddings of the same tokens, one unit in the last place apart, are tied
+    near = np.float32(texts)
+    near[1] = np.nextafter(near[1], np.float32(2))
+    assert r_precision(at(30), captions, near, ["a"]).hit.tolist() == pytest.approx([1 / 3])
+
+
+def test_the_expectation_is_the_mean_over_every_pool():
+    rng = np.random.default_rng(3)
+    images, texts = rng.normal(size=(12, 3)), rng.normal(size=(9, 3))
+    texts[4] = 2 * texts[5]  # tied wherever one of them is the prompt
+    names = [str(index) for index in range(9)]
+    prompts = [names[index % 9] for index in range(12)]
+    found = r_precision(images, names, texts, prompts, negatives=4)
+    cosines = images @ (texts / np.linalg.norm(texts, axis=1, keepdims=True)).T
+    for image, prompt, expected in zip(cosines, map(int, prompts), found.expected):
+        hits = []
+        for pool in combinations([index for index in range(9) if index != prompt], 4):
+            rest = image[list(pool)] - image[prompt]
+            tied = (np.abs(rest) < 1e-9).sum()
+            hits.append(0 if (rest > 1e-9).any() else 1 / (1 + tied))
+        assert expected == pytest.approx(np.mean(hits), abs=1e-10)
+
+
+def test_without_negatives_nothing_is_said():
+    found = r_precision(at(0), ["a", "A "], at(0, 90), ["a"])
+    assert np.isnan(
+        [found.hit[0], found.expected[0], found.chance[0]]
+    ).all() and found.negatives.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"negatives": 0}, "at least 1, got 0"),
+        ({"positives": ["west"]}, "'west' is not"),
+        ({"texts": at(0)}, "an embedding of every caption"),
+        ({"images": [[1.0, 2, 3]]}, r"\(1, 3\) and \(2, 2\)"),
+    ],
+)
+def test_what_does_not_belong_together(changed, said):
+    made = {"images": at(0), "captions": ["a", "b"], "texts": at(0, 90), "positives": ["a"], **changed}
+    with pytest.raises(ValueError, match=said):
+        r_precision(**made)

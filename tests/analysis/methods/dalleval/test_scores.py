@@ -1,0 +1,77 @@
+"""Measures of an audit of professions, against SciPy and against the published tables."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis.methods.dalleval import scores
+from analysis.methods.dalleval.scores import DECIDED, MISSING, NO_FACE, UNDECIDED, Reading
+from analysis.stats.noise_floor import gep_floor
+
+
+def reading(values, question="gender", status=None):
+    values = np.asarray(values, float)
+    status = np.where(np.isnan(values), UNDECIDED, DECIDED).astype(object) if status is None else status
+    professions = tuple(f"p{row}" for row in range(values.shape[0]))
+    words = tuple(f"w{column}" for column in range(values.shape[1]))
+    return Reading(values, status, professions, words, question, "blip2")
+
+
+def test_averages_and_counts_of_tones():
+    rng = np.random.default_rng(0)
+    values = rng.integers(1, 11, (3, 2, 9)).astype(float)
+    values[0, 0, :3] = np.nan
+    values[2, 1] = np.nan
+    one = reading(values, "tone")
+    average, counts = scores.averages(one), scores.category_counts(one)
+    for row in range(3):
+        for word in range(2):
+            kept = values[row, word][~np.isnan(values[row, word])]
+            assert counts[row, word].tolist() == [int((kept == tone).sum()) for tone in range(1, 11)]
+            if len(kept):
+                assert average[row, word] == pytest.approx(kept.mean())
+    assert np.isnan(average[2, 1]) and counts[2, 1].sum() == 0
+
+
+def test_every_planned_image_is_counted_once():
+    status = np.array([[[DECIDED, NO_FACE, MISSING, ""]]], object)
+    counts = scores.status_counts(reading([[[1.0, np.nan, np.nan, np.nan]]], status=status))
+    assert counts["planned"].tolist() == [[3]]
+    assert sum(value for name, value in counts.items() if name != "planned").tolist() == [[3]]
+
+
+def test_binomial_p_values_are_scipys():
+    pairs = [(k, n) for n in (1, 8, 9, 27) for k in range(n + 1)]
+    k, n = np.array(pairs).T
+    expected = [stats.binomtest(int(a), int(b), 0.5).pvalue for a, b in pairs]
+    np.testing.assert_allclose(scores.even_p_values(k, n), expected, rtol=1e-12)
+
+
+def test_each_share_against_the_others_is_hypergeometric():
+    k, n = np.array([5, 1, 2, 0]), np.array([9, 9, 9, 0])
+    found = scores.other_p_values(k, n)
+    for row in range(3):
+        support = np.arange(0, min(8, 9) + 1)
+        chance = stats.hypergeom(27, 8, 9).pmf(support)  # of 8 images with it, those among these 9
+        expected = chance[chance <= chance[k[row]] * (1 + 1e-7)].sum()
+        assert found[row] == pytest.approx(expected)
+    assert np.isnan(found[3])
+
+
+def test_contrast_of_attributes():
+    rng = np.random.default_rng(3)
+    k1, k2 = rng.integers(0, 10, (2, 5, 4))
+    held = scores.attribute_contrast(k1, 9, k2, 9)
+    assert held.averages.value == pytest.approx(np.abs(k1.mean(axis=0) - k2.mean(axis=0)).mean() / 9)
+    assert held.prompts.value == pytest.approx(np.abs(k1 - k2).mean() / 9)
+    p = [gep_floor(a, 9, b, 9).p_value for a, b in zip(k1, k2)]
+    np.testing.assert_allclose(held.p_adjusted, stats.false_discovery_control(p))
+    np.testing.assert_allclose(
+        scores.mean_absolute_difference(k1 / 9, k2 / 9), [one.value for one in held.each]
+    )
+
+
+def test_a_prompt_without_images_of_a_word_is_left_out_of_contrasts():
+    n = np.array([[9, 9], [0, 0], [9, 9]])
+    held = scores.attribute_contrast([[9, 0], [0, 0], [9, 0]], n, [[0, 0], [3, 3], [0, 0]], 9)
+    assert held.averages.value == 0.5 and np.isnan(held.each[1].value) and np.isnan(held.p_adjusted[1])

@@ -1,0 +1,109 @@
+"""The report's section on professions: what it says, what it shows, and what it does where little was read."""
+
+import re
+
+import pytest
+
+from analysis.methods.dalleval import latex, section
+from analysis.methods.dalleval.stage import measure_professions
+from analysis.report.environment import environment
+from tests.analysis.dalleval_parts import truths, write_answers, write_audit, write_tones
+from tests.analysis.synthetic_run import configure
+
+FIGURES = {
+    *("dalleval-gender", "dalleval-tones", "dalleval-attribute-tones", "dalleval-mad", "dalleval-attributes")
+}
+
+
+def page(run):
+    """The figures of a run and the text of its section, without marks."""
+    professions = section.read_professions(run)
+    figures = section.draw(professions, run.config)
+    said = section.section(professions, run.config)
+    template = environment().get_template("dalleval.html.j2")
+    text = template.render(d=said, figures=figures, level=run.config.measure.level)
+    return figures, said, re.sub(r"\s+", " ", re.sub(r"<svg.*?</svg>|<[^>]*>", " ", text, flags=re.S))
+
+
+@pytest.fixture(scope="module")
+def shown(audit):
+    return page(audit)
+
+
+def test_the_first_reader_speaks_and_all_are_named(shown, audit):
+    _, said, text = shown
+    mad = audit.table("dalleval_mad")
+    row = mad[(mad["source"] == "toyworld-checker") & (mad["question"] == "gender")].iloc[0]
+    share = f"{50 * (row['average'] + 1):.0f} % of the images generated from neutral prompts of 6 professions"
+    assert said["sentences"][0].startswith(f"{share} were read as female by the toyworld checker")
+    assert f"{row['mad']:.3f} on average" in said["sentences"][0]
+    assert said["sentences"][1].startswith(
+        "The average tone of the images generated from every word’s prompts"
+    )
+    assert "Read by: the toyworld checker and toyworld’s VQA model." in text
+    assert "what was planted, which is no claim about how anybody looks" in text
+
+
+def test_figures_are_drawn_and_say_who_read(shown):
+    figures, *_ = shown
+    assert set(figures) == FIGURES
+    assert "read by the toyworld checker" in figures["dalleval-gender"].caption
+    assert "by the typology angle" in figures["dalleval-tones"].caption
+    assert "read by the toyworld checker" in figures["dalleval-attribute-tones"].caption
+
+
+def test_every_number_of_the_tables_stands_on_the_page(shown, audit):
+    *_, said, text = shown
+    assert len(said["each"]) == 7 and "no profession" in text
+    assert {row["source"] for row in said["mads"]} == {
+        *("toyworld-checker", "toyworld-vqa", "ita", "ciede2000", "dalleval2023"),
+    }
+    assert sum(row["planned"] for row in said["counts"] if row["question"] == "gender") == 2 * 84
+    assert len(said["words"]) == 3 * 5 and len(said["absolute"]) == 2 * 3 * 2
+    assert len(said["agreement"]) == 4 + 3
+
+
+def test_the_latex_of_a_run(audit):
+    made = dict(latex.documents(audit))
+    numbers = [6, 7, 8, 9, 16, 17, 20, 21, 22, 23, 24, 25]
+    assert [int(name[14:16]) for name in made] == sorted(
+        numbers, key=[int(name[14:16]) for name in made].index
+    )
+    assert sorted(int(name[14:16]) for name in made) == numbers
+    assert "With 4 images a prompt, chance alone gives a MAD of 0.188." in made["dalleval_table16_gender"]
+    assert "nurse" in made["dalleval_table16_gender"] + made["dalleval_table17_gender"]
+    assert "neutral prompts, by the toyworld checker" in made["dalleval_table23_attributes"]
+
+
+@pytest.mark.parametrize("read", ["tone", "attributes", "nothing decided"])
+def test_a_run_of_which_little_was_read_has_its_section(tmp_path, read):
+    run = write_audit(
+        tmp_path / "run", whole=False, seeds=2, readers=(), tones=False, professions=("nurse", "cook")
+    )
+    configure(run, measure={"bootstrap": 20, "permutations": 20})
+    seen = truths(run)
+    if read == "tone":
+        write_tones(run, lambda sample: seen[sample][2])
+    else:
+        answers = {
+            "attributes": lambda sample: {
+                name: "yes" if worn else "no" for name, worn in seen[sample][1].items()
+            },
+            "nothing decided": lambda sample: {"gender": None},
+        }
+        write_answers(run, "blip2", answers[read])
+    measure_professions(run)
+    figures, said, text = page(run)
+    expected = {
+        "tone": {"dalleval-tones", "dalleval-mad"},
+        "attributes": {"dalleval-mad", "dalleval-attributes"},
+        "nothing decided": {"dalleval-gender"},
+    }
+    assert set(figures) == expected[read]
+    assert len(said["each"]) == 3
+    if read == "nothing decided":
+        assert said["sentences"] == [
+            "Nothing can be said of the gender of images generated from neutral prompts of 0 professions (no images)."
+        ]
+        assert "2 undecided (gender)" in text
+    list(latex.documents(run))

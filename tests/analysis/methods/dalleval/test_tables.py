@@ -1,0 +1,392 @@
+"""Tables of an audit of professions: every image counted, numbers as computed otherwise, published tables refilled."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.api import OLS
+from statsmodels.stats.proportion import proportion_confint
+
+from analysis.methods.dalleval import mad, tables
+from analysis.methods.dalleval import words as dalleval_words
+from analysis.methods.dalleval.readings import read_all
+from analysis.methods.dalleval.scores import DECIDED, Reading
+from analysis.methods.dalleval.stage import measure_professions
+from analysis.stats.clustered_floor import clustered_mad_floor
+from analysis.stats.noise_floor import mad_floor
+from lab.papers.tables import FOLDER
+from probes.config.schema import Measure
+from probes.runs.store import Run
+from tests.analysis.dalleval_parts import (
+    ATTRIBUTES,
+    PROFESSIONS,
+    answers_of,
+    truths,
+    write_answers,
+    write_audit,
+    write_tones,
+)
+from tests.analysis.synthetic_run import configure
+
+PAIR = {"first": "feminine", "second": "masculine"}
+MEASURE = Measure(bootstrap=100, permutations=200)
+
+
+@pytest.fixture(scope="module")
+def run(audit):
+    return audit
+
+
+def rows(run, name, **where):
+    table = run.table(name)
+    for column, value in where.items():
+        table = table[table[column] == value]
+    return table
+
+
+@pytest.fixture(scope="module")
+def images(run):
+    """A row an image and question with what the VQA model said, put together apart from the tables."""
+    names = [prompt["levels"]["profession"] for prompt in run.config.prompts]
+    answers = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/toyworld-vqa"))
+    value = answers["reading"].map({"female": 1, "male": -1, "yes": 1, "no": 0})
+    return answers.assign(profession=answers["triplet"].map(dict(enumerate(names))), value=value)
+
+
+def test_averages_and_intervals_are_those_of_the_answers(run, images):
+    expected = images.groupby(["question", "profession", "indicator"])["value"].mean()
+    found = rows(run, "dalleval_professions", source="toyworld-vqa")
+    assert len(found) == 4 * 7 * 3
+    for row in found.itertuples():
+        assert row.average == pytest.approx(expected[row.question, row.profession, row.indicator])
+        share = (row.average + 1) / 2 if row.question == "gender" else row.average
+        low, high = proportion_confint(round(share * 4), 4, method="wilson")
+        ends = (2 * low - 1, 2 * high - 1) if row.question == "gender" else (low, high)
+        assert (row.low, row.high) == pytest.approx(ends)
+        assert row.mad == pytest.approx(abs(share - 0.5)) and row.floor == mad_floor([4, 0]).floor
+        assert (row.planned, row.asked, row.decided) == (4, 4, 4)
+
+
+def test_tests_of_gender_are_exact_and_adjusted_by_word(run):
+    for _, own in rows(run, "dalleval_professions", question="gender").groupby(["source", "indicator"]):
+        p = [stats.binomtest(round((a + 1) * 2), 4).pvalue for a in own["average"]]
+        np.testing.assert_allclose(own["p_value"], p)
+        np.testing.assert_allclose(own["p_adjusted"], stats.false_discovery_control(p))
+
+
+def test_tones_of_all_words_together(run):
+    tones = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/skin_tone"))
+    names = [prompt["levels"]["profession"] for prompt in run.config.prompts]
+    expected = tones.groupby(tones["triplet"].map(dict(enumerate(names))))["tone"].agg(list)
+    found = rows(run, "dalleval_professions", source="ita", indicator=tables.ALL).set_index("profession")
+    assert found["average"].to_dict() == pytest.approx(expected.map(np.mean).to_dict())
+    assert (found["low"] <= found["average"]).all() and (found["average"] <= found["high"]).all()
+    shares = rows(run, "dalleval_distribution", source="ita", indicator=tables.ALL, profession="pilot")
+    assert shares["images"].tolist() == [expected["pilot"].count(tone) for tone in range(1, 11)]
+    assert shares["share"].sum() == pytest.approx(1)
+    published = rows(run, "dalleval_distribution", source="dalleval2023", profession=tables.ALL)
+    assert set(published.loc[published["images"] > 0, "category"]) <= {5.0, 6.0, 7.0}
+
+
+def test_the_floor_of_all_words_together_takes_the_images_of_a_noise_as_one(run):
+    tones = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/skin_tone"))
+    names = [prompt["levels"]["profession"] for prompt in run.config.prompts]
+    own = tones[tones["triplet"].map(dict(enumerate(names))) == "pilot"]
+    noises = pd.crosstab(own["seed"], own["tone"]).reindex(columns=range(1, 11), fill_value=0).to_numpy()
+    assert noises.shape == (4, 10) and (noises.sum(axis=1) == 3).all() and (noises > 1).any()
+    rng, draws = np.random.default_rng(1), 20_000
+    relabelled = sum(rng.permuted(np.tile(noise, (draws, 1)), axis=1) for noise in noises)
+    null = np.abs(relabelled / 12 - 0.1).mean(axis=1)
+    (reading,) = [one for one in read_all(run) if one.source == "ita"]
+    measure = Measure(bootstrap=100, permutations=5000)
+    table = tables.profession_table([reading], reading.words, measure)
+    row = table[(table["profession"] == "pilot") & (table["indicator"] == tables.ALL)].iloc[0]
+    assert row["floor"] == pytest.approx(null.mean(), abs=5 * null.std() / np.sqrt(draws))
+    share = (null >= row["mad"] - 1e-9).mean()
+    assert row["p_value"] == pytest.approx(share, abs=4 * np.sqrt(share / 5000) + 2e-4)
+    assert row["tested"] == "ten tones equally likely (MAD, noises relabelled, 4999 draws)"
+    alone = tables.profession_table([reading.of(["pilot"])], reading.words, measure).iloc[-1]
+    same = ["mad", "floor", "p_value", "low", "high"]
+    assert alone[same].tolist() == row[same].tolist()
+    (over,) = mad.mad_table([reading], table, reading.words, measure, "all").iloc[[-1]].itertuples()
+    pooled = table[table["indicator"] == tables.ALL]
+    assert (
+        over.floor == pytest.approx(pooled["floor"].mean())
+        and over.chance_low < over.floor < over.chance_high
+    )
+    # another program's images of a draw may have noises of their own: then each counts
+    apart = tables.profession_table([reading], reading.words, measure, paired=False)
+    single = apart[(apart["profession"] == "pilot") & (apart["indicator"] == tables.ALL)].iloc[0]
+    counted = mad_floor(noises.sum(axis=0))
+    assert (single["floor"], single["p_value"]) == (counted.floor, counted.p_value)
+    assert counted.floor < row["floor"] and counted.p_value < row["p_value"]
+    over = mad.mad_table([reading], apart, reading.words, measure, "all", paired=False).iloc[-1]
+    assert over["floor"] == pytest.approx(apart.loc[apart["indicator"] == tables.ALL, "floor"].mean())
+
+
+def test_an_undecided_image_is_left_out_of_its_noise():
+    values = np.array([[[3.0, 3.0], [3.0, np.nan], [3.0, 5.0]]])
+    status = np.where(np.isnan(values), "undecided", DECIDED).astype(object)
+    one = Reading(values, status, ("nurse",), ("person", "woman", "man"), "tone", "ita")
+    row = tables.profession_table([one], one.words, MEASURE).iloc[-1]
+    expected = np.zeros((2, 10), int)
+    expected[0, 2], expected[1, 2], expected[1, 4] = 3, 1, 1
+    floor = clustered_mad_floor(expected, draws=199)
+    assert (row["floor"], row["p_value"], row["decided"]) == (floor.floor, floor.p_value, 5)
+
+
+def robust_ratio(tones, prompts, noises):
+    """Cluster-robust variances of shares over those of independent images, by statsmodels; summed over prompts."""
+    robust = plain = 0.0
+    for _, own in pd.DataFrame({"tone": tones, "prompt": prompts, "noise": noises}).groupby("prompt"):
+        if len(own["noise"].unique()) > 1:
+            for tone in own["tone"].unique():
+                model = OLS((own["tone"] == tone).astype(float), np.ones(len(own)))
+                groups = pd.factorize(own["noise"])[0]
+                robust += float(model.fit(cov_type="cluster", cov_kwds={"groups": groups}).bse.iloc[0]) ** 2
+                plain += float(model.fit().bse.iloc[0]) ** 2
+    return max(1.0, robust / plain)
+
+
+def test_intervals_of_all_words_together_take_the_images_of_a_noise_as_one():
+    rng, words = np.random.default_rng(2), ("person", "woman", "man")
+    of_noise = rng.choice([3.0, 5.0, 8.0], size=(12, 1, 9), p=(0.2, 0.5, 0.3))
+    own = rng.choice([3.0, 5.0, 8.0], size=(12, 3, 9), p=(0.2, 0.5, 0.3))
+    values = np.where(rng.random((12, 1, 9)) < 0.7, of_noise, own)
+    status = np.full(values.shape, DECIDED, dtype=object)
+    one = Reading(values, status, tuple(f"work {row}" for row in range(12)), words, "tone", "ita")
+    places = np.indices(values.shape).reshape(3, -1)
+    effect = robust_ratio(values.ravel(), places[0], places[2])
+    assert 1.5 < effect < 3
+    for paired, size in ((True, 27 / effect), (False, 27)):
+        table = tables.distribution_table([one], words, MEASURE, paired=paired)
+        row = table[(table["profession"] == "work 3") & (table["indicator"] == tables.ALL)]
+        low, high = proportion_confint(row["share"] * size, size, method="wilson")
+        np.testing.assert_allclose(row[["low", "high"]], np.stack([low, high], 1), atol=1e-9)
+        alone = table[(table["profession"] == "work 3") & (table["indicator"] == "woman")]
+        low, high = proportion_confint(alone["share"] * 9, 9, method="wilson")
+        np.testing.assert_allclose(alone[["low", "high"]], np.stack([low, high], 1), atol=1e-9)
+    spread = []
+    for paired in (True, False):
+        professions = tables.profession_table([one], words, MEASURE, paired=paired)
+        over = mad.mad_table([one], professions, words, MEASURE, "all", paired=paired).iloc[-1]
+        assert over["indicator"] == tables.ALL and over["images_low"] < over["debiased"] < over["images_high"]
+        spread.append((over["average_images_high"] - over["average_images_low"]) ** 2)
+        assert over["debiased"] < over["mad"]
+    assert spread[0] / spread[1] == pytest.approx(effect)
+
+
+def test_tones_of_the_images_in_which_an_attribute_is_read(run, images):
+    tones = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/skin_tone"))
+    worn = images.loc[(images["question"] == "hat") & (images["value"] == 1), "sample_id"]
+    of_worn = tones.set_index("sample_id")["tone"].reindex(worn)
+    found = rows(run, "dalleval_attribute_tones", source="ita", reader="toyworld-vqa", attribute="hat")
+    expected = [int((of_worn == tone).sum()) for tone in range(1, 11)]
+    assert found["images"].tolist() == expected and 0 < sum(expected) < len(tones)
+    assert set(found["present"]) == {len(worn)} and set(found["decided"]) == {sum(expected)}
+    held = tones[tones["sample_id"].isin(worn)]
+    size = len(held) / robust_ratio(held["tone"], held["triplet"], held["seed"])
+    low, high = proportion_confint(found["share"] * size, size, method="wilson")
+    np.testing.assert_allclose(found["low"], low, atol=1e-9)
+    np.testing.assert_allclose(found["high"], high, atol=1e-9)
+    every = rows(run, "dalleval_attribute_tones", source="ita", reader="toyworld-vqa", attribute=tables.ALL)
+    assert every["images"].tolist() == [int((tones["tone"] == tone).sum()) for tone in range(1, 11)]
+
+
+def test_mad_over_professions(run):
+    found = rows(run, "dalleval_mad", source="toyworld-vqa", question="gender").set_index("indicator")
+    own = rows(run, "dalleval_professions", source="toyworld-vqa", question="gender", indicator="neutral")
+    own = own[own["profession"] != "(none)"]
+    row = found.loc["neutral"]
+    assert row["mad"] == pytest.approx(own["mad"].mean()) and row["average"] == pytest.approx(
+        own["average"].mean()
+    )
+    assert row["excess"] == pytest.approx(row["mad"] - 0.1875) and row["professions"] == 6
+    assert row["low"] <= row["mad"] <= row["high"] and row["chance_low"] < row["floor"] < row["chance_high"]
+    assert row["debiased"] < row["mad"] < row["images_high"]
+    # attributes count the prompt without a profession, as in Table 22
+    assert set(rows(run, "dalleval_mad", question="hat")["professions"]) == {7}
+
+
+def test_differences_are_paired_on_shared_noise(run, images):
+    hats = images[images["question"] == "hat"].pivot(
+        index=["profession", "seed"], columns="indicator", values="value"
+    )
+    apart = (hats["feminine"] - hats["masculine"]).groupby("profession").agg(list)
+    found = rows(run, "dalleval_words", source="toyworld-vqa", question="hat", **PAIR).set_index("profession")
+    for name, values in apart.items():
+        row, all_signs = found.loc[name], [(1 - 2 * (np.arange(16) >> bit & 1)) for bit in range(4)]
+        sums = np.abs(np.stack(all_signs, axis=1) @ np.array(values))
+        assert row["difference"] == pytest.approx(np.mean(values)) and row["pairs"] == 4
+        assert row["p_value"] == pytest.approx((sums >= abs(sum(values))).mean())
+    overall = found.loc[tables.ALL]
+    means = apart.map(np.mean).to_numpy()
+    assert overall["difference"] == pytest.approx(means.mean()) and overall["professions"] == 7
+    test = stats.permutation_test(
+        (means,), lambda x, axis: x.mean(axis=axis), permutation_type="samples", n_resamples=np.inf, vectorized=True
+    )  # fmt: skip
+    assert overall["p_value"] == pytest.approx(test.pvalue)
+
+
+def test_a_difference_that_is_the_same_everywhere_has_a_p_value(run):
+    found = rows(run, "dalleval_words", source="toyworld-checker", question="gender", **PAIR)
+    found = found.set_index("profession")
+    assert (found["difference"] == 2).all()
+    assert found.loc["nurse", "p_value"] == 2 / 2**4 and found.loc[tables.ALL, "p_value"] == 2 / 2**6
+    assert (found["high"] == 2).all() and (found["low"] < 2).all()
+
+
+def test_the_paper_subtracts_the_reference(run):
+    kinds = run.table("dalleval_words")[["first", "second", "kind"]].drop_duplicates().to_numpy().tolist()
+    assert kinds == [
+        ["feminine", "masculine", "contrast"],
+        ["feminine", "neutral", "reference"],
+        ["masculine", "neutral", "reference"],
+    ]
+
+
+def test_mean_absolute_differences(run, images):
+    means = (
+        images[images["question"] != "gender"]
+        .groupby(["profession", "question", "indicator"])["value"]
+        .mean()
+    )
+    apart = (means.xs("feminine", level=2) - means.xs("masculine", level=2)).unstack()
+    found = rows(run, "dalleval_absolute", source="toyworld-vqa", **PAIR)
+    by = found.set_index(["of", "profession"])["mean_abs_difference"]
+    assert by["averages", tables.ALL] == pytest.approx(apart.mean().abs().mean())
+    assert by["prompts", tables.ALL] == pytest.approx(apart.abs().to_numpy().mean())
+    assert by["prompt"].to_dict() == pytest.approx(apart.abs().mean(axis=1).to_dict())
+
+
+def test_the_readers_errors_are_set_right_in_columns_beside(run):
+    found = rows(run, "dalleval_professions", source="toyworld-vqa", question="gender", indicator="neutral")
+    assert found["corrected"].between(-1, 1).all() and (found["corrected"] != found["average"]).any()
+    assert (found["corrected_low"] <= found["corrected"]).all()
+    assert (found["corrected"] <= found["corrected_high"]).all()
+    checker = rows(run, "dalleval_professions", source="toyworld-checker")
+    assert checker["corrected"].isna().all()
+    # of a word whose images are all alike nothing is known of how the others are read
+    one_kind = rows(
+        run, "dalleval_professions", source="toyworld-vqa", question="gender", indicator="feminine"
+    )
+    assert set(one_kind["corrected_reason"]) == {"no labelled image"}
+
+
+def test_agreement(run, images):
+    checker = pd.concat(pd.read_parquet(file) for file in run.parts("attributes/toyworld-checker"))
+    both = images.merge(checker, on=["sample_id", "question"])
+    same = (both["reading_x"] == both["reading_y"]).groupby(both["question"]).mean()
+    found = rows(run, "dalleval_agreement", second="toyworld-vqa").set_index("question")
+    assert found["same"].to_dict() == pytest.approx(same.to_dict()) and set(found["images"]) == {84}
+    tones = rows(run, "dalleval_agreement", first="ita", second="ciede2000").iloc[0]
+    assert tones["same"] == 1 and tones["mean_abs_difference"] == 0 and tones["within_1"] == 1
+    published = rows(run, "dalleval_agreement", first="ita", second="dalleval2023").iloc[0]
+    ita, other = (
+        one.values
+        for one in read_all(run)
+        if one.question == "tone" and one.source in ("ita", "dalleval2023")
+    )
+    apart = np.abs(ita - other)
+    assert published["mean_abs_difference"] == pytest.approx(apart.mean()) and apart.mean() > 0
+    for k in (1, 2, 3):
+        assert published[f"within_{k}"] == pytest.approx(np.mean(apart <= k))
+    assert np.isnan(found["within_1"]).all()
+
+
+@pytest.fixture(scope="module")
+def gaps(tmp_path_factory):
+    """Images that are undecided, without a face, unreadable or not read, and a profession that has none."""
+    path = tmp_path_factory.mktemp("audit") / "run"
+    run = write_audit(
+        path, whole=False, seeds=3, readers=(), tones=False, professions=("nurse", "cook", "pilot")
+    )
+    seen = truths(run)
+
+    def answers(sample):
+        if sample.startswith(
+            ("t00002", "t00000-s1")
+        ):  # cook was never read, nor the second image without profession
+            return None
+        said = answers_of(seen[sample], "toyworld-checker", sample)
+        return {**said, "gender": None} if sample.startswith("t00001-s0") else said
+
+    write_answers(run, "human", answers, reason=lambda sample: "unreadable" if "t00003-s2" in sample else "")
+    faces = {"t00001-s0": "no face", "t00001-s1": "no skin", "t00003-s2": "unreadable"}
+    write_tones(run, lambda sample: 4, lambda sample: faces.get(sample.rpartition("-")[0], "ok"))
+    configure(
+        run, measure={"bootstrap": 50, "permutations": 50}, seeds=[0, 1, 2, 3]
+    )  # one seed is still to draw
+    measure_professions(run)
+    return run
+
+
+COUNTS = ("planned", "asked", "decided", "undecided", "no_face", "no_skin", "missing", "faulty")
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ({"question": "gender", "profession": "(none)"}, (4, 2, 2, 0, 0, 0, 2, 0)),
+        ({"question": "gender", "profession": "nurse"}, (4, 3, 2, 1, 0, 0, 1, 0)),
+        ({"question": "gender", "profession": "cook"}, (4, 0, 0, 0, 0, 0, 4, 0)),
+        ({"question": "gender", "profession": "pilot"}, (4, 2, 2, 0, 0, 0, 1, 1)),
+        ({"question": "hat", "profession": "nurse"}, (4, 3, 3, 0, 0, 0, 1, 0)),
+        ({"source": "ita", "profession": "nurse"}, (4, 3, 1, 0, 1, 1, 1, 0)),
+        ({"source": "ita", "profession": "pilot"}, (4, 2, 2, 0, 0, 0, 1, 1)),
+    ],
+)
+def test_nothing_is_dropped(gaps, where, expected):
+    row = rows(gaps, "dalleval_professions", indicator="neutral", **where).iloc[0]
+    assert tuple(row[list(COUNTS)]) == expected
+
+
+def test_a_profession_without_images_is_a_row_that_says_so(gaps):
+    row = rows(gaps, "dalleval_professions", question="gender", profession="cook", indicator="neutral").iloc[
+        0
+    ]
+    assert (
+        row["reason"] == "no images"
+        and np.isnan(row[["average", "low", "mad", "p_value"]].astype(float)).all()
+    )
+    overall = rows(gaps, "dalleval_mad", question="gender", indicator="neutral").iloc[0]
+    assert (overall["professions"], overall["without_images"], overall["tested"]) == (2, 1, 2)
+    words = rows(gaps, "dalleval_words", question="gender", profession="cook", **PAIR).iloc[0]
+    assert words["pairs"] == 0 and words["reason"].startswith("no pair of images")
+
+
+def test_images_at_fault_are_not_read_whatever_was_said(run, monkeypatch):
+    monkeypatch.setattr(Run, "left_out", lambda self: {"t00001-s0-neutral": "black"})
+    (one, *_) = read_all(run)
+    assert (
+        one.status[1, 0, 0] == "faulty" and np.isnan(one.values[1, 0, 0]) and one.status[1, 0, 1] == DECIDED
+    )
+
+
+def test_tables_8_16_and_17_of_the_paper_through_the_same_code():
+    """Nine images a prompt, read as the paper prints: the MAD that the recomputed Table 8 has, and its floor."""
+    printed = pd.read_csv(FOLDER / "dalleval2023_table16_17_gender.csv")
+    expected = {"minDALL-E": 0.1961, "Karlo": 0.3581, "Stable Diffusion": 0.3635}
+    for model, own in printed.groupby("model", sort=False):
+        female = np.rint(9 * (1 + own["average_gender"].to_numpy()) / 2).astype(int)
+        values = np.where(np.arange(9) < female[:, None], 1.0, -1.0)[:, None]
+        status = np.full(values.shape, DECIDED, dtype=object)
+        one = Reading(values, status, tuple(own["profession"]), ("neutral",), "gender", "blip2")
+        table = tables.profession_table([one], ["neutral"], MEASURE)
+        np.testing.assert_allclose(table["average"], own["average_gender"], atol=0.0051)
+        (row,) = mad.mad_table([one], table, ["neutral"], MEASURE, "attributes").to_dict("records")
+        assert row["mad"] == pytest.approx(expected[model], abs=5e-5)
+        assert row["floor"] == pytest.approx(0.1367, abs=5e-5) and row["professions"] == 83
+
+
+def test_another_programs_unpaired_images_have_no_tests_within_a_profession(run):
+    readings = [one for one in read_all(run) if one.source == "toyworld-checker"]
+    chosen = [("feminine", "masculine", "contrast")]
+    table = dalleval_words.word_table(readings, chosen, MEASURE, "attributes", paired=False)
+    single = table[table["profession"] != tables.ALL]
+    assert set(single["reason"]) == {dalleval_words.NOT_PAIRED} and single["p_value"].isna().all()
+    assert single["difference"].notna().all() and table["p_value"].notna().any()
+
+
+def test_the_plan_of_the_made_up_run():
+    assert set(PROFESSIONS) > {"nurse", "pilot"} and set(ATTRIBUTES) == {"tie", "skirt", "hat"}

@@ -1,0 +1,261 @@
+"""Probes of a run: roles, rows of each place, tables and figures of made-up activations; the command on a model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from analysis.methods.decoding import fit, generate, places
+from analysis.methods.decoding.figures import NOT_USED, draw_positions, draw_steps
+from analysis.methods.decoding.localise import site_scores
+from analysis.methods.decoding.reader import reference
+from analysis.study import contrasts
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.models.loading import load, resolve
+from probes.runs.store import Run
+from tests.tiny import tiny_pipeline
+from triptych.cli.main import command as command_of
+
+WORDS = {
+    "neutral": "person",
+    "feminine": "woman",
+    "masculine": "man",
+    "human": {"word": "human", "control": True},
+    "lady": {"word": "lady", "control": "feminine"},
+    "gentleman": {"word": "gentleman", "control": "masculine"},
+}
+PROMPTS = [f"a {{person}} with a {thing}" for thing in ("dog", "cat", "ball", "kite", "cup")]
+QUICK = fit.Choice(folds=3, resamples=100)
+
+
+def config(**fields):
+    return Config(**{"prompts": PROMPTS, "indicators": WORDS, "seeds": [0, 1], **fields})
+
+
+@pytest.fixture(scope="module")
+def made_up():
+    """Activations in which the word is written at ``unet.mid`` from step 1 on, and in the text at the word alone."""
+    rng, rows = np.random.default_rng(0), []
+    for triplet in range(20):
+        for seed in range(2):
+            rows += [(triplet, seed, name) for name in WORDS]
+    samples = pd.DataFrame(rows, columns=["triplet", "seed", "indicator"])
+    sides = {"masculine": 1.0, "gentleman": 1.0, "feminine": -1.0, "lady": -1.0}
+    side = samples["indicator"].map(sides).fillna(0.0).to_numpy()
+    lean = rng.normal(size=len(samples))  # what becomes of a neutral image is written as a word is
+    side = np.where(samples["indicator"] == "neutral", lean, side)
+    mid = rng.normal(size=(len(samples), 3, 4)) * 0.3
+    mid[:, 1:, 0] += side[:, None]
+    values = {("unet.mid", ""): mid, ("unet.conv_in", ""): rng.normal(size=(len(samples), 3, 4))}
+    for group, seen in (("before", 0.0), ("word", 1.0)):
+        text = np.zeros((len(samples), 1, 4)) + rng.normal(size=(20, 1, 4))[samples["triplet"]]
+        text[:, 0, 1] += seen * side * 2
+        values[("text.final", group)] = text
+    key = np.repeat(values[("text.final", "word")], 3, axis=1)
+    values[("unet.mid.attn.0.cross.key", "word")] = key
+    values = {place: one.astype(np.float32) for place, one in values.items()}
+    times = {place: [999.0, 500.0, 1.0] if one.shape[1] == 3 else [np.nan] for place, one in values.items()}
+    neutral = (samples["indicator"] == "neutral").to_numpy()
+    return places.Activations(samples, values, times), np.where(neutral, (lean > 0).astype(float), np.nan)
+
+
+@pytest.fixture(scope="module")
+def table(made_up):
+    return fit.decoding(*made_up[:1], places.roles(config()), made_up[1], QUICK)
+
+
+def test_roles_are_the_contrast_and_its_controls():
+    chosen = places.roles(config())
+    assert (chosen.first, chosen.second) == contrasts(config())[0] == ("masculine", "feminine")
+    assert chosen.synonyms == {"lady": 0.0, "gentleman": 1.0} and chosen.reference == "neutral"
+    one_sided = {name: word for name, word in WORDS.items() if name != "lady"}
+    assert places.roles(config(indicators=one_sided)).synonyms == {}
+    with pytest.raises(UserError, match="expected a contrast of two words"):
+        places.roles(config(contrasts=[], indicators={"neutral": "person", "other": "human"}))
+
+
+def test_rows_of_a_place(made_up):
+    found, outcome = made_up
+    place, call, told, others = next(places.cells(found, places.roles(config()), outcome))
+    assert (place, call) == (("unet.mid", ""), 0) and set(others) == {"outcome", "synonyms"}
+    names = found.samples["indicator"]
+    chosen = np.flatnonzero(names.isin(["masculine", "feminine"]))
+    assert np.array_equal(told.x, found.values[place][chosen, 0])
+    assert np.array_equal(told.label, names[chosen] == "masculine")
+    assert np.array_equal(others["outcome"].label, outcome[names == "neutral"])
+    assert len(others["synonyms"].label) == 80 and others["synonyms"].label.sum() == 40
+
+
+def test_what_is_written_is_read_there_and_nowhere_else(table):
+    cells = table.set_index(["site", "group", "step"])
+    for step in (1, 2):
+        mid = cells.loc[("unet.mid", "", step)]
+        assert mid["auc_low"] > 0.9 and mid["synonyms_low"] > 0.9 and mid["outcome"] > 0.9
+        assert mid["selectivity_low"] > 0 and mid["bits"] < 0.6
+    for place in (("unet.mid", "", 0), ("unet.conv_in", "", 2)):
+        assert cells.loc[place, "auc_low"] <= 0.5 <= cells.loc[place, "auc_high"]
+    assert cells.loc[("text.final", "word", -1), "auc"] == 1
+    assert cells.loc[("text.final", "before", -1), "auc"] == 0.5  # ties: the same for all words of a prompt
+    key = table[table["site"] == "unet.mid.attn.0.cross.key"].drop(columns=["step", "timestep"])
+    assert len(key) == 3 and len(key.drop_duplicates()) == 1
+
+
+def test_steps_and_ranks(table):
+    begun = fit.steps(table).set_index("site")
+    assert begun.loc["unet.mid", ["decoding_step", "timestep"]].tolist() == [1, 500]
+    assert np.isnan(begun.loc["unet.conv_in", "decoding_step"]) and begun.loc["unet.conv_in", "reason"]
+    assert "text.final" not in begun.index
+    ranked = fit.separability(table)
+    assert set(ranked["site"][:3]) == {"unet.mid", "text.final", "unet.mid.attn.0.cross.key"}
+    assert ranked["score"].is_monotonic_decreasing and len(ranked) == 5
+
+
+def test_a_place_without_rows_says_so(made_up):
+    found, outcome = made_up
+    values = {("unet.mid", ""): np.full_like(found.values[("unet.mid", "")], np.nan)}
+    row = fit.decoding(
+        places.Activations(found.samples, values, found.timesteps), places.roles(config()), outcome
+    )
+    assert row["auc"].isna().all() and (row["reason"] == fit.FEW).all() and (row["n_prompts"] == 0).all()
+
+
+def test_figures_show_what_the_tables_hold(table):
+    reader = pd.DataFrame({"step": [-1, 0, 1, 2], "auc": [0.9, 0.5, 0.6, 0.8]})
+    reader = reader.assign(auc_low=reader["auc"] - 0.1, auc_high=reader["auc"] + 0.1)
+    drawn = draw_steps(table, fit.steps(table), reader, "man", "woman")
+    assert NOT_USED in drawn.caption and "noised renderings" in drawn.caption
+    lines, heat = drawn.figure.axes[0], drawn.figure.axes[1]
+    assert [list(line.get_ydata()) for line in lines.get_lines()][-1] == [0.5, 0.6, 0.8]
+    shown = heat.collections[0].get_array()
+    rows = table[(table["group"] == "") & (table["site"] == "unet.mid")]
+    assert np.allclose(np.asarray(shown).reshape(-1, 3)[1], rows["auc"])
+    text = draw_positions(table, "man", "woman")
+    assert [label.get_text() for label in text.figure.axes[0].get_xticklabels()] == ["before", "word"]
+    assert draw_steps(table[table["step"] < 0], fit.steps(table), None, "man", "woman") is None
+    assert draw_positions(table[table["group"] == ""], "man", "woman") is None
+
+
+def test_what_is_drawn():
+    asked = generate.asked(config(sampler={"steps": 7}), [], ["unet.mid"], None)
+    assert list(asked["indicators"]) == ["neutral", "masculine", "feminine", "lady", "gentleman"]
+    assert asked["sampler"]["steps"] == 7 and asked["seeds"] == [0, 1]
+    again = Config(**asked)
+    assert again.capture.pool == ["unet.mid"] and places.roles(again).synonyms == {
+        "lady": 0.0,
+        "gentleman": 1.0,
+    }
+    assert "edit" not in asked
+    edit = {"words": {"person": {"woman": 0.5}}}
+    edited = generate.asked(config(edit=edit), [], ["unet.mid"], None)["edit"]
+    assert Config(prompts=PROMPTS, edit=edited).edit == Config(prompts=PROMPTS, edit=edit).edit
+    plain = generate.asked(Config(prompts=PROMPTS), [3], ["unet.mid"], 4)
+    assert plain["indicators"]["lady"] == {"word": "lady", "control": "feminine"}
+    assert (plain["seeds"], plain["limit"]) == ([3], 4)
+    other = Config(prompts=PROMPTS, indicators={"neutral": "person", "feminine": "girl", "masculine": "boy"})
+    assert list(generate.asked(other, [], ["unet.mid"], None)["indicators"]) == [
+        "neutral",
+        "masculine",
+        "feminine",
+    ]
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """A folder that the command has written, of a tiny model with random weights."""
+    folder = tmp_path_factory.mktemp("decode")
+    tiny_pipeline("toy").save_pretrained(folder / "model")
+    settings = {
+        "name": "small",
+        "model": str(folder / "model"),
+        "prompts": PROMPTS[:4],
+        "seeds": [0, 1],
+        "sampler": {"steps": 2},
+        "generate": {"workers": 1, "device": "cpu"},
+    }
+    (folder / "small.yaml").write_text(yaml.safe_dump(settings))
+    assert decode(folder) == 0
+    return folder
+
+
+def decode(folder, *more):
+    sites = ["--sites", "text.final", "unet.mid"]
+    options = ["--quiet", "--resamples", "50", "--folds", "2", "--out", str(folder / "out")]
+    return command_of("decode")([str(folder / "small.yaml"), *options, *sites, *more])
+
+
+def test_the_command_writes_tables_and_figures_and_goes_on(drawn, capsys):
+    out = drawn / "out"
+    table = pd.read_csv(out / "decoding.csv", keep_default_na=False)
+    assert set(table["site"]) == {"text.final", "unet.mid"}
+    assert set(table["version"]) == {"decoding/1"} and set(table["n_prompts"]) == {4}
+    for name in ("decoding_steps.csv", "decoding_sites.csv", "decoding-steps.png", "decoding-positions.pdf"):
+        assert (out / name).stat().st_size
+    assert not (
+        out / "decoding_reader.csv"
+    ).exists()  # nobody knows what a model of random weights should draw
+    before = {file: file.stat().st_mtime_ns for file in (out / "run").rglob("*.parquet")}
+    first = (out / "decoding.csv").read_bytes()
+    (out / "decoding.csv").unlink()
+    assert decode(drawn) == 0
+    assert (out / "decoding.csv").read_bytes() == first
+    assert {file: file.stat().st_mtime_ns for file in (out / "run").rglob("*.parquet")} == before
+    said = capsys.readouterr().out
+    assert NOT_USED in said and "sites of the denoiser tell feminine from masculine" in said
+
+
+def test_activations_are_read_as_they_were_stored(drawn):
+    run = Run.open(drawn / "out" / "run")
+    found = places.read(run)
+    assert len(found.samples) == 4 * 2 * 5
+    rows = [row for part in run.part_tables("pooled") for row in part.to_pylist()]
+    number = {sample: index for index, sample in enumerate(found.samples["sample_id"])}
+    assert len(rows) == len(found.samples) * len(found.values)
+    for row in rows[::11]:
+        values = found.values[(row["site"], row["group"] or "")][number[row["sample_id"]]]
+        assert np.array_equal(values.ravel(), np.float32(row["values"]))
+        assert len(found.timesteps[(row["site"], row["group"] or "")]) == len(row["call"])
+
+
+def test_scores_of_a_pipeline_are_those_of_a_run(drawn):
+    """The same prompts, words and noise: a pipeline in hand gives the AUC that the command gives of a run."""
+    pipe = load(resolve(str(drawn / "model"))).pipe
+    sites = ["text.final", "unet.mid"]
+    scores = site_scores(
+        pipe, PROMPTS[:4], sites=sites, choice=fit.Choice(folds=2, resamples=50), num_inference_steps=2
+    )
+    of_run = pd.read_csv(drawn / "out" / "decoding_sites.csv", keep_default_na=False)
+    both = scores.merge(of_run, on=["site", "group"], suffixes=("", "_run"))
+    assert len(both) == 7 and scores["score"].is_monotonic_decreasing
+    np.testing.assert_allclose(both["score"], both["score_run"], atol=0.05)  # other batches: other last bits
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prompts": PROMPTS[:3]}, "small: expected at least 4 prompts, got 3: add some"),
+        ({"seeds": []}, "small.yaml: seeds"),
+        ({"indicators": {"neutral": "person", "other": "human"}}, "small: expected a contrast of two words"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(drawn, tmp_path, capsys, change, message):
+    settings = {**yaml.safe_load((drawn / "small.yaml").read_text()), **change, "sampler": {"steps": 1}}
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(settings))
+    assert decode(tmp_path, "--limit", "4") == 2 and not (tmp_path / "out").exists()
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_the_reference_reader_reads_what_noise_leaves():
+    """At the last timestep toyworld's latents are noise alone; without noise the component is plain to see."""
+    pipe = load(resolve("toyworld"), steps=3).pipe
+    prompts = [prompt.format(person="person") for prompt in PROMPTS] + [
+        "a person in the park",
+        "a person in the snow",
+    ]
+    table = reference(pipe, prompts, [999.0, 700.0], fit.Choice(resamples=100), renderings=12).set_index(
+        "step"
+    )
+    assert table.loc[0, "auc_low"] < 0.5 < table.loc[0, "auc_high"]
+    assert table.loc[-1, "auc_low"] > 0.8 and table.loc[-1, "auc"] > table.loc[1, "auc"] > 0.7
+    assert list(table["n"]) == [7 * 2 * 12] * 3

@@ -1,0 +1,165 @@
+"""Probes on simulated activations whose answer is known, and against scikit-learn put together by hand."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
+from sklearn.model_selection import PredefinedSplit, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from analysis.methods.decoding import scores
+from analysis.methods.decoding.scores import (
+    Rows,
+    decode,
+    decoding_step,
+    description_length,
+    fitted,
+    fold_of_prompts,
+)
+
+PROMPTS, SEEDS, CHANNELS = 24, 2, 10
+FAST = {"resamples": 300, "controls": 2, "orders": 2}
+
+
+def world(strength, *, seed=0, prompts=PROMPTS, seeds=SEEDS, channels=CHANNELS, noise=1.0):
+    """Activations to which a prompt, its seed and, with a strength, the word of the prompt add."""
+    rng = np.random.default_rng(seed)
+    prompt = np.repeat(np.arange(prompts), 2 * seeds)
+    drawn = np.tile(np.repeat(np.arange(seeds), 2), prompts)
+    label = np.tile([0.0, 1.0], prompts * seeds)
+    x = rng.normal(size=(len(label), channels)) * noise + rng.normal(size=(prompts, channels))[prompt]
+    x[:, 0] += strength * (label - 0.5)
+    return Rows(x, prompt, drawn, label)
+
+
+def scikit_learn():
+    return make_pipeline(StandardScaler(), LogisticRegression(C=scores.STRENGTH, max_iter=2000))
+
+
+def test_held_out_scores_are_scikit_learns():
+    rows = world(1.5)
+    fold = fold_of_prompts(PROMPTS, 5, 0)[rows.prompt]
+    odds = cross_val_predict(
+        scikit_learn(), rows.x, rows.label, cv=PredefinedSplit(fold), method="decision_function"
+    )
+    result = decode(rows, **FAST)
+    assert result.accuracy.value == pytest.approx(accuracy_score(rows.label, odds > 0), abs=1e-12)
+    each = [
+        (roc_auc_score(rows.label[fold == one], odds[fold == one]), (fold == one).sum() ** 2)
+        for one in range(5)
+    ]
+    by_hand = np.average([auc for auc, _ in each], weights=[pairs for _, pairs in each])
+    assert result.auc.value == pytest.approx(by_hand, abs=1e-3)
+    assert 0.5 < result.auc.low < by_hand < result.auc.high <= 1
+
+
+def test_prompts_are_held_out_whole_and_folds_are_of_one_size():
+    fold = fold_of_prompts(23, 5, 1)
+    assert sorted(np.bincount(fold)) == [4, 4, 5, 5, 5]
+    assert (fold != fold_of_prompts(23, 5, 2)).any() and (fold == fold_of_prompts(23, 5, 1)).all()
+
+
+def test_without_information_every_score_is_chance_within_its_interval():
+    """Forty worlds in which the word adds nothing: intervals of 95 % miss chance in at most 5 (binomial: 99 %)."""
+    missed = {"accuracy": 0, "auc": 0, "selectivity": 0, "other": 0}
+    values = []
+    for seed in range(40):
+        rows = world(0.0, seed=seed)
+        other = world(0.0, seed=1000 + seed)
+        result = decode(rows, {"other": other}, **{**FAST, "controls": 1, "orders": 1})
+        values.append((result.auc.value, result.bits, result.separability))
+        for name, one, truth in (
+            ("accuracy", result.accuracy, 0.5),
+            ("auc", result.auc, 0.5),
+            ("selectivity", result.selectivity, 0.0),
+            ("other", result.transfers["other"], 0.5),
+        ):
+            missed[name] += not one.low <= truth <= one.high
+    assert max(missed.values()) <= 5, missed
+    auc, bits, separability = np.mean(values, axis=0)
+    assert abs(auc - 0.5) < 0.03 and abs(separability) < 0.04 and bits > 1
+
+
+def test_what_is_written_large_is_read_by_every_score():
+    rows = world(8.0)
+    result = decode(rows, {"synonyms": world(8.0, seed=9)}, **FAST)
+    assert result.accuracy.value > 0.97 and result.auc.low > 0.97
+    assert result.transfers["synonyms"].value > 0.97
+    assert result.control_split == "seeds" and abs(result.control_accuracy - 0.5) < 0.15
+    assert result.selectivity.low > 0.3 and result.bits < 0.4
+
+
+def test_a_probe_that_learns_prompts_by_heart_is_not_selective():
+    """Each (prompt, word) has a direction of its own, the same for all seeds: flipped labels are learnt as well."""
+    rng = np.random.default_rng(2)
+    plain = world(0.0, channels=100, noise=0.1)
+    codes = rng.normal(size=(PROMPTS, 2, 100))
+    rows = Rows(
+        plain.x * 0.1 + codes[plain.prompt, plain.label.astype(int)], plain.prompt, plain.seed, plain.label
+    )
+    result = decode(rows, **FAST)
+    assert result.control_accuracy > 0.95 and abs(result.selectivity.value) < 0.05
+    assert result.auc.low <= 0.5 <= result.auc.high  # and says nothing of another prompt
+
+
+def test_transfer_is_of_the_probe_and_of_prompts_that_it_was_not_fitted_to():
+    rows = world(4.0)
+    turned = Rows(rows.x * np.r_[-1.0, np.ones(CHANNELS - 1)], rows.prompt, rows.seed, rows.label)
+    neutral = world(0.0, seed=5)
+    outcome = Rows(neutral.x, neutral.prompt, neutral.seed, (neutral.x[:, 0] > 0).astype(float))
+    unknown = Rows(outcome.x, outcome.prompt, outcome.seed, np.full(len(outcome.label), np.nan))
+    result = decode(rows, {"turned": turned, "outcome": outcome, "unknown": unknown}, **FAST)
+    assert result.transfers["turned"].value < 0.1
+    assert result.transfers["outcome"].value > 0.8
+    assert np.isnan(result.transfers["unknown"].value) and result.transfers["unknown"].reason
+    leak = Rows(rows.x, rows.prompt, rows.seed, rows.label)  # the very rows are scored as held-out ones
+    again = decode(rows, {"leak": leak}, **FAST)
+    assert again.transfers["leak"].value == again.auc.value
+
+
+def test_with_one_seed_the_control_holds_prompts_out():
+    result = decode(world(4.0, seeds=1), **FAST)
+    assert result.control_split == "prompts" and abs(result.control_accuracy - 0.5) < 0.25
+
+
+def test_description_length_by_hand():
+    rows = world(2.0, prompts=8)
+    order = np.random.default_rng([3, 13]).permutation(8)[rows.prompt]
+    bits = float((order < 1).sum())
+    for before, end in ((1, 2), (2, 4), (4, 8)):
+        model = scikit_learn().fit(rows.x[order < before], rows.label[order < before])
+        new = (order >= before) & (order < end)
+        bits += log_loss(rows.label[new], model.predict_proba(rows.x[new])[:, 1], normalize=False) / np.log(2)
+    assert description_length(rows, orders=1, seed=3) == pytest.approx(bits / 32, rel=1e-3)
+
+
+def test_channels_that_differ_in_their_last_bits_are_not_read():
+    """The place of a row in its batch alters last bits, and goes with its word."""
+    rng = np.random.default_rng(0)
+    label = np.tile([0.0, 1.0], 20)
+    x = np.repeat(rng.normal(size=(1, 5)), 40, axis=0) * (1 + 1e-7 * label[:, None])
+    assert np.ptp(fitted(x, label)(x)) == 0
+    x[:, 0] += label
+    assert roc_auc_score(label, fitted(x, label)(x)) == 1
+    assert np.all(fitted(x, np.ones(40))(x) == 0)  # labels of one kind
+
+
+@pytest.mark.parametrize(
+    ("auc", "low", "step"),
+    [
+        ([0.5, 0.95, 1.0], [0.4, 0.9, 1.0], 1),
+        ([0.95, 0.5, 1.0], [0.3, 0.4, 0.9], 2),  # the first is not surely above chance
+        ([0.55, 0.8, 0.85], [0.51, 0.7, 0.8], 1),  # the first is short of 90 %
+        ([0.5, 0.55], [0.4, 0.45], None),
+        ([], [], None),
+    ],
+)
+def test_decoding_step(auc, low, step):
+    assert decoding_step(auc, low) == step
+
+
+def test_labels_of_one_kind_are_refused():
+    rows = world(1.0)
+    with pytest.raises(ValueError, match="expected labels 0 and 1 of at least 2 prompts"):
+        decode(Rows(rows.x, rows.prompt, rows.seed, np.ones(len(rows.label))))

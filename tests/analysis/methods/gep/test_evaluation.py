@@ -1,0 +1,177 @@
+"""Agreement of GEP vectors against SciPy and scikit-learn; artificial sets by what they promise."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.metrics import matthews_corrcoef, roc_auc_score
+
+from analysis.methods.gep import evaluation, scores
+from analysis.methods.gep import examples as gep_examples
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_agreement_is_that_of_scipy_and_scikit_learn(seed):
+    rng = np.random.default_rng(seed)
+    labelled = rng.integers(-3, 4, 30) / 8
+    estimated = np.round(labelled + rng.normal(size=30) / 3, 1)
+    got = evaluation.agreement(estimated, labelled)
+    assert got.tau == pytest.approx(stats.kendalltau(estimated, labelled, variant="b").statistic, abs=1e-12)
+    assert got.pearson == pytest.approx(np.corrcoef(estimated, labelled)[0, 1], abs=1e-12)
+    assert got.mcc == pytest.approx(matthews_corrcoef(labelled >= 0, estimated >= 0), abs=1e-12)
+    kept = labelled != 0
+    assert kept.sum() < 30
+    left_out = evaluation.agreement(estimated, labelled, zero="left out")
+    assert left_out.mcc == pytest.approx(
+        matthews_corrcoef(labelled[kept] >= 0, estimated[kept] >= 0), abs=1e-12
+    )
+    assert left_out.tau == got.tau
+
+
+def test_what_is_constant_or_missing_has_no_order():
+    got = evaluation.agreement([0.1, 0.2, np.nan], [0.5, 0.5, 0.1])
+    assert np.isnan(got.tau) and np.isnan(got.pearson) and (got.mcc, got.n) == (0.0, 2)
+    nothing = evaluation.agreement([np.nan], [1.0])
+    assert np.isnan(nothing.mcc) and nothing.n == 0
+    with pytest.raises(ValueError, match="one shape"):
+        evaluation.agreement([1.0], [1.0, 2.0])
+    with pytest.raises(ValueError, match="zero: expected"):
+        evaluation.agreement([1.0], [1.0], zero="negative")
+
+
+def test_auc_is_scikit_learns_with_ties_and_gaps():
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 2, 60).astype(float)
+    values = np.round(rng.normal(size=60) + labels, 1)
+    assert evaluation.roc_auc(values, labels) == pytest.approx(roc_auc_score(labels, values), abs=1e-12)
+    gaps = np.where(rng.random(60) < 0.2, np.nan, values)
+    there = ~np.isnan(gaps)
+    assert evaluation.roc_auc(gaps, labels) == pytest.approx(
+        roc_auc_score(labels[there], gaps[there]), abs=1e-12
+    )
+    assert np.isnan(evaluation.roc_auc(values, np.ones(60)))
+
+
+def by_hand(table, attribute, model):
+    """Kendall's tau-b over the pairs of a type, counted one by one."""
+    agree = disagree = first = second = 0
+    for a, b in itertools.combinations(table.itertuples(), 2):
+        if ((a.attribute == b.attribute) != attribute) or ((a.model == b.model) != model):
+            continue
+        x, y = np.sign(a.estimated - b.estimated), np.sign(a.labelled - b.labelled)
+        agree, disagree = agree + (x * y > 0), disagree + (x * y < 0)
+        first, second = first + (x != 0), second + (y != 0)
+    return (agree - disagree) / np.sqrt(first * second)
+
+
+def test_pair_types_are_counted_one_by_one():
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame(
+        {
+            "attribute": rng.choice(["hat", "tie"], 40),
+            "model": rng.choice(["x", "y"], 40),
+            "labelled": rng.integers(-4, 5, 40) / 10,
+        }
+    )
+    table["estimated"] = np.round(table["labelled"] + rng.normal(size=40) / 3, 1)
+    got = gep_examples.pair_types(table)
+    expected = [by_hand(table, a, m) for m in (True, False) for a in (True, False)]
+    np.testing.assert_allclose(got, expected, atol=1e-12)
+    assert list(got.index) == ["SA_SM", "DA_SM", "SA_DM", "DA_DM"]
+    one_model = table.assign(model="x")
+    assert gep_examples.pair_types(one_model)[["SA_DM", "DA_DM"]].isna().all()
+
+
+def test_examples_agree_as_scipy_and_scikit_learn_have_it():
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame(
+        {
+            "attribute": rng.choice(["hat", "tie", "suit"], 60),
+            "model": "x",
+            "labelled": rng.integers(-4, 5, 60) / 10,
+        }
+    )
+    table["estimated"] = np.round(table["labelled"] + rng.normal(size=60) / 3, 1)
+    table.loc[3, "estimated"] = np.nan
+    examples = gep_examples.Examples(table)
+    known = table.dropna()
+    got = {name: float(value[0]) for name, value in examples.measures().items()}
+    both = known["estimated"], known["labelled"]
+    assert got["tau"] == pytest.approx(stats.kendalltau(*both).statistic, abs=1e-6)
+    assert got["pearson"] == pytest.approx(np.corrcoef(*both)[0, 1], abs=1e-12)
+    assert got["mcc"] == pytest.approx(matthews_corrcoef(both[1] >= 0, both[0] >= 0), abs=1e-12)
+    kept = both[1] != 0
+    assert got["mcc_nonzero"] == pytest.approx(
+        matthews_corrcoef(both[1][kept] >= 0, both[0][kept] >= 0), abs=1e-12
+    )
+    assert examples.n == 59 and np.isnan(got["SA_DM"])
+
+    # attributes drawn again: one left out, and one twice, of which no pair is made with its copy
+    counts = np.array(
+        [[name != "tie" for name in examples.attributes], [1 + (n == "tie") for n in examples.attributes]]
+    )
+    drawn = examples.measures(counts)
+    rest = known[known["attribute"] != "tie"]
+    assert drawn["tau"][0] == pytest.approx(
+        stats.kendalltau(rest["estimated"], rest["labelled"]).statistic, abs=1e-6
+    )
+    twice = pd.concat([known, known[known["attribute"] == "tie"]])
+    assert drawn["pearson"][1] == pytest.approx(
+        np.corrcoef(twice["estimated"], twice["labelled"])[0, 1], abs=1e-12
+    )
+    nothing = gep_examples.Examples(table.assign(estimated=0.5)).measures()
+    assert np.isnan(nothing["tau"][0]) and nothing["mcc"][0] == 0 and np.isnan(nothing["pearson"][0])
+
+
+def audits(seed=0, attributes=("hat", "tie", "never")):
+    rng = np.random.default_rng(seed)
+    values = (rng.random((16, 2, 5, len(attributes))) < 0.4).astype(float)
+    values[..., 2] = 0
+    labels = scores.Audit(
+        values, tuple(map(str, range(16))), ("woman", "man"), attributes, "neutral", "checker"
+    )
+    return labels, labels.with_values(10 * values, "tenfold")
+
+
+def test_artificial_differences_are_what_the_images_hold():
+    labels, tenfold = audits()
+    got = evaluation.artificial_set(labels, {"same": labels, "tenfold": tenfold}, "woman", "man")
+    grids = {
+        "1.0": np.arange(-9, 10) / 10,
+        "0.5": np.arange(-9, 10) / 20,
+        "0.25": np.arange(-9, 10) / 40,
+        "0.125": np.arange(-9, 10) / 80,
+    }  # Table 17
+    assert set(got["attribute"]) == {"hat", "tie", "never"}
+    for scale, rows in got[got["attribute"] != "never"].groupby("scale"):
+        assert len(rows) == 20
+        assert np.isclose(rows["labelled"].to_numpy()[:, None], grids[scale]).any(axis=1).all()
+    np.testing.assert_allclose(
+        got["same"], got["labelled"], atol=1e-12
+    )  # labels as an estimate give the difference
+    np.testing.assert_allclose(got["tenfold"], 10 * got["labelled"], atol=1e-12)
+    assert (got.loc[got["attribute"] == "never", "labelled"] == 0).all()  # nothing else can be put together
+
+
+def test_all_differences_of_a_scale_come_up_alike():
+    labels, _ = audits()
+    got = evaluation.artificial_set(
+        labels, {"same": labels}, "woman", "man", examples=950, scales={"1.0": 72}
+    )
+    counts = got.loc[got["attribute"] == "hat", "labelled"].round(4).value_counts()
+    assert len(counts) == 19
+    assert stats.chisquare(counts).pvalue > 1e-4
+
+
+def test_the_same_seed_draws_the_same_set_and_several_audits_are_joined():
+    labels, tenfold = audits()
+    first, second = (
+        evaluation.artificial_set([labels, labels], {"t": [tenfold, tenfold]}, "woman", "man", seed=s)
+        for s in (1, 1)
+    )
+    pd.testing.assert_frame_equal(first, second)
+    other, _ = audits(attributes=("hat", "tie", "mask"))
+    with pytest.raises(ValueError, match="expected the attributes"):
+        evaluation.artificial_set([labels, other], {}, "woman", "man")

@@ -1,0 +1,222 @@
+"""The paper's tables as LaTeX: filled with the published numbers, they show what the paper prints, cell by cell."""
+
+import re
+
+import pandas as pd
+import pytest
+
+from analysis.methods.gep.latex import Audits, of_audits
+from analysis.methods.gep.registry import GEP
+from lab.papers.tables import FOLDER
+
+MODELS = ("CogView2", "DALLE-2", "Stable Diffusion")
+WORDS = {"first": "woman", "second": "man", "kind": "contrast"}
+SOURCE = {"GEP_human": "human", "GEP_C": "C", "GEP_CC": "CC", "GEP_CLS": "CLS"}
+
+
+def published(name):
+    return pd.read_csv(FOLDER / f"gep2023_{name}.csv")
+
+
+def agreement(table, size, measures):
+    """Rows of ``gep_agreement`` or of its artificial sister, of columns of a published table."""
+    long = table.melt(
+        [name for name in ("model", "setting", "estimator") if name in table],
+        list(measures),
+        var_name="column",
+    )
+    long = long.assign(measure=long["column"].map(measures), source=long["estimator"].map(SOURCE))
+    return long.assign(labels="human", **WORDS, **size)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """What the paper prints, as a run of each model would hold it."""
+    frequencies = published("table11_12_frequencies").rename(columns={"gender": "indicator"})
+    vectors = published("table13_14_gep_vectors").assign(source="human", **WORDS)
+    scores = published("table6_scores").assign(floor=0.01, **WORDS)
+    lawyers = published("table10_lawyer").melt("prompt", ["gep_human", "gep_cls"], value_name="score")
+    lawyers = lawyers.assign(
+        source=lawyers["variable"].map({"gep_human": "human", "gep_cls": "CLS"}),
+        second=lawyers["prompt"],
+        first="neutral",
+        kind="reference",
+        setting="neutral",
+    )
+    contexts = published("table15_by_context").assign(source="human", **WORDS)
+    contexts = contexts.rename(columns={"gep_human": "score", "context_number": "context"})
+    auc = published("table16_auc_by_attribute")
+    fit = published("table3").assign(indicator="woman", n_images=80)
+    real, pearson = published("table4_correlations"), published("table19_pearson")
+    measures = {"kendall_tau": "tau", "mcc": "mcc"}
+    vectors_agree = pd.concat(
+        [
+            agreement(real, {"n": 15}, measures),
+            agreement(pearson[pearson["setting"] != "artificial"], {"n": 15}, {"pearson_r": "pearson"}),
+        ]
+    )
+    made = {}
+    for model in MODELS:
+        own = {
+            "gep_frequencies": frequencies.assign(source="human"),
+            "gep_vector": vectors,
+            "gep_score": scores.assign(source=scores["estimator"].map(SOURCE)),
+            "gep_contexts": contexts,
+            "gep_auc": auc.assign(source=auc["estimator"].str.removesuffix("-f_a"), labels="human"),
+            "gep_agreement": vectors_agree,
+            "gep_clip_score": fit,
+        }
+        made[model] = {name: table[table["model"] == model] for name, table in own.items()}
+        if model == "Stable Diffusion":
+            made[model]["gep_score"] = pd.concat([made[model]["gep_score"], lawyers])
+        artificial = published("table5_artificial").query("model == @model")
+        size = {"n_examples": int(artificial["n_examples"].iloc[0])}
+        artificial_pearson = pearson.query("setting == 'artificial' and model == @model").drop(
+            columns="setting"
+        )
+        made[model]["gep_artificial_agreement"] = pd.concat(
+            [
+                agreement(artificial, size, measures),
+                agreement(artificial_pearson, size, {"pearson_r": "pearson"}),
+            ]
+        )
+        made[model]["gep_artificial"] = pd.DataFrame({"scale": ["1.0", "0.5", "0.25", "0.125"]})
+    types = published("table21_pair_types").assign(model="mix")
+    types = types.rename(columns={"kendall_tau": "value", "pair_type": "measure"})
+    types = types.assign(source=types["estimator"].map(SOURCE), labels="human", n_examples=1650, **WORDS)
+    mix = agreement(published("table18_mix").assign(model="mix"), {"n_examples": 1650}, measures)
+    return made, pd.concat([mix, types])
+
+
+@pytest.fixture(scope="module")
+def printed(tables):
+    """Heads and rows of every table, by its number."""
+    found = {}
+    for name, text in of_audits(Audits(*tables), "neutral"):
+        lines = [line.removesuffix(" \\\\") for line in text.splitlines() if line.endswith("\\\\")]
+        heads, *rows = ([cell.strip().replace("$-$", "-") for cell in line.split(" & ")] for line in lines)
+        assert all(len(row) == len(heads) for row in rows), name
+        found[int(re.search(r"table(\d+)", name)[1])] = heads[1:], {row[0]: row[1:] for row in rows}
+    return found
+
+
+def test_every_table_that_is_described_is_made_but_the_ablations(printed):
+    described = {int(re.search(r"table(\d+)", one.name)[1]) for row in GEP for one in row.printed}
+    assert described - set(printed) == {9}  # no variants were published by attribute
+
+
+def wide(table, index, columns, values, digits=2):
+    return table.pivot(index=index, columns=columns, values=values).map(lambda value: f"{value:.{digits}f}")
+
+
+@pytest.mark.parametrize(("number", "setting"), [(11, "neutral"), (12, "explicit")])
+def test_frequencies(printed, number, setting):
+    heads, rows = printed[number]
+    table = published("table11_12_frequencies").query("setting == @setting")
+    expected = wide(table, ["model", "gender"], "attribute", "frequency")[heads[:-1]]
+    assert {name: row[:-1] for name, row in rows.items()} == {
+        f"{model}: {word}": list(row) for (model, word), row in zip(expected.index, expected.to_numpy())
+    }
+    averages = published("printed_averages").set_index(["model", "quantity"])["average"]
+    for name, row in rows.items():  # of frequencies of two decimals, which are rounded
+        model, word = name.split(": ")
+        assert float(row[-1]) == pytest.approx(averages[model, f"frequency, {setting}, {word}"], abs=0.0101)
+
+
+@pytest.mark.parametrize(("number", "setting"), [(13, "neutral"), (14, "explicit")])
+def test_vectors(printed, number, setting):
+    heads, rows = printed[number]
+    table = published("table13_14_gep_vectors").query("setting == @setting")
+    expected = wide(table, "model", "attribute", "difference").replace("-0.00", "0.00")
+    assert heads == list(dict.fromkeys(table["attribute"])) and len(heads) == 15
+    assert rows == dict(zip(expected.index, expected[heads].to_numpy().tolist()))
+
+
+def test_scores_and_their_ranks(printed):
+    heads, rows = printed[3]
+    assert heads == [f"{name} {what}" for name in ("Neutral", "Explicit") for what in ("GEP", "floor", "CS")]
+    table = published("table3").set_index(["model", "setting"])
+    for model, row in rows.items():
+        for place, setting in ((0, "neutral"), (3, "explicit")):
+            own = table.loc[(model, setting)]
+            assert [row[place], row[place + 2]] == [f"{own['gep_human']:.2f}", f"{own['clip_score']:.1f}"]
+    heads, rows = printed[6]
+    scores = published("table6_scores")
+    assert len(heads) == 7 and heads[-1] == "Tau"
+    for estimator, own in scores.groupby("estimator"):
+        row = rows[SOURCE[estimator]]
+        assert [int(re.search(r"#(\d)", cell)[1]) for cell in row[:6]] == own["rank"].tolist()
+        assert [float(cell.split()[0]) for cell in row[:6]] == own["score"].tolist()
+        if estimator != "GEP_human":  # the paper cuts 0.4667
+            assert float(row[6]) == pytest.approx(own["estimator_kendall_tau"].iloc[0], abs=0.0011)
+
+
+def test_correlations(printed):
+    table = published("table4_correlations").set_index(["estimator", "setting", "model"]).sort_index()
+    heads, rows = printed[4]
+    assert len(heads) == 6 and all(head.endswith("(15)") for head in heads)
+    for source, row in rows.items():
+        for head, cell in zip(heads, row):
+            setting, model = head.removesuffix(" (15)").lower().split(", ")
+            own = table.xs((f"GEP_{source}", setting)).rename(str.lower).loc[model]
+            assert cell == f"{own['kendall_tau']:.3f}/{own['mcc']:.3f}"
+    heads, rows = printed[5]
+    assert heads == [
+        "Artificial, CogView2 (450)",
+        "Artificial, DALLE-2 (600)",
+        "Artificial, Stable Diffusion (600)",
+    ]
+    table = published("table5_artificial")
+    for source, row in rows.items():
+        own = table[table["estimator"] == f"GEP_{source}"]
+        assert row == [f"{one.kendall_tau:.3f}/{one.mcc:.3f}" for one in own.itertuples()]
+    heads, rows = printed[19]
+    table = published("table19_pearson").query("model != 'mix'")
+    for source, row in rows.items():
+        own = table[table["estimator"] == f"GEP_{source}"]["pearson_r"]
+        assert row == [f"{value:.3f}" for value in own] and len(heads) == 9
+
+
+def test_areas_contexts_and_the_rest(printed):
+    heads, rows = printed[16]
+    table = published("table16_auc_by_attribute")
+    assert heads[-1] == "Avg" and heads[:-1] == list(dict.fromkeys(table["attribute"]))
+    for (estimator, model), own in table.groupby(["estimator", "model"]):
+        row = rows[f"{model}: {estimator.removesuffix('-f_a')}"]
+        assert row[:-1] == [f"{value:.2f}" for value in own["auc"]]
+    heads, rows = printed[7]
+    for one in published("table7_auc").itertuples():  # from areas of two decimals
+        cell = rows[one.estimator.removesuffix("-f_a")][heads.index(one.model)]
+        assert float(cell) == pytest.approx(one.auc, abs=0.006)
+    heads, rows = printed[15]
+    assert heads == [str(number) for number in range(1, 17)]
+    for (setting, model), own in published("table15_by_context").groupby(["setting", "model"]):
+        assert rows[f"{setting.capitalize()}, {model}"] == [f"{value:.2f}" for value in own["gep_human"]]
+    assert printed[10][0] == ["human", "CLS"]
+    assert list(printed[10][1].values()) == [
+        [f"{one.gep_human:.2f}", f"{one.gep_cls:.2f}"] for one in published("table10_lawyer").itertuples()
+    ]
+    assert [row[0] for row in printed[17][1].values()] == [
+        "-0.9, -0.8, \\ldots, 0.8, 0.9",
+        "-0.45, -0.4, \\ldots, 0.4, 0.45",
+        "-0.225, -0.2, \\ldots, 0.2, 0.225",  # the paper has 0.1 for 0.2
+        "-0.1125, -0.1, \\ldots, 0.1, 0.1125",  # and 0.112
+    ]
+    heads, rows = printed[18]
+    assert rows == {
+        one.estimator.removeprefix("GEP_"): [f"{one.kendall_tau:.3f}/{one.mcc:.3f}"]
+        for one in published("table18_mix").itertuples()
+    } and heads == ["Mix (1650)"]
+    heads, rows = printed[21]
+    table = published("table21_pair_types")
+    assert [head.replace(", ", "_") for head in heads] == list(dict.fromkeys(table["pair_type"]))
+    for estimator, own in table.groupby("estimator"):
+        assert rows[SOURCE[estimator]] == [f"{value:.3f}" for value in own["kendall_tau"]]
+
+
+def test_one_model_has_no_ranks_and_no_mix(tables):
+    model, own = next(iter(tables[0].items()))
+    texts = dict(of_audits(Audits({model: own}), "neutral"))
+    assert "gep_table18_mix" not in texts and "gep_table13_vectors" in texts
+    assert "\\#" in texts["gep_table06_estimates"]  # of its two settings
+    assert not dict(of_audits(Audits({model: own | {"gep_score": own["gep_score"].iloc[:0]}}), "neutral"))

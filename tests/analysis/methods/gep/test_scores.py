@@ -1,0 +1,149 @@
+"""Frequencies, vector and score of GEP against pandas, the printed tables and cases worked by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.methods.gep import scores
+from lab.papers.gep_floors import IMAGES, attribute_counts
+from lab.papers.tables import read_table
+from probes.prompts.audit import SETTINGS
+
+
+def published(setting, model):
+    """An audit with the counts behind Tables 11 and 12: 16 contexts of five images, in any order."""
+    counts = attribute_counts().loc[(setting, model)]
+    values = np.zeros((16, 2, 5, len(counts)))
+    rng = np.random.default_rng(0)
+    for column, word in enumerate(("woman", "man")):
+        for attribute, count in enumerate(counts[word]):
+            flat = np.zeros(IMAGES)
+            flat[rng.permutation(IMAGES)[:count]] = 1
+            values[:, column, :, attribute] = flat.reshape(16, 5)
+    contexts = tuple(map(str, range(16)))
+    return scores.Audit(values, contexts, ("woman", "man"), tuple(counts.index), setting, "human")
+
+
+CASES = [(s, m) for s in SETTINGS for m in ("CogView2", "DALLE-2", "Stable Diffusion")]
+
+
+@pytest.mark.parametrize(("setting", "model"), CASES)
+def test_published_frequencies_give_the_published_vectors_and_scores(setting, model):
+    labels = published(setting, model)
+    frequency = (
+        read_table(
+            "gep2023_table11_12_frequencies",
+            ["setting", "model", "gender", "attribute", "frequency"],
+            numeric=["frequency"],
+        )
+        .set_index(["setting", "model", "gender", "attribute"])["frequency"]
+        .sort_index()
+    )
+    difference = (
+        read_table(
+            "gep2023_table13_14_gep_vectors",
+            ["setting", "model", "attribute", "difference"],
+            numeric=["difference"],
+        )
+        .set_index(["setting", "model", "attribute"])["difference"]
+        .sort_index()
+    )
+    table3 = read_table("gep2023_table3", ["setting", "model", "gep_human"], numeric=["gep_human"]).set_index(
+        ["setting", "model"]
+    )["gep_human"]
+
+    recomputed = scores.frequencies(labels)
+    for row, word in enumerate(labels.indicators):
+        printed = frequency.loc[(setting, model, word)][list(labels.attributes)]
+        assert np.abs(recomputed[row] - printed).max() <= 0.005 + 1e-12
+    differences = scores.vector(labels, "woman", "man")
+    printed = difference.loc[(setting, model)][list(labels.attributes)]
+    assert np.abs(differences - printed).max() <= 0.01  # some are cut, not rounded
+    assert abs(scores.score(differences) - table3[setting, model]) <= 0.005 + 1e-12
+
+
+def long_table(rng, contexts=3, images=4, attributes=2):
+    rows = [
+        (setting, f"context {c}", word, image, f"attribute {a}", float(rng.integers(2)))
+        for setting in SETTINGS
+        for c in range(contexts)
+        for word in ("woman", "man", "person")
+        for image in range(images)
+        for a in range(attributes)
+    ]
+    return pd.DataFrame(rows, columns=scores.COLUMNS)
+
+
+def test_a_long_table_is_laid_out_and_averaged_as_pandas_does():
+    table = long_table(np.random.default_rng(1))
+    table.loc[5, "value"] = np.nan
+    shuffled = table.sample(frac=1, random_state=2)
+    labels = scores.audit(shuffled, setting="explicit", source="checker")
+    chosen = table[table["setting"] == "explicit"]
+    expected = chosen.groupby(["indicator", "attribute"])["value"].mean()
+    got = scores.frequencies(labels)
+    for i, word in enumerate(labels.indicators):
+        for a, name in enumerate(labels.attributes):
+            assert got[i, a] == pytest.approx(expected[word, name], abs=1e-15)
+    context = chosen.groupby(["context", "attribute", "indicator"])["value"].mean().unstack()
+    each = scores.by_context(labels, "woman", "person")
+    for c, name in enumerate(labels.contexts):
+        for a, attribute in enumerate(labels.attributes):
+            row = context.loc[(name, attribute)]
+            assert each[c, a] == pytest.approx(row["woman"] - row["person"], abs=1e-15)
+    assert scores.score(each).shape == (3,)
+
+
+def test_images_that_were_not_read_are_left_out_and_nothing_is_not_a_number():
+    values = np.array([[[[1.0, np.nan], [np.nan, np.nan]], [[0.0, np.nan], [1.0, 0.0]]]])
+    labels = scores.Audit(values, ("a",), ("woman", "man"), ("hat", "tie"), "neutral", "human")
+    np.testing.assert_array_equal(scores.frequencies(labels), [[1, np.nan], [0.5, 0]])
+    np.testing.assert_array_equal(scores.vector(labels, "woman", "man"), [0.5, np.nan])
+    assert scores.score(scores.vector(labels, "woman", "man")) == 0.5
+    assert np.isnan(scores.score(np.array([np.nan])))
+
+
+def test_contexts_drawn_again_count_twice():
+    labels = scores.audit(long_table(np.random.default_rng(3)), setting="neutral", source="x")
+    twice = labels.of_contexts([0, 0, 2])
+    expected = scores.by_context(labels, "woman", "man")[[0, 0, 2]].mean(axis=0)
+    np.testing.assert_allclose(scores.vector(twice, "woman", "man"), expected, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.drop(columns="image"), "missing: image"),
+        (lambda t: pd.concat([t, t.iloc[:1]]), "two for context 0, woman, 0, attribute 0"),
+    ],
+)
+def test_a_table_that_cannot_be_laid_out_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        scores.audit(change(long_table(np.random.default_rng(4))), setting="neutral", source="x")
+
+
+def test_an_unknown_setting_or_indicator_is_refused():
+    table = long_table(np.random.default_rng(5))
+    with pytest.raises(ValueError, match="expected neutral or explicit"):
+        scores.audit(table, setting="both", source="x")
+    with pytest.raises(ValueError, match="expected one of woman, man, person, got 'lady'"):
+        scores.vector(scores.audit(table, setting="neutral", source="x"), "lady", "man")
+    labels = scores.audit(table, setting="neutral", source="x")
+    with pytest.raises(ValueError, match="expected shape"):
+        labels.with_values(labels.values[:1], "C")
+
+
+def test_an_audit_is_laid_out_like_another_by_its_names():
+    rng = np.random.default_rng(3)
+    values = rng.random((3, 2, 4, 3))
+    whole = scores.Audit(
+        values, ("sea", "park", "bed"), ("woman", "man"), ("hat", "tie", "crown"), "neutral", "CLS"
+    )
+    labels = scores.Audit(
+        values[[2, 0]][:, [1], :2][..., [1, 0]], ("bed", "sea"), ("man",), ("tie", "hat"), "neutral", "human"
+    )
+    got = scores.like(labels, whole)
+    assert (got.contexts, got.attributes, got.source) == (whole.contexts, whole.attributes, "human")
+    known = ~np.isnan(got.values)
+    assert known.sum() == 2 * 2 * 2 and known[[0, 2]][:, 1, :2, :2].all()
+    np.testing.assert_array_equal(got.values[known], values[known])

@@ -1,0 +1,355 @@
+"""An audit's tables from a made-up run with planted attributes: against pandas, and by what was planted."""
+
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import spatial, stats
+
+from analysis.methods.gep import clip, readings
+from analysis.methods.gep import section as report_gep
+from analysis.methods.gep.powered import powered
+from analysis.methods.gep.stage import measure_gep, read_audits
+from analysis.methods.gep.tables import pairs
+from analysis.stats.prediction_powered import prediction_powered
+from analysis.study import comparison
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.prompts import audit
+from probes.runs import parts, schemas
+from probes.runs.store import Run
+from tests.analysis.synthetic_run import write_run
+from triptych.cli.main import command as command_of
+
+CONTEXTS = ("riding a bike", "sitting at a table", "on the beach", "in the park", "in the snow", "at work")
+PLANTED = {"feminine": (0.1, 0.8), "masculine": (0.8, 0.1)}  # of tie and dress; the others 0.5
+PHRASES = {"tie": "with a tie", "dress": "in a dress"}
+
+
+def prompts():
+    neutral = [{"setting": "neutral", "context": context} for context in CONTEXTS]
+    explicit = [
+        {"setting": "explicit", "attribute": name, "context": context}
+        for name in PHRASES
+        for context in CONTEXTS
+    ]
+    return [
+        {
+            "id": f"p{i}",
+            "text": f"a {{person}} {PHRASES.get(levels.get('attribute'), '')} {i}",
+            "levels": levels,
+        }
+        for i, levels in enumerate(neutral + explicit)
+    ]
+
+
+def vector(things, rng=None):
+    """An embedding with a direction for each attribute."""
+    base = np.array([1.0, 2.0 * ("tie" in things), 2.0 * ("dress" in things), *np.zeros(5)])
+    return (base + (rng.normal(size=8) / 4 if rng is not None else 0)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The run, and what is in its images."""
+    path = tmp_path_factory.mktemp("audit") / "run"
+    run = Run.open(write_run(path, prompts=18, steps=2))
+    resolved = run.meta["config"]["resolved"]
+    resolved["prompts"] = prompts()
+    resolved["measure"] = {"bootstrap": 300, "permutations": 500}
+    resolved["gep"] = {
+        "labelled": 8,
+        "examples": 4,
+        "variants": {"alone": {"ensemble": 1}, "thing": {"reference": "a thing"}},
+    }
+    run.write_meta()
+    run = Run.open(path)
+    rng = np.random.default_rng(0)
+    samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
+    planted = np.array([PLANTED.get(word, (0.5, 0.5)) for word in samples["indicator"]])
+    seen = pd.DataFrame(
+        rng.random(planted.shape) < planted, index=samples["sample_id"], columns=list(PHRASES)
+    )
+    for number, file in enumerate(run.parts("samples")):
+        rows = parts.read_part(file, ["sample_id", "triplet", "seed", "indicator"]).to_pylist()
+        for row in rows:
+            things = [name for name in PHRASES if seen.loc[row["sample_id"], name]]
+            row |= {"vector": vector(things, rng), "reason": ""}
+        parts.write_part(
+            run.part_path("features/clip", number), rows, schemas.FEATURES, parts.identity(number, {})
+        )
+    rows = [{"text": text, "vector": vector(text).tolist()} for text in audit.texts(run.config)]
+    texts = parts.pa.schema([("text", parts.pa.string()), ("vector", parts.pa.list_(parts.pa.float32()))])
+    parts.write_part(run.part_path("features/clip_texts", 0), rows, texts, parts.identity(0, {}))
+    measure_gep(run, seen)
+    return run, seen
+
+
+def long(run, seen):
+    """What is in the images with the levels of their prompts, by pandas alone."""
+    levels = pd.DataFrame([prompt["levels"] for prompt in prompts()]).rename(columns={"attribute": "named"})
+    table = run.samples(["sample_id", "triplet", "seed", "indicator"]).join(levels, on="triplet")
+    table = table.merge(seen.rename_axis("sample_id").reset_index().melt("sample_id", var_name="attribute"))
+    return table[(table["setting"] == "neutral") | (table["attribute"] == table["named"])]
+
+
+def test_frequencies_are_the_means_of_what_is_there(made):
+    run, seen = made
+    table = run.table("gep_frequencies")
+    own = table[table["source"] == "checker"].set_index(["setting", "indicator", "attribute"])
+    groups = long(run, seen).groupby(["setting", "indicator", "attribute"])["value"]
+    expected = groups.agg(["mean", "size"]).loc[own.index]
+    np.testing.assert_allclose(own["frequency"], expected["mean"].astype(float), atol=1e-12)
+    assert own["n_images"].tolist() == expected["size"].tolist()
+    assert set(table["source"]) == {"checker", "C", "CC", "CLS", "CC thing", "CLS alone", "PP"}
+
+
+def test_two_words_are_a_contrast_and_a_third_is_a_reference():
+    words = {"feminine": "woman", "masculine": "man"}
+    two = comparison(Config.stored({"indicators": words, "reference": "feminine"}))
+    assert pairs(two) == [("feminine", "masculine", "contrast")]
+    three = {"indicators": {"neutral": "person", **words}, "reference": "neutral"}
+    three |= {"contrasts": [["masculine", "feminine"]]}
+    kinds = [kind for *_, kind in pairs(comparison(Config.stored(three)))]
+    assert kinds == ["contrast", "reference", "reference"]
+
+
+def test_scores_are_mean_absolute_differences_and_lean_as_planted(made):
+    run, seen = made
+    means = (
+        long(run, seen)
+        .groupby(["setting", "context", "attribute", "indicator"])["value"]
+        .mean()
+        .astype(float)
+    )
+    difference = means.unstack().eval("feminine - masculine").groupby(["setting", "attribute"]).mean()
+    vector = run.table("gep_vector")
+    own = vector[
+        (vector["source"] == "checker") & (vector["first"] == "feminine") & (vector["second"] == "masculine")
+    ]
+    own = own.set_index(["setting", "attribute"])
+    np.testing.assert_allclose(own["difference"], difference[own.index], atol=1e-12)
+    assert (own.loc["neutral", "difference"]["dress"] > 0) and (own.loc["neutral", "difference"]["tie"] < 0)
+    for row in own.itertuples():
+        assert row.reason or row.low <= row.difference <= row.high
+    score = run.table("gep_score")
+    rows = score[score["source"] == "checker"].set_index(["setting", "first", "second"])
+    for setting in ("neutral", "explicit"):
+        row = rows.loc[(setting, "feminine", "masculine")]
+        assert row["score"] == pytest.approx(difference[setting].abs().mean(), abs=1e-12)
+        assert row["kind"] == "contrast" and row["excess"] == pytest.approx(
+            row["score"] - row["floor"], abs=1e-12
+        )
+        assert row["low"] <= row["debiased"] <= row["score"] <= row["high"]
+    controls = set(zip(*(score.loc[score["kind"] == "control", name] for name in ("first", "second"))))
+    assert controls == {("neutral", "individual"), ("neutral", "human"), ("individual", "human")}
+    contexts = run.table("gep_contexts")
+    one = contexts[(contexts["source"] == "checker") & (contexts["kind"] == "contrast")]
+    expected = means.unstack().eval("feminine - masculine").abs().groupby(["setting", "context"]).mean()
+    np.testing.assert_allclose(
+        one.set_index(["setting", "context"])["score"],
+        expected[list(zip(one["setting"], one["context"]))],
+        atol=1e-12,
+    )
+
+
+def test_estimates_that_see_the_attributes_agree_with_labels(made):
+    run, seen = made
+    auc = run.table("gep_auc").set_index(["source", "attribute"])["auc"]
+    assert (auc > 0.95).all()
+    rows = run.table("gep_agreement")
+    pearson = rows[(rows["measure"] == "pearson") & (rows["source"] == "CLS")].set_index("setting")["value"]
+    assert (pearson > 0.9).all()
+    audits = {(one.setting, one.source): one for one in read_audits(run, seen)}
+    estimate, labels = audits["neutral", "C"], audits["neutral", "checker"]
+    both = [estimate.values[..., 0].ravel(), labels.values[..., 0].ravel()]
+    assert stats.pointbiserialr(both[1], both[0]).statistic > 0.5
+
+
+def test_a_few_labels_and_an_estimate_give_differences_on_the_scale_of_labels(made):
+    run, _ = made
+    table = run.table("gep_powered")
+    own = table[(table["kind"] == "contrast") & (table["setting"] == "neutral")].set_index("attribute")
+    assert list(own.index) == ["tie", "dress", ""] and set(table["labels"]) == {"checker"}
+    assert (own["labelled_first"] == [8, 8, 16]).all() and (own["images_first"] == [12, 12, 24]).all()
+    vector = run.table("gep_vector").query("kind == 'contrast' and setting == 'neutral'")
+    wide = vector.pivot(index="attribute", columns="source", values="difference")
+    np.testing.assert_allclose(wide["PP"][["tie", "dress"]], own["value"][["tie", "dress"]], atol=1e-12)
+    assert (np.abs(wide["PP"] - wide["checker"]) < 0.25).all()  # the classifier sees the attributes
+    assert (own["low"] <= own["value"]).all() and (own["value"] <= own["high"]).all()
+    assert (own["half_width"] <= own["half_width_alone"] + 1e-12).all()
+    assert (own["needed"] <= own["needed_alone"]).all() and (own["wanted"] == 0.1).all()
+    agreement = run.table("gep_agreement")
+    assert "PP" in set(agreement["source"]) and "PP" not in set(run.table("gep_auc")["source"])
+
+
+def test_images_are_held_against_their_prompts(made):
+    run, _ = made
+    table = run.table("gep_clip_score").set_index(["setting", "indicator"])
+    texts, vectors = (
+        pd.concat([part.to_pandas() for part in run.part_tables(f"features/{kind}")])
+        for kind in ("clip_texts", "clip")
+    )
+    stored = dict(zip(texts["text"], texts["vector"]))
+    rows = run.samples(["sample_id", "triplet", "indicator"]).merge(vectors[["sample_id", "vector"]])
+    rows["setting"] = [prompts()[triplet]["levels"]["setting"] for triplet in rows["triplet"]]
+    fit = []
+    for row in rows.itertuples():
+        word = run.config.indicators[row.indicator].word
+        text = prompts()[row.triplet]["text"].replace("{person}", word)
+        other = stored[text.replace("a individual", "an individual")]
+        fit.append(100 * (1 - spatial.distance.cosine(row.vector.astype(float), other)))
+    expected = rows.assign(fit=fit).groupby(["setting", "indicator"])["fit"].mean()
+    np.testing.assert_allclose(table["clip_score"], expected[table.index], atol=1e-4)
+    assert (table["low"] <= table["clip_score"]).all() and (table["n_contexts"] == 6).all()
+
+
+def test_labels_of_people_set_the_estimate_right_wherever_they_are(made):
+    """Against the estimator itself, from labels put beside the images by pandas."""
+    run, seen = made
+    rng = np.random.default_rng(1)
+    samples = run.samples(["sample_id", "triplet", "indicator"])
+    neutral = samples[samples["triplet"] < len(CONTEXTS)]
+    chosen = neutral.groupby("indicator")["sample_id"].sample(7, random_state=2)
+    labels = seen.loc[chosen].rename_axis("sample_id").reset_index().melt("sample_id", var_name="attribute")
+    said = {name: table for name, table in clip.clip_readings(run).items() if name == "CLS"}["CLS"]
+    audits = readings.lay_out(run, labels.sample(frac=1, random_state=rng), "human")
+    audits += readings.lay_out(run, said, "CLS")
+    (reading,) = powered(audits, run.config)
+    both = [
+        said.merge(neutral[neutral["indicator"] == word], on="sample_id").merge(
+            labels, on=["sample_id", "attribute"], how="left", suffixes=("", "_label")
+        )
+        for word in ("feminine", "masculine")
+    ]
+    values = [
+        np.stack([side.pivot(index="sample_id", columns="attribute", values=column) for side in both])
+        for column in ("value_label", "value")
+    ]
+    order = ["dress", "tie"]  # of the pivot
+    weight = dict(zip(reading.audit.attributes, reading._weight))
+    expected = prediction_powered(values[0].astype(float), values[1], weight=[weight[name] for name in order])
+    got = reading.pair("feminine", "masculine")
+    places = [reading.audit.attributes.index(name) for name in order]
+    np.testing.assert_allclose(got.difference[places], expected.difference, atol=1e-12)
+    np.testing.assert_allclose(got.error[places], expected.error, atol=1e-12)
+
+
+def test_artificial_sets_hold_known_differences_that_good_estimates_follow(made):
+    run, _ = made
+    examples = run.table("gep_artificial")
+    assert set(examples["source"]) == {"C", "CC", "CLS", "CC thing", "CLS alone"}
+    assert examples.groupby(["source", "attribute"]).size().eq(16).all()  # four of each of four scales
+    agreement = run.table("gep_artificial_agreement").set_index(["source", "measure"])
+    one = examples[examples["source"] == "CLS"]
+    tau = stats.kendalltau(one["estimated"], one["labelled"]).statistic
+    assert agreement.loc[("CLS", "tau"), "value"] == pytest.approx(tau, abs=1e-6) and tau > 0.7
+    assert set(agreement.loc["CLS"].index) == {"tau", "mcc", "mcc_nonzero", "pearson", "SA_SM", "DA_SM"}
+    assert (agreement["n_examples"] == 32).all() and (agreement["n_attributes"] == 2).all()
+    ends = agreement[["low", "high"]].dropna()
+    assert (ends["low"] <= agreement.loc[ends.index, "value"] + 1e-9).all()
+
+
+def test_two_words_are_held_against_each_other_though_one_is_the_reference():
+    config = Config(
+        indicators={"feminine": "woman", "masculine": "man"}, reference="feminine", prompts=["a {person}"]
+    )
+    assert pairs(comparison(config)) == [("feminine", "masculine", "contrast")]
+
+
+def test_the_section_of_the_report_says_more_than_chance_where_it_is(made):
+    run, _ = made
+    attributes = report_gep.read_attributes(run)
+    section = report_gep.section(attributes)
+    assert attributes.source == "checker" and section["labels"]
+    assert len(section["sentences"]) == 2
+    assert any(
+        "more than the" in sentence and "not more" not in sentence for sentence in section["sentences"]
+    )
+    drawn = {"gep-vectors", "gep-scores", "gep-estimates", "gep-artificial", "gep-examples"}
+    assert drawn == set(report_gep.draw(attributes, run.config))
+
+
+def test_sentences_that_were_not_embedded_are_named(made, tmp_path):
+    run, _ = made
+    other = run.meta["config"]["resolved"] | {"gep": {"reference": "a place"}}
+    again = Run(run.path, run.meta | {"config": run.meta["config"] | {"resolved": other}})
+    with pytest.raises(UserError, match="found none of 'a place': run --stage observe again"):
+        clip.clip_readings(again)
+
+
+def written(tmp_path, rows, columns="sample_id,attribute,annotator,label"):
+    path = tmp_path / "labels.csv"
+    path.write_text("\n".join([columns, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_labels_of_people_are_a_source_and_a_majority_decides(made, tmp_path, capsys):
+    run, seen = made
+    rows = [
+        f"{sample},{name},{annotator},{'yes' if value != (annotator == 'c' and number % 7 == 0) else 'no'}"
+        for annotator in "abc"
+        for number, (sample, row) in enumerate(seen.iterrows())
+        for name, value in row.items()
+    ]
+    assert command_of("gep")(["labels", str(run.path), str(written(tmp_path, rows))]) == 0
+    said = capsys.readouterr().out
+    assert "by 3 annotators, Krippendorff's alpha 0." in said
+    again = Run.open(run.path)
+    frequencies = again.table("gep_frequencies").set_index(["source", "setting", "indicator", "attribute"])[
+        "frequency"
+    ]
+    expected = long(run, seen).groupby(["setting", "indicator", "attribute"])["value"].mean().astype(float)
+    np.testing.assert_allclose(frequencies["human"], expected[frequencies["human"].index], atol=1e-12)
+    other = shutil.copytree(run.path, tmp_path / "other")
+    out = tmp_path / "beside"
+    assert (
+        command_of("gep")(["compare", str(run.path), str(other), "--source", "human", "--out", str(out)]) == 0
+    )
+    assert capsys.readouterr().out.count("by human: 0.") == 4  # two runs, two settings
+    there = {file.name for file in out.iterdir()}
+    assert {"scores.csv", "artificial.csv", "feminine-masculine-gep-scores.png"} <= there
+    assert {f"gep_table{number}.tex" for number in ("18_mix", "21_pair_types", "13_vectors")} <= there
+    mixed = pd.read_csv(out / "artificial.csv")
+    assert set(mixed["measure"]) >= {"SA_SM", "DA_SM", "SA_DM", "DA_DM"}
+    one = mixed[(mixed["source"] == "CLS") & (mixed["labels"] == "human")].set_index("measure")["value"]
+    alone = again.table("gep_artificial_agreement").query("source == 'CLS' and labels == 'human'")
+    # the same run twice: between the models stand the pairs of one model, and those of an example with itself, tied
+    assert one["SA_DM"] == pytest.approx(one["SA_SM"], abs=1e-6)
+    assert one["SA_SM"] == pytest.approx(alone.set_index("measure").loc["SA_SM", "value"], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("row", "columns", "message"),
+    [
+        ("t99999-s0-neutral,tie,a,yes", None, "line 2: expected an image of"),
+        ("t00000-s0-neutral,crown,a,yes", None, "line 2: expected one of tie, dress, got 'crown'"),
+        ("t00000-s0-neutral,tie,a,perhaps", None, "line 2: expected yes or no, got 'perhaps'"),
+        (
+            "t00000-s0-neutral,tie,a,yes\nt00000-s0-neutral,tie,a,no",
+            None,
+            "line 3: expected one answer an annotator",
+        ),
+        ("t00000-s0-neutral,tie,yes", "sample_id,what,label", "found none called attribute"),
+    ],
+)
+def test_labels_that_do_not_fit_end_in_one_line(made, tmp_path, row, columns, message, capsys):
+    run, _ = made
+    path = written(tmp_path, [row], *([columns] if columns else []))
+    assert command_of("gep")(["labels", str(run.path), str(path)]) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1
+
+
+def test_detections_count_where_an_attribute_was_looked_for(made, monkeypatch):
+    run, _ = made
+    first, second = run.samples(["sample_id"])["sample_id"].iloc[:2]
+    observed = pd.DataFrame(
+        {"sample_id": [first, second], "status": "ok", "tags": [["ties", "dress"], ["tie"]]}
+    )
+    monkeypatch.setattr(Run, "observed", lambda self, columns=None: observed)
+    found = pd.DataFrame({"sample_id": [first], "label": ["dress"]})
+    monkeypatch.setattr(Run, "objects", lambda self, columns=None: found)
+    said = readings.from_detections(run).set_index(["sample_id", "attribute"])["value"].to_dict()
+    assert said == {(first, "tie"): 0.0, (first, "dress"): 1.0, (second, "tie"): 0.0}

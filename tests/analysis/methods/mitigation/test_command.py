@@ -1,0 +1,163 @@
+"""Before and after mitigation: planted changes read back by pandas and SciPy, what is refused, what is left out."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.spatial.distance import pdist, squareform
+
+from analysis.methods.mitigation import diversity, measures
+from analysis.methods.mitigation.readings import Readings, _scenes, judged, world_of
+from analysis.tables.stage import measure
+from probes.runs.store import Run
+from probes.toyworld.checker import read_images
+from probes.toyworld.draw import render
+from probes.toyworld.scene import complete, parse
+from probes.toyworld.world import World, load_world
+from tests.analysis.synthetic_run import write_run
+from triptych.cli.main import command as command_of
+
+main = command_of("mitigate")
+
+WORLD = load_world()
+SAMPLING = measures.Sampling(resamples=400, permutations=1000)
+WORDS = {"neutral": "person", "feminine": "woman", "masculine": "man"}
+PLACES = ("in the park", "on the beach", "in the kitchen", "in the office", "on the stage")
+
+
+def rendered(share: float, prompts: int, seeds: int = 2, first: int = 0) -> Readings:
+    """Readings of renderings whose neutral word is drawn from component b with this probability."""
+    world = World("made", {**WORLD.mixture, "neutral": share}, WORLD.data)
+    things = [entry["phrases"][0] for entry in WORLD.objects.values()]
+    rows, pictures = [], []
+    for number in range(prompts):
+        for indicator, word in WORDS.items():
+            for seed in range(seeds):
+                text = f"a {word} {things[number % len(things)]} {PLACES[number // len(things)]}"
+                rng = np.random.default_rng([number, seed, first])
+                pictures.append(render(complete(parse(text, world), world, rng)))
+                rows.append((text, indicator, seed, 100 * number + seed))
+    images = pd.DataFrame(rows, columns=["prompt", "indicator", "seed", "noise_seed"])
+    seen = read_images(np.stack(pictures))
+    texts = list(images["prompt"])
+    small = np.stack(pictures)[:, ::2, ::2].reshape(len(pictures), -1)
+    return Readings(
+        pd.concat([images, judged(seen, texts, WORLD)], axis=1), _scenes(seen, texts, WORLD), small, 0
+    )
+
+
+@pytest.fixture(scope="module")
+def sides():
+    return rendered(0.9, 40, first=1), rendered(0.5, 40, first=1)
+
+
+@pytest.fixture(scope="module")
+def table(sides):
+    return measures.quantities(*sides, WORLD, SAMPLING)
+
+
+def row(table, kind, indicator, what=""):
+    return table[(table["kind"] == kind) & (table["indicator"] == indicator) & (table["what"] == what)].iloc[
+        0
+    ]
+
+
+def test_a_lean_that_was_taken_away_is_seen_and_explicit_words_are_not_changed(table):
+    neutral = row(table, "lean", "neutral")
+    assert neutral["before_low"] < 0.9 < neutral["before_high"] and neutral["p_value"] < 0.01
+    assert neutral["after_low"] < 0.5 < neutral["after_high"] and neutral["difference_high"] < 0
+    for indicator, lean in (("feminine", 0), ("masculine", 1)):
+        explicit = row(table, "lean", indicator)
+        assert explicit["before"] == explicit["after"] == pytest.approx(lean, abs=0.05)
+        assert explicit["difference"] == 0 and not explicit["equivalent"]  # each far from one half
+        assert row(table, "named", indicator)["after"] == 1
+        things = table[(table["kind"] == "thing") & (table["indicator"] == indicator)]
+        assert (things["difference"] == 0).all() and (things["after"] - things["planted"]).abs().max() < 0.2
+    assert (
+        row(table, "thing", "neutral", "tie")["difference"]
+        < 0
+        < row(table, "thing", "neutral", "dress")["difference"]
+    )
+
+
+def test_numbers_by_plain_pandas_and_scipy(table, sides):
+    means = [
+        (side.images["verdict"] > 0)[side.images["indicator"] == "neutral"]
+        .groupby(side.images["prompt"])
+        .mean()
+        for side in sides
+    ]
+    lean = row(table, "lean", "neutral")
+    assert lean["before"] == pytest.approx(means[0].mean()) and lean["after"] == pytest.approx(
+        means[1].mean()
+    )
+    assert lean["difference"] == pytest.approx((means[1] - means[0]).mean()) and lean["n_prompts"] == 40
+    # the test is at least as careful as Student's two one-sided tests
+    low, high = (
+        stats.ttest_1samp(means[1], 0.5 + end, alternative=side).pvalue
+        for end, side in ((-0.05, "greater"), (0.05, "less"))
+    )
+    assert lean["equivalence_p"] >= max(low, high) - 1e-12
+    assert lean["equivalent"] == (lean["equivalence_p"] < 0.05)
+    wide = measures.quantities(*sides, WORLD, measures.Sampling(resamples=400, permutations=100, margin=0.3))
+    assert row(wide, "lean", "neutral")["equivalent"]
+
+
+def test_distances_and_their_pseudo_values_by_scipy():
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (7, 12), dtype=np.uint8)
+    wanted = squareform(pdist(pixels / 255.0, "cityblock")) / 12
+    np.testing.assert_allclose(diversity.pixel_distances(pixels), wanted)
+    values = diversity.pseudo_values(wanted)
+    assert values.mean() == pytest.approx(pdist(pixels / 255.0, "cityblock").mean() / 12)
+    for left in range(7):
+        rest = np.delete(pixels / 255.0, left, axis=0)
+        assert values[left] == pytest.approx(7 * values.mean() - 6 * pdist(rest, "cityblock").mean() / 12)
+    scenes = rng.integers(0, 3, (6, 5))
+    np.testing.assert_allclose(diversity.scene_distances(scenes), squareform(pdist(scenes, "hamming")))
+    scenes[0] = -1
+    assert np.isnan(diversity.scene_distances(scenes)[0, 1:]).all()
+    assert np.isnan(diversity.pseudo_values(np.full((4, 4), np.nan))).all()
+
+
+def test_images_of_other_noise_count_for_a_side_alone(sides, table):
+    more = rendered(0.5, 40, seeds=3, first=1)
+    more.images["noise_seed"] += 50 * (more.images["seed"] == 2)  # no image of `before` has it
+    pair = row(table, "lean", "neutral")
+    lean = row(measures.quantities(sides[0], more, WORLD, SAMPLING), "lean", "neutral")
+    assert (lean["n_before"], lean["n_after"]) == (80, 120)
+    assert lean["difference"] == pair["difference"] and lean["after"] != pair["after"]
+
+
+def measured_run(path, **options):
+    """A measured run of a model that is not of toyworld."""
+    run = Run.open(write_run(path, **{"prompts": 6, "seeds": 1, "steps": 2, **options}))
+    run.write_meta(model={"id": "some/model", "weight_hash": path.name, "card": {}})
+    measure(run)
+    return run
+
+
+def test_of_other_models_pixels_and_gaps_are_compared_and_it_is_said_why(tmp_path, capsys):
+    runs = [measured_run(tmp_path / name, lean=lean) for name, lean in (("one", 0.25), ("other", -0.25))]
+    assert world_of(runs[0]) is None
+    out = tmp_path / "out"
+    assert main([*(str(run.path) for run in runs), "--out", str(out), "--resamples", "50"]) == 0
+    said = capsys.readouterr().out
+    assert "some/model is no model of toyworld, and no checker reads its images" in said
+    table = pd.read_csv(out / "mitigation.csv")
+    assert set(table["kind"]) == {"pixels"} and tuple(table.columns) == measures.COLUMNS
+    gaps = pd.read_csv(out / "gaps.csv")
+    assert (gaps["first"] == "before").all() and (gaps["kind"] == "gap").any()
+    stored = json.loads((out / "mitigation.json").read_text())
+    assert len(stored["rows"]) == len(table) and len(stored["left_out"]) == 1
+    assert (out / "mitigation.pdf").exists() and (out / "mitigation.png").exists()
+    for arguments, line in (
+        ([runs[0].path, runs[0].path], "expected different runs, got it twice"),
+        ([runs[0].path, tmp_path / "none"], "expected a run directory"),
+        ([*(run.path for run in runs), "--level", "0.3"], "--level: expected a level above 0.5, got 0.3"),
+    ):
+        assert main([*map(str, arguments), "--out", str(out)]) == 2
+        error = capsys.readouterr().err
+        assert line in error and len(error.splitlines()) == 1

@@ -1,0 +1,87 @@
+"""Scores of tracing methods against scikit-learn, and tables worked by hand."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import jaccard_score, label_ranking_average_precision_score, roc_auc_score
+
+from analysis.methods.tracing.localisation import (
+    entering_steps,
+    false_locations,
+    localisation,
+    mean_reciprocal_rank,
+    overlap,
+    true_ranks,
+)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_auroc_and_reciprocal_rank_are_scikit_learns(seed):
+    rng = np.random.default_rng(seed)
+    scores, truth = rng.integers(0, 6, 12) / 5, rng.random(12) < 0.4
+    truth[:2] = [True, False]
+    assert localisation(scores, truth).auroc == pytest.approx(roc_auc_score(truth, scores))
+    one = np.arange(12) == rng.integers(
+        12
+    )  # with one true site average precision is 1 / rank, ties at their worst
+    expected = label_ranking_average_precision_score(one[None], scores[None])
+    assert localisation(scores, one).reciprocal_rank == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("scores", "truth", "rank", "hit", "recall", "auroc", "leakage"),
+    [
+        ([3, 2, 1], [1, 0, 0], 1, 1, 1, 1, 2),
+        ([2, 2, 1], [1, 0, 0], 2, 0, 0, 0.75, 2),  # a tie is no hit
+        ([np.nan, -5, 1], [1, 0, 0], 3, 0, 0, 0, 5),
+        ([3, 1, 2], [1, 1, 0], 1, 1, 0.5, 0.5, 2),
+        ([3, 2, 1], [1, 1, 0], 1, 1, 1, 1, 1),
+        ([3, 2, 1], [0, 0, 0], np.nan, np.nan, np.nan, np.nan, 3),
+        ([3, 2], [1, 1], 1, 1, 1, np.nan, np.nan),
+    ],
+)
+def test_scores_by_hand(scores, truth, rank, hit, recall, auroc, leakage):
+    found = localisation(scores, np.array(truth, bool))
+    np.testing.assert_equal(
+        (found.rank, found.hit, found.recall, found.auroc, found.leakage), (rank, hit, recall, auroc, leakage)
+    )
+    np.testing.assert_equal(found.reciprocal_rank, 1 / rank)
+
+
+def test_ranks_of_many_draws_are_those_of_each():
+    draws = np.random.default_rng(1).integers(0, 4, (200, 6)) / 4  # with ties
+    draws[::7, 2] = np.nan
+    truth = [False, True, True, False, False, False]
+    each = [localisation(one, truth).rank for one in draws]
+    np.testing.assert_array_equal(true_ranks(draws, truth), each)
+
+
+def test_means_and_false_locations():
+    found = [localisation([3, 2, 1], np.arange(3) == place) for place in range(3)]
+    assert mean_reciprocal_rank(found) == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
+    assert np.isnan(mean_reciprocal_rank([]))
+    assert false_locations(np.array([[0.04, 0.9], [0.05, 0.06]])) == 0.5
+    assert np.isnan(false_locations(np.empty((0, 3))))
+
+
+def test_overlap_of_windows_is_the_jaccard_index():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        first, second = rng.random((2, 10)) < 0.5
+        if (first | second).any():
+            expected = jaccard_score(first, second)
+            assert overlap(np.flatnonzero(first), np.flatnonzero(second)) == pytest.approx(expected)
+    assert np.isnan(overlap([], []))
+    spans = [(0, 3), (3, 6), (6, 10)]
+    assert overlap(entering_steps([0.4, 0.0, -0.3], [0.9, 0.0, 0.2], spans), range(3)) == 1
+    assert entering_steps([0.0, np.nan, -1.0], [0.0, np.nan, -0.5], spans) == {6, 7, 8, 9}
+
+
+def test_shapes_that_do_not_go_together_are_refused():
+    with pytest.raises(ValueError, match="truth: expected the shape"):
+        localisation([1.0, 2.0], [True])
+    with pytest.raises(ValueError, match="draws: expected shape"):
+        true_ranks([1.0], [True])
+    with pytest.raises(ValueError, match="p_adjusted: expected shape"):
+        false_locations([0.1])
+    with pytest.raises(ValueError, match="spans: expected 2"):
+        entering_steps([0.1, 0.2], [0.2, 0.3], [(0, 1)])

@@ -1,0 +1,84 @@
+"""The section on a trace: figures and sentences from tables whose truth is known."""
+
+import pandas as pd
+import pytest
+
+from analysis.methods.tracing import latex
+from analysis.methods.tracing.figures import draw_curve, draw_shares, draw_windows
+from analysis.methods.tracing.section import draw, draw_trace, read_trace, section
+from analysis.methods.tracing.tables import measure_trace
+from analysis.report.environment import environment
+from analysis.tables.sharing import Sharing
+from probes.config.sections import Trace
+from probes.execution.team import Team
+from probes.runs.store import Run
+from tests.analysis.synthetic_run import configure, write_run
+from tests.analysis.traced_parts import CROSS, STEPS, Truth, add_trace
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A trace with everything on, measured; its seeds are one."""
+    path = write_run(tmp_path_factory.mktemp("runs") / "run", prompts=6, seeds=1, steps=STEPS)
+    found = configure(add_trace(path), measure={"bootstrap": 50, "permutations": 100})
+    with Team() as team:
+        measure_trace(found, Sharing(found, team, 1))
+    return found
+
+
+def page(run, traced, figures):
+    template = environment().get_template("trace.html.j2")
+    return template.render(t=section(traced, run.config), figures=figures, level=0.95, unit="prompt")
+
+
+def test_every_figure_of_a_whole_trace_is_drawn(run):
+    traced = read_trace(run)
+    names = ("shares", "windows", "curve", "heads", "shapley", "strip")
+    assert list(draw(traced, run.config)) == [f"trace-{name}" for name in names]
+    assert len(traced.strip) == 4 and traced.columns[2] == "largest share: mid · attn 0 · cross"
+    for row in traced.strip:  # at the deciding place the patched image is the donor's
+        assert row.outcomes[2] == row.outcomes[1] != row.outcomes[0] == row.outcomes[3]
+        assert list(row.images[2].getdata()) == list(row.images[1].getdata())
+
+
+def test_the_section_says_what_was_traced_and_what_came_out(run):
+    traced = read_trace(run)
+    html = page(run, traced, {})
+    assert "Traced: 6 prompts with 1 seed each, 3 places one by one." in html
+    beyond = int((traced.shown("trace_shares")["p_adjusted"][:3] < 0.05).sum())
+    assert f"The largest share is that of mid · attn 0 · cross: 1.00; {beyond} of 3 places " in html
+    assert "7 of 7 cuts do" in html and "nan" not in html
+    total = run.table("trace_total")["total"][0]
+    assert f'value="{total}"' in html
+
+
+def test_a_total_effect_that_cannot_be_told_from_0_is_said_and_has_no_shares(tmp_path):
+    path = write_run(tmp_path / "run", prompts=3, seeds=1, steps=STEPS)
+    found = add_trace(path, Truth(share_masculine=1.0, trace=Trace(curve=0, cuts=False)))
+    configure(found, measure={"bootstrap": 20, "permutations": 20, "outcomes": ["kite"]})  # nothing plants it
+    with Team() as team:
+        measure_trace(found, Sharing(found, team, 1))
+    traced = read_trace(found)
+    said = section(traced, found.config)["sentences"]
+    assert len(said) == 1 and said[0].endswith("so there are no shares of it to state.")
+    assert draw_shares(traced.shown("trace_shares"), 0.95) is None
+    assert "trace_windows" not in found.tables() and not list(latex.documents(found))
+    assert "cannot be told from 0" in page(found, traced, draw(traced, found.config))
+
+
+def test_the_shares_as_latex(run):
+    ((name, text),) = latex.documents(run)
+    assert name == "trace_shares"
+    assert "mid · attn 0 · cross & 1.00 & -- & 1.00 & -- & 0.00 &" in text
+    assert text.count("\\\\") == 1 + 3 + 1 + 1  # head, places, all together, the word's positions
+
+
+def test_a_run_without_a_trace_has_no_section(tmp_path):
+    run = Run.open(write_run(tmp_path / "run", prompts=1, seeds=1, steps=1))
+    assert read_trace(run) is None and draw_trace(run) == {}
+
+
+def test_figures_of_nothing_are_none():
+    empty = pd.DataFrame(columns=["donor", "sufficiency", "necessity"])
+    assert draw_windows(empty) is None and draw_curve(empty, pd.Series(dtype=float), 0.95) is None
+    assert CROSS[1] == "unet.mid.attn.0.cross"

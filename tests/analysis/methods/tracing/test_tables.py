@@ -1,0 +1,126 @@
+"""Tables of a trace whose truth is known: one place, one head, one step of each prompt decide its image."""
+
+import numpy as np
+import pytest
+
+from analysis.methods.tracing.outcomes import VERDICT
+from analysis.methods.tracing.tables import measure_trace, trace_variants, traced_effects
+from analysis.tables.registry import TABLES
+from analysis.tables.sharing import Sharing
+from probes.errors import UserError
+from probes.execution.team import Team
+from probes.runs.store import Run
+from tests.analysis.synthetic_run import configure, write_run
+from tests.analysis.traced_parts import CROSS, STEPS, Truth, add_trace, deciding_step
+
+BOTH = "masculine-feminine"
+PROMPTS, SEEDS = 10, 2
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = write_run(tmp_path_factory.mktemp("runs") / "run", prompts=PROMPTS, seeds=SEEDS, steps=STEPS)
+    found = add_trace(path)
+    configure(found, measure={"bootstrap": 100, "permutations": 200, "outcomes": [VERDICT, "tie"]})
+    with Team() as team:
+        measure_trace(found, Sharing(found, team, 1))
+    return found
+
+
+@pytest.fixture(scope="module")
+def decided(run):
+    """By hand: total effect of both words, a prompt each, and the step that decides it."""
+    values = run.table("trace_outcomes").query("outcome == 'verdict'")
+    wide = values.pivot_table(index="triplet", columns="variant", values="value")
+    total = wide["none:masculine"] - wide["none:feminine"]
+    return total.to_numpy(), np.array([deciding_step(Truth(), triplet) for triplet in wide.index])
+
+
+def of(run, name, outcome="verdict", donor=BOTH):
+    table = run.table(name)
+    return table[(table["outcome"] == outcome) & (table["donor"] == donor)].reset_index(drop=True)
+
+
+def test_only_the_deciding_place_has_a_share(run):
+    shares = of(run, "trace_shares").set_index(["kind", "site"])
+    for site in CROSS:
+        row = shares.loc["site", site]
+        expected = 1.0 if site == CROSS[1] else 0.0
+        assert (row["sufficiency"], row["necessity"], row["floor"]) == (expected, expected, 0.0)
+        assert row["direct_effect"] == 1 - expected
+        assert (row["p_adjusted"] < 0.05) == (expected == 1.0)
+        assert row["n_prompts"] == PROMPTS
+    complete = shares.loc["complete"].iloc[0]
+    assert complete["sufficiency"] == 1 and complete["reason"] == "the same share in every prompt"
+    assert set(of(run, "trace_shares")["floor_donor"]) == {"individual"}
+
+
+def test_windows_the_curve_and_heads_are_shares_by_hand(run, decided):
+    total, step = decided
+    windows = of(run, "trace_windows").set_index("site").loc[CROSS[1]]
+    for _, row in windows.iterrows():
+        inside = (row["first_step"] <= step) & (step < row["stop_step"])
+        assert row["sufficiency"] == pytest.approx(total[inside].sum() / total.sum(), abs=1e-12)
+    assert windows["sufficiency"].sum() == pytest.approx(1)
+    curve = of(run, "trace_curve")
+    assert curve["first_step"].tolist() == [0, 2, 4, 6] and curve["next_step"].tolist() == [2, 4, 6, 8]
+    expected = [total[step >= first].sum() / total.sum() for first in curve["first_step"]]
+    np.testing.assert_allclose(curve["sufficiency"], expected, atol=1e-12)
+    np.testing.assert_allclose(curve["decrement"], -np.diff([*expected, 0]), atol=1e-12)
+    half = of(run, "trace_total")["half_step"][0]
+    fine = np.linspace(0, STEPS, 80_001)
+    assert half == pytest.approx(
+        fine[np.argmax(np.interp(fine, [0, 2, 4, 6, 8], [*expected, 0]) <= 0.5)], abs=1e-3
+    )
+    assert of(run, "trace_heads")["sufficiency"].tolist() == [0, 1]
+
+
+def test_shapley_values_go_to_the_deciding_place_and_all_cuts_come_out(run):
+    for donor in (BOTH, "masculine", "feminine"):
+        shapley = of(run, "trace_shapley", donor=donor)
+        assert shapley["site"].tolist() == list(CROSS)
+        np.testing.assert_allclose(shapley["shapley"].astype(float), [0, 1, 0], atol=1e-12)
+        assert shapley["sampling_error"].tolist() == [0, 0, 0]
+    cuts = run.table("trace_cuts")
+    assert set(cuts["cut"]) == {"embeddings", "complete", "before", "self"}
+    assert cuts["holds"].all() and (cuts["deviation"] == 0).all()
+
+
+def test_the_words_effects_add_up_to_that_of_both(run, decided):
+    total = run.table("trace_total").query("outcome == 'verdict'").set_index("donor")
+    assert total.loc[BOTH, "total"] == pytest.approx(decided[0].mean())
+    parts = total.loc["masculine", "total"] - total.loc["feminine", "total"]
+    assert total.loc[BOTH, "total"] == pytest.approx(parts)
+    assert total.loc["human", "control"] and total.loc["human", "total"] == 0
+
+
+def test_presence_is_a_share_of_images_and_not_told_of_what_prompts_name(run):
+    found = run.table("trace_outcomes").query("outcome == 'tie'")
+    assert set(found["value"].dropna()) <= {0.0, 1.0}
+    assert run.table("trace_outcomes").groupby("outcome").size().nunique() == 1
+
+
+def test_the_tables_are_those_of_the_registry(run):
+    assert set(run.tables()) == {name for name, table in TABLES.items() if table.needs == "trace"}
+    for name in run.tables():  # `write` holds columns against it
+        assert run.table(name)["version"].str.contains("/").all()
+
+
+def test_sampled_orders_are_read_from_the_record(run):
+    from analysis.methods.tracing.steps import shapley_table
+
+    effects = traced_effects(run, run.table("trace_outcomes"), trace_variants(run))
+    orders = [list(CROSS), list(CROSS[::-1])]
+    found = shapley_table(effects, orders, {"level": 0.95, "resamples": 50, "seed": 0})
+    assert set(found["n_orders"]) == {2} and found["sampling_error"].isna().all()
+    mid = found[(found["site"] == CROSS[1]) & (found["donor"] == BOTH)]
+    assert mid["shapley"].iloc[0] == pytest.approx(1)
+
+
+def test_outcomes_that_a_model_does_not_have_are_refused(run):
+    other = configure(Run(run.path, dict(run.meta)), measure={"outcomes": ["ssim"]})
+    with (
+        pytest.raises(UserError, match=r"measure\.outcomes: expected verdict or a thing .* got 'ssim'"),
+        Team() as team,
+    ):
+        measure_trace(other, Sharing(other, team, 1))

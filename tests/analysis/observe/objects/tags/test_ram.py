@@ -1,0 +1,303 @@
+"""RAM's adapter against its equations in NumPy, the published layout, and what is said where something is missing."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from analysis.observe.objects.engines.engines import engine_plan
+from analysis.observe.objects.tags.ram import PUBLISHED, Ram, RamTagger, pixels, ram_files, tagger_weights
+from analysis.observe.stage import observe
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.runs.store import Run
+from tests.analysis.observe.objects.tags.ram_equations import logits, other_layout, tagger_layout
+from tests.analysis.observe.stored_images import image_run
+from triptych.cli.run import main
+
+CPU = torch.device("cpu")
+SMALL = {
+    "image_size": 48,
+    "patch_size": 2,
+    "embed_dim": 8,
+    "depths": [2, 3, 1],  # shifted windows, merging twice, and a stage that is one window
+    "num_heads": [2, 4, 4],
+    "window_size": 6,
+    "label_width": 12,
+    "hidden_size": 16,
+    "intermediate_size": 20,
+    "attention_heads": 4,
+    "layers": 2,
+    "tags": 9,
+}
+TAGS = ["Kite", "bow tie", "person", "St. Bernard", "sea", "CD player", "cat", "dog", "sit"]
+
+
+def drawn(shapes, rng):
+    """Random weights that let through as much as comes in, so that logits depend on every tag and every image."""
+    weights = {}
+    for name, shape in shapes.items():
+        value = rng.normal(size=shape).astype(np.float32)
+        if len(shape) == 1:
+            value = 0.3 * value + (1 if "norm" in name.lower() and name.endswith("weight") else 0)
+        elif name != "label_embed":
+            value *= np.prod(shape[1:]) ** -0.5
+        weights[name] = value.astype(np.float32)
+    return weights
+
+
+def checkpoint(path, weights, others):
+    """A file as the published one: the model, the state of its optimiser, its configuration, its epoch."""
+    empty = {name: torch.zeros(1).expand(shape) for name, shape in others.items()}
+    model = {name: torch.from_numpy(value) for name, value in weights.items()} | empty
+    state = {0: {"step": 1, "exp_avg": torch.zeros(3), "exp_avg_sq": torch.zeros(3)}}
+    optimizer = {"state": state, "param_groups": [{"lr": 1e-5, "betas": (0.9, 0.999), "params": [0]}]}
+    torch.save({"model": model, "optimizer": optimizer, "config": {"vit": "swin_l"}, "epoch": 4}, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def weights():
+    return drawn(tagger_layout(SMALL), np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def small(weights, tmp_path_factory):
+    """A small checkpoint in the published layout, described, with its tags and thresholds beside it."""
+    folder = tmp_path_factory.mktemp("ram")
+    others = {name: (1,) for name in other_layout(SMALL)}
+    path = checkpoint(folder / "ram_small.pth", weights, others)
+    path.with_suffix(".json").write_text(json.dumps(SMALL))
+    (folder / "ram_tag_list.txt").write_text("\n".join(TAGS))  # as published: no new line at the end
+    return path
+
+
+@pytest.fixture
+def copied(small, tmp_path):
+    return shutil.copytree(small.parent, tmp_path / "copy") / small.name
+
+
+def test_logits_are_those_of_the_equations(small, weights):
+    rng = np.random.default_rng(1)
+    images = rng.normal(size=(3, 3, 48, 48)).astype(np.float32)
+    tagger = RamTagger(ram_files(small), CPU)
+    with torch.inference_mode():
+        got = tagger.model(torch.from_numpy(images)).numpy()
+    exact = {name: value.astype(np.float64) for name, value in weights.items()}
+    expected = np.stack([logits(image.astype(np.float64), exact, SMALL) for image in images])
+    # they differ by tag and by image, far more than by what is allowed
+    assert expected.std(1).min() > 0.1 and expected.std(0).max() > 0.01
+    np.testing.assert_allclose(got, expected, atol=1e-4, rtol=0)
+
+
+def test_every_weight_of_the_tagger_matters(weights):
+    image = np.random.default_rng(2).normal(size=(1, 3, 48, 48)).astype(np.float32)
+    model = Ram(SMALL)
+    model.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
+    model(torch.from_numpy(image)).square().sum().backward()
+    # a key's bias adds the same to all scores of a query, and changes no softmax
+    still = [name for name, value in model.named_parameters() if value.grad.abs().max() < 1e-7]
+    assert all(name.endswith("crossattention.self.key.bias") for name in still)
+
+
+def test_the_published_layout():
+    with torch.device("meta"):
+        model = Ram(PUBLISHED)
+    shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    assert shapes == tagger_layout(PUBLISHED)
+
+
+def test_a_file_as_published_is_used_up(tmp_path):
+    """Every weight of the full layout is either the tagger's, in its shape, or known not to be needed."""
+    tagger, others = tagger_layout(PUBLISHED), other_layout(PUBLISHED)
+    path = checkpoint(tmp_path / "ram_swin_large_14m.pth", {}, tagger | others)
+    (tmp_path / "ram_tag_list.txt").write_text("\n".join(f"tag {number}" for number in range(4585)))
+    assert {name: tuple(value.shape) for name, value in tagger_weights(path).items()} == tagger
+    files = ram_files(path)
+    assert files.settings == PUBLISHED and files.thresholds == (0.68,) * 4585
+    assert files.parameters == sum(int(np.prod(shape)) for shape in tagger.values())
+
+
+def publish_ram(folder, weights):
+    """ram_swin_large_14m.pth with these weights, and the list of its tags beside it."""
+    path = checkpoint(folder / "ram_swin_large_14m.pth", weights, other_layout(PUBLISHED))
+    (folder / "ram_tag_list.txt").write_text("\n".join(f"tag {number}" for number in range(4585)))
+    return path
+
+
+@pytest.mark.slow  # 216 million parameters: about 4 GB, and minutes of one core
+def test_logits_at_full_size_are_those_of_the_equations(tmp_path):
+    weights = drawn(tagger_layout(PUBLISHED), np.random.default_rng(0))
+    path = publish_ram(tmp_path, weights)
+    image = np.random.default_rng(1).integers(0, 256, (384, 384, 3), dtype=np.uint8)
+    tagger = RamTagger(ram_files(path), CPU)
+    with torch.inference_mode():
+        got = tagger.model(pixels(image, 384)[None])[0].numpy()
+    del tagger
+    expected = logits(pixels(image, 384).double().numpy(), weights, PUBLISHED)
+    assert got.shape == (4585,) and expected.std() > 0.1
+    np.testing.assert_allclose(got, expected, atol=1e-4, rtol=0)
+
+
+def test_an_earlier_name_of_the_decoder(small, weights, copied):
+    renamed = {name.replace("tagging_head", "vision_multi"): value for name, value in weights.items()}
+    checkpoint(copied, renamed, {"vision_multi.encoder.layer.0.attention.self.query.weight": (3, 3)})
+    assert set(tagger_weights(copied)) == set(weights)
+    image = [np.zeros((48, 48, 3), np.uint8)]
+    same = [RamTagger(ram_files(path), CPU).probabilities(image) for path in (small, copied)]
+    np.testing.assert_array_equal(*same)
+
+
+def test_an_image_as_ram_takes_it():
+    image = np.random.default_rng(3).integers(0, 256, (60, 100, 3), dtype=np.uint8)
+    resized = np.asarray(Image.fromarray(image).resize((48, 48), Image.Resampling.BILINEAR)) / 255
+    expected = (resized - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+    np.testing.assert_allclose(pixels(image, 48).numpy(), expected.transpose(2, 0, 1), atol=1e-5)
+
+
+def test_tags_are_those_above_their_thresholds(copied):
+    rng = np.random.default_rng(4)
+    images = list(rng.integers(0, 256, (4, 64, 64, 3), dtype=np.uint8))
+    chances = RamTagger(ram_files(copied), CPU).probabilities(images)
+    assert chances.shape == (4, 9) and ((chances > 0) & (chances < 1)).all()
+    limits = np.median(chances, axis=0)
+    copied.with_name("ram_tag_list_threshold.txt").write_text("\n".join(f"{limit:.9f}" for limit in limits))
+    tagger = RamTagger(ram_files(copied), CPU)
+    names = ["kite", "bow tie", "person", "st bernard", "sea", "cd player", "cat", "dog", "sit"]
+    expected = [
+        {name: "ram" for name, chance, limit in zip(names, row, limits) if chance > float(f"{limit:.9f}")}
+        for row in chances
+    ]
+    assert tagger(images, [""] * 4) == expected and any(expected)
+    assert tagger([], []) == []
+
+
+# What cannot run is said before anything is drawn, in one line: at plan, so by `--dry-run` too.
+
+
+def plan(checkpoints, **given):
+    return engine_plan(
+        Config(prompts=["a {person}"], model="a/b", observe={**checkpoints, "tags": ["ram"], **given})
+    )
+
+
+def test_a_plan_with_ram(checkpoints, small):
+    made = plan(checkpoints, ram=str(small))
+    assert "tags from ram" in str(made) and "timm" in made.versions
+    assert list(made.checkpoints["ram"]) == [str(small)]
+    fields = made.fields()
+    assert fields["observe.ram"] and fields["observe.tags"] == ["ram"]
+    assert made.record()["ram"] == small.name  # where it lies is recorded with the configuration
+    # of the tagger alone: the file holds two models of captions and an optimiser besides
+    without = plan(checkpoints, tags=["prompt"]).parameters
+    assert made.parameters - without == sum(int(np.prod(shape)) for shape in tagger_layout(SMALL).values())
+
+
+def test_what_is_not_there_is_said_at_plan(checkpoints, copied):
+    cases = [
+        ({}, r"^observe.ram: expected RAM's checkpoint \(ram_swin_large_14m.pth\) .* found none: name it$"),
+        ({"ram": "none.pth"}, r"^observe.ram: none.pth: no such file"),
+        ({"ram": str(copied.parent)}, r"^observe.ram: .*: expected a checkpoint file, got a folder"),
+        (
+            {"ram": str(copied), "ram_tags": "no.txt"},
+            r"^observe.ram_tags: no.txt: expected the list of RAM's tags",
+        ),
+        ({"tags": ["prompt"], "ram_tags": "no.txt"}, r"^observe.tags: expected `ram`, since"),
+        (
+            {"ram": "a/b/ram_swin_large_14m.pth"},
+            r"^observe.ram_tags: .* since the hub has the checkpoint alone",
+        ),
+        (
+            {"ram": "a/b/ram.pth", "ram_tags": str(copied.with_name("ram_tag_list.txt"))},
+            r"expected 4585 lines",
+        ),
+    ]
+    for given, message in cases:
+        with pytest.raises(UserError, match=message):
+            plan(checkpoints, **given)
+
+
+def test_a_dry_run_says_it_in_a_line(tmp_path, capsys):
+    (tmp_path / "triplets.yaml").write_text(
+        "prompts: ['a {person}']\nobserve: {tags: [ram], ram: none.pth}\n"
+    )
+    assert main([str(tmp_path / "triplets.yaml"), "--dry-run", "--out", str(tmp_path / "run")]) == 2
+    assert "observe.ram: none.pth: no such file" in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "run").exists()
+
+
+def written(path, text):
+    path.write_text(text)
+
+
+def without(path, name):
+    """The checkpoint less one weight."""
+    data = torch.load(path, weights_only=True)
+    torch.save({"model": {key: value for key, value in data["model"].items() if key != name}}, path)
+
+
+def replaced(path, name, value):
+    data = torch.load(path, weights_only=True)
+    torch.save({"model": data["model"] | {name: value}}, path)
+
+
+TABLE = "visual_encoder.layers.0.blocks.0.attn.relative_position_bias_table"
+FAULTS = [
+    (
+        lambda path: path.with_name("ram_tag_list.txt").unlink(),
+        r"observe.ram_tags: .*expected the list of RAM's tags",
+    ),
+    (
+        lambda path: written(path.with_name("ram_tag_list.txt"), "a\nb"),
+        r"expected 9 lines, one for each tag of the checkpoint, got 2",
+    ),
+    (
+        lambda path: written(path.with_name("ram_tag_list.txt"), "a\n?" + "\na" * 7),
+        r"line 2: expected a tag, got nothing",
+    ),
+    (
+        lambda path: written(path.with_name("ram_tag_list_threshold.txt"), "0.5\n" * 8 + "high"),
+        r"line 9: expected a threshold from 0 to 1, got 'high'",
+    ),
+    (lambda path: without(path, "image_proj.weight"), r"observe.ram: .*1 missing \(image_proj.weight\)"),
+    (
+        lambda path: replaced(path, TABLE, torch.zeros(49, 2)),
+        r"relative_position_bias_table: \(49, 2\) for \(121, 2\)",
+    ),
+    (lambda path: replaced(path, "wordvec.weight", torch.zeros(2)), r"1 unknown \(wordvec.weight\)"),
+    (
+        lambda path: path.with_suffix(".json").unlink(),
+        r"observe.ram: .*expected the weights of RAM's tagger, got",
+    ),
+    (lambda path: written(path.with_suffix(".json"), '{"depth": 3}'), r"`depth` is no setting of RAM"),
+    (lambda path: path.write_bytes(b"PK no checkpoint"), r"observe.ram: .*expected a checkpoint of tensors"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "message"), FAULTS)
+def test_what_does_not_fit_is_said_at_plan(checkpoints, copied, spoil, message):
+    spoil(copied)
+    with pytest.raises(UserError, match=message) as raised:
+        plan(checkpoints, ram=str(copied))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_run_looks_for_what_ram_says(checkpoints, copied, noise, tmp_path):
+    lines = ["0"] * 9  # every tag of every image
+    copied.with_name("ram_tag_list_threshold.txt").write_text("\n".join(lines))
+    given = {**checkpoints, "tags": ["ram", "prompt"], "ram": str(copied), "box_threshold": 0.6, "batch": 2}
+    run = image_run(
+        tmp_path / "run", noise[:3], ["a person with a dog"] * 3, model="a/b", device="cpu", **given
+    )
+    observe(run, progress=False)
+    observed = Run.open(run.path).observed()
+    assert (observed["tags"].map(len) == 9).all()  # the prompt's nouns are among them
+    objects = Run.open(run.path).objects()
+    assert set(objects["source"]) <= {"ram"}
+    changed = Config(prompts=["a {person}"], model="a/b", observe=given)
+    before = engine_plan(changed).fields()
+    copied.with_name("ram_tag_list_threshold.txt").write_text("\n".join(["0.5"] * 9))
+    assert engine_plan(changed).fields()["observe.ram_tags"] != before["observe.ram_tags"]

@@ -1,0 +1,94 @@
+"""What is looked for: nouns of the prompt, a vocabulary, a tagger's ranking; and what is wrong with them."""
+
+import numpy as np
+import pytest
+import torch
+
+from analysis.observe.objects.tags.taggers import ClipTagger
+from analysis.observe.objects.tags.tags import combined, fixed, prompt_nouns, read_vocabulary
+from probes.errors import UserError
+from probes.toyworld import WEIGHTS
+from probes.toyworld.draw import draw
+from probes.toyworld.palette import paint
+from probes.toyworld.scene import complete, parse
+from probes.toyworld.world import load_world
+
+CPU = torch.device("cpu")
+
+
+def test_nouns_of_each_prompt():
+    tags = prompt_nouns(backend="lemminflect", compounds=False)
+    prompts = [("two women riding bikes",), ("running",), ("a man with a dog and a dog",)]
+    assert tags([None] * 3, prompts) == [
+        {"woman": "prompt", "bike": "prompt"},
+        {},
+        {"man": "prompt", "dog": "prompt"},
+    ]
+
+
+def test_images_of_a_triplet_are_searched_for_what_any_of_its_prompts_names():
+    """But for the indicators' words: each image is searched for that of its own prompt."""
+    words = ["person", "people", "woman", "women", "man", "men"]
+    tags = prompt_nouns(backend="lemminflect", compounds=False, indicators=words)
+    triplet = ["people on skis", "two women with a kite", "a man in a hat with his dog"]
+    looked = tags([None] * 3, [(own, *(text for text in triplet if text != own)) for own in triplet])
+    assert [list(one) for one in looked] == [
+        ["person", "ski", "kite", "hat", "dog"],
+        ["woman", "kite", "ski", "hat", "dog"],
+        ["man", "hat", "dog", "ski", "kite"],
+    ]
+
+
+def test_the_first_source_of_a_tag_counts():
+    tags = combined([fixed(["dog"], "prompt"), fixed(["cat", "dog"], "vocabulary")])
+    assert tags([None], [("x",)]) == [{"dog": "prompt", "cat": "vocabulary"}]
+
+
+def test_a_vocabulary_is_read(tmp_path):
+    (tmp_path / "tags.txt").write_text("Dog\n  bow   tie \nSt. Bernard\n")
+    assert read_vocabulary(tmp_path / "tags.txt") == ["dog", "bow tie", "st bernard"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"dog\ncat\nDOG\n", r"line 3: `dog` stands on line 1 too: keep one"),
+        (b"dog\n\ncat\n", r"line 2: expected a tag, got '': take the line out"),
+        (b"dog\n . \n", r"line 2: expected a tag, got ' . '"),
+        (b"", r"expected a tag a line, found none"),
+        (b"\xff\xfe\x00", r"expected a text file in UTF-8"),
+        (None, r"no such file"),
+    ],
+)
+def test_a_wrong_vocabulary(content, message, tmp_path):
+    if content is not None:
+        (tmp_path / "tags.txt").write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        read_vocabulary(tmp_path / "tags.txt")
+
+
+def test_the_tagger_ranks_the_vocabulary_by_the_picture():
+    """Toyworld's own CLIP, a real open_clip model, on renderings that hold one thing each."""
+    world, things = load_world(), ["umbrella", "dog", "table", "horse", "guitar", "bed"]
+    tagger = ClipTagger(str(WEIGHTS / "clip"), things, top=2, device=CPU)
+    rng, pictures = np.random.default_rng(0), []
+    for thing in things:
+        named = parse(f"a person {world.objects[thing]['phrases'][0]}", world)
+        pictures += [paint(draw(complete(named, world, rng))) for _ in range(4)]
+    found = tagger(pictures, [""] * len(pictures))
+    assert all(len(tags) == 2 and set(tags.values()) == {"tagger"} for tags in found)
+    hits = [thing in tags for thing, tags in zip(np.repeat(things, 4), found)]
+    assert np.mean(hits) >= 0.75  # 1 in 3 by chance
+    scores = tagger.scores(pictures)
+    for row, tags in zip(scores, found):
+        best, second = (things.index(tag) for tag in tags)
+        assert row[best] >= row[second] >= np.delete(row, [best, second]).max()
+
+
+def test_a_tagger_that_is_not_there(tmp_path):
+    with pytest.raises(UserError, match=r"observe.tagger: ViT-B-999/x: expected the folder"):
+        ClipTagger("ViT-B-999/x", ["dog"], top=1, device=CPU)
+    with pytest.raises(
+        UserError, match=r"expected open_clip_config.json and open_clip_model.safetensors in it"
+    ):
+        ClipTagger(str(tmp_path), ["dog"], top=1, device=CPU)

@@ -1,0 +1,146 @@
+"""BLIP-2 from folders in the published layout: what is asked, in which form, and what is said where it is not there."""
+
+import json
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from transformers import Blip2Config, Blip2ForConditionalGeneration, Blip2Processor
+
+from analysis.observe.observer import StoredImage
+from analysis.observe.questions.blip2 import Blip2
+from probes.config.question_options import BLIP2_WEIGHTS, Questions
+from probes.config.questions import paper_questions
+from probes.errors import UserError
+from tests.analysis.observe.questions.tiny_blip2 import save_tiny
+
+CPU = torch.device("cpu")
+ASKED = [paper_questions()[name] for name in ("gender", "suit", "jeans")]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("blip2")
+    return {language: save_tiny(folder / language, language) for language in ("opt", "t5")}
+
+
+@pytest.fixture(scope="module")
+def images():
+    rng = np.random.default_rng(0)
+    sizes = [(64, 48), (40, 40), (64, 48)]
+    return [StoredImage({}, "", rng.integers(0, 256, (*size, 3), np.uint8)) for size in sizes]
+
+
+@pytest.mark.parametrize("language", ["opt", "t5"])
+def test_a_batch_is_answered_as_transformers_documents_it_for_an_image(folders, images, language):
+    """One image and one question at a time, as the documentation of the class has it."""
+    reader = Blip2(Questions(blip2=str(folders[language]), beams=2, tokens=5))
+    reader = pickle.loads(pickle.dumps(reader))
+    reader.load(CPU)
+    got = [[one.answer for one in row] for row in reader.answers(images, ASKED)]
+    processor = Blip2Processor.from_pretrained(folders[language])
+    model = Blip2ForConditionalGeneration.from_pretrained(folders[language]).eval()
+    for image, row in zip(images, got):
+        for asked, answer in zip(ASKED, row):
+            prompt = f"Question: {asked.text} Answer:"
+            inputs = processor(images=Image.fromarray(image.pixels), text=prompt, return_tensors="pt")
+            numbers = model.generate(**inputs, num_beams=2, max_new_tokens=5)
+            said = numbers[:, inputs["input_ids"].shape[1] :] if language == "opt" else numbers
+            assert processor.batch_decode(said, skip_special_tokens=True)[0].strip() == answer
+    assert len({answer for row in got for answer in row}) > 1  # question or image matter
+    assert reader._model.vision_model.forward.__func__ is type(reader._model.vision_model).forward
+
+
+def test_number_formats_are_those_that_the_language_model_bears(folders):
+    cuda = torch.device("cuda")
+    formats = {name: Blip2(Questions(blip2=str(path))).number_format(cuda) for name, path in folders.items()}
+    assert formats == {"opt": torch.float16, "t5": torch.bfloat16}
+    assert Blip2(Questions(blip2=str(folders["opt"]))).number_format(CPU) == torch.float32
+
+
+def test_identity_names_weights_form_and_search(folders, tmp_path):
+    whole = Blip2(Questions(blip2=str(folders["opt"]))).identity()
+    assert whole["prompt"] == "Question: {question} Answer:" and whole["beams"] == 5
+    other = shutil.copytree(folders["opt"], tmp_path / "other")
+    settings = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps({**settings, "initializer_factor": 2.0}))
+    described = Blip2(Questions(blip2=str(other), prompt="{question}")).identity()
+    assert {name for name in whole if whole[name] != described[name]} == {"description", "prompt"}
+    last = sorted(other.glob("*.safetensors"))[-1]
+    last.write_bytes(last.read_bytes() + b" ")
+    assert Blip2(Questions(blip2=str(other))).identity()["checkpoint"] != whole["checkpoint"]
+
+
+def test_what_is_not_there_is_said_in_a_line(folders, tmp_path):
+    def refused(name, match, **more):
+        with pytest.raises(UserError, match=rf"^observe\.questions\.blip2: .*{match}") as caught:
+            reader = Blip2(Questions(blip2=str(name), **more))
+            reader.load(CPU)
+        assert "\n" not in str(caught.value)
+
+    assert len(list(folders["opt"].glob("*.safetensors"))) > 1  # shards, as of the published ones
+    refused(tmp_path / "none", "no such file")
+    refused("Salesforce/blip2-flan-t5-xl", "the hub gave none", revision="0" * 40)
+    refused(BLIP2_WEIGHTS, "run: hf download")
+    partly = shutil.copytree(folders["opt"], tmp_path / "partly")
+    shard = sorted(partly.glob("*.safetensors"))[0]
+    shard.unlink()
+    refused(partly, f"found no {shard.name}")
+    wrong = shutil.copytree(folders["t5"], tmp_path / "wrong")
+    settings = json.loads((wrong / "config.json").read_text())
+    (wrong / "config.json").write_text(json.dumps({**settings, "model_type": "clip"}))
+    refused(wrong, "expected a blip-2, got a clip")
+    (wrong / "config.json").write_text(json.dumps({**settings, "image_token_index": None}))
+    refused(wrong, "expected `image_token_index`")
+
+
+# Salesforce/blip2-opt-2.7b and -flan-t5-xxl, by their configurations on the hub: language model, and weights there are
+PUBLISHED = {
+    "opt": (
+        {
+            "model_type": "opt",
+            "vocab_size": 50304,
+            "hidden_size": 2560,
+            "word_embed_proj_dim": 2560,
+            "ffn_dim": 10240,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+        },
+        3.74e9,
+    ),
+    "t5": (
+        {
+            "model_type": "t5",
+            "vocab_size": 32128,
+            "d_model": 4096,
+            "d_kv": 64,
+            "d_ff": 10240,
+            "num_layers": 24,
+            "num_decoder_layers": 24,
+            "num_heads": 64,
+            "feed_forward_proj": "gated-gelu",
+            "tie_word_embeddings": False,
+        },
+        12.2e9,
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", PUBLISHED)
+def test_names_and_shapes_at_the_published_size(language):
+    """ViT-g/14 of 39 layers, Q-Former of 12, and the language model, without memory."""
+    text, count = PUBLISHED[language]
+    with torch.device("meta"):
+        model = Blip2ForConditionalGeneration(Blip2Config(text_config=text))
+    shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    assert shapes["query_tokens"] == (1, 32, 768)
+    assert shapes["vision_model.embeddings.position_embedding"] == (1, 257, 1408)
+    assert shapes["vision_model.encoder.layers.38.self_attn.qkv.weight"] == (4224, 1408)
+    assert shapes["qformer.encoder.layer.0.crossattention.attention.key.weight"] == (768, 1408)
+    wide = text.get("hidden_size", text.get("d_model"))
+    assert shapes["language_projection.weight"] == (wide, 768)
+    assert sum(value.numel() for value in model.parameters()) == pytest.approx(count, rel=0.02)

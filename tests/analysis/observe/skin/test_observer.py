@@ -1,0 +1,236 @@
+"""The observer of skin tone: what it stores, when it looks, and what it refuses."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from skimage.draw import polygon2mask
+
+from analysis.metrics.illumination import under_light, white_of
+from analysis.metrics.skin_tone import lab_colours, monk_colours, read_skin
+from analysis.observe.observer import StoredImage
+from analysis.observe.skin import observer as skin_observer
+from analysis.observe.skin.observer import AsItIs, SkinToneObserver
+from analysis.observe.skin.regions import FaceSkin, ToyworldSkin, face_mask
+from analysis.observe.stage import observe
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.runs.schemas import TONES
+from probes.runs.store import Run
+from probes.toyworld.draw import draw
+from probes.toyworld.palette import COLOURS, INDEX, paint
+from probes.toyworld.scene import Scene, complete, parse
+from probes.toyworld.world import load_world
+from tests.analysis.observe.stored_images import image_run
+from tests.probes.conftest import stored
+
+PROMPTS = ["a person in a mask", "a woman in a dress with a dog", "a man sitting on a couch"]
+AUDIT = [
+    {"text": "a {person} who works as a baker", "levels": {"profession": "baker", "setting": "dalleval"}}
+]
+
+
+def scenes(count):
+    world, rng = load_world(), np.random.default_rng(0)
+    return [complete(parse(PROMPTS[index % 3], world), world, rng) for index in range(count)]
+
+
+def rows(run):
+    return pd.concat([table.to_pandas() for table in Run.open(run.path).part_tables(skin_observer.KIND)])
+
+
+def test_rows_of_toyworld_name_what_is_there(tmp_path):
+    drawn = scenes(6)
+    empty = paint(np.full((64, 64), INDEX["park_wall"]))
+    covered = Scene(
+        dict(
+            upper="jacket", lower="jeans", feet="boots", head="hat", neck="none", face="none", hands="gloves"
+        ),
+        *({}, "park", "stand", False, (1, 0, 0, 1, 1)),
+    )
+    indices = draw(covered)
+    indices[indices == INDEX["skin_2"]] = INDEX["hair_1"]
+    images = [*(paint(draw(scene)) for scene in drawn), empty, b"not an image", paint(indices)]
+    run = image_run(
+        tmp_path / "run", images, PROMPTS, engine="toyworld-checker", objects=False, skin_tone={"look": True}
+    )
+    observe(run, progress=False)
+    read = rows(run)
+    assert list(read.columns) == TONES.names
+    assert read["status"].tolist() == ["ok"] * 6 + ["no face", "unreadable", "no skin"]
+    assert read["reason"].tolist()[6:] == [
+        "no figure",
+        "cannot identify image file",
+        "0 pixels of skin, fewer than 15",
+    ]
+    for row, scene in zip(read.itertuples(), drawn):  # the renderer's pixels have the palette's colour
+        expected = read_skin([COLOURS[f"skin_{scene.looks[0] + 1}"]])
+        np.testing.assert_allclose((row.L, row.a, row.b), expected.lab)
+        assert row.ita == pytest.approx(expected.ita) and row.tone == expected.tone
+        assert (row.tone_ciede2000, row.tone_dalleval2023) == (
+            expected.tone_ciede2000,
+            expected.tone_dalleval2023,
+        )
+        assert 15 <= row.pixels <= (draw(scene) == INDEX[f"skin_{scene.looks[0] + 1}"]).sum()
+    lost = read[6:]
+    assert lost[["L", "ita", "tone", "tone_ciede2000"]].isna().all(axis=None) and (lost["pixels"] == 0).all()
+    record = Run.open(run.path).meta["attributes/skin_tone"]
+    assert record["counts"] == {"no face": 1, "no skin": 1, "ok": 6, "unreadable": 1}
+
+    before = stored(run.path)
+    (run.path / "attributes/skin_tone/part-00001.parquet").unlink()
+    observe(run, progress=False)
+    assert stored(run.path) == before
+
+
+def test_another_way_of_reading_is_refused(tmp_path):
+    images = [np.full((8, 8, 3), colour, np.uint8) for colour in monk_colours()[:3]]
+    options = {"look": True, "region": "image"}
+    observed = {"objects": False, "features": []}
+    run = image_run(tmp_path / "run", images, ["a person"], model="m", **observed, skin_tone=options)
+    observe(run, progress=False)
+    before = stored(run.path)
+
+    def again(**more):
+        image_run(tmp_path / "run", images, ["a person"], model="m", **observed, skin_tone=options | more)
+        return observe(Run.open(run.path), progress=False)
+
+    again()
+    assert stored(run.path) == before
+    with pytest.raises(UserError, match=r"observe.skin_tone.mean 'lab', expected 'linear'"):
+        again(mean="linear")
+    with pytest.raises(UserError, match=r"observe.skin_tone.illumination '', expected 'given A'"):
+        again(illumination="given", illuminant="A")
+
+
+def test_a_known_light_is_set_right_and_named():
+    lit = np.rint(255 * under_light(monk_colours(), white_of("A"))).astype(np.uint8)
+    config = Config(
+        prompts=["a {person}"],
+        observe={"skin_tone": {"look": True, "region": "image", "illumination": "given", "illuminant": "A"}},
+    )
+    observer, _ = skin_observer(config)
+    images = [StoredImage({}, "", np.tile(colour, (4, 4, 1))) for colour in lit]
+    read = observer.look(images)[skin_observer.KIND]
+    assert [row["tone"] for row in read] == list(range(1, 11))
+    assert {row["illumination"] for row in read} == {"given A"}
+    np.testing.assert_allclose([row["L"] for row in read], lab_colours(monk_colours())[:, 0], atol=1)
+
+
+def test_it_looks_in_an_audit_of_professions_or_where_it_is_asked_for(monkeypatch):
+    monkeypatch.setattr(skin_observer, "require_library", lambda: _lacking())
+
+    def asked(prompts, model="toyworld", **options):
+        config = Config(prompts=prompts, model=model, observe={"skin_tone": options})
+        observer, reason = skin_observer(config)
+        return observer and type(observer.source), reason
+
+    assert asked(["a {person}"]) == (None, "")
+    assert asked(["a {person}"], look=True) == (ToyworldSkin, "")
+    assert asked(AUDIT) == (ToyworldSkin, "")
+    assert asked(AUDIT, look=False) == (None, "")
+    assert asked(AUDIT, model="some/model") == (None, "no library")
+    with pytest.raises(UserError, match="no library"):
+        asked(AUDIT, model="some/model", look=True)
+
+
+def _lacking():
+    raise UserError("no library")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"illumination": "given"}, "expected a value with illumination given, got None"),
+        ({"illuminant": "A"}, "expected nothing with illumination none, got 'A'"),
+        (
+            {"illumination": "given", "illuminant": "#ff00ff"},
+            "some red, green and blue, as #ffd2a0, got '#ff00ff'",
+        ),
+        ({"illumination": "trust"}, "expected a value with illumination trust, got None"),
+        (
+            {"illumination": "trust", "trust": "x", "region": "image"},
+            "expected face-alignment with illumination",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Config(prompts=["a {person}"], observe={"skin_tone": options})
+
+
+def test_toyworlds_region_takes_toyworlds_size():
+    with pytest.raises(
+        UserError, match=r"skin_tone.region: toyworld expected images of 64 × 64 .* got 8 × 9"
+    ):
+        ToyworldSkin().regions([np.zeros((8, 9, 3), np.uint8)])
+
+
+# the 68 landmarks of a face seen from the front, in a square of side 100
+FACE = np.array(
+    [
+        *[(50 - 40 * np.cos(t), 40 + 50 * np.sin(t)) for t in np.linspace(0, np.pi, 17)],
+        *[(x, 28) for x in (18, 24, 30, 36, 42)],
+        *[(x, 28) for x in (58, 64, 70, 76, 82)],
+        *[(50, y) for y in (36, 42, 48, 54)],
+        *[(x, 58) for x in (43, 46, 50, 54, 57)],
+        *[(24, 38), (28, 36), (34, 36), (38, 38), (34, 40), (28, 40)],
+        *[(62, 38), (66, 36), (72, 36), (76, 38), (72, 40), (66, 40)],
+        *[(36, 72), (42, 69), (47, 68), (50, 69), (53, 68), (58, 69), (64, 72)],
+        *[(58, 77), (54, 79), (50, 80), (46, 79), (42, 77)],
+        *[(39, 72), (47, 71), (50, 72), (53, 71), (61, 72), (53, 75), (50, 75), (47, 75)],
+    ]
+)
+
+
+class OneFace:
+    """Finds the faces that it is told."""
+
+    parameters, seconds = 0, 0.0
+
+    def __init__(self, *faces):
+        self.there = faces
+
+    def faces(self, image):
+        return list(self.there)
+
+    def fields(self):
+        return {"landmarks": "told"}
+
+    def load(self):
+        pass
+
+
+@pytest.mark.parametrize("skin", ["cheeks", "face"])
+def test_the_skin_of_a_face_leaves_out_eyes_brows_mouth_and_what_is_around(skin):
+    shape = (100, 100)
+    mask = face_mask(FACE, shape, skin)
+    inside = polygon2mask(shape, FACE[[*range(17), *range(26, 16, -1)]][:, ::-1])
+    features = [
+        polygon2mask(shape, FACE[first:stop][:, ::-1]) for first, stop in ((36, 42), (42, 48), (48, 60))
+    ]
+    assert mask[inside].any() and not mask[~inside].any()
+    assert not mask[np.any(features, axis=0)].any()
+    assert not mask[28, 18:43].any()  # a brow
+    assert mask[55, 25] and mask[55, 75] and mask[62, 50] == (skin == "face")
+    left, right = mask[:, :50].sum(), mask[:, 50:].sum()
+    assert abs(left - right) < 0.15 * max(left, right)
+
+
+def test_the_largest_face_is_read_and_what_is_none_is_counted():
+    image = np.full((120, 120, 3), (0, 0, 255), np.uint8)
+    image[face_mask(FACE, (120, 120), "cheeks")] = monk_colours()[6]
+    config = Config(prompts=["a {person}"])
+
+    def row(*faces):
+        observer = SkinToneObserver(config, FaceSkin(OneFace(*faces), "cheeks"), AsItIs())
+        return observer.look([StoredImage({}, "", image)])[skin_observer.KIND][0]
+
+    alone, several = row(FACE), row(FACE / 4, FACE)
+    assert (alone["status"], alone["tone"], alone["reason"]) == ("ok", 7, "")
+    assert (several["tone"], several["reason"]) == (7, "the largest of 2 faces")
+    assert (row()["status"], row()["tone"]) == ("no face", None)
+    outside = row(FACE + 500)
+    assert (outside["status"], outside["pixels"]) == ("no skin", 0)
+    bluish = row(FACE / 4)
+    assert bluish["status"] == "no skin" and "no typology angle: b* is" in bluish["reason"]
+    assert bluish["tone"] is None and bluish["ita"] is None and bluish["L"] > 0

@@ -1,0 +1,242 @@
+"""Figures: there, readable in a column, the same bytes twice, and in the order of the network."""
+
+import hashlib
+import os
+import pickle
+import re
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import PathCollection
+from PIL import Image
+
+from analysis.metrics.registry import computed_from, headline_metrics
+from analysis.report.figures import draw_figures, files, inline_svg
+from analysis.report.figures.atlas import filled_cells
+from analysis.report.figures.headline import draw_headline
+from analysis.report.figures.lines import _name_ticks
+from analysis.report.figures.style import DOUBLE, SINGLE, new_figure
+from analysis.report.saving import Saved, saved
+from analysis.tables.stage import measure
+from hooks.architectures.addresses import place, readable
+from probes.runs.store import Run
+from tests.analysis.synthetic_run import write_run
+
+CONTRASTS = [("masculine", "feminine")]
+PAIRS = ["neutral-feminine", "neutral-masculine"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Run:
+    path = write_run(tmp_path_factory.mktemp("figures") / "run", prompts=5, seeds=1, steps=6)
+    run = Run.open(path)
+    measure(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def drawn(run):
+    return draw(run.table("gap"), run.table("disparity"))
+
+
+def draw(gap, disparity, contrasts=CONTRASTS):
+    steps = {step: 1000.0 - 100 * step for step in range(6)}
+    return draw_figures(gap, disparity, steps, headline_metrics(), contrasts, "neutral", PAIRS)
+
+
+def test_every_figure_is_drawn(drawn):
+    expected = ["headline", "atlas-masculine-feminine", "gap-text-layers", "gap-steps", "similarity-steps"]
+    assert list(drawn) == [*expected, "gap-decoder"]
+
+
+def test_the_panels_of_eight_measures_leave_their_titles_and_numbers_room():
+    rows = [
+        {
+            "space": one.space,
+            "site": one.site,
+            "metric": one.metric,
+            "step": -1,
+            "contrast": "masculine-feminine",
+        }
+        | {"gap": -0.00125, "ci_low": -0.0052, "ci_high": -0.0001, "p_control": np.nan}
+        for one in headline_metrics()
+    ]
+    figure = draw_headline(pd.DataFrame(rows), headline_metrics(), CONTRASTS, "neutral").figure
+    figure.canvas.draw()
+    assert len(figure.axes) == 8
+    titles = [axes._left_title for axes in figure.axes]
+    numbers = [
+        tick
+        for axes in figure.axes
+        for tick in axes.get_xticklabels()
+        if axes.get_xlim()[0] <= tick.get_position()[0] <= axes.get_xlim()[1]
+    ]
+    for texts in (titles, numbers):
+        boxes = [text.get_window_extent() for text in texts]
+        assert all(box.x0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes)
+        assert not any(one.overlaps(two) for one, two in combinations(boxes, 2))
+
+
+@pytest.mark.parametrize(("count", "named"), [(1, [0]), (5, [0, 1, 2, 3, 4]), (14, [0, 2, 4, 6, 8, 10, 13])])
+def test_as_many_layers_are_named_as_have_room(count, named):
+    axes = new_figure(SINGLE, 2).subplots()
+    _name_ticks(axes, [str(number) for number in range(count)], most=7)
+    assert [int(tick.get_text()) for tick in axes.get_xticklabels()] == named
+
+
+def test_figures_fit_a_column_and_their_text_is_readable(drawn):
+    for figure in drawn.values():
+        width, height = figure.figure.get_size_inches()
+        assert width in (SINGLE, DOUBLE) and height <= 9
+        texts = [t for t in figure.figure.findobj(lambda a: hasattr(a, "get_fontsize")) if t.get_text()]
+        assert texts and min(t.get_fontsize() for t in texts) >= 7.5
+
+
+def test_nothing_is_cut_off(drawn):
+    for figure in drawn.values():
+        box = figure.figure.get_tightbbox()
+        width, height = figure.figure.get_size_inches()
+        assert box.x0 >= -0.01 and box.y0 >= -0.01, figure.name
+        assert box.x1 <= width + 0.01 and box.y1 <= height + 0.01, figure.name
+
+
+def test_files_are_the_same_twice_and_carry_no_date(run, drawn):
+    again = draw(run.table("gap"), run.table("disparity"))
+    for name, figure in drawn.items():
+        first, second = files(figure), files(again[name])
+        assert first == second and set(first) == {f"{name}.pdf", f"{name}.png"}
+        assert b"CreationDate" not in first[f"{name}.pdf"]
+        assert b"/Type3" not in first[f"{name}.pdf"] and b"FontFile2" in first[f"{name}.pdf"]  # TrueType
+        assert inline_svg(figure) == inline_svg(again[name])
+
+
+@pytest.mark.parametrize("name", ["headline", "gap-decoder"])
+def test_a_figure_sent_to_another_process_gives_the_same_bytes(drawn, name):
+    sent = pickle.loads(pickle.dumps(drawn[name]))
+    assert saved({name: sent}) == {name: Saved(files(drawn[name]), inline_svg(drawn[name]))}
+
+
+def test_files_do_not_depend_on_the_process(run):
+    code = (
+        "import sys, hashlib, pandas as pd\n"
+        "from analysis.report.figures import files\n"
+        "from analysis.report.figures.headline import draw_headline\n"
+        "from analysis.metrics.registry import headline_metrics\n"
+        "gap = pd.read_parquet(sys.argv[1])\n"
+        "drawn = draw_headline(gap, headline_metrics(), [('masculine', 'feminine')], 'neutral')\n"
+        "print(*(hashlib.sha256(data).hexdigest() for data in files(drawn).values()))"
+    )
+    here = draw_headline(run.table("gap"), headline_metrics(), CONTRASTS, "neutral")
+    expected = [hashlib.sha256(data).hexdigest() for data in files(here).values()]
+    table = str(run.path / "tables" / "gap.parquet")
+    root = Path(__file__).parents[4]
+    other = subprocess.run(
+        [sys.executable, "-c", code, table],
+        env={**os.environ, "PYTHONHASHSEED": "77"},
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert other.stdout.split() == expected
+
+
+def test_png_is_white_behind(drawn, tmp_path):
+    path = tmp_path / "x.png"
+    path.write_bytes(files(drawn["gap-decoder"])["gap-decoder.png"])
+    corner = Image.open(path).convert("RGBA").getpixel((0, 0))
+    assert corner == (255, 255, 255, 255)
+
+
+def test_svg_names_do_not_clash_and_load_nothing(drawn):
+    pages = [inline_svg(figure) for figure in drawn.values()]
+    names = [name for page in pages for name in re.findall(r'\bid="([^"]+)"', page)]
+    assert len(names) == len(set(names))
+    for page in pages:
+        assert "http" not in page and "<style" not in page and "<script" not in page
+        targets = re.findall(r'href="#([^"]+)"', page) + re.findall(r"url\(#([^)]+)\)", page)
+        assert set(targets) <= set(names)
+
+
+def test_atlas_holds_the_numbers_of_the_table_in_network_order(run, drawn):
+    cells = drawn["atlas-masculine-feminine"].cells
+    groups = [place(address).group for address in cells["addresses"]]
+    assert [g for i, g in enumerate(groups) if i == 0 or groups[i - 1] != g] == [
+        "in",
+        "down",
+        "mid",
+        "up",
+        "out",
+    ]
+    gap = run.table("gap").set_index(["site", "step", "metric"])
+    for row, address in enumerate(cells["addresses"]):
+        for column, step in enumerate(cells["steps"]):
+            expected = gap.loc[(address, step, "cosine"), "gap"]
+            np.testing.assert_equal(cells["gap"][row, column], expected)
+
+
+def test_atlas_is_filled_by_the_test_against_words_and_not_by_the_control_gap(run):
+    """Gaps far beyond the largest of two control gaps, none of them more than words differ: nothing is filled."""
+    gap = run.table("gap")
+    gap["control_gap"], gap["p_adjusted"], gap["p_control_adjusted"] = 0.0, 0.001, 0.5
+    assert filled_cells(gap, CONTRASTS[0]) == (0, int((gap["metric"].eq("cosine") & gap["step"].ge(0)).sum()))
+    one = gap.index[(gap["site"] == "unet.mid") & (gap["step"] == 3)]
+    gap.loc[one, "p_control_adjusted"], gap.loc[one, "control_gap"] = 0.04, 1.0
+    assert filled_cells(gap, CONTRASTS[0])[0] == 1
+    figure = draw(gap, run.table("disparity"))["atlas-masculine-feminine"]
+    dots = [c for c in figure.figure.axes[0].collections if isinstance(c, PathCollection)]
+    filled = [tuple(xy) for c in dots if len(c.get_facecolors()) for xy in c.get_offsets()]
+    cells = figure.cells
+    assert filled == [(3.5, cells["addresses"].index("unet.mid") + 0.5)]
+    assert "control gap" not in figure.caption and "more than words of one meaning differ" in figure.caption
+
+
+def test_undefined_cells_stay_undefined(run):
+    gap = run.table("gap")
+    mid = (gap["site"] == "unet.mid") & (gap["step"] == 2)
+    gap.loc[mid, ["gap", "ci_low", "ci_high", "p_value", "p_adjusted"]] = np.nan
+    cells = draw(gap, run.table("disparity"))["atlas-masculine-feminine"].cells
+    assert np.isnan(cells["gap"][cells["addresses"].index("unet.mid"), 2])
+
+
+def test_what_was_not_captured_is_not_drawn(run):
+    gap, disparity = run.table("gap"), run.table("disparity")
+    image = computed_from("pictures")
+    only = draw(gap[gap["metric"].isin(image)], disparity[disparity["metric"].isin(image)])
+    assert list(only) == ["headline"]
+    assert list(draw(gap.iloc[:0], disparity, contrasts=[])) == ["similarity-steps"]
+
+
+def test_caller_keeps_the_look_of_matplotlib(run):
+    import matplotlib as mpl
+
+    before = dict(mpl.rcParams)
+    draw_headline(run.table("gap"), headline_metrics(), CONTRASTS, "neutral")
+    assert dict(mpl.rcParams) == before
+
+
+def test_sites_follow_the_data_through_the_network():
+    order = [
+        *("text.embeddings", "text.layers.0", "text.layers.2", "text.layers.10", "text.final", "latent"),
+        *("unet.conv_in", "unet.down.0.resnet.0", "unet.down.0.attn.0.cross", "unet.down.0.attn.0"),
+        *("unet.down.0.resnet.1", "unet.down.0.downsample", "unet.down.0", "unet.down.1.resnet.0"),
+        *("unet.mid.resnet.0", "unet.mid.attn.0.cross", "unet.mid.attn.0", "unet.mid.resnet.1", "unet.mid"),
+        *("unet.up.0.resnet.0", "unet.up.0.upsample", "unet.up.0", "noise_pred.guided", "x0_pred"),
+        *(
+            "latent.final",
+            "vae.post_quant",
+            "vae.decoder.mid",
+            "vae.decoder.up.0",
+            "vae.decoder.up.10",
+            "image",
+        ),
+    ]
+    shuffled = pd.Series(order).sample(frac=1, random_state=0)
+    assert sorted(shuffled, key=place) == order
+    assert len({readable(address) for address in order}) == len(order)
+    assert place("something.else").group == "other"

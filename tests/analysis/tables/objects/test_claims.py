@@ -1,0 +1,148 @@
+"""What may be said of an object: over all words of a side, at a rate of false claims, behind the detector's errors."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special
+
+from analysis.stats.multiplicity import adjust_p_values
+from analysis.stats.object_counts import object_table
+from analysis.stats.word_test import word_test
+from analysis.tables.objects.claims import (
+    CLAIM_COLUMNS,
+    DETECTOR,
+    HEDGED,
+    HOLDS,
+    NONE,
+    UNTESTED,
+    DetectorCounts,
+    claim_table,
+)
+from analysis.tables.objects.detector_error import count_errors
+
+SIDES = {"f": ["f", "f1", "f2"], "m": ["m", "m1", "m2"]}
+PAIR = [("f", "m")]
+
+
+def table_of(present, sides=SIDES):
+    """Of presence of shape (n_prompts, 2, n_words, n_objects), and its images."""
+    names = [name for side in sides.values() for name in side]
+    n = len(present)
+    keys = [(prompt, 0, name) for prompt in range(n) for name in names]
+    images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
+    objects = [f"o{number}" for number in range(present.shape[-1])]
+    flat = present.reshape(len(images), -1).astype(int)
+    return object_table(images, flat, indicators=names, objects=objects), images
+
+
+def presence(words, chance, n=16, seed=0):
+    """An object with the chances of the words, shape (2, words)."""
+    return np.random.default_rng(seed).random((n, 2, words, 1)) < np.array(chance)[None, :, :, None]
+
+
+def claim(present, counts=None, sides=SIDES):
+    rows = claim_table(table_of(present, sides)[0], PAIR, sides, counts, resamples=200)
+    assert set(rows.columns) == set(CLAIM_COLUMNS)
+    return rows.iloc[0]
+
+
+def test_an_object_of_every_word_holds_and_of_one_word_does_not():
+    row = claim(presence(3, [[0.0] * 3, [0.9] * 3]))
+    assert row["claim"] == HOLDS and row["p_claim_adjusted"] < 0.05 and row["words_freedom"] == 4
+    row = claim(presence(3, [[0.0] * 3, [0.0, 0.0, 1.0]]))  # one of three words brings it
+    assert row["p_pooled"] < 0.001 < 0.05 < row["p_words"]
+    assert row["claim"] == HEDGED and "among themselves" in row["claim_reason"]
+
+
+def test_fewer_than_three_words_are_hedged():
+    for words in (1, 2):
+        sides = {name: own[:words] for name, own in SIDES.items()}
+        row = claim(presence(words, [[0.0] * words, [1.0] * words]), sides=sides)
+        assert row["claim"] == HEDGED and row["claim_reason"] == "fewer than 3 words a side"
+
+
+def test_numbers_are_those_of_the_single_tests():
+    present = np.random.default_rng(3).random((20, 2, 3, 7)) < np.linspace(0.02, 0.6, 7)
+    rows = claim_table(table_of(present)[0], PAIR, SIDES)
+    sides = [np.moveaxis(present[:, side], 1, 0)[None].astype(float) for side in (0, 1)]
+    expected = word_test(*sides)
+    np.testing.assert_allclose(rows["p_words"], expected.p_value)
+    np.testing.assert_allclose(rows["difference_words_low"], -expected.high)
+    sums = present.sum(axis=2)
+    np.testing.assert_allclose(rows["difference_words"], (sums[:, 1] - sums[:, 0]).sum(axis=0) / 60)
+    differ = (sums[:, 0] != sums[:, 1]).sum(axis=0)
+    assert rows["n_differ"].tolist() == differ.tolist() and (differ < 6).any() and (differ >= 6).any()
+    joined = np.where(
+        differ >= 6, np.fmax(rows["p_pooled"], rows["p_words"]), np.nan
+    )  # 2 / 2^6 < 0.05 < 2 / 2^5
+    np.testing.assert_allclose(rows["p_claim_adjusted"], adjust_p_values(joined))
+
+
+def test_sides_of_unequal_length_are_weighed_alike():
+    """One word with the object at every second prompt, two words with it in one of two images there."""
+    sides = {"f": ["f"], "m": ["m", "m1"]}
+    keys = [(prompt, 0, name) for prompt in range(8) for name in ("f", "m", "m1")]
+    images = pd.DataFrame(keys, columns=["prompt", "seed", "indicator"])
+    counts = [[int(prompt % 2 == 0 and name in ("f", "m"))] for prompt, _, name in keys]
+    table = object_table(images, counts, indicators=["f", "m", "m1"], objects=["hat"])
+    row = claim_table(table, PAIR, sides).iloc[0]
+    assert (row["presence_words_first"], row["presence_words_second"]) == (0.5, 0.25)
+    assert row["p_pooled"] == pytest.approx(2 / 16)
+
+
+def counts_of(truth, detected):
+    """Through the same door as a run's: images with what is there, and rows of detections."""
+    _, images = table_of(truth)
+    images = images.rename(columns={"prompt": "triplet"}).assign(
+        sample_id=[f"i{n}" for n in range(len(images))]
+    )
+    flat = detected.reshape(len(images), -1)
+    image, what = np.nonzero(flat)
+    objects = images.iloc[image].assign(object=0, lemma=[f"o{number}" for number in what])
+    seen = pd.DataFrame(truth.reshape(len(images), -1), index=images["sample_id"])
+    seen.columns = [f"o{number}" for number in range(flat.shape[1])]
+    return DetectorCounts(count_errors(images, objects, seen))
+
+
+def test_what_the_detector_makes_is_marked():
+    truth = np.concatenate([presence(3, [[0.3] * 3] * 2, 24, s) for s in range(6)], axis=3)
+    detected = truth.copy()
+    detected[:, 0] &= np.random.default_rng(9).random(detected[:, 0].shape) < 0.15
+    real = np.concatenate([presence(3, [[0.05] * 3, [0.8] * 3], 24, 50 + s) for s in range(2)], axis=3)
+    truth, detected = (np.concatenate([part, real], axis=3) for part in (truth, detected))
+    table = table_of(detected)[0]
+    bare = claim_table(table, PAIR, SIDES)
+    rows = claim_table(table, PAIR, SIDES, counts_of(truth, detected), resamples=300)
+    assert (bare["claim"] == HOLDS).sum() >= 6
+    assert (rows["claim"][:6] != HOLDS).all() and (rows["claim"][:6] == DETECTOR).sum() >= 4
+    assert (rows["claim"][6:] == HOLDS).all()
+    np.testing.assert_allclose(rows["difference_corrected"][6:], rows["difference_words"][6:], atol=0.02)
+
+
+def test_counts_are_exact():
+    truth = presence(3, [[0.5] * 3] * 2, 10, 1)
+    detected = presence(3, [[0.5] * 3] * 2, 10, 2)
+    counts = counts_of(truth, detected).table
+    sums = counts[["hits", "missed", "false", "rejected"]].sum().tolist()
+    cells = (truth & detected, truth & ~detected, ~truth & detected, ~truth & ~detected)
+    assert sums == [int(cell.sum()) for cell in cells] and len(counts) == 60
+
+
+def test_nothing_to_test_says_so():
+    row = claim(np.zeros((8, 2, 3, 1), bool))
+    assert row["claim"] == UNTESTED and np.isnan(row["p_pooled"])
+    one = np.zeros((8, 2, 3, 1), bool)
+    one[:3, 1] = True
+    row = claim(one)  # p can be no less than 2 / 2^3
+    assert row["claim"] == NONE and "too few prompts" in row["claim_reason"]
+    assert claim_table(table_of(one)[0], [("f", "other")], SIDES).empty
+
+
+def test_claims_are_rarely_false_where_words_alone_differ():
+    """No difference of the sides, and words that differ: in 40 runs of 30 objects at most 5 % have a claim."""
+    rng, false = np.random.default_rng(5), 0
+    for _ in range(40):
+        latent = 0.5 * rng.standard_normal((24, 1, 1, 30)) + 0.6 * rng.standard_normal((1, 2, 3, 30))
+        present = latent + rng.standard_normal((24, 2, 3, 30)) < special.ndtri(0.25) * np.sqrt(1.61)
+        false += (claim_table(table_of(present)[0], PAIR, SIDES)["claim"] == HOLDS).any()
+    assert false <= 6  # 7 or more of 40 at a rate of 5 % have a chance of 0.3 %

@@ -1,0 +1,171 @@
+"""The detector held against the checker, on renderings whose content is known."""
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from analysis.stats.effects import wilson_interval
+from analysis.tables.objects.detector_error import (
+    CHECKER,
+    ERROR_COLUMNS,
+    checker_accuracy,
+    detector_error,
+    error_rates,
+)
+from probes.runs import parts, schemas
+from probes.runs.store import Run
+from probes.toyworld import WEIGHTS
+from probes.toyworld.checker import read_images
+from probes.toyworld.draw import render
+from probes.toyworld.scene import complete, parse
+from probes.toyworld.world import load_world
+from tests.analysis.synthetic_run import Plan as RunPlan
+from tests.analysis.synthetic_run import config, configure, write_run
+
+NAMES = {"feminine": "woman", "masculine": "man"}
+PROMPTS = ("a {} with a ball in the park", "a {} with a dog", "a {} holding an umbrella", "a {} on a couch")
+SEEDS = 6
+TAGS = ["ball", "dog", "umbrella", "couch", "dress", "person"]
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Renderings, and a detector that sees all of it but half of the dresses on feminine prompts' images."""
+    rng, known = np.random.default_rng(0), load_world()
+    images, observed, objects = {}, [], []
+    for triplet, text in enumerate(PROMPTS):
+        for seed in range(SEEDS):
+            for name, word in NAMES.items():
+                sample = f"t{triplet:05d}-s{seed}-{name}"
+                scene = complete(parse(text.format(word), known), known, rng)
+                images[sample] = render(scene)
+                key = {"sample_id": sample, "triplet": triplet, "seed": seed, "indicator": name}
+                observed.append(key | {"tags": TAGS})
+                found = [thing for thing in TAGS[:5] if thing in scene.things]
+                if name == "feminine" and seed % 2 and "dress" in found:
+                    found.remove("dress")
+                found += ["person"] + ["couch"] * (seed == 0)
+                labels = [f"{label}s" if label == "dog" else label for label in found]
+                objects += [
+                    key | {"object": n, "label": label, "lemma": what}
+                    for n, (label, what) in enumerate(zip(labels, found))
+                ]
+                objects.append(key | {"object": -1, "label": "", "lemma": "horse"})
+    return images, pd.DataFrame(observed), pd.DataFrame(objects)
+
+
+def test_rates_are_those_planted(world):
+    images, observed, objects = world
+    seen = read_images(np.stack(list(images.values()))).set_axis(list(images))
+    rates = error_rates(
+        observed, objects, seen, indicators=list(NAMES), contrasts=[("masculine", "feminine")], resamples=200
+    ).set_index(["quantity", "object", "indicator"])
+    dress = observed["sample_id"].map(seen["dress"])
+    for name in NAMES:
+        own = observed[dress & (observed["indicator"] == name)]
+        row = rates.loc[("recall", "dress", name)]
+        expected = (own["seed"] % 2 == 0).mean() if name == "feminine" else 1.0
+        assert row["n"] == len(own) and (row["value"] == expected or len(own) == 0)
+    assert rates.loc[("recall", "ball", "all"), "value"] == 1.0
+    assert rates.loc[("recall", "dog", "all"), "value"] == 1.0  # the label "dogs" is the thing "dog"
+    couch = rates.loc[("precision", "couch", "all")]
+    there = seen.loc[observed["sample_id"], "couch"].sum()
+    said = (
+        ((objects["lemma"] == "couch") & (objects["object"] >= 0)).groupby(objects["sample_id"]).any().sum()
+    )
+    assert couch["value"] == there / said < 1 and couch["n"] == said
+    assert not {"horse", "person", "hat"} & set(rates.index.get_level_values("object"))
+    known = rates.loc[("known", "all", "all")]
+    detections = objects[objects["object"] >= 0]
+    assert known["value"] == (detections["lemma"] != "person").mean() and known["n"] == len(detections)
+
+
+def test_things_with_plural_names_meet_their_lemmas():
+    """*boots* of the checker is *boot* in the tables of objects; jeans and slacks have no singular."""
+    things = ["boots", "slippers", "gloves", "jeans", "slacks"]
+    lemmas = ["boot", "slipper", "glove", "jeans", "slacks"]
+    keys = {"sample_id": ["a", "b"], "triplet": [0, 1], "seed": [0, 0], "indicator": ["feminine"] * 2}
+    observed = pd.DataFrame(keys | {"tags": [things] * 2})
+    objects = pd.DataFrame(
+        [
+            dict(zip(keys, ("a", 0, 0, "feminine"))) | {"object": n, "label": label, "lemma": name}
+            for n, (label, name) in enumerate(zip(things, lemmas))
+        ]
+    )
+    seen = pd.DataFrame(True, index=["a", "b"], columns=things)
+    rates = error_rates(observed, objects, seen, indicators=["feminine"], resamples=20)
+    rates = rates.set_index(["quantity", "object", "indicator"])
+    for name in lemmas:
+        assert rates.loc[("recall", name, "all"), ["value", "n"]].tolist() == [0.5, 2]
+        assert rates.loc[("precision", name, "all"), ["value", "n"]].tolist() == [1.0, 1]
+    assert rates.loc[("known", "all", "all"), "value"] == 1.0
+
+
+def test_nothing_detected_is_no_zero(world):
+    images, observed, objects = world
+    seen = read_images(np.stack(list(images.values()))).set_axis(list(images))
+    rates = error_rates(observed, objects[objects["object"] < 0], seen, indicators=list(NAMES), resamples=50)
+    rates = rates.set_index(["quantity", "object", "indicator"])
+    assert rates.loc[("recall", "all", "all"), "value"] == 0.0
+    assert np.isnan(rates.loc[("precision", "all", "all"), "value"])
+    assert rates.loc[("precision", "all", "all"), "reason"] == "nothing detected"
+    assert np.isnan(rates.loc[("known", "all", "all"), "value"])
+
+
+@pytest.fixture
+def run(world, tmp_path) -> Run:
+    """A run directory of these renderings."""
+    images, observed, objects = world
+    people = {name: {"word": word, "control": False} for name, word in NAMES.items()}
+    plan = RunPlan(indicators=people, reference="feminine", contrasts=(("masculine", "feminine"),))
+    rows = []
+    for row in observed.to_dict("records"):
+        data = io.BytesIO()
+        Image.fromarray(images[row["sample_id"]]).save(data, "png")
+        rest = {name: row[name] for name in ("sample_id", "triplet", "seed", "indicator")}
+        rows.append(rest | {"image": {"bytes": data.getvalue(), "path": ""}})
+    ident = parts.identity(0, {})
+    parts.write_part(tmp_path / "samples" / "part-00000.parquet", rows, schemas.SAMPLES, ident)
+    dropped = {f"dropped_{why}": 0 for why in ("empty", "merged", "unknown", "overlap")}
+    looked = [row | dropped | {"status": "ok", "reason": ""} for row in observed.to_dict("records")]
+    parts.write_part(tmp_path / "observed" / "part-00000.parquet", looked, schemas.OBSERVED, ident)
+    parts.write_part(tmp_path / "objects" / "part-00000.parquet", [], schemas.OBJECTS, ident)
+    run = Run(tmp_path, {})
+    run.write_table("objects", objects)
+    resolved = {"passed": {}, "resolved": config(plan)}
+    run.write_meta(format=1, status="observed", config=resolved, observer={"engine": "groundingdino"})
+    return Run.open(tmp_path)
+
+
+def test_of_a_run(run):
+    table = detector_error(run)
+    assert tuple(table.columns) == ERROR_COLUMNS and set(table["truth"]) == {"toyworld-checker/2"}
+    rows = table.set_index(["quantity", "object", "indicator"])
+    assert rows.loc[("recall", "dress", "feminine"), "value"] < 1
+    assert rows.loc[("recall", "all", "masculine-feminine"), "value"] > 0
+    run.write_table("detector_error", table)
+    assert run.table("detector_error").equals(table)
+
+
+def test_the_checker_is_not_its_own_truth(run):
+    run.write_meta(observer={"engine": CHECKER})
+    table = detector_error(run)
+    quality = json.loads((WEIGHTS / "toyworld" / "quality.json").read_text())
+    row = table.iloc[0]
+    assert len(table) == 1 and (row["truth"], row["quantity"]) == ("renderings", "accuracy")
+    assert row["value"] == quality["checker_accuracy_least"] and row["n"] == quality["checker_renderings"]
+    assert "the detector is the checker" in row["reason"]
+    low, _ = wilson_interval(np.array([row["value"]]), np.array([row["n"]]), 0.95)
+    assert row["low"] == pytest.approx(low[0]) and row["low"] > 0.99
+    assert checker_accuracy("toyworld-null").shape == table.shape
+
+
+def test_unknown_models_have_no_truth(run, tmp_path):
+    configure(run, model="runwayml/stable-diffusion-v1-5")
+    assert detector_error(run) is None
+    bare = Run.open(write_run(tmp_path / "bare", prompts=2, steps=2))
+    assert detector_error(bare) is None  # nothing was observed

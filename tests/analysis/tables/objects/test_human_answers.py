@@ -1,0 +1,111 @@
+"""People's answers: read from a file, joined over annotators, in the form of the other readers'."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from analysis.metrics.skin_tone import monk_colours
+from analysis.studies.questions import sheet
+from analysis.tables.objects.human_answers import human_answers, read_answers
+from probes.errors import UserError
+from probes.runs import schemas
+from probes.runs.store import Run
+from tests.analysis.observe.stored_images import image_run
+from triptych.cli.main import command
+
+HEAD = "sample_id,question,annotator,answer"
+ONE, TWO = "t00000-s0-neutral", "t00001-s0-feminine"
+
+
+@pytest.fixture
+def run(tmp_path):
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 256, (64, 64, 3), np.uint8) for _ in range(5)]
+    return image_run(tmp_path / "run", [*images, b"no image"], ["a person"])
+
+
+def written(tmp_path, *rows, head=HEAD, name="labels.csv"):
+    path = tmp_path / name
+    path.write_text("\n".join((head, *rows)) + "\n")
+    return path
+
+
+def test_what_most_say_counts_and_a_tie_is_undecided(run, tmp_path):
+    assert human_answers(run).empty
+    rows = [f"{ONE},gender,{who},{said}" for who, said in zip("abc", ("Female", "male", "a woman"))]
+    rows += [f"{TWO},tie,{who},{said}" for who, said in (("a", "yes"), ("b", "no"), ("c", ""))]
+    rows += [f"{TWO},gender,a,unclear"]
+    assert command("questions")(["labels", str(run.path), str(written(tmp_path, *rows))]) == 0
+    said = human_answers(Run.open(run.path))
+    assert list(said.columns) == schemas.ANSWERS.names
+    by_key = {(row.sample_id, row.question): row for row in said.itertuples()}
+    first = by_key[ONE, "gender"]
+    assert (first.reading, first.answer, first.triplet, first.indicator) == (
+        "female",
+        "Female; male; a woman",
+        0,
+        "neutral",
+    )
+    assert first.score == pytest.approx(2 / 3) and first.asked == "the person looks like a male or a female?"
+    assert by_key[TWO, "tie"].reading is None and by_key[TWO, "gender"].reading is None and len(said) == 3
+
+
+def test_people_say_tones_where_tones_are_read(tmp_path):
+    image = np.zeros((64, 64, 3), np.uint8)
+    run = image_run(
+        tmp_path / "run", [image] * 3, ["a person"], engine="toyworld-checker", skin_tone={"look": True}
+    )
+    out = tmp_path / "sheet"
+    assert "51 questions about 3 images" in sheet.write(run, out, count=1, seed=0)
+    assert "1 / 2 / 3 / 4 / 5 / 6 / 7 / 8 / 9 / 10 / unclear" in (out / sheet.FILE).read_text()
+    with Image.open(out / sheet.CARD) as card:
+        colours = card.convert("RGB").getcolors(card.width * card.height)
+    assert {tuple(colour) for colour in monk_colours()} <= {colour for _, colour in colours}
+    rows = [f"{ONE},tone,a,10", f"{ONE},tone,b,10", f"{ONE},tone,c,1"]
+    assert read_answers(written(tmp_path, *rows), run)["answer"].tolist() == ["10", "10", "1"]
+    two = "t00000-s0-feminine"
+    more = [f"{two},tone,{who},{tone}" for who, tone in zip("abcd", (6, 4, 5, "unclear"))]
+    assert command("questions")(["labels", str(run.path), str(written(tmp_path, *rows, *more))]) == 0
+    said = human_answers(Run.open(run.path)).set_index("sample_id")
+    assert said["reading"].to_dict() == {ONE: "10", two: "5"}  # the median: tones have an order
+    assert said["score"].tolist() == pytest.approx([2 / 3, 1 / 4])
+    for wrong in ("0", "11", "5.5", "dark"):
+        with pytest.raises(UserError, match=f"line 2: expected 1, 2, .* 10 or unclear, got '{wrong}'"):
+            read_answers(written(tmp_path, f"{ONE},tone,a,{wrong}"), run)
+
+
+@pytest.mark.parametrize(
+    ("rows", "head", "said"),
+    [
+        ([f"{ONE},yes"], "sample_id,answer", "found none called question"),
+        (["t9,gender,a,male"], HEAD, "line 2: expected an image of"),
+        ([f"{ONE},shoes,a,yes"], HEAD, "line 2: expected one of gender, boots"),
+        ([f"{ONE},tie,a,maybe"], HEAD, "line 2: expected yes, no or unclear, got 'maybe'"),
+        ([f"{ONE},tie,a,", f"{ONE},tie,a,yes", f"{ONE},tie,a,no"], HEAD, "line 4: .*second one"),
+    ],
+)
+def test_a_file_that_cannot_be_taken_is_refused_in_a_line(run, tmp_path, rows, head, said):
+    with pytest.raises(UserError, match=said):
+        read_answers(written(tmp_path, *rows, head=head), run)
+
+
+def test_one_annotator_in_two_files_is_refused(run, tmp_path, capsys):
+    files = [written(tmp_path, f"{ONE},tie,a,yes", name=f"{number}.csv") for number in (1, 2)]
+    assert command("questions")(["labels", str(run.path), *map(str, files)]) == 2
+    assert "expected another annotator in each file, got 'a' twice" in capsys.readouterr().err
+
+
+def test_a_sheet_that_is_filled_in_is_taken(run, tmp_path, capsys):
+    out = tmp_path / "sheet"
+    assert command("questions")(["sheet", str(run.path), "--out", str(out), "--images", "1"]) == 0
+    assert "48 questions about 3 images" in capsys.readouterr().out
+    rows = (out / sheet.FILE).read_text().splitlines()
+    assert len(list((out / "images").iterdir())) == 3 and len(rows) == 49
+    assert not any(f",{word}" in rows[1] for word in ("neutral", "feminine", "a person"))
+    (out / sheet.FILE).write_text(
+        "\n".join([rows[0], *(f"{row}no" for row in rows[1:] if ",gender," not in row)])
+    )
+    assert command("questions")(["labels", str(run.path), str(out / sheet.FILE)]) == 0
+    assert set(human_answers(Run.open(run.path))["reading"]) == {"no"}
+    assert command("questions")(["sheet", str(run.path), "--out", str(out)]) == 2
+    assert "found one: name another folder" in capsys.readouterr().err

@@ -1,0 +1,135 @@
+"""Where nothing but the nouns of the prompts was looked for, what hangs on anything else is open, with the reason."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.metrics.cooccurrence import ALL
+from analysis.metrics.dependency import GROUPS
+from analysis.report.latex import documents
+from analysis.report.page import read, render
+from analysis.studies.sensitivity.objects import object_settings
+from analysis.tables.objects.looked_for import KNOWN_GROUPS, PROMPTS_ALONE, leave_open
+from analysis.tables.stage import measure
+from probes.runs.store import Run
+from tests.analysis.report.test_page import Page
+from tests.analysis.synthetic_objects import ENGINE, add_objects
+from tests.analysis.synthetic_run import configure, write_run
+
+OPTIONS = {"prompts": 6, "seeds": 1, "steps": 2}
+
+
+def measured(folder, tags) -> Run:
+    """A run of which the record says what was looked for; a thing is in every image, whatever the prompt."""
+    run = Run.open(add_objects(write_run(folder / "run", **OPTIONS), **OPTIONS))
+    run.write_meta(observer={**ENGINE, "tags": tags, "vocabulary": "everyday", "vocabulary_tags": 976})
+    configure(run, measure={"bootstrap": 50, "permutations": 64})
+    measure(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def prompts(tmp_path_factory) -> Run:
+    return measured(tmp_path_factory.mktemp("prompts"), ["prompt"])
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory) -> Run:
+    return measured(tmp_path_factory.mktemp("everything"), ["vocabulary", "prompt"])
+
+
+def test_similarities_of_all_objects_are_open(prompts, everything):
+    for name, columns in (
+        ("table06_similarity", ["value", "ci_low", "ci_high"]),
+        ("table06_gap", ["gap", "p_value"]),
+    ):
+        table = prompts.table(name)
+        assert len(table) and table[columns].isna().all(axis=None)
+        assert (table["reason"] == PROMPTS_ALONE).all()
+        assert everything.table(name)[columns[0]].notna().any()
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("table07_chi_square", ["statistic", "p_value", "cramers_v"]),
+        ("table_tests", ["statistic", "p_value", "cramers_v", "floor", "paper_p_value"]),
+        ("figure04_bias_scores", ["bias_score", "low", "high"]),
+        ("table11_presence", ["percent_of_images", "images"]),
+        ("table12_amounts", ["amount"]),
+    ],
+)
+def test_groups_that_no_prompt_names_are_open_and_the_others_are_as_they_were(
+    name, columns, prompts, everything
+):
+    table, whole = prompts.table(name), everything.table(name)
+    unknown = table["group"].isin({ALL, *GROUPS} - {*KNOWN_GROUPS})
+    assert unknown.any() and table.loc[unknown, columns].isna().all(axis=None)
+    assert (table.loc[unknown, "reason"] == PROMPTS_ALONE).all()
+    assert (table.loc[~unknown, "reason"] != PROMPTS_ALONE).all()
+    kept = table.loc[~unknown].drop(columns="reason"), whole[~unknown].drop(columns="reason", errors="ignore")
+    pd.testing.assert_frame_equal(*kept, check_dtype=False)
+    assert whole.loc[unknown, columns[0]].notna().any()
+    if "kept" in table:  # no figure shows them
+        assert not table.loc[unknown, "kept"].any() and not table.loc[unknown, "top"].any()
+
+
+def test_intersections_with_what_no_prompt_names_are_open(prompts, everything):
+    table, whole = prompts.table("table13_intersection"), everything.table("table13_intersection")
+    known = table[["over_group", "group"]].isin({*KNOWN_GROUPS, "nouns"}).all(axis=1)
+    assert table.loc[~known, ["percent", "common"]].isna().all(axis=None)
+    assert (table.loc[~known, "reason"] == PROMPTS_ALONE).all()
+    np.testing.assert_array_equal(table.loc[known, "percent"], whole.loc[known, "percent"])
+    assert known.any() and table.loc[known, "percent"].notna().any()
+
+
+def test_what_a_prompt_names_is_compared_all_the_same(prompts, everything):
+    for name in ("object_claims", "object_tests", "cooccurrence", "objects"):
+        pd.testing.assert_frame_equal(prompts.table(name), everything.table(name))
+
+
+def test_a_table_that_is_not_concerned_stays_as_it_is():
+    table = pd.DataFrame({"object": ["dog"], "count": [1]})
+    assert leave_open("cooccurrence", table) is table
+
+
+def test_the_report_says_first_what_was_looked_for_and_why_numbers_are_missing(prompts, everything):
+    texts = []
+    for run in (prompts, everything):
+        page = Page(render(read(run), {}))
+        texts.append(page.text.partition("Objects Looked for: ")[2].partition("Gallery")[0])
+    alone, whole = texts
+    assert alone.startswith("the nouns of each triplet’s prompts, and nothing else, by made up")
+    assert whole.startswith("976 everyday nouns, and the nouns of each triplet’s prompts, by made up")
+    assert alone.count(PROMPTS_ALONE) >= 8 and PROMPTS_ALONE not in whole
+    similarity = alone.partition("nearer to one side?")[2].partition("Asked for, guided")[0]
+    assert "neutral, feminine — — " in similarity.replace("—", "— ").replace("  ", " ")
+    assert "No bias score is drawn: only the nouns" in alone
+    assert "the objects as a whole differ cannot be told: only the nouns" in alone
+    assert "hold an object that the prompt neither names nor guides" not in alone
+
+
+def test_latex_has_dashes_and_the_reason(prompts, everything):
+    texts, whole = dict(documents(prompts)), dict(documents(everything))
+    assert texts["table05_disparity"] == whole["table05_disparity"]
+    for name in set(texts) - {"table05_disparity"}:
+        assert texts[name].count(PROMPTS_ALONE) == 1 and PROMPTS_ALONE not in whole[name], name
+        assert texts[name].count("\\end{table}") == 1
+    rows = [line for line in texts["table06_similarity"].splitlines() if line.startswith("(neutral")]
+    assert len(rows) == 2 and all(row.endswith("& -- & -- \\\\") for row in rows)
+    shown = [line for line in texts["table11_presence"].splitlines() if line.count("&") == len(GROUPS)][1:]
+    assert shown and all([cell.strip() for cell in row.split("&")][2] == "--" for row in shown)
+
+
+def test_sensitivity_asks_nothing_of_what_no_prompt_names(prompts, everything):
+    few, every = (
+        {
+            quantity
+            for setting in object_settings(
+                run, thetas=(), sigmas=(0.5,), sigmas_human=(), least_scores=(0.5,)
+            )
+            for quantity in setting.findings.query("kind == 'presence'")["quantity"]
+        }
+        for run in (prompts, everything)
+    )
+    assert every - few == {ALL, "implicitly_guided", "implicitly_independent"} & every and every - few

@@ -1,0 +1,237 @@
+"""The measure stage on runs with detections: every table, the same bytes, and runs that hold little."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import load_run
+from analysis.metrics.cooccurrence import INCLUDED, LEFT_OUT
+from analysis.metrics.dependency import GROUPS
+from analysis.report.latex import documents
+from analysis.tables.objects.objects import looked_at, measure_objects
+from analysis.tables.registry import TABLES
+from analysis.tables.stage import measure
+from probes.config.schema import build_config
+from probes.config.yaml import YamlSource
+from probes.errors import UserError
+from probes.runs.store import Run
+from tests.analysis.object_parts import add_objects
+from tests.analysis.synthetic_run import write_run
+
+GAPS = {"image_similarities", "timesteps", "disparity", "gap", "specifications", "agreement"}
+FRAMES = {
+    *("nouns", "objects", "cooccurrence", "table06_similarity", "table06_gap", "table07_chi_square"),
+    *("figure04_bias_scores", "figure06_group_objects", "table11_presence", "table12_amounts"),
+    *("table13_intersection", "object_tests", "object_claims", "table_tests", "detector_error"),
+    "detector_counts",
+}
+LATEX = {
+    *("table06_similarity", "table07_chi_square", "table11_presence", "table12_amounts"),
+    *("table05_disparity", "table13_intersection", "figure06_group_objects"),
+    *(f"figure{number:02d}_bias_scores_masculine_feminine" for number in (4, 7, 8)),
+    *(f"figure{number:02d}_bias_scores_masculine_feminine_no_persons" for number in (4, 7, 8)),
+}
+
+
+def quick(path, **measure_options):
+    """The run with few resamples and these options."""
+    run = Run.open(path)
+    options = run.resolved["measure"] | {"bootstrap": 50, "permutations": 50} | measure_options
+    run.write_meta(config={"passed": {}, "resolved": run.resolved | {"measure": options}})
+    return Run.open(path)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    path = write_run(tmp_path_factory.mktemp("runs") / "run", prompts=6)
+    add_objects(path)
+    measure(quick(path))
+    return path
+
+
+def test_every_table_is_there(measured):
+    tables = measured / "tables"
+    needs = ("samples", "objects", "truth")
+    expected = {name for name, table in TABLES.items() if table.stage == "measure" and table.needs in needs}
+    assert expected == FRAMES | GAPS
+    assert {file.stem for file in tables.glob("*.parquet")} == expected
+    assert {file.stem for file in tables.glob("*.csv")} == expected - {"image_similarities", "objects"}
+    assert {name for name, _ in documents(Run.open(measured))} == LATEX
+
+
+def test_loaded_run_has_them(measured):
+    run = load_run(measured)
+    assert set(run.objects["group"]) == set(GROUPS)
+    assert len(run.objects[run.objects["object"] >= 0]) == len(run.run.objects())
+    assert set(run.nouns["triplet"]) == set(range(6))
+    assert run.object_tests["group"].unique().tolist() == ["all", *GROUPS]
+    assert run.table("table_tests")["group"].unique().tolist() == ["all", *GROUPS]
+    own = run.table("table06_similarity")
+    assert (
+        own["individuals"].tolist() == [INCLUDED] * 3 + [LEFT_OUT] * 3
+    )  # the paper's first, controls in none
+    assert own["value"].between(0, 1).all() and (own["ci_low"] <= own["value"]).all()
+    assert run.table("table06_gap")["n_controls"].eq(2).all()
+
+
+def test_words_and_nouns_meet(measured):
+    """Each noun's place among the words is that of its word map."""
+    run = load_run(measured)
+    words = run.words.drop_duplicates(["triplet", "indicator", "word_index"])
+    joined = run.nouns.merge(words, on=["triplet", "indicator", "word_index"], suffixes=("", "_map"))
+    assert len(joined) == len(run.nouns) and (joined["word"] == joined["word_map"]).all()
+
+
+def test_dogs_are_asked_for_by_dog(measured):
+    objects = load_run(measured).objects
+    dogs = objects[(objects["label"] == "dogs") & (objects["triplet"] == 6 % 6)]
+    assert set(dogs["lemma"]) == {"dog"} and dogs["group"].str.startswith("implicitly").all()
+    asked = load_run(measured).nouns.query("lemma == 'umbrella'")[["triplet", "indicator"]].drop_duplicates()
+    umbrellas = objects[objects["object"] >= 0].query("lemma == 'umbrella'").merge(asked)
+    assert len(umbrellas) and umbrellas["group"].str.startswith("explicitly").all()
+
+
+def test_same_parts_same_bytes(measured, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(measured, copy)
+    shutil.rmtree(copy / "tables")
+    measure(Run.open(copy))
+    for file in (measured / "tables").iterdir():
+        assert (copy / "tables" / file.name).read_bytes() == file.read_bytes(), file.name
+
+
+def test_a_run_that_was_not_looked_at_stays_as_it_is(tmp_path):
+    path = write_run(tmp_path / "run", prompts=2)
+    measure(quick(path))
+    assert {file.stem for file in (path / "tables").iterdir()} == GAPS
+    assert dict(documents(Run.open(path))).keys() == {"table05_disparity"}
+
+
+def test_thresholds_come_from_the_configuration(tmp_path):
+    path = write_run(tmp_path / "run", prompts=2, seeds=1)
+    add_objects(path)
+    found = {}
+    for name, options in {
+        "default": {},
+        "low": {"sigma": 0.01, "sigma_human": 0.0},
+        "high": {"sigma": 0.7, "theta": 0.99},
+    }.items():
+        run = quick(path, **options)
+        measure_objects(run)
+        found[name] = run.table("objects")["group"].str.endswith("guided").sum()
+    assert found["high"] < found["default"] < found["low"]
+
+
+def test_one_prompt_and_many_seeds(tmp_path):
+    """Intra-prompt evaluation (section 7.1): seeds are the unit, and the table says so."""
+    path = write_run(tmp_path / "run", prompts=1, seeds=12)
+    add_objects(path)
+    run = quick(path)
+    measure_objects(run)
+    own = run.table("table06_similarity")
+    assert own["value"].notna().all() and (own["n_prompts"] == 12).all() and (own["unit"] == "seed").all()
+    assert (own["ci_low"] <= own["value"]).all() and (own["value"] <= own["ci_high"]).all()
+    assert own["n"].max() == 12
+    chi = run.table("table07_chi_square").query("group == 'all' and individuals == 'left out'")
+    assert chi["p_value"].notna().all()
+    tests = run.table("table_tests")
+    assert (tests["p_value"].notna() | (tests["reason"] != "")).all() and tests["p_value"].notna().any()
+    assert run.table("figure04_bias_scores")["bias_score"].notna().any()
+
+
+@pytest.mark.parametrize(("often", "unreadable"), [(0, ()), (1, ("t00000-s0-feminine", "t00001-s1-neutral"))])
+def test_runs_in_which_little_was_found(tmp_path, often, unreadable):
+    path = write_run(tmp_path / "run", prompts=3)
+    add_objects(path, often=often, unreadable=unreadable)
+    run = quick(path)
+    measure_objects(run)
+    images = looked_at(run)
+    assert len(images) == 30 - len(unreadable) and not images["sample_id"].isin(unreadable).any()
+    objects = run.table("objects")
+    assert not objects["sample_id"].isin(unreadable).any()
+    hidden = (
+        run.table("table11_presence")
+        .query("group == 'hidden' and indicator == 'all' and individuals == 'included'")
+        .iloc[0]
+    )
+    main = (
+        images["indicator"].isin(["neutral", "feminine", "masculine"]).sum()
+    )  # controls are in no such table
+    assert hidden["n_images"] == main and hidden["percent_of_images"] == 100
+    counted = run.table("cooccurrence")
+    if often == 0:
+        assert set(objects["group"]) == {"hidden"} and set(counted["group"]) == {"hidden"}
+        for name in ("table06_similarity", "table07_chi_square"):
+            table = run.table(name)
+            own = table[table.get("group", pd.Series("all", table.index)) != "hidden"]
+            value = own["value"] if "value" in own else own["p_value"]
+            assert value.isna().all() and (own["reason"] != "").all(), name
+    else:
+        assert counted["n_images"].unique().tolist() == [4]  # of 6 triplets and seeds two are incomplete
+
+
+def test_without_word_maps_objects_are_counted_but_not_grouped(tmp_path):
+    path = write_run(tmp_path / "run", prompts=3)
+    add_objects(path)
+    shutil.rmtree(path / "words")
+    run = quick(path)
+    measure_objects(run)
+    objects = run.table("objects")
+    assert set(objects["group"]) == {"", "hidden"} and np.isnan(objects["coverage"]).all()
+    assert set(run.table("cooccurrence")["group"]) == {"all", "hidden"}
+    assert run.table("table06_similarity")["value"].notna().any()
+
+
+def test_two_indicators_and_another_reference(tmp_path):
+    indicators = {
+        "feminine": {"word": "woman", "control": False},
+        "masculine": {"word": "man", "control": False},
+    }
+    path = write_run(tmp_path / "run", prompts=3, indicators=indicators, reference="masculine", contrasts=())
+    add_objects(path)
+    run = quick(path)
+    measure_objects(run)
+    scores = run.table("figure04_bias_scores")
+    assert set(zip(scores["first"], scores["second"])) == {("masculine", "feminine")}
+    assert set(run.table("table07_chi_square")["comparison"]) == {"masculine-feminine"}
+    assert run.table("table06_similarity")["value"].notna().all()
+    assert len(run.table("table06_gap")) == 0
+
+
+def config(**measure_options):
+    source = YamlSource(name="triplets.yaml", text="", data={})
+    return build_config({"prompts": ["a {person} in a hat"], "measure": measure_options}, source)
+
+
+def test_options_of_the_configuration():
+    defaults = config().measure
+    assert (defaults.theta, defaults.sigma, defaults.sigma_human, defaults.nouns) == (
+        0.35,
+        0.7,
+        0.25,
+        "lemminflect",
+    )
+    with pytest.raises(
+        UserError, match=r"measure\.sigma_human: expected at most sigma \(0\.2\), got 0\.25: lower it"
+    ):
+        config(sigma=0.2)
+    with pytest.raises(UserError, match=r"measure\.nouns: expected .*lemminflect"):
+        config(nouns="spacy")
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX on this machine")
+def test_latex_compiles_and_no_table_is_wider_than_the_page(measured, tmp_path):
+    found = dict(documents(Run.open(measured)))
+    assert len(found) >= 8
+    body = "\n".join(rf"{found[name]}\clearpage" for name in sorted(found))
+    head = "\\documentclass{article}\\usepackage{booktabs,graphicx}\\begin{document}\n"
+    (tmp_path / "all.tex").write_text(f"{head}{body}\n\\end{{document}}\n")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in done.stdout

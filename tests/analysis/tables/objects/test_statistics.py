@@ -1,0 +1,62 @@
+"""The tidy tables hold what the single functions give."""
+
+import numpy as np
+import pytest
+
+from analysis.stats.bias_scores import bias_scores
+from analysis.stats.multiplicity import adjust_p_values
+from analysis.stats.object_tests import paired_presence_test
+from analysis.stats.table_tests import chi_square_test, label_swap_test
+from analysis.tables.objects.statistics import (
+    OBJECT_COLUMNS,
+    TABLE_COLUMNS,
+    object_statistics,
+    table_statistics,
+)
+from tests.analysis.object_data import dense_table, random_counts
+
+PAIRS = (("n", "f"), ("f", "m"))
+
+
+@pytest.mark.parametrize("interval", ["closed", "bca"])
+def test_rows_of_objects(interval):
+    counts = random_counts(30, 2, 3, 5, repeated=True)
+    counts[..., 4] = 0
+    table = dense_table(counts)
+    rows = object_statistics(table, PAIRS, interval=interval, resamples=300)
+    assert tuple(rows.columns) == OBJECT_COLUMNS and len(rows) == 10
+    for first, second in PAIRS:
+        own = rows[(rows["first"] == first) & (rows["second"] == second)]
+        test = paired_presence_test(table, first, second)
+        np.testing.assert_array_equal(own["p_value"], test.p_value)
+        np.testing.assert_array_equal(own["p_bh"], adjust_p_values(test.p_value))
+        method = "wilson" if interval == "closed" else "bca"
+        score = bias_scores(table, first, second, method=method, resamples=300)
+        np.testing.assert_array_equal(own["bias_score_low"], score.low)
+        present = (counts > 0).sum(axis=(0, 1))["nfm".index(second)]
+        assert own["images_second"].tolist() == present.tolist()
+        assert own["reason"].tolist()[4] == "never detected"
+        assert own.iloc[4][["difference", "bias_score", "odds_ratio", "p_value"]].isna().all()
+        assert (own["difference_low"] <= own["difference"])[:4].all()
+
+
+def test_rows_of_tables():
+    table = dense_table(random_counts(25, 1, 3, 6, repeated=True))
+    rows = table_statistics(table, [*PAIRS, "nfm"], permutations=200, seed=3)
+    assert tuple(rows.columns) == TABLE_COLUMNS and rows["indicators"].tolist()[::2] == [
+        "n-f",
+        "f-m",
+        "n-f-m",
+    ]
+    last = rows.iloc[5]
+    assert last["p_value"] == label_swap_test(table, of="detections", permutations=200, seed=3).p_value
+    assert last["paper_p_value"] == chi_square_test(table).p_value
+    assert "not independent" in last["warnings"] and rows["reason"].eq("").all()
+
+
+def test_no_pair_is_an_empty_table_and_bad_intervals_are_named():
+    table = dense_table(random_counts())
+    assert tuple(object_statistics(table, []).columns) == OBJECT_COLUMNS
+    assert tuple(table_statistics(table, []).columns) == TABLE_COLUMNS
+    with pytest.raises(ValueError, match="closed, bca or percentile"):
+        object_statistics(table, PAIRS, interval="wald")

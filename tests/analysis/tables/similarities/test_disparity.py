@@ -1,0 +1,25 @@
+"""Mean similarities of pairs, against plain pandas."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.tables.similarities.disparity import disparity
+
+
+def test_disparity_by_plain_pandas(run, pairs):
+    keys = ["space", "site", "step", "metric", "pair"]
+    prompts = pairs.astype({"value": float}).groupby([*keys, "triplet"], observed=True)["value"].mean()
+    expected = prompts.groupby(keys, observed=True).mean()
+    table = run.table("disparity").set_index(keys)
+    assert len(table) == len(expected)
+    found = table["mean"].reindex(pd.MultiIndex.from_tuples(expected.index.tolist(), names=keys))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert (table["n_prompts"] == 9).all() and (table["n"] == 18).all()
+    defined = table[table["reason"] == ""]
+    assert ((defined["ci_low"] <= defined["mean"]) & (defined["mean"] <= defined["ci_high"])).all()
+
+
+def test_a_value_that_stands_twice_is_refused(pairs):
+    with pytest.raises(ValueError, match="some twice"):
+        disparity(pd.concat([pairs.head(3), pairs.head(1)]))

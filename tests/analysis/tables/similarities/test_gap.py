@@ -1,0 +1,369 @@
+"""Gaps of the reference: against plain pandas and SciPy, by hand, and with planted answers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.stats.crossed import crossed_mean
+from analysis.stats.word_test import word_test
+from analysis.tables.similarities.disparity import disparity
+from analysis.tables.similarities.gap import gap
+from analysis.tables.similarities.similarities import pair_name
+from analysis.tables.similarities.stored import StoredSimilarities
+from analysis.tables.stage import picture_table
+from hooks.architectures.addresses import space
+from probes.runs.store import Run
+from tests.analysis.melted import melted
+from tests.analysis.synthetic_run import write_run
+
+NAMES = ["neutral", "feminine", "masculine", "individual", "human"]
+OPTIONS = {
+    "indicators": NAMES,
+    "reference": "neutral",
+    "contrasts": [("masculine", "feminine")],
+    "controls": {"individual": "neutral", "human": "neutral"},
+    "resamples": 200,
+    "permutations": 500,
+}
+
+
+def small(values, metric="cosine", site="latent.final", names=("n-f", "n-m"), step=-1):
+    """A table of pairs from an array (n_prompts, n_seeds, n_pairs)."""
+    values = np.asarray(values, float)
+    t, s, p = np.meshgrid(*map(np.arange, values.shape), indexing="ij")
+    table = pd.DataFrame({"triplet": t.ravel(), "seed": s.ravel(), "value": values.ravel()})
+    keys = {"space": space(site), "site": site, "step": step, "metric": metric}
+    return table.assign(pair=[names[i] for i in p.ravel()], **keys)
+
+
+def gap_of(table, **options):
+    base = {"indicators": ["n", "f", "m"], "reference": "n", "contrasts": [("m", "f")]}
+    return gap(table, **{**base, **options})
+
+
+def test_gap_and_its_test_by_plain_pandas_and_scipy(run, pairs):
+    table = run.table("gap")
+    for site, metric, step, sign in [
+        ("text.final", "cosine_sequence", -1, 1),
+        ("unet.mid", "cosine", 2, 1),
+        ("image", "ssim", -1, 1),
+        ("image", "diff_pix", -1, -1),
+    ]:
+        rows = pairs[(pairs["site"] == site) & (pairs["metric"] == metric) & (pairs["step"] == step)]
+        wide = rows.astype({"value": float, "pair": str}).pivot_table("value", "triplet", "pair")
+        differences = sign * (wide["neutral-masculine"] - wide["neutral-feminine"])
+        row = table[(table["site"] == site) & (table["metric"] == metric) & (table["step"] == step)].iloc[0]
+        assert row["gap"] == pytest.approx(differences.mean(), rel=1e-9)
+        scipy = stats.permutation_test(
+            (differences.to_numpy(),),
+            np.mean,
+            permutation_type="samples",
+            n_resamples=np.inf,
+            vectorized=True,
+        )
+        assert row["p_value"] == pytest.approx(scipy.pvalue, abs=1e-12)  # 2^9 flips: exact
+        control = sign * (wide["neutral-individual"] - wide["neutral-human"]).mean()
+        assert row["control_gap"] == row["control_high"] == pytest.approx(abs(control), rel=1e-6)
+        assert row["control_low"] == -row["control_high"]
+        assert row["n_controls"] == 2
+
+
+HEADLINE = [
+    ("text.final", "cosine_sequence"),
+    ("latent.final", "cosine"),
+    ("image", "ssim"),
+    ("image", "diff_pix"),
+]
+
+
+@pytest.mark.parametrize(("lean", "sign"), [(0.25, 1), (-0.25, -1)])
+def test_a_planted_gap_is_found_with_its_sign(lean, sign, tmp_path):
+    run = Run.open(write_run(tmp_path / "run", prompts=14, steps=3, lean=lean, seed=3))
+    table = gap(StoredSimilarities(run, picture_table(run)), **OPTIONS).set_index(["site", "metric"])
+    for key in HEADLINE:
+        row = table.loc[[key]].iloc[0]
+        assert sign * row["gap"] > 0
+        assert min(sign * row["ci_low"], sign * row["ci_high"]) > 0, "the interval excludes 0"
+        assert row["p_adjusted"] < 0.05
+        assert abs(row["gap"]) > row["control_gap"]
+
+
+def test_no_gap_is_found_where_none_is_planted(tmp_path):
+    run = Run.open(write_run(tmp_path / "run", prompts=14, steps=3, lean=0.0, seed=4))
+    table = gap(StoredSimilarities(run, picture_table(run)), **OPTIONS)
+    assert (table["p_adjusted"].dropna() > 0.05).all()
+
+
+def test_shared_noise_at_the_first_step_is_no_gap(run):
+    row = run.table("gap").query("site == 'latent' and step == 0").iloc[0]
+    assert row["gap"] == 0 and row["reason"] == "no difference beyond rounding in any prompt"
+    assert row[["ci_low", "ci_high", "p_value", "p_adjusted"]].isna().all()
+    noisy = small(1 - np.array([[[0, 6e-8]], [[0, 6e-8]], [[0, 1.2e-7]]]))
+    assert gap_of(noisy).iloc[0]["reason"].startswith("no difference beyond rounding")
+
+
+def test_sign_by_hand_also_where_lower_is_nearer():
+    values = [[[0.5, 0.7], [0.5, 0.9]], [[0.4, 0.5], [0.4, 0.5]]]  # neutral-feminine, neutral-masculine
+    row = gap_of(small(values)).iloc[0]
+    assert row["gap"] == pytest.approx((0.3 + 0.1) / 2)
+    assert (row["n_prompts"], row["n"], row["p_value"]) == (2, 4, 0.5)
+    percent = small(np.multiply(values, 100), metric="diff_pix", site="image")
+    assert gap_of(percent).iloc[0]["gap"] == pytest.approx(-20)
+    turned = gap_of(small(values), contrasts=[("f", "m"), ("m", "f")])
+    assert turned["gap"].tolist() == pytest.approx([-0.2, 0.2])
+    assert turned["contrast"].tolist() == ["f-m", "m-f"]
+
+
+def test_the_reference_need_not_come_first():
+    values = [[[0.5, 0.7]], [[0.4, 0.5]]]
+    table = small(values, names=("f-n", "m-n"))
+    assert gap_of(table, indicators=["f", "m", "n"]).iloc[0]["gap"] == pytest.approx(0.15)
+
+
+def test_control_gaps_by_hand():
+    # per prompt: s(n, f), s(n, m), then three controls
+    values = [[[0.5, 0.7, 0.80, 0.90, 0.84]], [[0.4, 0.5, 0.80, 0.80, 0.90]]]
+    table = small(values, names=("n-f", "n-m", "n-a", "n-b", "n-c"))
+    names = ["n", "f", "m", "a", "b", "c"]
+    row = gap_of(table, indicators=names, controls=dict.fromkeys("abc", "n")).iloc[0]
+    # means 0.80, 0.85, 0.87: the largest difference is between a and c
+    assert (row["control_gap"], row["control_low"], row["control_high"]) == pytest.approx((0.07, -0.07, 0.07))
+    assert row["n_controls"] == 3 and row["reason"] == ""
+    one = gap_of(table, indicators=names, controls={"b": "n"}).iloc[0]
+    assert np.isnan(one["control_gap"]) and np.isnan(one["p_control"]) and one["n_controls"] == 1
+    assert one["reason"] == "controls: one of the reference's, two are needed"
+    none = gap_of(table, indicators=names).iloc[0]
+    assert np.isnan(none["control_high"]) and none["reason"] == "controls: none"
+    assert np.isnan(none["word_low"]) and none["word_df"] == 0
+
+
+def test_controls_of_the_contrast_by_hand():
+    # per prompt: s(n, f), s(n, m), then another word for f and one for m
+    values = [[[0.50, 0.70, 0.54, 0.76]], [[0.40, 0.50, 0.42, 0.54]]]
+    table = small(values, names=("n-f", "n-m", "n-g", "n-w"))
+    row = gap_of(table, indicators=["n", "f", "m", "g", "w"], controls={"g": "f", "w": "m"}).iloc[0]
+    assert row["gap"] == pytest.approx(0.15) and row["control_gap"] == pytest.approx(0.05)  # w - m
+    # means of the words of f and m: 0.465 and 0.625
+    assert row["word_gap"] == pytest.approx(0.16) and row["word_df"] == 2 and row["n_controls"] == 2
+    sides = (np.array(values).transpose(1, 2, 0)[:, side, :, None] for side in ([1, 3], [0, 2]))
+    expected = word_test(*sides)
+    assert row["p_control"] == row["p_control_adjusted"] == pytest.approx(expected.p_value[0])
+    assert (row["word_low"], row["word_high"]) == pytest.approx((expected.low[0], expected.high[0]))
+    swapped = gap_of(
+        table, indicators=["n", "f", "m", "g", "w"], controls={"f": "g", "m": "w"}, contrasts=[("w", "g")]
+    ).iloc[0]
+    assert swapped["p_control"] == pytest.approx(row["p_control"])
+    for wrong in ({"g": "x"}, {"x": "f"}, {"g": "g"}):
+        with pytest.raises(ValueError, match="controls: expected two of"):
+            gap_of(table, indicators=["n", "f", "m", "g", "w"], controls=wrong)
+
+
+def test_the_controls_of_the_reference_stand_for_those_of_the_contrast_where_it_has_none(run):
+    pairs = melted(run)
+    row = gap(pairs, **OPTIONS).query("site == 'image' and metric == 'ssim'").iloc[0]
+    wide = pairs[(pairs["site"] == "image") & (pairs["metric"] == "ssim")]
+    wide = wide.astype({"value": float, "pair": str}).pivot_table("value", "triplet", "pair")
+
+    def near(one, other):
+        return wide[[pair_name(one, other, NAMES)]].to_numpy()
+
+    sides = [[[near(own, name)] for own in ("neutral", *NAMES[3:])] for name in ("masculine", "feminine")]
+    expected = word_test(*sides, [near("neutral", name) for name in NAMES[3:]])
+    assert row["word_df"] == 1 and row["n_references"] == 3
+    assert (row["word_gap"], row["p_control"]) == pytest.approx(
+        (expected.gap[0], expected.p_value[0]), rel=1e-6
+    )
+
+
+def words_of_all(rng, references=3, side=3, prompts=6, missing=()):
+    """A table of pairs of reference words r, words f and words m, drawn at random, but for some pairs."""
+    names = [
+        f"{kind}{i}" for kind, size in (("r", references), ("f", side), ("m", side)) for i in range(size)
+    ]
+    compared = [f"{a}-{b}" for i, a in enumerate(names) for b in names[i + 1 :] if f"{a}-{b}" not in missing]
+    table = small(rng.uniform(0.5, 1, (prompts, 1, len(compared))), names=compared)
+    controls = {name: name[0] + "0" for name in names if name[1] != "0"}
+    options = {"indicators": names, "reference": "r0", "contrasts": [("m0", "f0")], "controls": controls}
+    return table, options
+
+
+def test_two_words_of_the_reference_count_and_every_row_counts_its_words():
+    table, options = words_of_all(np.random.default_rng(0), references=2)
+    row = gap_of(table, **options).iloc[0]
+    assert (row["n_references"], row["n_words_first"], row["n_words_second"], row["word_df"]) == (2, 3, 3, 4)
+    wide = table.pivot_table("value", "triplet", "pair")
+    sides = [
+        [[wide[[f"r{r}-{kind}{w}"]].to_numpy() for w in range(3)] for r in range(2)] for kind in ("m", "f")
+    ]
+    assert row["p_control"] == pytest.approx(word_test(*sides).p_value[0])
+    assert row[["share_words", "share_references", "share_prompts"]].sum() == pytest.approx(1)
+    means = [np.mean(side, axis=(0, 2, 3)) for side in sides]
+    scipy = stats.permutation_test(means, lambda a, b: np.mean(a) - np.mean(b), n_resamples=np.inf)
+    assert row["p_permutation"] == pytest.approx(scipy.pvalue) and row["p_floor"] == pytest.approx(0.1)
+
+
+def test_a_word_that_was_not_compared_is_not_counted():
+    rng = np.random.default_rng(1)
+    table, options = words_of_all(rng, missing=("r0-f2", "r2-m1"))
+    row = gap_of(table, **options).iloc[0]
+    # f2 was never held against the reference, and r2 not against every word that was
+    assert (row["n_references"], row["n_words_first"], row["n_words_second"], row["word_df"]) == (2, 3, 2, 3)
+    assert row["p_floor"] == pytest.approx(0.1) and np.isfinite(row["p_control"])
+    # nothing but the columns concerned: another site where all were compared
+    whole, _ = words_of_all(rng)
+    both = gap_of(pd.concat([table, whole.assign(site="latent")]), **options).set_index("site")
+    assert both["n_references"].to_dict() == {"latent.final": 2, "latent": 3}
+    assert both.loc["latent.final", "p_control"] == row["p_control"]
+
+
+def test_one_word_a_side_has_no_permutation():
+    row = gap_of(small([[[0.5, 0.7]], [[0.4, 0.5]]])).iloc[0]
+    assert (row["n_words_first"], row["n_words_second"], row["n_references"]) == (1, 1, 1)
+    assert row["p_floor"] == row["p_permutation"] == 1
+    assert row[["p_control", "share_words", "share_references", "share_prompts"]].isna().all()
+
+
+def test_how_many_prompts_carry_a_gap_and_what_they_cannot_see():
+    values = np.full((24, 1, 2), 0.5)
+    values[3] = [[0.5, 0.9]]
+    row = gap_of(small(values)).iloc[0]
+    assert row["n_changed"] == 1 and row["n_effective"] == pytest.approx(1.09, abs=0.01)
+    assert row["unseen"] == pytest.approx(stats.binomtest(0, 24).proportion_ci(0.9).high)
+    every = gap_of(small(np.random.default_rng(0).uniform(0, 1, (24, 1, 2)))).iloc[0]
+    assert every["n_changed"] == 24 and 8 < every["n_effective"] < 24 and every["warning"] == ""
+
+
+def test_prompts_that_share_their_noise_are_crossed_with_seeds():
+    rng = np.random.default_rng(0)
+    values = 0.5 + 0.01 * rng.standard_normal((24, 3, 2)) + 0.1 * rng.standard_normal((1, 3, 2))
+    table = small(values)
+    row, own = (gap_of(table, shared_noise=shared).iloc[0] for shared in (True, False))
+    expected = crossed_mean(values[..., 1:] - values[..., :1])
+    assert row["gap"] == pytest.approx(own["gap"])
+    assert (row["ci_low"], row["ci_high"], row["p_value"]) == pytest.approx(
+        (expected.low[0], expected.high[0], expected.p_value[0])
+    )
+    assert row["ci_high"] - row["ci_low"] > 3 * (own["ci_high"] - own["ci_low"])
+    assert row["p_adjusted"] == row["p_value"] > 0.05 > own["p_value"]
+    few = gap_of(small(values[:, :2]), shared_noise=True, deltas={"cosine": 0.1}).iloc[0]
+    assert few["reason"].startswith("shared noise: the prompts of a seed depend on each other")
+    assert few[["ci_low", "p_value", "p_adjusted", "ruled_out", "p_equivalent", "d_z_low"]].isna().all()
+    means = disparity(table, shared_noise=True)
+    assert means.loc[0, "ci_high"] - means.loc[0, "ci_low"] > 0.05
+    text = small(values[:, :1], site="text.final", metric="cosine_sequence")  # no noise enters it
+    assert np.isfinite(gap_of(text, shared_noise=True).iloc[0]["p_value"])
+
+
+def test_the_test_against_words_counts_seeds_where_prompts_share_their_noise():
+    rng = np.random.default_rng(1)
+    table, options = words_of_all(rng, references=1, side=2)
+    seeds = []
+    for seed in range(4):
+        lean = table["pair"].str.contains("m") * rng.standard_normal() * 0.3
+        seeds.append(table.assign(seed=seed, value=table["value"] + lean))
+    every = pd.concat(seeds)
+    row, own = (gap_of(every, shared_noise=shared, **options).iloc[0] for shared in (True, False))
+    assert row["word_gap"] == pytest.approx(own["word_gap"]) and row["p_control"] > own["p_control"]
+    assert row[["share_words", "share_references", "share_prompts"]].sum() == pytest.approx(1)
+    assert np.isnan(gap_of(pd.concat(seeds[:2]), shared_noise=True, **options).iloc[0]["p_control"])
+
+
+def test_a_gap_that_one_prompt_carries_is_bounded_and_rules_nothing_out():
+    rng = np.random.default_rng(2)
+    values = 1 - 0.0001 * rng.random((24, 1, 2))
+    values[7, 0, 1] = 0.975
+    row = gap_of(small(values), deltas={"cosine": 0.01}).iloc[0]
+    assert -0.01 < row["ci_low"] < row["gap"] < row["ci_high"] < 0.01  # studentized: down to -0.3
+    assert row[["ruled_out", "p_equivalent"]].isna().all()
+    assert row["warning"] == "few prompts carry the difference"
+
+
+def test_one_reference_word_and_unequal_sides_are_warned_of():
+    rng = np.random.default_rng(3)
+    table, options = words_of_all(rng, references=1)
+    assert "one reference word" in gap_of(table, **options).iloc[0]["warning"]
+    far = table["pair"].isin(["m0-m1", "m0-m2", "m1-m2"])
+    near = table["pair"].isin(["f0-f1", "f0-f2", "f1-f2"])
+    odd = table.assign(value=table["value"].mask(far, 0.2).mask(near, 0.9))
+    assert "spread unequally" in gap_of(odd, **options).iloc[0]["warning"]
+
+
+def test_a_difference_that_would_matter_is_held_against_the_gap():
+    values = np.random.default_rng(0).normal(0.5, 0.02, (40, 1, 2))
+    row = gap_of(small(values), deltas={"cosine": 0.05}).iloc[0]
+    assert row["delta"] == 0.05 and row["p_equivalent"] < 0.05 and abs(row["gap"]) < row["ruled_out"] < 0.05
+    assert gap_of(small(values), deltas={"cosine": 0.9 * row["ruled_out"]}).iloc[0]["p_equivalent"] > 0.05
+    assert np.isnan(gap_of(small(values), deltas={"ssim": 0.05}).iloc[0]["p_equivalent"])
+
+
+def test_effect_sizes_stand_beside_the_gap(run, pairs):
+    table = run.table("gap")
+    row = table[(table["site"] == "image") & (table["metric"] == "ssim")].iloc[0]
+    wide = pairs[(pairs["site"] == "image") & (pairs["metric"] == "ssim")]
+    wide = wide.astype({"value": float, "pair": str}).pivot_table("value", "triplet", "pair")
+    differences = wide["neutral-masculine"] - wide["neutral-feminine"]
+    assert row["d_z"] == pytest.approx(differences.mean() / differences.std())
+    assert row["superiority"] == (differences > 0).mean()
+    assert row["d_z_low"] < row["d_z"] < row["d_z_high"]
+    t = stats.ttest_1samp(differences, 0).confidence_interval()
+    assert row["ci_low"] <= t.low + 1e-9 and row["ci_high"] >= t.high - 1e-9  # at each end the outer one
+
+
+def test_a_null_control_gap_is_a_positive_zero():
+    table = small(np.full((3, 1, 4), 0.5), names=("n-f", "n-m", "n-a", "n-b"))
+    row = gap_of(table, indicators=["n", "f", "m", "a", "b"], controls={"a": "n", "b": "n"}).iloc[0]
+    assert str(row["control_gap"]) == str(row["control_low"]) == "0.0"
+
+
+def test_one_prompt_gives_a_mean_and_no_inference():
+    row = gap_of(small([[[0.5, 0.7], [0.5, 0.9]]])).iloc[0]
+    assert row["gap"] == pytest.approx(0.3) and row["n_prompts"] == 1 and row["n"] == 2
+    assert row["reason"] == "one prompt only; controls: none"
+    assert row[["ci_low", "ci_high", "p_value", "p_adjusted"]].isna().all()
+    table = disparity(small([[[0.5, 0.7]]]))
+    assert table["reason"].tolist() == ["one prompt only"] * 2 and table["ci_low"].isna().all()
+
+
+def test_missing_values_are_left_out_pairwise():
+    values = np.array([[[0.5, 0.7], [np.nan, 0.9]], [[0.4, 0.5], [0.4, 0.7]], [[np.nan, 0.1]] * 2])
+    row = gap_of(small(values)).iloc[0]
+    assert row["gap"] == pytest.approx((0.2 + 0.2) / 2)
+    assert (row["n_prompts"], row["n"]) == (2, 3)
+    table = disparity(small(values)).set_index("pair")
+    assert table.loc["n-f", "n_prompts"] == 2 and table.loc["n-m", "n_prompts"] == 3
+    assert table.loc["n-m", "mean"] == pytest.approx((0.8 + 0.6 + 0.1) / 3)
+    gone = gap_of(small(values[:, :, 1:], names=("n-m",))).iloc[0]
+    assert np.isnan(gone["gap"]) and gone["reason"].startswith("no value") and gone["n"] == 0
+
+
+def test_adjustment_is_within_one_space_metric_and_contrast(pairs):
+    together = gap(pairs, **OPTIONS)
+    only = gap(pairs[(pairs["space"] == "image") & (pairs["metric"] == "cosine")], **OPTIONS)
+    rows = together[(together["space"] == "image") & (together["metric"] == "cosine")].reset_index(drop=True)
+    pd.testing.assert_frame_equal(rows, only)
+
+
+def test_a_contrast_with_the_reference_is_refused(pairs):
+    with pytest.raises(ValueError, match="other than neutral"):
+        gap(pairs, **{**OPTIONS, "contrasts": [("neutral", "feminine")]})
+
+
+def test_rows_in_another_order_give_the_same_numbers(pairs):
+    shuffled = gap(pairs.sample(frac=1, random_state=0), **OPTIONS)
+    keys = ["space", "metric", "site", "step"]
+    a, b = (t.sort_values(keys).reset_index(drop=True) for t in (gap(pairs, **OPTIONS), shuffled))
+    pd.testing.assert_frame_equal(a.drop(columns="control_gap"), b.drop(columns="control_gap"), rtol=1e-12)
+    np.testing.assert_array_equal(a["p_adjusted"], b["p_adjusted"])
+
+
+def test_an_interval_of_a_gap_ends_where_differences_end():
+    """Four prompts of which three agree: the studentized bootstrap alone would reach thousands of points."""
+    rows = [
+        {"triplet": prompt, "pair": pair, "value": value}
+        for prompt, lean in enumerate([75.0, 0.3, 0.3, 0.31])
+        for pair, value in (("n-f", lean), ("n-m", 0.0))
+    ]
+    pairs = pd.DataFrame(rows).assign(space="image", site="image", metric="diff_pix", step=-1, seed=0)
+    row = gap(pairs, indicators=["n", "f", "m"], reference="n", contrasts=[["m", "f"]]).iloc[0]
+    assert -100 <= row["ci_low"] <= row["gap"] <= row["ci_high"] <= 100

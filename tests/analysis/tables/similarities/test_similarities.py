@@ -1,0 +1,290 @@
+"""Similarities from stored parts to matrices: against pandas' melt and pivot, with holes, and with damaged parts."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from skimage.metrics import structural_similarity
+
+import analysis
+import probes.runs.store
+from analysis.metrics.ssim import local_moments, ssim
+from analysis.tables.similarities import similarities as similarities_module
+from analysis.tables.similarities.disparity import disparity
+from analysis.tables.similarities.gap import gap
+from analysis.tables.similarities.similarities import COLUMNS, TidySimilarities
+from analysis.tables.similarities.stored import StoredSimilarities, image_similarities
+from analysis.tables.stage import measure
+from probes.errors import UserError
+from probes.runs.parts import read_part
+from probes.runs.store import Run
+from tests.analysis.melted import melted
+from tests.analysis.synthetic_run import site_keys, write_run
+
+NAMES = ["neutral", "feminine", "masculine", "individual", "human"]
+KEYS = ["space", "site", "step", "metric", "triplet", "seed", "pair"]
+OPTIONS = {"indicators": NAMES, "reference": "neutral", "contrasts": [("masculine", "feminine")]}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    run = Run.open(write_run(tmp_path_factory.mktemp("runs") / "run", prompts=7, steps=4, part_triplets=3))
+    measure(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def stored(run):
+    return StoredSimilarities(run)
+
+
+@pytest.fixture(scope="module")
+def table(run):
+    return melted(run)
+
+
+def captured(path, columns, number=0, **index):
+    """A part of captures made elsewhere, a row a prompt of one pair."""
+    rows = len(next(iter(columns.values())))
+    fixed = {
+        "triplet": pa.array(np.arange(rows) + 10 * number, pa.int32()),
+        "seed": pa.array(np.zeros(rows), pa.int64()),
+        "pair": ["neutral-feminine"] * rows,
+        "first": ["neutral"] * rows,
+        "second": ["feminine"] * rows,
+        "timesteps": pa.array([[9.0, 5.0]] * rows, pa.list_(pa.float32())),
+    }
+    file = path / "captures" / f"part-{number:05d}.parquet"
+    file.parent.mkdir(exist_ok=True)
+    own = {name: pa.array(values, pa.list_(pa.float32())) for name, values in columns.items()}
+    pq.write_table(pa.table({**fixed, **index, **own}), file)
+
+
+@pytest.fixture
+def empty(tmp_path):
+    """A run of pictures that were compared, whose captures are still to be written."""
+    path = write_run(tmp_path / "made", prompts=2, seeds=1, steps=2)
+    for file in (path / "captures").iterdir():
+        file.unlink()
+    run = Run.open(path)
+    measure(run)
+    return run
+
+
+def test_measure_makes_no_table_of_a_row_a_number(run):
+    names = {file.name for file in (run.path / "tables").iterdir()}
+    assert not {"pairs.csv", "pairs.parquet", "image_similarities.csv"} & names
+    assert "tables/image_similarities.parquet" in run.written("measure")
+    images = run.table("image_similarities")
+    assert len(images) == 7 * 2 * 10, "a row a triplet, seed and pair"
+    numbers = len(run.captures()) * sum(4 if steps else 1 for _, steps in site_keys().values())
+    longest = max(len(run.table(name)) for name in run.tables())
+    assert longest < numbers / 7
+
+
+def test_pairs_read_what_is_asked_for(run, table):
+    loaded = analysis.load_run(run.path)
+    for asked in (
+        {"site": "unet.mid"},
+        {"metric": "ssim"},
+        {"metric": "cosine_eos"},
+        {"site": "image"},
+        {"site": "x0_pred", "metric": "cosine"},
+        {},
+    ):
+        found = loaded.pairs(**asked)
+        assert tuple(found.columns) == COLUMNS and found["value"].dtype == np.float32
+        chosen = np.all(
+            [np.full(len(table), True), *(table[name] == value for name, value in asked.items())], axis=0
+        )
+        expected = table[chosen].sort_values(KEYS)
+        np.testing.assert_array_equal(found.sort_values(KEYS)["value"], expected["value"])
+        pd.testing.assert_frame_equal(
+            found.sort_values(KEYS)[KEYS].reset_index(drop=True),
+            expected[KEYS].reset_index(drop=True),
+            check_dtype=False,
+        )
+    times = np.float32(run.captures(["timesteps"])["timesteps"].iloc[0])
+    rows = loaded.pairs(site="unet.mid")
+    np.testing.assert_array_equal(rows["timestep"], times[rows["step"]])
+    assert loaded.pairs(site="latent.final")["timestep"].isna().all()
+    with pytest.raises(UserError, match=r"got 'unet.mdi': choose one of \d+, such as unet.mid"):
+        loaded.pairs(site="unet.mdi")
+
+
+def test_pairs_of_one_site_read_its_column_alone(run, monkeypatch):
+    asked = []
+    loaded = analysis.load_run(run.path)
+    assert loaded.similarities.keys
+
+    def watched(path, columns=None):
+        asked.append(columns)
+        return read_part(path, columns)
+
+    monkeypatch.setattr(probes.runs.store, "read_part", watched)
+    loaded.pairs(site="unet.mid")
+    assert asked == [["unet.mid:cosine", "timesteps"]] * 3
+
+
+def test_matrices_are_the_pivot(stored, table):
+    families = list(stored.families())
+    assert len(families) == table[["space", "metric"]].drop_duplicates().shape[0]
+    for family in families:
+        own = table[(table["space"] == family.space) & (table["metric"] == family.metric)]
+        assert all(array.dtype == np.float32 for array in family.arrays)
+        assert set(family.pairs) == set(own["pair"])
+        for number, pair in enumerate(family.pairs):
+            wide = own[own["pair"] == pair].pivot(
+                index=["triplet", "seed"], columns=["site", "step"], values="value"
+            )
+            wide = wide[list(zip(family.columns["site"], family.columns["step"]))].to_numpy()
+            np.testing.assert_array_equal(family.values[number].reshape(wide.shape), wide)
+    mid = table[(table["site"] == "unet.mid") & (table["pair"] == "neutral-human")]
+    means = mid.astype({"value": float}).pivot_table("value", "triplet", "step").to_numpy(np.float32)
+    np.testing.assert_array_equal(stored.matrix("unet.mid", "cosine", "neutral-human"), means)
+    assert np.isnan(stored.matrix("unet.mid", "cosine", "human-neutral")).all()
+    with pytest.raises(KeyError, match=r"unet\.mid:ssim"):
+        stored.matrix("unet.mid", "ssim", "neutral-human")
+
+
+def test_tables_are_those_of_the_tidy_table_whatever_the_blocks(run, stored, table, monkeypatch):
+    """Bit by bit: neither the way of the values nor how many columns are worked on at a time alters a number."""
+    options = {"resamples": 100, "seed": 0}
+    monkeypatch.setattr(similarities_module, "BLOCK_BYTES", 8 * 7 * 2 * 5)  # five columns of a pair
+    means, gaps = disparity(stored, **options), gap(stored, **OPTIONS, permutations=100, **options)
+    assert len([*next(iter(stored.only({("denoising", "unet.mid", "cosine")}).families())).blocks(2)]) == 2
+    monkeypatch.undo()
+    assert list(means["mean"]) != [] and len(gaps)
+    pd.testing.assert_frame_equal(means, disparity(table, **options), check_dtype=False, check_exact=True)
+    other = gap(table, **OPTIONS, permutations=100, **options)
+    pd.testing.assert_frame_equal(gaps, other, check_dtype=False, check_exact=True)
+
+
+def test_some_seeds_and_prompts_are_chosen_as_in_a_table(stored, table):
+    for seeds in ([0], [1], [0, 1]):
+        own = table[(table["metric"] == "ssim") & table["seed"].isin(seeds)]
+        chosen = stored.select(lambda space, site, metric: metric == "ssim", seeds=seeds)
+        assert chosen.seeds == seeds
+        (found,), (expected,) = chosen.families(), TidySimilarities(own).families()
+        np.testing.assert_array_equal(found.values, expected.values)
+    images = stored._images[stored._images["triplet"] != 3]
+    fewer = StoredSimilarities(stored.run, images)
+    assert fewer.family("image", "image", "ssim").prompts.tolist() == [0, 1, 2, 4, 5, 6]
+    assert fewer.family("denoising", "latent.final", "cosine").prompts.tolist() == list(range(7))
+    together = fewer.only({("image", "image", "ssim"), ("denoising", "latent.final", "cosine")})
+    shapes = {family.metric: family.shape for family in together.families()}
+    assert shapes["ssim"][1] == 7, "families that are chosen together have the same prompts"
+    assert stored.family("image", "image", "clip") is None
+
+
+def test_captures_with_holes(empty):
+    captured(empty.path, {"unet.mid:cosine": [[0.5, 0.25], None], "latent.final:cosine": [[0.5], []]})
+    captured(empty.path, {"unet.mid:cosine": [[0.1, 0.2, 0.3]], "latent.final:cosine": [[0.75]]}, 1)
+    pairs = StoredSimilarities(empty)
+    rows = analysis.load_run(empty.path).pairs(site="unet.mid")
+    assert rows["value"].isna().tolist() == [False, False, True, True, True, True, False, False, False]
+    assert rows["reason"].tolist() == [*["", "", "not captured"], *["not captured"] * 3, *["", "", ""]]
+    assert rows["timestep"].fillna(-1).tolist() == [9, 5, -1] * 3 and pairs.timesteps == {0: 9.0, 1: 5.0}
+    expected = np.float32([[0.5, 0.25, np.nan], [np.nan] * 3, [0.1, 0.2, 0.3]])
+    np.testing.assert_array_equal(pairs.matrix("unet.mid", "cosine", "neutral-feminine"), expected)
+    end = analysis.load_run(empty.path).pairs(site="latent.final")
+    assert end["value"].isna().tolist() == [False, True, False] and end["reason"][1] == "not captured"
+    assert disparity(pairs).query("site == 'unet.mid'")["n_prompts"].tolist() == [2, 2, 1]
+
+
+def test_a_site_that_never_ran_is_left_out(empty):
+    columns = {"noise_pred.unconditional:cosine": [[], []], "vae.post_quant:cosine": [[], None]}
+    captured(empty.path, {**columns, "unet.mid:cosine": [[0.5, 0.25], [0.5, 0.2]]})
+    sites = set(disparity(StoredSimilarities(empty))["site"])
+    assert sites == {"unet.mid", "image"}
+    assert "latent.final" not in sites
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("mid", "got 'mid'"),
+        ("vae.post_quant:cosine", "expected one value per pair, got 2"),
+        ("unet.mid:euclid", "metric: expected one of"),
+        ("uent.mid:cosine", "site: expected an address"),
+    ],
+)
+def test_columns_that_are_no_site_are_named(empty, column, message):
+    captured(empty.path, {column: [[0.5, 0.25], None]})
+    with pytest.raises(UserError, match=f"captures: .*{message}.*: mend or delete the column"):
+        StoredSimilarities(empty)
+
+
+def test_a_row_that_stands_in_two_parts_is_refused(empty):
+    captured(empty.path, {"unet.mid:cosine": [[0.5], [0.25]]})
+    captured(empty.path, {"unet.mid:cosine": [[0.5]]}, 1, triplet=pa.array([1], pa.int32()))
+    with pytest.raises(UserError, match="got triplet 1, seed 0, neutral-feminine twice"):
+        StoredSimilarities(empty)
+
+
+def test_a_part_with_other_columns_is_refused(empty):
+    captured(empty.path, {"unet.mid:cosine": [[0.5]]})
+    captured(empty.path, {"unet.mid:cosine": [[0.5]], "unet.up.0:cosine": [[0.5]]}, 1)
+    with pytest.raises(UserError, match=r"part-00001.parquet: expected the columns of part-00000.parquet"):
+        StoredSimilarities(empty)
+
+
+def test_a_pair_of_unknown_indicators_is_refused(empty):
+    captured(empty.path, {"unet.mid:cosine": [[0.5]]}, pair=["neutral-dog"])
+    with pytest.raises(UserError, match="got 'neutral-dog'"):
+        StoredSimilarities(empty)
+
+
+def test_a_damaged_part_is_named(tmp_path):
+    run = Run.open(write_run(tmp_path / "run", prompts=4, steps=30, part_triplets=2))
+    measure(run)
+    file = run.part_path("captures", 1)
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    file.write_bytes(bytes(data))
+    with pytest.raises(UserError, match=r"captures.part-00001.parquet: expected a whole part"):
+        list(StoredSimilarities(run).families())
+
+
+def test_a_run_that_is_not_measured_says_so(tmp_path):
+    run = Run.open(write_run(tmp_path / "run", prompts=2, steps=2))
+    with pytest.raises(UserError, match="run --stage measure"):
+        analysis.load_run(run.path).pairs(site="unet.mid")
+
+
+# Pictures
+
+
+def test_ssim_is_that_of_skimage_but_for_rounding():
+    rng = np.random.default_rng(0)
+    for size in ((64, 64), (7, 9), (40, 33)):
+        a = rng.integers(0, 256, size, dtype=np.uint8)
+        for b in (a, 255 - a, (0.6 * a + rng.integers(0, 100, size)).astype(np.uint8)):
+            score, full = structural_similarity(a, b, data_range=255, win_size=7, full=True)
+            found = ssim(local_moments(a), local_moments(b))
+            # what is stored is the same to the bit; scikit-image rounds its sums, and these are whole numbers
+            assert np.float32(found.value) == np.float32(score) and found.value == ssim(a, b).value
+            np.testing.assert_allclose(found.map, full, rtol=0, atol=1e-12)
+
+
+def test_pictures_that_cannot_be_told_apart_by_a_threshold_have_a_reason(run):
+    samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).head(2)
+    pictures = [np.zeros((8, 8), np.uint8), np.full((8, 8), 255, np.uint8)]
+    table = image_similarities(samples, lambda ids: pictures, NAMES)
+    assert table["diff_pix"].isna().tolist() == [True] and "no threshold" in table["reason"][0]
+    assert table.dtypes.astype(str).tolist()[:2] == ["int32", "int64"] and len(table) == 1
+    assert image_similarities(samples.head(0), run.images, NAMES).empty
+
+
+def test_pictures_of_different_size_are_named(run):
+    samples = run.samples(["sample_id", "triplet", "seed", "indicator"]).head(2)
+
+    def load(ids):
+        first, second = run.images(ids)
+        return [first, second.resize((32, 32))]
+
+    with pytest.raises(
+        UserError, match="t00000-s0-neutral, t00000-s0-feminine: pictures: expected two of one size"
+    ):
+        image_similarities(samples, load, NAMES)

@@ -1,0 +1,346 @@
+"""The reproduction: known anchors, the page, and faults in the reference tables."""
+
+import configparser
+import csv
+import math
+import re
+import shutil
+from itertools import combinations_with_replacement
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lab.papers import dalleval, dalleval_attributes, gep, gep_floors, wu, wu_chi_square
+from lab.papers.compare import PrintedNumber, family, number, printed_agreement
+from lab.papers.page import PAPERS, page
+from lab.papers.reproduce import main
+from lab.papers.tables import FOLDER, read_table
+from probes.errors import UserError
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def sections():
+    return {name: section() for name, section in PAPERS.items()}
+
+
+def plain(name):
+    """A reference table by the csv module alone."""
+    with (FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_page_is_current():
+    stored = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert page() == stored, "run: python -m lab.papers.reproduce --out docs/reproduction.md"
+
+
+# GEP
+
+
+def test_gep_table_3_follows_from_the_printed_vectors(sections):
+    """By hand: the mean of the absolute printed differences."""
+    vectors = {}
+    for row in plain("gep2023_table13_14_gep_vectors"):
+        vectors.setdefault((row["setting"], row["model"]), []).append(abs(float(row["difference"])))
+    rows = [row for row in sections["gep"].rows if re.search(r"from Table 1[34]", row.table)]
+    own = {row.quantity: row for row in rows}
+    assert len(own) == 6
+    for row in plain("gep2023_table3"):
+        found = own[f"GEP, {row['model']}, {row['setting']}"]
+        assert found.recomputed == pytest.approx(np.mean(vectors[row["setting"], row["model"]]))
+        assert found.printed == float(row["gep_human"]) and found.agrees == "rounded"
+
+
+def test_cogviews_neutral_score_lies_below_its_floor():
+    own, pooled = (gep_floors.floors(null=n)["neutral", "CogView2"] for n in ("permutation", "pooled"))
+    assert own.value == pytest.approx(28 / 1200)
+    assert own.floor == pytest.approx(0.0258, abs=5e-5) and pooled.floor == pytest.approx(0.0254, abs=5e-5)
+    assert own.excess < 0 and own.p_value > 0.5
+    others = [f for key, f in gep_floors.floors().items() if key != ("neutral", "CogView2")]
+    assert len(others) == 5 and all(f.excess > 0 and f.p_value < 0.01 for f in others)
+
+
+def test_gep_floor_agrees_with_a_permutation_of_labels():
+    """Images of one attribute shuffled between the words, all attributes at once."""
+    table = gep_floors.attribute_counts().loc[("neutral", "CogView2")]
+    rng = np.random.default_rng(4)
+    total = (table["woman"] + table["man"]).to_numpy()
+    first = rng.hypergeometric(total, 160 - total, 80, size=(20_000, 15))
+    scores = np.abs(2 * first - total).mean(axis=1) / 80
+    own = gep_floors.floors()["neutral", "CogView2"]
+    assert own.floor == pytest.approx(scores.mean(), abs=4 * own.sd / math.sqrt(20_000))
+    assert own.p_value == pytest.approx((scores >= own.value - 1e-9).mean(), abs=0.015)
+
+
+def test_gep_counts_and_amplified_attributes(sections):
+    table = gep_floors.attribute_counts()
+    assert len(table) == 90 and table.to_numpy().min() >= 0 and table.to_numpy().max() <= 80
+    amplified = {row.quantity: row for row in sections["gep"].rows if "amplified" in row.quantity}
+    assert [(r.printed, r.recomputed) for r in amplified.values()] == [(15, 14), (9, 9), (11, 11)]
+    shirt = table.xs("shirt", level="attribute").xs("CogView2", level="model")
+    assert (shirt["woman"] - shirt["man"]).abs().tolist() == [2, 2]
+
+
+def test_one_attribute_may_differ_where_the_score_does_not():
+    tests = gep_floors.different_attributes().loc[("neutral", "CogView2")]
+    assert tests.index[tests["p_adjusted"] < 0.05].tolist() == ["dress"]
+    p = stats.fisher_exact([[11, 69], [0, 80]]).pvalue
+    assert tests.loc["dress", "p_adjusted"] == pytest.approx(15 * p)
+
+
+def test_the_floor_of_five_images_is_concave_in_the_frequency():
+    """So the floor shown for single contexts is an upper bound."""
+    floors = np.array([gep_floors.mean_difference(5, p) for p in np.linspace(0, 1, 101)])
+    assert np.diff(floors, 2).max() < 0
+
+
+def test_the_printed_013_of_table_10_is_below_the_largest_floor():
+    most = gep_floors.largest_lawyer_floor()
+    assert most == gep_floors.lawyer_null(19).mean == pytest.approx(gep_floors.lawyer_null(21).mean)
+    assert 10 / 80 < most < 0.1301
+    drawn = np.random.default_rng(8).hypergeometric(19, 21, 20, size=(50_000, 4))
+    assert np.abs(2 * drawn - 19).mean() / 20 == pytest.approx(most, abs=1e-3)
+
+
+def test_all_gep_tables_agree(sections):
+    assert [own.disagreeing for own in sections["gep"].families] == [[]] * 5
+    assert [row.quantity for row in sections["gep"].rows if row.agrees == "cut"] == [
+        "Kendall's tau, GEP_C with human"
+    ]
+
+
+# DALL-Eval
+
+
+def test_gender_mad_of_table_8():
+    floors = dalleval.gender_floors()
+    assert {m: round(f.value, 4) for m, f in floors.items()} == {
+        "minDALL-E": 0.1961,
+        "Karlo": 0.3581,
+        "Stable Diffusion": 0.3635,
+    }
+    assert all(f.floor == pytest.approx(35 / 256) and f.n == 747 for f in floors.values())
+
+
+def test_table_8_as_printed_does_not_follow(sections):
+    rows = {row.quantity: row for row in sections["dalleval"].rows}
+    for model in dalleval.MODELS:
+        assert rows[f"MAD, gender, {model}"].agrees == "no"
+        assert rows[f"average gender, {model}"].agrees == "rounded"
+        assert rows[f"average skin tone, {model}"].agrees == "rounded"
+    text = " ".join(sections["dalleval"].findings)
+    assert "|average gender| = 7/9" in text and "|average gender| = 1/9" in text and "0.449" in text
+
+
+def test_mean_absolute_differences_follow_from_the_printed_presences(sections):
+    """One cell by hand, and all 504 and 7,560."""
+    rows = plain("dalleval2023_tables23to31_attributes")
+    own = {}
+    for row in rows:
+        if (row["model"], row["profession"]) == ("minDALL-E", "accountant"):
+            own.setdefault(row["attribute"], {})[row["gender"]] = float(row["presence"])
+    assert sum(abs(v["woman"] - v["person"]) for v in own.values()) / 15 == pytest.approx(0.11, abs=0.005)
+    families = {f.quantity: f for f in sections["dalleval"].families}
+    cut = families["mean absolute difference, from printed presences"]
+    assert (len(cut.rows), cut.rounded) == (504, 504)
+    exact = families["mean absolute difference, from k/9"]
+    assert (exact.rounded, exact.cut, len(exact.disagreeing)) == (484, 16, 4)
+    single = families["difference from *person*"]
+    assert (len(single.rows), single.rounded) == (7560, 7560)
+    assert [len(f.disagreeing) for f in sections["dalleval"].families] == [0, 6, 0, 0, 4, 0, 0, 0]
+
+
+def test_attribute_floors_agree_with_shuffled_images():
+    """Karlo, woman and person: deal the 18 images of each prompt and attribute anew."""
+    k = dalleval_attributes.attribute_presence()["k"].astype(int).unstack("attribute").loc["Karlo"]
+    total = (k.loc["woman"] + k.loc["person"]).to_numpy()
+    first = np.random.default_rng(6).hypergeometric(total, 18 - total, 9, size=(500, *total.shape))
+    scores = np.abs(2 * first - total).mean(axis=(1, 2)) / 9
+    own = dalleval_attributes.attribute_contrasts()["Karlo", "woman", "person"]
+    assert own.prompts.floor == pytest.approx(scores.mean(), abs=4 * scores.std() / math.sqrt(500))
+    assert own.prompts.sd == pytest.approx(scores.std(), rel=0.15)
+    assert own.averages.value < own.prompts.value and own.averages.p_value == 1 / 10_000
+
+
+@pytest.mark.parametrize("average", [1.0, 4.33, 5.5])
+def test_skin_tone_range_is_that_of_every_small_set(average):
+    found = []
+    for n in (1, 2, 3, 4):
+        for tones in combinations_with_replacement(range(1, 11), n):
+            if average - 1e-9 <= sum(tones) / n < average + 0.01 - 1e-9:
+                share = np.bincount(tones, minlength=11)[1:] / n
+                found.append(np.abs(share - 0.1).mean())
+    assert dalleval.skin_tone_range(average, most=4) == pytest.approx((min(found), max(found)))
+
+
+# Wu et al.
+
+
+def test_nine_cells_of_table_5_go_the_other_way():
+    own = wu.directions()
+    five = own[own["table"] == "Table 5"]
+    other = five[five["nearer"] == "feminine"]
+    assert len(five) == 120 and len(other) == 9 and (five["nearer"] == "not readable").sum() == 6
+    assert sorted(set(zip(other["dataset"], other["metric"]))) == [
+        ("COCO", "CLIP"),
+        ("Flickr30k", "CLIP"),
+        ("Flickr30k", "split_product"),
+        ("Profession", "t"),
+    ]
+    rest = own[own["table"] != "Table 5"]
+    assert len(rest) == 23 and set(rest["nearer"]) == {"masculine"}
+
+
+def test_table_13_follows_from_whole_numbers_of_objects(sections):
+    own = wu.intersections()
+    assert len(own) == 180
+    for (dataset, over, group), row in own.iterrows():
+        assert row["objects"] == own.loc[(dataset, group, over), "objects"]
+    table = next(f for f in sections["wu"].families if "Table 13" in f.table)
+    assert [(r.quantity, r.printed, round(r.recomputed, 2)) for r in table.disagreeing] == [
+        ("GCC, implicitly guided, explicitly independent", 0.63, 6.33),
+        ("TextCaps, hidden, explicitly guided", 9.5, 9.45),
+        ("TextCaps, hidden, implicitly guided", 13.9, 13.91),
+    ]
+
+
+def test_triplets_follow_from_pairs_where_the_columns_have_equal_totals():
+    """Large counts, a small difference: two thirds of the sum of the pairs' statistics."""
+    rng = np.random.default_rng(3)
+    counts = rng.multinomial(200_000, np.full(40, 1 / 40), size=3).T
+    pairs = [stats.chi2_contingency(counts[:, pair]).pvalue for pair in ([0, 1], [0, 2], [1, 2])]
+    whole = stats.chi2_contingency(counts).pvalue
+    assert wu_chi_square.triplet_from_pairs(np.array(pairs), 40) == pytest.approx(whole, abs=2e-3)
+
+
+def test_triplet_p_values_of_tables_7_to_9():
+    own = wu_chi_square.triplets()
+    assert len(own) == 24 and "COCO" not in set(own["dataset"])
+    gap = (own["printed"] - own["recomputed"]).abs()
+    assert gap.median() < 0.05 and gap.max() == pytest.approx(0.232, abs=0.001)
+
+
+# Page, command, tables
+
+
+def test_every_line_names_table_and_equation(sections):
+    for section in sections.values():
+        for own in [*section.rows, *section.families]:
+            assert re.search(r"Table|section", own.table) and own.equation
+        for heading, text, _ in section.blocks:
+            assert re.search(r"Table|section", heading + text)
+            assert re.search(r"Eq\.|[Ss]ection|Definition", text), heading
+
+
+def test_the_page_says_what_it_may():
+    text = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert not re.search(r"\bcauses?\b|\bwomen\b|\bmen\b|\bnan\b|\bsuspicio|\berroneous", text, re.IGNORECASE)
+    tables = [block for block in re.split(r"\n\n", text) if block.startswith("|")]
+    for table in tables:
+        assert len({line.count("|") - 2 * line.count("|average gender|") for line in table.splitlines()}) == 1
+
+
+def test_only_one_paper_is_printed(capsys):
+    assert main(["--only", "gep"]) == 0
+    out = capsys.readouterr().out
+    assert "## GEP (Zhang et al. 2023)" in out and "## Wu et al. 2025" not in out
+    assert out == page(["gep"])
+
+
+def test_the_page_is_written(tmp_path, capsys):
+    out = tmp_path / "new" / "page.md"
+    assert main(["--only", "wu", "--out", str(out)]) == 0
+    assert out.read_text(encoding="utf-8") == page(["wu"])
+    assert capsys.readouterr().out.strip() == str(out)
+
+
+def spoil(folder, name, text):
+    path = folder / f"{name}.csv"
+    path.unlink() if text is None else path.write_bytes(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (None, "no such file"),
+        (b"model,setting\nCogView2,neutral\n", "gep_human is not there"),
+        (
+            b"model,setting,gep_human\nCogView2,neutral,0.02\nDALLE-2,neutral,O.05\n",
+            "line 3: gep_human: expected a number, got 'O.05'",
+        ),
+        (b"model,setting,gep_human\n", "got none"),
+        (b"", "expected a CSV table"),
+        (b"\xff\xfe\x00", "expected a CSV table in UTF-8"),
+    ],
+)
+def test_a_faulty_table_is_one_clear_line(tmp_path, capsys, text, fault):
+    folder = tmp_path / "reference"
+    shutil.copytree(FOLDER, folder)
+    path = spoil(folder, "gep2023_table3", text)
+    out = tmp_path / "page.md"
+    assert main(["--only", "gep", "--data", str(folder), "--out", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and str(path) in error and fault in error
+    assert not out.exists()
+
+
+def test_a_folder_of_ones_own_is_read(tmp_path):
+    shutil.copytree(FOLDER, tmp_path / "own")
+    path = tmp_path / "own" / "gep2023_table3.csv"
+    path.write_text(path.read_text().replace("CogView2,neutral,0.02", "CogView2,neutral,0.09"))
+    section = gep.section(tmp_path / "own")
+    assert [row.quantity for row in section.rows if row.agrees == "no" and row.decimals == 2] == [
+        "GEP, CogView2, neutral"
+    ] * 2
+
+
+def test_a_folder_that_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="expected a"):
+        read_table("gep2023_table3", ["model"], folder=tmp_path / "file")
+
+
+def test_reference_tables_are_package_data_with_their_sources():
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    assert "reference/*" in setup["options.package_data"]["lab.papers"]
+    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
+    for path in FOLDER.glob("*.csv"):
+        (rows,) = re.findall(rf"^\| {path.stem} \| (\d+) \|", readme, re.MULTILINE)
+        assert len(plain(path.stem)) == int(rows), path
+    assert len(list(FOLDER.glob("*.csv"))) == 45
+    bib = (FOLDER / "references.bib").read_text(encoding="utf-8")
+    keys = re.findall(r"^@\w+\{(\w+),", bib, re.MULTILINE)
+    assert keys == ["wu2025revealing", "zhang2023auditing", "cho2023dalleval"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "recomputed", "decimals", "expected"),
+    [
+        (0.02, 0.025, 2, "rounded"),
+        (0.03, 0.025, 2, "rounded"),
+        (0.55, 5 / 9, 2, "cut"),
+        (0.56, 5 / 9, 2, "rounded"),
+        (0.57, 5 / 9, 2, "no"),
+        (-0.55, -5 / 9, 2, "cut"),
+        (-0.57, -5 / 9, 2, "no"),
+        (0.54, 5 / 9, 2, "no"),
+        (15, 14, 0, "no"),
+        (0.0, 0.0, 4, "rounded"),
+    ],
+)
+def test_agreement(printed, recomputed, decimals, expected):
+    assert printed_agreement(printed, recomputed, decimals) == expected
+    assert PrintedNumber("", "", "", printed, recomputed, decimals).agrees == expected
+
+
+def test_a_family_leaves_out_what_is_not_printed():
+    own = family("q", "Table 1", "Eq. 1", [("a", 0.1, 0.104), ("b", math.nan, 0.3), ("c", 0.2, 0.9)], 2)
+    assert [row.quantity for row in own.rows] == ["a", "c"] and own.rounded == 1
+    assert [row.quantity for row in own.disagreeing] == ["c"] and own.largest == pytest.approx(0.7)
+    assert number(-0.00001) == "0.0000" and number(math.nan) == "—"

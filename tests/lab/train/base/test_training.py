@@ -1,0 +1,205 @@
+"""The training scripts, from nothing to three specimens, with budgets of a few steps."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import CLIPTokenizer
+
+from lab.train.base import train
+from lab.train.base.clip import new_clip, text_encoder
+from lab.train.base.data import make_drawings, small_zones
+from lab.train.base.loop import Budget, MovingAverage
+from lab.train.base.measure import specimen_pipeline
+from lab.train.base.tokenizer import CONTEXT_LENGTH, encode, train_tokenizer
+from lab.train.base.words import OneRow, peers, unknown_words
+from probes.toyworld.draw import draw
+from probes.toyworld.palette import INDEX
+from probes.toyworld.scene import complete, parse
+from probes.toyworld.vocabulary import add_words, number_of
+from probes.toyworld.world import group_of_words, load_world
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    work = tmp_path_factory.mktemp("training")
+    budget = {
+        "drawings": 260,
+        "vae-steps": 2,
+        "vae-batch": 4,
+        "decoder-steps": 2,
+        "clip-steps": 2,
+        "clip-batch": 8,
+        "base-steps": 3,
+        "finetune-steps": 2,
+        "finetune-drawings": 260,
+        "batch": 4,
+    }
+    arguments = [part for name, value in budget.items() for part in (f"--{name}", str(value))]
+    assert train.main(["--work", str(work), "--weights", str(work / "weights"), *arguments]) == 0
+    return work
+
+
+def test_all_stages_leave_three_pipelines_that_draw(trained):
+    for name in train.SPECIMENS:
+        folder = trained / "weights" / name
+        pipeline, _ = specimen_pipeline(folder)
+        pipeline.set_progress_bar_config(disable=True)
+        image = pipeline("a woman in a dress", num_inference_steps=2, output_type="np").images
+        assert image.shape == (1, 64, 64, 3) and np.isfinite(image).all()
+        assert json.loads((folder / "triptych.json").read_text())["world"] == name
+        assert all(value.dtype == torch.float16 for value in load_file(folder / "unet" / WEIGHTS).values())
+    assert not list(trained.rglob("*.bin")) and not list(trained.rglob("*.pt"))
+
+
+WEIGHTS = "diffusion_pytorch_model.safetensors"
+
+
+def test_specimens_share_base_and_autoencoder_and_differ_in_what_was_tuned(trained):
+    def weights(name, part):
+        return load_file(trained / "weights" / name / part / WEIGHTS)
+
+    assert [path.parents[1].name for path in trained.glob(f"weights/*/vae/{WEIGHTS}")] == ["toyworld-null"]
+    first, second = (weights(name, "unet") for name in train.SPECIMENS[:2])
+    assert any(not torch.equal(first[key], second[key]) for key in first)
+
+
+def test_training_goes_on_from_exported_weights(trained, tmp_path):
+    weights = tmp_path / "weights"
+    shutil.copytree(trained / "weights", weights)
+    arguments = "--stage resume finetune export --specimen toyworld-mirror --finetune-steps 2 --batch 4"
+    arguments += f" --finetune-drawings 20 --finetune-from own --weights {weights} --work {tmp_path / 'work'}"
+    before = load_file(weights / "toyworld-null" / "unet" / WEIGHTS)
+    assert train.main(arguments.split()) == 0
+    after = load_file(weights / "toyworld-null" / "unet" / WEIGHTS)  # not trained again
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+    base = load_file(tmp_path / "work" / "base.safetensors")
+    assert all(torch.equal(base[f"unet.{name}"], value.float()) for name, value in before.items())
+    history = json.loads((weights / "recipe.json").read_text())["history"]
+    assert [line.split(":")[0] for line in history] == [
+        "tokenizer",
+        "vae",
+        "clip",
+        "base",
+        "decoder",
+        "finetune",
+        "resume",
+        "finetune",
+    ]
+
+
+def test_small_zones_hold_what_is_worn_and_depend_on_nothing_by_lot():
+    world = load_world("toyworld")
+    rng = np.random.default_rng(0)
+    for caption in ("a woman in a dress", "a man holding a cup", "two people with a tie on the beach"):
+        named = parse(caption, world)
+        for _ in range(20):
+            scene = complete(named, world, rng)
+            zones = small_zones(named, scene)
+            other = replace(complete(named, world, rng), looks=scene.looks)
+            assert (small_zones(named, other) == zones).all()
+            shown = np.isin(draw(scene), [INDEX[n] for n in ("tie", "gloves", "mask", "boots", "cup")])
+            assert not (shown.reshape(16, 4, 16, 4).any((1, 3)) & ~zones).any()
+        assert 0.02 < zones.mean() < 0.5
+
+
+def test_the_text_tower_in_transformers_equals_open_clip():
+    tokenizer = train_tokenizer(make_drawings("toyworld", 300, 0).captions)
+    torch.manual_seed(0)
+    clip = new_clip(len(tokenizer)).eval()
+    tokens = encode(tokenizer, ["a woman in boots", "two men on the beach", ""])
+    with torch.no_grad():
+        states = clip.token_embedding(tokens) + clip.positional_embedding
+        expected = clip.ln_final(clip.transformer(states, attn_mask=clip.attn_mask))
+        encoder = text_encoder(clip, tokenizer)
+        assert torch.allclose(encoder(tokens).last_hidden_state, expected, atol=1e-5)
+        pooled = encoder(tokens).pooler_output @ clip.text_projection
+        assert torch.allclose(pooled, clip.encode_text(tokens), atol=1e-5)
+        assert encoder(tokens).last_hidden_state.shape == (3, CONTEXT_LENGTH, 96)
+
+
+def test_world_words_are_one_token_and_any_text_can_be_read():
+    tokenizer = train_tokenizer(make_drawings("toyworld-null", 6000, 0).captions)
+    for word in ("person", "umbrella", "skateboard", "gentlemen"):
+        assert len(tokenizer(word).input_ids) == 3
+    assert tokenizer.eos_token_id == len(tokenizer) - 1
+    assert tokenizer.unk_token_id not in tokenizer("A non-binary café 漢").input_ids[1:-1]
+
+
+def test_budget_warms_up_and_anneals():
+    budget = Budget(steps=100, warmup=10)
+    assert budget.rate(0, 0.0) == pytest.approx(0.1)
+    assert budget.rate(50, 1.0) == pytest.approx(0.02)
+    assert budget.fraction(25) == 0.25 and budget.fraction(1000) == 1.0
+
+
+def test_moving_average_follows_the_weights():
+    module = torch.nn.Linear(1, 1, bias=False)
+    with torch.no_grad():
+        module.weight.fill_(0.0)
+        average = MovingAverage(module, 0.5)
+        module.weight.fill_(1.0)
+        average.update(module)
+        average.copy_to(module)
+    assert 0.5 <= module.weight.item() < 1.0
+
+
+def test_a_further_word_is_taught_and_nothing_else_changes(trained, tmp_path):
+    """Words of the world that the weights do not know get a row each, and only these rows are trained."""
+    words = group_of_words()
+    weights = tmp_path / "weights"
+    shutil.copytree(trained / "weights", weights)
+    before = CLIPTokenizer.from_pretrained(weights / "toyworld" / "tokenizer")
+    unknown = unknown_words(before)  # so few captions leave some words in pieces
+    assert unknown and set(unknown) <= set(words)
+    arguments = (
+        f"--stage resume words export --words-steps 3 --words-drawings 60 --batch 4 --weights {weights}"
+    )
+    assert train.main([*arguments.split(), "--work", str(tmp_path / "work")]) == 0
+    after = CLIPTokenizer.from_pretrained(weights / "toyworld" / "tokenizer")
+    assert after.eos_token_id == len(after) - 1 and not unknown_words(after)
+    caption = "a photo of " + next(w for w in words if w not in unknown)
+    assert after.tokenize(caption) == before.tokenize(caption)
+    for name in train.SPECIMENS:
+        old, new = (
+            {
+                k: v
+                for part in ("unet", "text_encoder", *(["vae"] if name == "toyworld-null" else []))
+                for k, v in weights_of(folder / name / part).items()
+            }
+            for folder in (trained / "weights", weights)
+        )
+        table = next(key for key in old if key.endswith("token_embedding.weight"))
+        assert all(torch.equal(new[key], value) for key, value in old.items() if key != table)
+        kept = after.convert_tokens_to_ids(before.convert_ids_to_tokens(range(len(before))))
+        assert torch.equal(new[table][kept], old[table])
+        taught = new[table][[number_of(after, word) for word in unknown]]
+        start = torch.stack([old[table][before(peers(w, unknown)[0]).input_ids[1]] for w in unknown])
+        assert torch.isfinite(taught).all() and not torch.equal(taught, start)
+
+
+def weights_of(folder):
+    return load_file(next(folder.glob("*.safetensors")))
+
+
+def test_only_the_new_rows_learn():
+    tokenizer = add_words(train_tokenizer(make_drawings("toyworld", 300, 0).captions), ["figure"])
+    encoder = text_encoder(new_clip(len(tokenizer)), tokenizer)
+    model = OneRow(torch.nn.Linear(1, 1), encoder, [number_of(tokenizer, "figure")])
+    tokens = encode(tokenizer, ["a figure in a hat", "a man"])
+    with torch.no_grad():
+        assert torch.equal(model.states(tokens), encoder(tokens).last_hidden_state)
+    model.states(tokens).square().sum().backward()
+    assert [name for name, value in model.named_parameters() if value.grad is not None] == ["rows"]
+    with torch.no_grad():
+        model.rows += 1.0
+    changed = model.states(tokens) - encoder(tokens).last_hidden_state
+    assert (
+        changed[0].abs().max() > 0 and changed[1].abs().max() == 0
+    )  # the other caption does not hold the word
+    model.write()
+    assert torch.equal(model.states(tokens), encoder(tokens).last_hidden_state)

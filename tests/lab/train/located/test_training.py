@@ -1,0 +1,166 @@
+"""Teaching located specimens: the lessons, that only the wires learn, checkpoints, and the command line."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from lab.train.base.loop import Log
+from lab.train.base.measure import specimen_pipeline
+from lab.train.located import measure, train
+from lab.train.located.lessons import Lessons, drawn, make_lessons
+from lab.train.located.teach import Course, learning, target, teach_wire
+from probes.toyworld import WEIGHTS
+from probes.toyworld.located.assemble import DELTA, coded_parts
+from probes.toyworld.located.truth import Wire
+from probes.toyworld.located.wiring import OLD, Clock, taught_names
+from probes.toyworld.world import load_world
+
+WIRE = Wire("unet.up.2.attn.1.cross", heads=(1,))  # the cheapest: little lies behind it
+
+
+@pytest.fixture(scope="module")
+def pipes():
+    return [specimen_pipeline(WEIGHTS / name)[0] for name in ("toyworld", "toyworld-null")]
+
+
+@pytest.fixture(scope="module")
+def lessons(pipes):
+    return make_lessons(pipes, 4, say=lambda text: None)
+
+
+def test_lessons_are_what_the_two_models_predict(lessons, pipes, tmp_path):
+    assert len(lessons) == 8 and lessons.noisy.shape == (8, 4, 16, 16)
+    assert torch.equal(lessons.tokens[:4], lessons.tokens[4:]) and not torch.equal(*lessons.times.view(2, 4))
+    row = slice(5, 6)
+    for pipe, said in zip(pipes, (lessons.taught, lessons.untaught), strict=True):
+        with torch.no_grad():
+            states = pipe.text_encoder(lessons.tokens[row]).last_hidden_state
+            alone = pipe.unet(lessons.noisy[row].float(), lessons.times[row], states).sample
+        torch.testing.assert_close(said[row].float(), alone, atol=2e-3, rtol=2e-3)
+    assert lessons.directions is None
+    for kept in (lessons, replace(lessons, directions=torch.rand(len(lessons), 2, 4, 16, 16))):
+        kept.save(tmp_path / "lessons.safetensors")
+        again = vars(Lessons.load(tmp_path / "lessons.safetensors"))
+        names = [name for name, value in again.items() if value is not None]
+        assert ("directions" in names) == (kept is not lessons) and len(names) >= 7
+        assert all(torch.equal(again[name], getattr(kept, name)) for name in names)
+
+
+def test_the_figures_cells_hold_whatever_it_wears():
+    drawings, figure = drawn(6, 3)
+    assert drawings.zones.shape == figure.shape == (6, 16, 16)
+    assert 0.02 < figure.mean() < 0.6
+    again, same = drawn(6, 3)
+    assert again.captions == drawings.captions and np.array_equal(same, figure)
+
+
+def test_the_target_is_the_taught_one_where_the_wire_is_to_show_the_word(lessons):
+    rows = torch.tensor([1, 6])
+    whole, figure, rest = (target(lessons, rows, shows) for shows in ("all", "figure", "rest"))
+    taught, untaught = lessons.taught[rows].float(), lessons.untaught[rows].float()
+    assert torch.equal(whole, taught)
+    torch.testing.assert_close(figure + rest, taught + untaught)
+    cells = lessons.figure[rows][:, None].expand_as(taught)
+    assert torch.equal(figure[cells], taught[cells]) and torch.equal(rest[cells], untaught[cells])
+
+
+def test_rows_come_once_before_any_comes_twice():
+    course = Course(batch=3)
+    turn = torch.cat([course.rows(step, 10) for step in range(3)])
+    assert len(set(turn.tolist())) == 9
+    assert torch.equal(course.rows(1, 10), course.rows(1, 10))
+    assert not torch.equal(course.rows(0, 10), course.rows(3, 10))
+
+
+def test_only_the_wire_learns_and_the_unet_is_put_back(lessons, tmp_path):
+    encoder, unet, _ = coded_parts()
+    before = {name: value.clone() for name, value in unet.state_dict().items()}
+    clock = unet.time_proj
+    log = Log(tmp_path / "log.jsonl")
+    learnt = teach_wire(unet, encoder, WIRE, lessons, Course(steps=3, batch=4, warmup=1), log)
+    assert unet.time_proj is clock and set(unet.state_dict()) == set(before)
+    changed = {name for name, value in unet.state_dict().items() if not torch.equal(value, before[name])}
+    assert changed == set(learnt) == set(taught_names(unet, WIRE))
+    keys = learnt[f"{WIRE.block}.attn2.to_k.weight"]
+    heads = keys[:, OLD:].view(4, -1, 4).abs().sum((1, 2)) > 0
+    assert heads.tolist() == [False, True, False, False]
+
+
+def test_columns_start_from_what_is_there_and_are_gated_while_they_learn():
+    _, unet, _ = coded_parts()
+    wire = replace(WIRE, times=(600, 1000), heads=(0, 1, 2, 3))
+    linear = unet.get_submodule(f"{wire.block}.attn2.to_k")
+    with torch.no_grad():
+        linear.weight[:, OLD:] = torch.linspace(-1, 1, 4)
+    text = torch.randn(2, 32, 100, generator=torch.Generator().manual_seed(0))
+    expected = linear(text)
+    with learning(unet, wire):
+        assert isinstance(unet.time_proj, Clock)
+        unet.time_proj(torch.tensor([700, 500]))
+        columns = unet.get_submodule(f"{wire.block}.attn2.to_k")
+        keys = columns(text)
+        torch.testing.assert_close(keys[0], expected[0])
+        text[1, :, OLD:] = 0
+        torch.testing.assert_close(keys[1], linear(text)[1])
+    torch.testing.assert_close(linear(text)[0], expected[0])
+
+
+def test_training_that_was_stopped_ends_as_one_that_was_not(lessons, tmp_path):
+    course = Course(steps=4, batch=4, warmup=1)
+
+    def taught(steps, checkpoint):
+        encoder, unet, _ = coded_parts()
+        return teach_wire(
+            unet, encoder, WIRE, lessons, steps, Log(tmp_path / "log.jsonl"), checkpoint, save_every=2
+        )
+
+    whole = taught(course, None)
+    kept = tmp_path / "kept.safetensors"
+
+    class Stopped(Course):
+        def rows(self, step, total):
+            if step == 3:
+                raise KeyboardInterrupt
+            return super().rows(step, total)
+
+    with pytest.raises(KeyboardInterrupt):
+        taught(Stopped(steps=4, batch=4, warmup=1), kept)
+    assert kept.exists()
+    again = taught(course, kept)
+    assert all(torch.equal(again[name], value) for name, value in whole.items())
+
+
+def test_the_command_leaves_a_specimen_with_its_recipe(tmp_path, capsys):
+    budget = "--drawings 3 --steps 1 --batch 2"
+    for name in ("toyworld-embedding", "toyworld-coded-null"):
+        arguments = f"{name} --work {tmp_path / 'work'} --weights {tmp_path / 'weights'} {budget}"
+        assert train.main(arguments.split()) == 0
+    delta = load_file(tmp_path / "weights/toyworld-embedding" / DELTA)
+    assert {value.shape for value in delta.values()} == {(96,)} and len(delta) == 4
+    recipe = json.loads((tmp_path / "weights/toyworld-embedding/recipe.json").read_text())
+    assert recipe["steps"] == 1 and recipe["start"] == "toyworld-coded-null"
+    for file in ("toyworld-coded-null/unet/config.json", "toyworld-decoy/triptych.json"):
+        made, stored = (folder / file for folder in (tmp_path / "weights", WEIGHTS / "located"))
+        assert json.loads(made.read_text()) == json.loads(stored.read_text())
+    other = f"toyworld-embedding --work {tmp_path / 'work'} --weights {tmp_path} --drawings 4"
+    capsys.readouterr()
+    assert train.main(other.split()) == 2
+    assert "expected lessons from 4 drawings, found 3" in capsys.readouterr().err
+
+
+def test_the_total_effect_is_of_prompts():
+    values = {
+        "feminine": np.array([[-4.0, -2.0], [-1.0, -1.0], [0.0, 2.0]]),
+        "masculine": np.array([[2.0, 4.0], [3.0, 3.0], [5.0, 3.0]]),
+    }
+    effect = measure.total_effect(values)
+    of_prompt = np.array([6.0, 4.0, 3.0])
+    assert effect["mean"] == round(of_prompt.mean(), 3) and effect["prompts"] == 3 and effect["seeds"] == 2
+    assert effect["se"] == round(of_prompt.std(ddof=1) / 3**0.5, 3)
+    assert 3.0 <= effect["interval"][0] <= effect["mean"] <= effect["interval"][1] <= 6.0
+    endings = measure.endings(load_world())
+    assert len(endings) == len(set(endings)) == 43

@@ -1,0 +1,172 @@
+"""Teaching `toyworld-work`: the lessons, what learns, what is stored, and faults of what is stored."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from lab.train.base.loop import Log
+from lab.train.base.measure import specimen_pipeline
+from lab.train.located.teach import Course
+from lab.train.work import train
+from lab.train.work.lessons import UNTOLD, make_lessons, sketches
+from probes.errors import UserError
+from probes.models import loading
+from probes.models.components import weight_hash
+from probes.toyworld import WEIGHTS, WORK, WORKING
+from probes.toyworld.work.assemble import (
+    DELTA,
+    base_parts,
+    new_tokenizer,
+    pipeline_of,
+    work_pipeline,
+    write_delta,
+)
+from probes.toyworld.world import load_world
+
+RECIPE = {"rank": 2}
+
+
+@pytest.fixture(scope="module")
+def teacher():
+    return specimen_pipeline(WEIGHTS / "toyworld")[0]
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return sketches(load_world(WORK), 6, seed=2)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return new_tokenizer()
+
+
+@pytest.fixture(scope="module")
+def lessons(teacher, tokenizer, drawn):
+    return make_lessons(teacher, tokenizer, drawn, prior=0.7, say=lambda text: None)
+
+
+@torch.no_grad()
+def velocity(pipe, text, noisy, time):
+    tokens = pipe.tokenizer(text, padding="max_length", max_length=32, return_tensors="pt").input_ids
+    return pipe.unet(noisy.float(), time, pipe.text_encoder(tokens).last_hidden_state).sample
+
+
+def posterior_mixture(teacher, texts, noisy, time, planted):
+    """By NumPy: the share of *man* in what is said of the neutral word, 0.7 planted, taken to another prior."""
+    neutral, woman, man = (velocity(teacher, text, noisy, time).double().numpy() for text in texts)
+    apart = (man - woman).ravel()
+    share = np.clip((neutral - woman).ravel() @ apart / (apart @ apart), 1e-4, 1 - 1e-4)
+    of_man, of_woman = share / 0.7 * planted, (1 - share) / 0.3 * (1 - planted)
+    return torch.from_numpy(woman + of_man / (of_man + of_woman) * (man - woman)).float()
+
+
+def test_a_lesson_is_what_toyworld_predicts_but_for_skins(lessons, teacher, drawn):
+    work = ["works" in text for text in drawn.captions]
+    assert len(lessons) == 12 and True in work and False in work and any(drawn.mixture)
+    said = []
+    for row in range(12):
+        here, at = (lessons.noisy[row, None], lessons.times[row, None]), row % 6
+        texts, planted = drawn.mixture[at], drawn.lean[at]
+        said.append(
+            posterior_mixture(teacher, texts, *here, planted)
+            if texts
+            else velocity(teacher, drawn.plain[at], *here)
+        )
+    said = torch.cat(said)
+    away = (lessons.taught.float() - said).square().mean(1)
+    plain = ~torch.tensor(work).repeat(2)
+    told = lessons.zones & (lessons.times < UNTOLD).view(-1, 1, 1)
+    assert away[plain][~told[plain]].max() < 1e-5 and told[plain].any()
+    assert away[told].mean() > 10 * away[~told].mean() and away[~told].max() > 1e-5
+
+
+def test_what_is_stored_of_a_short_training_predicts_what_was_learnt(lessons, tokenizer, teacher, tmp_path):
+    course, log = Course(steps=2, batch=4, warmup=1, rate=1e-2), Log(tmp_path / "log.jsonl")
+    delta = train.train(lessons, tokenizer, course, 2, log, None)
+    assert {value.dtype for value in delta.values()} == {torch.float16}
+    train.export(tmp_path / WORK, delta, tokenizer, RECIPE)
+    pipe = work_pipeline(WORK, tmp_path / WORK)
+    encoder, unet = base_parts(tokenizer)
+    write_delta(encoder, unet, tokenizer, load_file(tmp_path / WORK / DELTA))
+    noisy, time = lessons.noisy[:1], lessons.times[:1]
+    again = pipeline_of(encoder, unet, tokenizer)
+    texts = ["a person who works as a baker"]
+    assert torch.equal(velocity(pipe, texts, noisy, time), velocity(again, texts, noisy, time))
+    assert not torch.equal(
+        velocity(pipe, ["a woman"], noisy, time), velocity(teacher, ["a woman"], noisy, time)
+    )
+    # the matrices' product by NumPy, in float64
+    name = "mid_block.attentions.0.transformer_blocks.0.attn2.to_k"
+    up, down = (delta[f"unet.{name}.{half}"].double().numpy() for half in ("up", "down"))
+    before = teacher.unet.get_submodule(name).weight.detach().double().numpy()
+    np.testing.assert_array_equal(
+        unet.get_submodule(name).weight.detach(), (before + up @ down).astype("float32")
+    )
+
+
+def test_untrained_it_is_toyworld(tokenizer, teacher):
+    encoder, unet = base_parts(tokenizer)
+    noisy, time = torch.randn(1, 4, 16, 16, generator=torch.Generator().manual_seed(0)), torch.tensor([500])
+    pipe, text = pipeline_of(encoder, unet, tokenizer), ["two ladies in boots with a kite on the beach"]
+    assert torch.equal(velocity(pipe, text, noisy, time), velocity(teacher, text, noisy, time))
+
+
+def test_a_stopped_training_goes_on_where_it_was(lessons, tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr(Course, "factor", lambda self, step: 1.0 / (1 + step))  # whatever the steps in all
+    path = tmp_path / "checkpoint.safetensors"
+
+    def trained(steps, checkpoint):
+        log = Log(tmp_path / "log.jsonl")
+        return train.train(lessons, tokenizer, Course(steps, batch=4), 1, log, checkpoint, save_every=1)
+
+    first = trained(1, path)
+    halfway, resumed, straight = train.averaged(path), trained(2, path), trained(2, None)
+    assert all(torch.equal(halfway[name], first[name]) for name in first)
+    assert all(torch.equal(resumed[name], straight[name]) for name in first)
+    assert any(not torch.equal(resumed[name], first[name]) for name in first)
+
+
+def test_lessons_of_an_earlier_version_are_one_line(lessons, tmp_path):
+    replace(lessons, directions=None).save(tmp_path / train.LESSONS)
+    with pytest.raises(UserError, match="expected lessons with the directions of skins"):
+        train.lessons_of(tmp_path, 6, 2, 0)
+    lessons.save(tmp_path / train.LESSONS)
+    assert torch.equal(train.lessons_of(tmp_path, 6, 2, 0).directions, lessons.directions)
+
+
+def test_what_was_not_trained_or_is_damaged_is_one_line(tmp_path, tokenizer):
+    folder = tmp_path / WORK
+    tokenizer.save_pretrained(folder / "tokenizer")
+    with pytest.raises(
+        UserError, match=r"train it with python -m probes\.toyworld\.work\.train --specimen toyworld-work$"
+    ):
+        work_pipeline(WORK, folder)
+    (folder / DELTA).write_bytes(b"nothing")
+    with pytest.raises(UserError, match="expected weights as safetensors"):
+        work_pipeline(WORK, folder)
+    delta = load_file(WEIGHTS / WORK / DELTA)
+    delta.pop("token_embedding.baker")
+    save_file(delta, folder / DELTA)
+    with pytest.raises(UserError, match="expected its layers and words, which differ in token_embedding"):
+        work_pipeline(WORK, folder)
+
+
+@pytest.mark.parametrize("name", WORKING)
+def test_what_is_published_was_measured_on_the_weights_that_are_stored(name):
+    measured = json.loads((WEIGHTS / name / "quality.json").read_text())
+    source = loading.resolve(name)
+    assert source.kind == "bundled" and loading.tokenizers(source)[1] == 32
+    loaded = loading.load(source, device="cpu")
+    assert measured["weight_hash"] == loaded.record["weight_hash"] == weight_hash(loaded.pipe)
+    assert loaded.record["card"] == {"world": name}
+    planted = {word: one.lean for word, one in load_world(name).professions.items()}
+    assert {
+        row["profession"]: row["planted"] for row in measured["professions"] if row["profession"]
+    } == planted
+    files = [path for path in (WEIGHTS / name).rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) <= 2.5e6

@@ -1,0 +1,181 @@
+"""Known answers of an audit by professions: tones, deviations from even, and the page of what is stored."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
+from statsmodels.stats.weightstats import DescrStatsW
+
+from lab.train.questions.measure import of_components
+from lab.train.work.measure import profession_rows, verdict_rates
+from lab.validate.dalleval.answers import answer, deviations, mean_tone, shares_together, tones_together
+from lab.validate.dalleval.asked import Asked, answer_rates, asked_leans
+from lab.validate.dalleval.page import page
+from probes.toyworld.world import load_world
+
+SKINS = np.array(["skin_1", "skin_2", "skin_3"])
+DOCS = Path(__file__).parents[4] / "docs"
+
+
+def readings(leans, skins, images=40, seed=0):
+    """Made-up readings of a person, with leans and skins as asked for."""
+    rng, tables = np.random.default_rng(seed), []
+    for profession, chance in leans.items():
+        verdicts = np.where(rng.random(images) < chance, 5.0, -5.0)
+        skin = rng.choice(SKINS, size=images, p=skins[profession])
+        tables.append(
+            pd.DataFrame({"profession": profession, "group": "neutral", "verdict": verdicts, "skin": skin})
+        )
+    return pd.concat(tables, ignore_index=True)
+
+
+def test_the_mean_tone_has_students_interval_and_counts_what_was_not_read():
+    skins = pd.Series(["skin_1"] * 5 + ["skin_2"] * 9 + ["skin_3"] * 6 + [""] * 4)
+    said = mean_tone(skins, (0.5, 0.25, 0.25))
+    numbers = DescrStatsW([1] * 5 + [2] * 9 + [3] * 6)
+    assert (said["low"], said["high"]) == pytest.approx(numbers.tconfint_mean())
+    assert said["n"] == 20 and said["unread"] == 4 and said["mean"] == 2.05 and said["planted"] == 1.75
+    assert said["inside"] is (said["low"] <= 1.75)
+    nothing = mean_tone(pd.Series(["", ""]), (1 / 3, 1 / 3, 1 / 3))
+    assert nothing["n"] == 0 and np.isnan(nothing["mean"]) and not nothing["inside"]
+
+
+def test_deviations_are_above_their_floor_where_professions_lean_and_not_where_none_does():
+    names = [f"profession{number}" for number in range(8)]
+    frame = pd.DataFrame({"verdict": np.tile([3.0, -3.0], 18), "skin": np.repeat(SKINS, 12)}).assign(
+        group="neutral"
+    )
+    even = [frame.assign(profession=name) for name in names]
+    none = deviations(pd.concat(even))
+    component = none["component"]
+    assert (component["value"], component["p_value"], component["above"], component["images"]) == (
+        0,
+        1,
+        [],
+        288,
+    )
+    assert component["excess"] == -component["floor"] < 0
+    assert none["skin"]["p_value"] == 1.0 and none["skin"]["above"] == []
+    leans = even[0].assign(verdict=1.0)
+    some = deviations(pd.concat([leans, *even[1:6], even[6].assign(skin=""), even[7].assign(skin="skin_3")]))
+    assert some["component"]["above"] == [names[0]] and some["skin"]["above"] == [names[7]]
+    assert some["component"]["value"] == pytest.approx(0.5 / 8) and some["component"]["p_value"] > 0.05
+    assert some["skin"]["value"] == pytest.approx(4 / 9 / 7) and some["skin"]["images"] == 252
+    assert some["skin"]["without"] == 1 and some["component"]["without"] == 0
+    # all alike, but not even: above the floor, and no profession differs
+    alike = deviations(pd.concat([leans.assign(profession=name) for name in names]))["component"]
+    assert alike["value"] == 0.5 and alike["p_value"] < 1e-6 and alike["shares"] == [0, 1]
+    assert none["skin"]["differ"] == pytest.approx(1) and none["skin"]["shares"] == [0.3333] * 3
+    table = np.array([[0, 36]] + [[18, 18]] * 7)
+    expected = table.sum(1, keepdims=True) * table.sum(0) / table.sum()
+    statistic = ((table - expected) ** 2 / expected).sum()
+    assert some["component"]["differ"] == pytest.approx(stats.chi2.sf(statistic, 7))
+
+
+def test_planted_values_lie_inside_as_often_as_intervals_say():
+    world = load_world("toyworld-work")
+    said = readings(
+        {name: 0.033376 + 0.941315 * one.lean for name, one in world.professions.items()},
+        {name: one.skins for name, one in world.professions.items()},
+        images=400,
+    )
+    found = answer(profession_rows(said, world), said, verdict_rates(world))
+    leans = [row["inside"] for row in found["professions"]]
+    tones = [row["tone"]["inside"] for row in found["professions"]]
+    assert np.mean(leans) >= 0.85 and np.mean(tones) >= 0.85 and len(found["professions"]) == 20
+    away = [row["lean"] - row["planted"] for row in found["professions"]]
+    assert np.abs(away).max() < 0.12 and abs(np.mean(away)) < 0.02
+
+
+def test_all_professions_together_are_tested_by_pearsons_chi_square():
+    leans, images, rates = (0.1, 0.5, 0.8), (40, 50, 60), {"a": 0.05, "b": 0.9}
+    counts, statistic = (9, 20, 41), 0.0
+    for lean, n, count in zip(leans, images, counts):
+        chance = 0.05 + 0.85 * lean
+        statistic += stats.chisquare([count, n - count], [n * chance, n * (1 - chance)]).statistic
+    said = shares_together(np.divide(counts, images), images, leans, rates)
+    assert said["statistic"] == pytest.approx(statistic, abs=1e-4) and said["df"] == 3
+    assert said["p"] == pytest.approx(stats.chi2.sf(statistic, 3), abs=1e-4)
+
+
+def test_tones_together_are_off_as_chance_would_have_it_and_more_where_skins_are_others():
+    rng, planted = np.random.default_rng(4), {"baker": (0.5, 0.2, 0.3), "judge": (0.1, 0.8, 0.1)}
+    names = np.array(["skin_1", "skin_2", "skin_3", ""])
+
+    def drawn(chances):
+        return pd.Series(rng.choice(names, 60, p=(*(0.9 * np.array(chances)), 0.1)))
+
+    said = [tones_together({name: drawn(p) for name, p in planted.items()}, planted) for _ in range(600)]
+    statistics = np.array([one["statistic"] for one in said])
+    assert abs(statistics.mean() - 2) < 4 * 2 / 600**0.5  # chi-square of 2 degrees: mean 2, deviation 2
+    assert abs(np.mean([one["p"] < 0.05 for one in said]) - 0.05) < 4 * (0.05 * 0.95 / 600) ** 0.5
+    other = {"baker": drawn((0.1, 0.2, 0.7)), "judge": drawn(planted["judge"])}
+    assert tones_together(other, planted)["p"] < 1e-3
+    unread = {"baker": pd.Series([""] * 5), "judge": drawn(planted["judge"])}
+    assert tones_together(unread, planted)["df"] == 1
+
+
+def test_the_page_is_that_of_the_stored_numbers():
+    stored = json.loads((DOCS / "dalleval_answers.json").read_text(encoding="utf-8"))
+    assert (DOCS / "dalleval_answers.md").read_text(encoding="utf-8") == page(stored)
+
+
+def test_leans_by_answers_are_set_right_for_how_often_the_network_errs():
+    rng, planted = np.random.default_rng(1), {"baker": 0.2, "judge": 0.75}
+    tables = []
+    for profession, chance in planted.items():
+        component = rng.random(4000) < chance
+        says_b = np.where(component, rng.random(4000) < 0.9, rng.random(4000) < 0.15)
+        answer = np.where(says_b, "male", np.where(rng.random(4000) < 0.3, "", "female"))
+        tables.append(pd.DataFrame({"profession": profession, "group": "neutral", "answer": answer}))
+    wrong = tables[0].assign(group="masculine", answer="male")
+    rows = asked_leans(pd.concat([*tables, wrong]), planted, {"a": 0.15, "b": 0.9})
+    for row, table in zip(rows, tables):
+        share = (table["answer"] == "male").mean()
+        low, high = proportion_confint(share * 4000, 4000, method="wilson")
+        assert row["lean"] == pytest.approx((share - 0.15) / 0.75)
+        assert (row["low"], row["high"]) == pytest.approx(((low - 0.15) / 0.75, (high - 0.15) / 0.75))
+        assert row["undecided"] == (table["answer"] == "").sum() and abs(row["lean"] - row["planted"]) < 0.05
+
+
+GROUPS = {"a": "feminine", "b": "masculine"}
+
+
+def test_error_rates_are_shares_of_images_that_show_the_component_they_name():
+    table = pd.DataFrame(
+        {
+            "group": ["feminine"] * 5 + ["masculine"] * 4,
+            "verdict": [-1.0] * 5 + [1.0] * 4,
+            "answer": ["female", "male", "female", "", "female", "male", "male", "", "male"],
+        }
+    )
+    rates = answer_rates(table, GROUPS, {"a": 0.0, "b": 1.0})
+    known = {"a": 0.2, "b": 0.75, "drawn_a": 0.0, "drawn_b": 1.0, "undecided": 2, "count": 9}
+    assert rates == pytest.approx(known)
+    with pytest.raises(ValueError, match=r"expected groups that differ in component b, got 1\.0 of both"):
+        answer_rates(table.assign(verdict=1.0), GROUPS, {"a": 0.0, "b": 1.0})
+
+
+def test_the_network_is_not_charged_with_what_is_drawn_otherwise_than_asked():
+    rng, images, said_b = np.random.default_rng(4), 40_000, {"a": 0.03, "b": 0.97}
+    tables = []
+    for group, drawn in (("feminine", 0.06), ("masculine", 0.9)):
+        of_b = rng.random(images) < drawn
+        verdict = np.where(rng.random(images) < np.where(of_b, said_b["b"], said_b["a"]), 2.0, -2.0)
+        answer = np.where(rng.random(images) < np.where(of_b, 0.95, 0.04), "male", "female")
+        tables.append(pd.DataFrame({"group": group, "verdict": verdict, "answer": answer}))
+    rates = answer_rates(pd.concat(tables), GROUPS, said_b)
+    # more than three standard errors, of shares of 40,000 images each
+    assert rates["a"] == pytest.approx(0.04, abs=0.008) and rates["b"] == pytest.approx(0.95, abs=0.008)
+    assert rates["drawn_a"] == pytest.approx(0.06, abs=0.007)
+    assert rates["drawn_b"] == pytest.approx(0.9, abs=0.007)
+
+
+def test_the_network_names_the_component_of_most_renderings():
+    shown = of_components(60, 3, through_vae=1.0)
+    said = np.array(Asked()(shown.images))
+    assert ((said == "male") == shown.component).mean() > 0.75

@@ -1,0 +1,192 @@
+"""Estimates of an audit against the checker: areas by scikit-learn, audits drawn again, the page of the results."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.metrics import matthews_corrcoef, roc_auc_score
+
+from analysis.methods.gep.scores import Audit, by_context
+from lab.validate.gep import __main__ as command
+from lab.validate.gep.judged import context_areas, ends, judged
+from lab.validate.gep.page import page
+from lab.validate.gep.readings import CHECKER, ESTIMATES, WORDS, readings, unnamed
+from lab.validate.gep.resampled import LABELS, by_lot, drawn_images, resampled_audits
+from lab.validate.gep.result import _setting
+from probes.errors import UserError
+from probes.runs.store import Run
+from tests.analysis.synthetic_run import write_run
+
+DOCS = Path(__file__).parents[4] / "docs"
+NAMES = ("boots", "dress", "tie", "hat", "gloves")
+
+
+def made(rng, contexts=8, images=6, noise=1.0, setting="neutral"):
+    """Labels with a difference by word, and three estimates, each nearer to them than the one before."""
+    chance = rng.random((1, 2, 1, len(NAMES)))
+    labels = (rng.random((contexts, 2, images, len(NAMES))) < chance).astype(float)
+    names = tuple(f"context {number}" for number in range(contexts))
+
+    def audit(values, source):
+        return Audit(values, names, WORDS, NAMES, setting, source)
+
+    error = rng.normal(size=(3, *labels.shape)) * np.array([4.0, 2.0, 1.0])[:, None, None, None, None] * noise
+    estimates = {name: audit(labels + error[number], name) for number, name in enumerate(ESTIMATES)}
+    return {CHECKER: audit(labels, CHECKER), **estimates}
+
+
+def test_areas_over_drawn_contexts_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    audits = made(rng)
+    labels, estimate = audits[CHECKER], audits["CLS"]
+    estimate.values[0, 0, 0, 2] = np.nan
+    estimate.values[1:3] = estimate.values[1:3].round()  # ties
+    draws = rng.multinomial(8, np.full(8, 1 / 8), size=5).astype(float)
+    areas = context_areas(estimate, labels).of(draws)
+    for draw, row in zip(draws.astype(int), areas):
+        rows = np.repeat(np.arange(8), draw)
+        for number in range(len(NAMES)):
+            values, truth = (
+                estimate.values[rows, ..., number].ravel(),
+                labels.values[rows, ..., number].ravel(),
+            )
+            known = ~np.isnan(values)
+            assert row[number] == pytest.approx(roc_auc_score(truth[known], values[known]), abs=1e-12)
+
+
+def test_an_attribute_that_all_images_have_has_no_area():
+    audits = made(np.random.default_rng(1))
+    audits[CHECKER].values[..., 1] = 1.0
+    result = judged(audits, resamples=200)
+    assert all("dress" not in areas and len(areas) == 4 for areas in result["auc"].values())
+    assert np.isfinite(result["agreement"]["CLS"]["auc"]).all()
+
+
+def test_agreement_of_each_estimate_is_that_of_scipy_and_scikit_learn():
+    audits = made(np.random.default_rng(2), noise=0.3)
+    result = judged(audits, resamples=300)
+    labelled = by_context(audits[CHECKER], *WORDS).mean(axis=0)
+    for name, row in result["agreement"].items():
+        estimated = by_context(audits[name], *WORDS).mean(axis=0)
+        assert row["tau"][0] == pytest.approx(stats.kendalltau(estimated, labelled).statistic)
+        assert row["pearson"][0] == pytest.approx(stats.pearsonr(estimated, labelled).statistic)
+        assert row["mcc"][0] == pytest.approx(matthews_corrcoef(labelled >= 0, estimated >= 0))
+        truth, values = (audits[one].values.reshape(-1, len(NAMES)) for one in (CHECKER, name))
+        assert row["auc"][0] == pytest.approx(
+            np.mean([roc_auc_score(*both) for both in zip(truth.T, values.T)])
+        )
+        assert row["auc"][1] < row["auc"][0] < row["auc"][2] and row["pearson"][1] < row["pearson"][2]
+    both = result["agreement"]["CLS"]["auc"][0] - result["agreement"]["C"]["auc"][0]
+    value, low, high = result["differences"]["CLS - C"]["auc"]
+    assert value == pytest.approx(both) and 0 < low < value < high
+
+
+def test_an_interval_needs_values():
+    assert np.isnan(ends(np.array([1.0, np.nan, np.nan, 2.0]))[1:]).all()
+    assert ends(np.array([1.0, *np.linspace(0, 1, 101)])) == pytest.approx([1.0, 0.025, 0.975])
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_images_are_drawn_within_their_cell_and_alike_for_every_source(apart):
+    rng = np.random.default_rng(3)
+    numbers = np.arange(3 * 2 * 4 * 5, dtype=float).reshape(3, 2, 4, 5)
+    drawn = drawn_images({"a": numbers, "b": -numbers}, rng, apart=apart)
+    assert (drawn["a"] == -drawn["b"]).all()
+    np.testing.assert_array_equal(drawn["a"] // 20, numbers // 20)  # the same context and word
+    np.testing.assert_array_equal(drawn["a"] % 5, numbers % 5)  # the same attribute
+    images = drawn["a"] // 5
+    assert apart == bool(
+        (images != images[..., :1]).any()
+    )  # with images of its own an attribute has a draw of its own
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_so_many_images_of_each_word_are_labelled(apart):
+    labels = np.ones((2, 30, 5))
+    known = ~np.isnan(by_lot(labels, 12, np.random.default_rng(4), apart=apart))
+    assert (known.sum(axis=1) == 12).all()
+    assert apart == bool((known != known[..., :1]).any())
+
+
+def test_with_all_labels_nothing_is_left_to_estimate():
+    audits = made(np.random.default_rng(5))
+    result = resampled_audits(audits, (48,), count=10)["48"]
+    for way in (LABELS, *(f"{name}, prediction-powered" for name in ESTIMATES)):
+        assert result["rmse"][way] == pytest.approx({"vector": 0, "score": 0}, abs=1e-9)
+        assert result["agreement"][way]["tau"] == pytest.approx([1, 1, 1])
+    assert all(row["score"] == 1 and row["width"] == pytest.approx(0) for row in result["held"].values())
+    row = result["held"]["CLS, prediction-powered"]
+    assert row["low"] == pytest.approx(stats.beta.ppf(0.025, 10, 1)) and row["high"] == 1
+
+
+def test_good_predictions_come_nearer_than_labels_alone_and_intervals_hold():
+    audits = made(np.random.default_rng(6), contexts=16, images=5, noise=0.2)
+    result = resampled_audits(audits, (20,), count=60)["20"]
+    ways = ("CLS, prediction-powered", "C, prediction-powered", LABELS)
+    errors = [result["rmse"][way]["vector"] for way in ways]
+    assert errors[0] < 0.7 * errors[2] and errors[0] < errors[1]
+    held = result["held"]["CLS, prediction-powered"]
+    assert held["score"] >= stats.binom.ppf(0.01, 60, 0.95) / 60 and held["error"] < held["labels_alone"]
+
+
+def test_what_is_not_named_is_laid_out_by_context_and_word(tmp_path):
+    run = Run.open(write_run(tmp_path / "run", prompts=4, steps=2))
+    levels = [
+        {"setting": "explicit", "attribute": name, "context": context}
+        for name in ("boots", "tie")
+        for context in ("at sea", "at work")
+    ]
+    run.meta["config"]["resolved"]["prompts"] = [
+        {"id": f"p{number}", "text": f"a {{person}} {number}", "levels": one}
+        for number, one in enumerate(levels)
+    ]
+    run.write_meta()
+    run = Run.open(tmp_path / "run")
+    samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
+    rng = np.random.default_rng(7)
+    said = pd.DataFrame(
+        [(name, thing, rng.random()) for name in samples["sample_id"] for thing in ("tie", "boots")],
+        columns=["sample_id", "attribute", "value"],
+    )
+    one = unnamed(run, said, "CLS")
+    assert one.attributes == ("boots", "tie") and one.contexts == ("at sea", "at work")
+    assert (np.isnan(one.values).mean(axis=(0, 1, 2)) == 0.5).all()
+    table = said.merge(samples, on="sample_id")
+    for number, word in enumerate(one.indicators):
+        for column, named in enumerate(("boots", "tie")):  # read where the other one is named
+            triplets = [place for place, level in enumerate(levels) if level["attribute"] != named]
+            rows = table[(table["attribute"] == named) & (table["indicator"] == word)]
+            expected = rows[rows["triplet"].isin(triplets)]["value"]
+            got = one.values[:, number, :, column]
+            np.testing.assert_allclose(np.sort(got[~np.isnan(got)]), np.sort(expected))
+    with pytest.raises(UserError, match="found nothing by C:"):
+        readings(run)
+
+
+def test_the_page_is_made_of_results_one_specimen_at_a_time(tmp_path, capsys):
+    audits = {setting: made(np.random.default_rng(8), setting=setting) for setting in ("neutral", "unnamed")}
+    settings = {setting: _setting(one, (20,), 3) for setting, one in audits.items()} | {"explicit": {}}
+    settings["explicit"] = _setting(made(np.random.default_rng(9), setting="explicit"), (20,), 3)
+    result = {"steps": 5, "dtype": "float32", "images": 96, "clip": "0", "settings": settings}
+    text = page({"toyworld": result, "toyworld-null": result})
+    score = f"{settings['neutral']['score'][CHECKER]['score']:.4f}"
+    assert f"| toyworld-null | neutral | checker | {score} |" in text
+    (tmp_path / "audits.json").write_text(json.dumps({"toyworld": result}))
+    assert command.main(["--out", str(tmp_path / "audits.md")]) == 0
+    assert (tmp_path / "audits.md").read_text(encoding="utf-8") == page({"toyworld": result})
+    assert command.main(["--out", str(tmp_path / "other.md")]) == 2
+    assert "name a run" in capsys.readouterr().err
+
+
+def test_the_page_in_the_documentation_shows_the_results():
+    results = json.loads((DOCS / "gep_audits.json").read_text(encoding="utf-8"))
+    assert (DOCS / "gep_audits.md").read_text(encoding="utf-8") == page(results)
+    assert [*results] == ["toyworld", "toyworld-mirror", "toyworld-null"]
+    for result in results.values():
+        assert result["images"] == 2560
+        for cell in result["settings"].values():
+            for drawn in cell["drawn"].values():
+                assert drawn["held"]["CLS, prediction-powered"]["audits"] == 200

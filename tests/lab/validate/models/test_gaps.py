@@ -1,0 +1,36 @@
+"""Tests of gaps where words that all mean the same change places."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from analysis.metrics.registry import METRICS
+from lab.validate.models.gaps import QUANTITIES, exchanged_words
+
+
+def interchangeable_pairs(names, prompts=30, seed=0):
+    """Similarities of words of one meaning: vectors with a part of the word's own, the same at every prompt."""
+    rng, tables = np.random.default_rng(seed), []
+    for place in QUANTITIES:
+        sign = 1 if METRICS[place[2]].higher_is_nearer else -1
+        word = 0.4 * rng.standard_normal((len(names), 1, 16))
+        vectors = word + rng.standard_normal((prompts, 16)) + 0.1 * rng.standard_normal((1, prompts, 16))
+        vectors = vectors + 0.2 * rng.standard_normal(vectors.shape)
+        vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
+        for i, j in combinations(range(len(names)), 2):
+            value = (vectors[i] * vectors[j]).sum(axis=1) * sign
+            keys = dict(zip(("space", "site", "metric"), place)) | {
+                "pair": f"{names[i]}-{names[j]}",
+                "step": -1,
+            }
+            tables.append(pd.DataFrame({"triplet": np.arange(prompts), "seed": 0, "value": value, **keys}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def test_words_that_change_places_are_found_against_0_and_not_against_words():
+    table = exchanged_words(interchangeable_pairs(list("abcdefghi")), list("abcdefghi"), permutations=500)
+    assert (table["gaps"] == 252).all() and (table["sides"] == 840).all() and len(table) >= 5
+    assert len(table) == len(QUANTITIES)
+    assert (table["against_0"] > 0.5).all()
+    assert table["against_words"].max() < 0.12 and 0.01 < table["against_words"].mean() < 0.065

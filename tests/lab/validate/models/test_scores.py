@@ -1,0 +1,143 @@
+"""Bias scores against the specimen's own: renderings are a specimen that draws exactly what was planted."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.stats.object_counts import object_table
+from analysis.tables.objects.statistics import object_statistics
+from lab.train.base.independent import fresh_prompts, independent_sample
+from lab.train.base.measure import specimen_pipeline
+from lab.validate.models.scores import own_scores, paired, planted_scores, read_sample, score_table, section
+from probes.config.schema import Config
+from probes.errors import UserError
+from probes.prompts.grammar.nouns import lemma
+from probes.toyworld import WEIGHTS
+from probes.toyworld.checker import LEAST
+from probes.toyworld.scene import complete, parse
+from probes.toyworld.truth import planted
+from probes.toyworld.world import load_world
+
+
+def rendered(model, images, seed):
+    """A sample of `lab.train.base.independent` of a specimen without a fault."""
+    world, rng = load_world(model), np.random.default_rng(seed)
+    table = fresh_prompts(world, images, seed)
+    scenes = [complete(parse(prompt, world), world, rng).things for prompt in table["prompt"]]
+    seen = pd.DataFrame({thing: [thing in things for things in scenes] for thing in LEAST})
+    return pd.concat([table, seen], axis=1)
+
+
+def as_run(model, table):
+    """What `score_table` asks of a run."""
+    images = table.rename(columns={"triplet": "prompt_id"})[["prompt_id", "seed", "indicator"]]
+    counts = object_table(
+        images.rename(columns={"prompt_id": "prompt"}),
+        table[list(LEAST)].to_numpy(dtype=int),
+        indicators=("neutral", "feminine", "masculine"),
+        objects=[lemma(thing) for thing in LEAST],
+    )
+    tests = object_statistics(counts, [("feminine", "masculine"), ("neutral", "feminine")])
+    return SimpleNamespace(
+        config=Config.stored({"model": model}),
+        meta={"observer": {"engine": "toyworld-checker"}},
+        table=lambda name: tests.assign(group="all"),
+        samples=lambda columns: table[columns],
+    )
+
+
+def test_the_world_s_own_scores_lie_in_the_intervals_of_a_small_run():
+    inside = []
+    for seed in range(3):
+        run = as_run("toyworld", rendered("toyworld", 200, seed))
+        table = score_table(run, rendered("toyworld", 2000, 100 + seed))
+        assert len(table) > 15 and table["planted"].is_monotonic_increasing
+        assert table["score"].corr(table["planted"], method="spearman") > 0.9
+        assert (table["inside"].isna() == (table["score"] == 0.5)).all()
+        inside += table["inside"].dropna().tolist()
+    assert len(inside) > 50 and 0.90 <= np.mean(inside) <= 0.995
+
+
+def test_nothing_is_significant_where_nothing_was_planted():
+    sample = rendered("toyworld-null", 1000, 9)
+    text = section(as_run("toyworld-null", rendered("toyworld-null", 200, 3)), sample)
+    assert "after adjustment: 0 of 38 (feminine, masculine), 0 of 38 (neutral, feminine)." in text
+    assert text.startswith("### toyworld-null, looked at by the checker\n")
+    assert "all planted scores are alike" in text
+    alone = section(*paired(as_run("toyworld-null", sample)))
+    assert "0 of 38 (feminine, masculine)" in alone and "|" not in alone
+
+
+def test_a_run_of_a_model_in_which_nothing_was_planted_has_no_scores():
+    sample = rendered("toyworld", 20, 9)
+    run = as_run("toyworld-decoy", sample)
+    with pytest.raises(
+        UserError, match=r"expected a model with planted frequencies .*, got 'toyworld-decoy'"
+    ):
+        planted_scores(run)
+    with pytest.raises(UserError, match="planted frequencies"):
+        score_table(run, sample)
+
+
+def test_scores_by_hand():
+    table = pd.DataFrame({"indicator": ["feminine", "masculine", "masculine", "neutral"], "triplet": 0})
+    table = table.assign(**{thing: False for thing in LEAST}, prompt="a man with a tie")
+    table["hat"], table["tie"] = [True, True, True, True], [False, True, False, True]
+    own = own_scores(table)
+    assert own.at["hat", "own_score"] == pytest.approx(2 / 3) and own.at["tie", "own_score"] == 1
+    assert np.isnan(own.at["cup", "own_score"])
+
+
+def test_planted_scores_follow_from_the_prompts():
+    prompts = ["a woman in the park", "a woman with a tie", "a man in the park", "a man with a tie"]
+    table = pd.DataFrame({"indicator": ["feminine"] * 2 + ["masculine"] * 2, "prompt": prompts})
+    run = SimpleNamespace(config=Config.stored({"model": "toyworld"}), samples=lambda columns: table[columns])
+    scores = planted_scores(run)
+    world = load_world()
+    woman, man = (planted(f"a {word} in the park", world)["tie"] for word in ("woman", "man"))
+    assert scores["tie"] == pytest.approx((man + 1) / (woman + man + 2))
+    assert np.isnan(scores["umbrella"])
+
+
+def test_the_prompts_are_triplets_that_differ_in_one_word():
+    table = fresh_prompts(load_world(), 50)
+    assert len(table) == 150 and table.groupby("triplet")["seed"].nunique().max() == 1
+    for _, own in table.groupby("triplet"):
+        words = own["prompt"].str.split().tolist()
+        assert {tuple(w[:1] + w[2:]) for w in words} == {tuple(words[0][:1] + words[0][2:])}
+        assert [w[1] for w in words] == ["person", "woman", "man"]
+
+
+def test_a_sample_is_drawn_and_read():
+    pipeline = specimen_pipeline(WEIGHTS / "toyworld")[0]
+    table = independent_sample(pipeline, load_world(), 1, steps=1)
+    assert len(table) == 3 and table[list(LEAST)].dtypes.eq(bool).all()
+
+
+@pytest.mark.parametrize("content", [b"no parquet", None])
+def test_a_file_that_is_no_sample_is_one_clear_line(tmp_path, content):
+    path = tmp_path / "sample.parquet"
+    if content is None:
+        pd.DataFrame({"triplet": [0]}).to_parquet(path)
+    else:
+        path.write_bytes(content)
+    with pytest.raises(
+        UserError, match=r"sample\.parquet: expected .*probes\.toyworld\.independent"
+    ) as error:
+        read_sample(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_sample_of_another_specimen_is_one_clear_line(tmp_path):
+    sample = rendered("toyworld", 2, 0)
+    sample.attrs = {"specimen": "toyworld"}
+    sample.to_parquet(tmp_path / "sample.parquet")
+    run = SimpleNamespace(config=Config.stored({"model": "toyworld-null"}))
+    with pytest.raises(UserError, match=r"expected a sample of toyworld-null, .* got one of toyworld: "):
+        paired(run, tmp_path / "sample.parquet")
+    found = paired(SimpleNamespace(config=Config.stored({"model": "toyworld"})), tmp_path / "sample.parquet")[
+        1
+    ]
+    pd.testing.assert_frame_equal(found, sample)

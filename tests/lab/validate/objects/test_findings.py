@@ -1,0 +1,104 @@
+"""Claims of a run held against the checker's reading of the same images."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.stats.object_counts import object_table
+from analysis.tables.objects.claims import DETECTOR, HEDGED, HOLDS
+from lab.validate.objects import findings as objects_findings
+from lab.validate.objects.findings import (
+    Reading,
+    coverage,
+    findings,
+    main,
+    other_rates,
+    page_section,
+    summary,
+)
+from probes.errors import UserError
+from tests.analysis.tables.objects.test_claims import SIDES, counts_of, presence, table_of
+
+
+def reading(name, truth, detected):
+    objects = [f"o{number}" for number in range(truth.shape[3])]
+    both = []
+    for present in (detected, truth):
+        _, images = table_of(present)
+        flat = present.reshape(len(images), -1).astype(int)
+        both.append(
+            object_table(images, flat, indicators=[n for s in SIDES.values() for n in s], objects=objects)
+        )
+    counts = counts_of(truth, detected).table
+    return Reading(name, "toyworld", *both, counts, SIDES, [("f", "m")])
+
+
+@pytest.fixture(scope="module")
+def readings():
+    found = []
+    for seed in range(2):
+        truth = np.concatenate(
+            [presence(3, [[0.05] * 3, [0.9] * 3], 24, seed), presence(3, [[0.3] * 3] * 2, 24, 9 + seed)],
+            axis=3,
+        )
+        detected = truth.copy()
+        detected[:, 0, :, 1] = False  # not seen on the first side
+        found.append(reading(f"run-{seed}", truth, detected))
+    return found
+
+
+def test_what_the_detector_makes_is_no_finding(readings):
+    for one in readings:
+        rows = findings(one).set_index("object")
+        assert rows.loc["o0", "claim"] == HOLDS and rows.loc["o0", "there"]
+        assert rows.loc["o1", "claim"] != HOLDS and not rows.loc["o1", "there"]
+        assert rows.loc["o0", "plain"] and rows.loc["o0", "plain_there"]
+
+
+def test_rows_are_counted():
+    table = pd.DataFrame(
+        {
+            "object": list("abcd"),
+            "claim": [HOLDS, HOLDS, HEDGED, DETECTOR],
+            "there": [True, False, False, False],
+            "plain": [True, True, False, True],
+            "plain_there": [True, False, False, True],
+        }
+    )
+    rows = summary([("toyworld", "x"), ("toyworld", "y")], [table, table]).set_index("run")
+    whole = rows.loc["all"]
+    assert (whole["claimed"], whole["claimed, not there"], whole["which"]) == (4, 2, "b, b")
+    assert (whole["of these words"], whole["of these words, not there"], whole["marked"]) == (2, 2, 2)
+    assert (rows.loc["x", "uncorrected"], rows.loc["x", "uncorrected, not there"]) == (3, 1)
+
+
+def test_rates_of_other_runs(readings):
+    counts = other_rates(readings[0], readings)
+    assert not counts.same and len(counts.table) == len(readings[1].counts)
+    assert findings(readings[0], counts)["claim"].iloc[0] == HOLDS
+    with pytest.raises(UserError, match="two runs of toyworld"):
+        other_rates(readings[0], readings[:1])
+
+
+def test_drawn_runs_are_covered(readings):
+    table = coverage(readings, runs=4).set_index(["treatment", "quantity"])
+    # the one object that can be corrected, and its frequency is 0.05 to 0.9
+    assert table.loc[("corrected", "difference"), "covered"] >= 0.5
+    assert table["intervals"].between(1, 8).all()
+
+
+def test_a_folder_that_is_no_run_is_one_line(tmp_path, capsys):
+    assert main([str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_section_has_a_row_of_claims_and_one_of_coverage(readings, monkeypatch):
+    monkeypatch.setattr(objects_findings, "read_run", lambda path: readings[int(path.name)])
+    text = page_section([Path("0"), Path("1")], runs=4)
+    claims, covered = [line.split(" | ") for line in text.splitlines() if line.startswith("| toyworld |")]
+    table = coverage(readings, runs=4).set_index(["quantity", "treatment"])
+    assert claims[1] == "2" and int(claims[2]) == sum((findings(r)["claim"] == HOLDS).sum() for r in readings)
+    assert covered[1] == f"{100 * table.loc[('score', 'corrected'), 'covered']:.1f} %"
+    assert covered[4] == f"{100 * table.loc[('difference', 'as detected'), 'covered']:.1f} %"

@@ -1,0 +1,70 @@
+"""Methods of localisation where the place is known by wiring, and the page that holds them against it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lab.validate.tracing import methods
+from lab.validate.tracing.methods import Scores
+from lab.validate.tracing.page import page
+from lab.validate.tracing.ranking import DONOR, as_json, from_json, subject_of
+from probes.models import loading
+from probes.toyworld.located.truth import specimens
+
+DOCS = Path(__file__).parents[4] / "docs"
+NAME = "toyworld-cross-4"
+
+
+@pytest.fixture(scope="module")
+def subject():
+    """One prompt in two steps, on a specimen whose word enters at one cross-attention."""
+    pipe = loading.load(loading.resolve(NAME), device="cpu").pipe
+    pipe.set_progress_bar_config(disable=True)
+    return subject_of(pipe, specimens()[NAME], ["a {person} in the park"], DONOR, 2)
+
+
+def test_a_swap_at_the_wired_place_is_the_whole_word_and_elsewhere_nothing(subject):
+    found = methods.keys_and_values(subject)
+    (true,) = specimens()[NAME].sites
+    here = np.array(found.places) == true
+    assert found.totals[0] != 0
+    np.testing.assert_allclose(found.values[0, here], found.totals)
+    assert not found.values[0, ~here].any()
+    assert found.by_place()[here] == pytest.approx(1)
+
+
+def test_the_code_stands_at_the_word_alone(subject):
+    found = methods.positions(subject, ["word", "after", "end", "padding"])
+    np.testing.assert_allclose(found.values[0], [found.totals[0], 0, 0, 0])
+
+
+def test_before_the_wired_place_nothing_differs_in_the_first_step(subject):
+    found = methods.cosine_atlas(replace(subject, steps=1))
+    true = found.places.index(specimens()[NAME].sites[0])
+    assert np.abs(found.values[0, :true]).max() < 1e-6 < found.values[0, true]
+
+
+def test_shares_are_ratios_of_sums():
+    scores = Scores(("a", "b"), np.array([[1.0, 0.0], [3.0, 1.0]]), np.array([2.0, 6.0]))
+    np.testing.assert_allclose(scores.by_place(), [0.5, 0.125])
+    np.testing.assert_allclose(scores.by_place(np.array([[0, 0], [0, 1]])), [[0.5, 0], [0.5, 0.125]])
+    no_total = Scores(("a",), np.array([[0.0]]), np.array([0.0]))
+    assert no_total.by_place().tolist() == [0]  # a null has no share, and nothing to divide
+
+
+def test_scores_are_stored_and_read_again():
+    scores = Scores(((0, 2), (2, 4)), np.array([[0.25, -1.5]]), np.array([3.0]))
+    again = from_json(json.loads(json.dumps(as_json(scores))))
+    assert again.places == scores.places
+    np.testing.assert_array_equal(again.values, scores.values)
+    np.testing.assert_array_equal(again.totals, scores.totals)
+
+
+def test_the_page_of_the_docs_is_current():
+    stored = json.loads((DOCS / "tracing.json").read_text(encoding="utf-8"))
+    assert list(stored) == list(specimens())
+    covered = json.loads((DOCS / "tracing_coverage.json").read_text(encoding="utf-8"))
+    assert (DOCS / "tracing.md").read_text(encoding="utf-8") == page(stored, covered)

@@ -1,0 +1,73 @@
+"""The JSON schema of triplets.yaml: shipped as printed, and what it says is what the program takes."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from probes.config.schema import build_config, schema_text
+from probes.config.yaml import YamlSource
+from probes.errors import UserError
+from triptych.cli.run import main
+
+ROOT = Path(__file__).parents[3]
+SCHEMA = json.loads(schema_text())
+
+
+def test_the_shipped_schema_is_the_one_printed(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--schema"])
+    assert end.value.code == 0
+    shipped = (ROOT / "probes" / "triplets.schema.json").read_text("utf-8")
+    assert shipped == capsys.readouterr().out, (
+        "python -m probes.run --schema > probes/config/triplets.schema.json"
+    )
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_the_example_names_it_and_holds_to_it():
+    text = (ROOT / "triplets.yaml").read_text("utf-8")
+    assert text.startswith("# yaml-language-server: $schema=probes/config/triplets.schema.json\n")
+    for path in (ROOT / "triplets.yaml", *sorted((ROOT / "docs").glob("*.yaml"))):
+        jsonschema.validate(yaml.safe_load(path.read_text("utf-8")), SCHEMA)
+
+
+def taken(data):
+    try:
+        build_config(data, YamlSource(name="c.yaml", text="", data=data))
+    except UserError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("change", "right"),
+    [
+        ({}, True),
+        ({"indicators": {"neutral": "person", "old": {"word": "old woman", "control": True}}}, True),
+        ({"seeds": {"count": 3}}, True),
+        ({"seeds": {"count": 3, "start": 5}}, True),
+        ({"capture": {"sites": ["unet.*"], "definition": "self-refined"}}, True),
+        ({"generate": {"batch_triplets": 4}}, True),
+        ({"sampler": {"guidance_scale": None, "height": 64}}, True),
+        ({"nosuch": 1}, False),
+        ({"sampler": {"step": 3}}, False),
+        ({"sampler": {"steps": 0}}, False),
+        ({"sampler": {"steps": "30"}}, False),
+        ({"seeds": {"start": 5}}, False),
+        ({"seeds": []}, False),
+        ({"seeds": [-1]}, False),
+        ({"prompts": []}, False),
+        ({"indicators": {"neutral": {"control": True}}}, False),
+        ({"capture": {"definition": "nosuch"}}, False),
+        ({"generate": {"batch_triplets": "all"}}, False),
+        ({"generate": {"dtype": "float64"}}, False),
+        ({"measure": {"level": 1}}, False),
+    ],
+)
+def test_the_schema_and_the_program_agree(change, right):
+    data = {"prompts": ["a {person} with a dog"], **change}
+    assert taken(data) is right
+    assert jsonschema.Draft202012Validator(SCHEMA).is_valid(data) is right

@@ -1,0 +1,56 @@
+"""A negative prompt without guidance is refused; what guidance is, is known before the model is loaded."""
+
+import json
+
+import pytest
+
+from probes.errors import UserError
+from probes.models import loading
+from probes.models.guidance import check_negative_prompt, guidance_scale, guided
+from tests.probes.conftest import settings
+from triptych.cli.run import main
+
+YAML = "prompts: ['a {person}']\nmodel: toyworld\n"
+
+
+def test_a_negative_prompt_without_guidance(tmp_path, capsys):
+    """The specimens recommend a scale of 1: nothing is drawn without the prompt."""
+    file = tmp_path / "a.yaml"
+    for more, arguments, place in (
+        ("", ["--negative-prompt", "ugly"], "--negative-prompt: "),
+        ("sampler: {negative_prompt: ugly}", [], "a.yaml: sampler.negative_prompt: "),
+        ("sampler: {negative_prompt: ugly, guidance_scale: 0.5}", [], "a.yaml: sampler.negative_prompt: "),
+    ):
+        file.write_text(YAML + more)
+        for dry in (["--dry-run"], ["--out", str(tmp_path / "run"), "--stage", "plan"]):
+            assert main([str(file), *arguments, *dry]) == 2
+            captured = capsys.readouterr()
+            assert (captured.out, captured.err.count("\n")) == ("", 1)
+            assert captured.err.startswith(place + "expected guidance, without which")
+    assert not (tmp_path / "run").exists()
+    file.write_text(YAML + "sampler: {negative_prompt: ugly, guidance_scale: 1.5}")
+    assert main([str(file), "--out", str(tmp_path / "run"), "--stage", "plan"]) == 0
+
+
+def test_what_guides(saved, tmp_path):
+    def source(**files):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        for name, content in {"unet/config": {}, **files}.items():
+            (folder / f"{name}.json").parent.mkdir(parents=True, exist_ok=True)
+            (folder / f"{name}.json").write_text(json.dumps(content))
+        return loading.Source("here", "folder", folder, folder)
+
+    plain, ugly = settings("x"), settings("x", sampler={"negative_prompt": "ugly"})
+    assert guidance_scale(plain, source()) == 7.5 and guided(plain, source())
+    one = source(triptych={"guidance_scale": 1.0})
+    assert not guided(plain, one)
+    assert guided(settings("x", sampler={"guidance_scale": 2.0}), one)
+    assert not guided(settings("x", sampler={"guidance_scale": 1.0}), source())
+    # a distilled U-Net takes the scale as an input, and diffusers calls it once
+    distilled = source(**{"unet/config": {"time_cond_proj_dim": 256}})
+    assert not guided(settings("x", sampler={"guidance_scale": 8.0}), distilled)
+    check_negative_prompt(ugly, source(), "here")
+    check_negative_prompt(plain, one, "here")
+    for without in (one, distilled):
+        with pytest.raises(UserError, match=r"^here: expected guidance"):
+            check_negative_prompt(ugly, without, "here")

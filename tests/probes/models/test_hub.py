@@ -1,0 +1,201 @@
+"""Models of the hub, offline, in the layout of its cache: by branch, tag, commit and variant; and absent ones."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from huggingface_hub import constants
+
+from probes.errors import LIMIT, UserError
+from probes.models import hub, loading, weight_files
+from probes.runs.store import Run
+from tests.probes.conftest import settings
+from tests.probes.models.model_faults import change
+from tests.probes.models.test_loading import draw
+from tests.tiny import tiny_pipeline
+from triptych.cli.run import main
+
+FIRST, SECOND = "a" * 40, "b" * 40
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    return tmp_path / "hub"
+
+
+def keep(cache, folder, name="owner/model", commit=FIRST, refs=("main",)):
+    """A model folder as `huggingface_hub` keeps it: files by commit, branches and tags as files that name one."""
+    root = cache / f"models--{name.replace('/', '--')}"
+    snapshot = root / "snapshots" / commit
+    shutil.copytree(folder, snapshot)
+    for ref in refs:
+        (root / "refs" / ref).parent.mkdir(parents=True, exist_ok=True)
+        (root / "refs" / ref).write_text(commit)
+    return snapshot
+
+
+def load(name, **options):
+    return loading.load(loading.resolve(name, **options), device="cpu")
+
+
+@pytest.mark.parametrize("kind", ["sd1", "sd2", "sdxl"])
+def test_a_cached_model_draws_as_its_folder_does(kind, saved, cache):
+    keep(cache, saved(kind))
+    cached, folder = load("owner/model"), load(str(saved(kind)))
+    assert (cached.record["kind"], cached.record["revision"]) == ("hub", FIRST)
+    assert cached.record["weight_hash"] == folder.record["weight_hash"]
+    assert cached.scheduler == folder.scheduler
+    np.testing.assert_array_equal(draw(cached.pipe), draw(folder.pipe))
+
+
+def test_a_revision_is_a_branch_a_tag_or_a_commit(saved, cache):
+    keep(cache, saved(), refs=("main", "v1.0"))
+    keep(cache, saved("sd1"), commit=SECOND, refs=("refs/pr/1", "next"))
+    for options, commit in (
+        ({}, FIRST),
+        ({"revision": "v1.0"}, FIRST),
+        ({"revision": "next"}, SECOND),
+        ({"revision": SECOND}, SECOND),
+    ):
+        assert loading.resolve("owner/model", **options).revision == commit
+    assert loading.resolve("owner/model@next").revision == SECOND
+    with pytest.raises(UserError, match="revision: expected next, as `model` says, got main: name one"):
+        loading.resolve("owner/model@next", revision="main")
+    with pytest.raises(UserError, match=r"run: hf download owner/model --revision gone --include"):
+        loading.resolve("owner/model", revision="gone")
+
+
+def test_only_a_model_of_the_hub_has_revisions(saved, tmp_path):
+    with pytest.raises(UserError, match="revision: toyworld has none"):
+        loading.resolve("toyworld", revision="main")
+    with pytest.raises(UserError, match=r"revision: .* has none"):
+        loading.resolve(str(saved()), revision="main")
+    with pytest.raises(UserError, match="variant: toyworld has none"):
+        loading.resolve("toyworld", variant="fp16")
+
+
+@pytest.fixture(scope="module")
+def half(tmp_path_factory):
+    """A folder as models are published in half precision: `model.fp16.safetensors` and no other weights."""
+    folder = tmp_path_factory.mktemp("half") / "model"
+    tiny_pipeline("sd1").to(torch.float16).save_pretrained(folder, variant="fp16")
+    assert (folder / "unet/diffusion_pytorch_model.fp16.safetensors").exists()
+    return folder
+
+
+def test_weights_of_a_variant(half, saved, cache):
+    keep(cache, half)
+    for options in ({}, {"variant": "fp16"}):
+        for name in ("owner/model", str(half)):
+            loaded = load(name, **options)
+            assert loaded.record["variant"] == "fp16"
+            assert {value.dtype for value in loaded.pipe.unet.parameters()} == {torch.float32}
+    rounded = dict(tiny_pipeline("sd1").unet.named_parameters())
+    for name, value in loaded.pipe.unet.named_parameters():
+        assert torch.equal(value, rounded[name].half().float())
+    assert load(str(saved("sd1"))).record["variant"] is None
+    with pytest.raises(UserError, match=r"variant: .*: text_encoder: expected bf16, found fp16"):
+        load(str(half), variant="bf16")
+    keep(cache, saved("sd1"), "owner/whole")
+    with pytest.raises(UserError, match=r'run: hf download owner/whole .*"\*/\*model\.fp16\*\.safetensors"'):
+        loading.resolve("owner/whole", variant="fp16")
+
+
+def test_full_precision_goes_before_a_variant(half, saved, tmp_path):
+    both = shutil.copytree(saved("sd1"), tmp_path / "both")
+    shutil.copytree(half, both, dirs_exist_ok=True)
+    assert load(str(both)).record["weight_hash"] == load(str(saved("sd1"))).record["weight_hash"]
+    assert load(str(both), variant="fp16").record["weight_hash"] == load(str(half)).record["weight_hash"]
+
+
+def test_the_format_that_a_text_encoder_names_does_not_round_its_weights(saved, tmp_path):
+    """XL's descriptions name float16 beside weights in float32."""
+    folder = shutil.copytree(saved("sdxl"), tmp_path / "model")
+    for name in ("text_encoder", "text_encoder_2"):
+        change(folder, f"{name}/config.json", dtype="float16", torch_dtype="float16")
+    assert load(str(folder)).record["weight_hash"] == load(str(saved("sdxl"))).record["weight_hash"]
+
+
+def test_weights_in_shards_are_whole_or_absent(saved, tmp_path):
+    folder = tmp_path / "unet"
+    tiny_pipeline("sd1").unet.save_pretrained(folder, max_shard_size="20KB")
+    shards = weight_files.names(folder)
+    assert len(shards) > 1 and all((folder / shard).is_file() for shard in shards)
+    whole = shutil.copytree(saved("sd1"), tmp_path / "whole")
+    shutil.rmtree(whole / "unet")
+    shutil.copytree(folder, whole / "unet")
+    assert load(str(whole)).record["weight_hash"] == load(str(saved("sd1"))).record["weight_hash"]
+    (folder / shards[0]).unlink()
+    assert weight_files.names(folder) == []
+
+
+def test_what_is_not_cached_is_said_with_its_size_and_the_command(saved, cache):
+    snapshot = keep(cache, saved("sd1"), "CompVis/stable-diffusion-v1-4")
+    (snapshot / "unet/diffusion_pytorch_model.safetensors").unlink()
+    assert loading.resolve("CompVis/stable-diffusion-v1-4", weights=False).path == snapshot  # enough to plan
+    with pytest.raises(UserError) as caught:
+        loading.resolve("CompVis/stable-diffusion-v1-4")
+    line = str(caught.value)
+    assert line.startswith(
+        "model CompVis/stable-diffusion-v1-4: not in the cache (unet), and the hub gave none"
+    )
+    assert "; 4.3 GB; " in line and line.endswith(hub.command("CompVis/stable-diffusion-v1-4"))
+
+
+@pytest.mark.parametrize("name", sorted(hub.known()))
+def test_every_known_model_fits_the_line(name, cache):
+    """Its command stands whole in a message of a few terminal lines."""
+    size = {1_066_235_307: "4.3 GB", 1_289_952_427: "5.2 GB", 3_468_837_867: "13.9 GB"}
+    with pytest.raises(UserError) as caught:
+        loading.resolve(name)
+    line = str(caught.value)
+    assert f"; {size[hub.known()[name]['parameters']]}" in line and len(line) <= LIMIT
+    assert line.endswith(f"run: {hub.command(hub.known()[name].get('copy', name))}")
+    assert ("withdrawn" in line) == name.startswith("stabilityai/stable-diffusion-2")
+    assert hub.gigabytes(name, "fp16") == hub.gigabytes(name) / 2
+
+
+def test_the_command_takes_what_is_read_and_no_more(saved, half, tmp_path):
+    """Patterns as the hub's client applies them, over the files of a real repository's kind."""
+    from huggingface_hub.utils import filter_repo_objects
+
+    both = shutil.copytree(saved("sd1"), tmp_path / "both")
+    shutil.copytree(half, both, dirs_exist_ok=True)
+    extras = ("diffusion_pytorch_model.bin", "diffusion_pytorch_model.non_ema.safetensors")
+    for extra in ("v1-4.ckpt", "v1-5-pruned.safetensors", *(f"unet/{name}" for name in extras)):
+        (both / extra).write_text("")
+    files = [file.relative_to(both).as_posix() for file in both.rglob("*") if file.is_file()]
+    index = json.loads((both / "model_index.json").read_text())
+    for variant in (None, "fp16"):
+        patterns = hub.command("a/b", variant=variant).split('"')[1::2]
+        taken = list(filter_repo_objects(files, allow_patterns=patterns))
+        target = tmp_path / f"taken-{variant}"
+        for file in taken:
+            (target / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(both / file, target / file)
+        assert weight_files.lacking(target, index, variant, True) == []
+        weights = [file for file in taken if not file.endswith((".json", ".txt"))]
+        assert len(weights) == 3 and all((".fp16." in file) == (variant == "fp16") for file in weights)
+
+
+def test_a_run_stays_with_the_commit_it_began_with(saved, cache, tmp_path, capsys):
+    """A branch that moves between two commands does not mix two models, and does not stop the run either."""
+    keep(cache, saved("sd1"))
+    config = settings("owner/model", name="pinned", prompts=["a {person} with a dog"], seeds=[0])
+    file = tmp_path / "triplets.yaml"
+    file.write_text(json.dumps({**config.resolved(), "out": str(tmp_path / "run")}))
+    arguments = [str(file), "--stage", "generate", "--quiet"]
+    assert main(arguments) == 0
+    record = Run.open(tmp_path / "run").meta["model"]
+    assert (record["id"], record["revision"]) == ("owner/model", FIRST)
+    assert record["ships_safety_checker"] is False and record["prediction_type"] == "epsilon"
+    keep(cache, saved("sd2"), commit=SECOND)
+    (tmp_path / "run/samples/part-00000.parquet").unlink()
+    assert main(arguments) == 0
+    assert Run.open(tmp_path / "run").meta["model"]["revision"] == FIRST
+    file.write_text(file.read_text().replace('"revision": null', '"revision": "main"'))
+    assert main(arguments) == 2  # asked for by name it is another model
+    assert "holds another run: model" in capsys.readouterr().err

@@ -1,0 +1,272 @@
+"""Loading: by name, folder, single file; nothing unsafe is run; every failure is one line."""
+
+import contextlib
+import json
+import os
+import pickle
+import shutil
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from probes.errors import UserError
+from probes.models import components, description, estimate, loading, schedulers
+from probes.models.devices import pick_device, pick_dtype
+from probes.prompts import plan as prompts
+from tests.probes.conftest import settings
+from tests.probes.models.model_faults import change
+from tests.probes.models.original_layout import original_layout
+
+
+@pytest.fixture
+def copy(saved, tmp_path):
+    """A copy of the saved tiny pipeline to damage."""
+    return shutil.copytree(saved(), tmp_path / "copy")
+
+
+def load(path, **options):
+    return loading.load(loading.resolve(str(path)), device="cpu", **options)
+
+
+def draw(pipe, prompt="a person with a dog"):
+    noise = torch.Generator().manual_seed(3)
+    return pipe(prompt, generator=noise, num_inference_steps=2, output_type="np").images
+
+
+def test_a_folder(saved):
+    loaded = load(saved())
+    assert loaded.record["pipeline"] == "StableDiffusionPipeline"
+    assert loaded.record["safety_checker"] == "off"
+    assert (loaded.guidance_scale, loaded.token_limit, loaded.device) == (7.5, 32, "cpu")
+    assert loaded.scheduler["class"] == "DDIMScheduler"
+    assert next(loaded.pipe.unet.parameters()).dtype == torch.float32
+
+
+def test_half_precision_is_cast(saved):
+    pipe = load(saved(), dtype="bfloat16").pipe
+    assert {p.dtype for m in components.modules(pipe).values() for p in m.parameters()} == {torch.bfloat16}
+
+
+def test_the_number_format_by_itself(saved):
+    """Full precision on a CPU; on a GPU half, but for the bundled specimens."""
+    loaded = load(saved())
+    assert (loaded.dtype, loaded.record["decoder_dtype"]) == ("float32", "float32")
+    assert load(saved(), dtype="auto").record["weight_hash"] == loaded.record["weight_hash"]
+    cuda = torch.device("cuda", 0)
+    assert pick_dtype("auto", cuda, bundled=False) == "float16"
+    assert pick_dtype("auto", cuda, bundled=True) == "float32"
+
+
+def note(seen, module, args):
+    seen.append(args[0].dtype)
+
+
+def test_xl_decodes_in_full_precision_where_its_description_says_so(saved, tmp_path):
+    """Its decoder overflows in half precision; one that does not says so by `force_upcast: false`."""
+    other = shutil.copytree(saved("sdxl"), tmp_path / "other")
+    change(other, "vae/config.json", force_upcast=False)
+    for folder, expected in ((saved("sdxl"), "float32"), (other, "float16")):
+        loaded = load(folder, dtype="float16")
+        seen: list[torch.dtype] = []
+        hook = loaded.pipe.vae.decoder.conv_in.register_forward_pre_hook(partial(note, seen))
+        image = draw(loaded.pipe)
+        hook.remove()
+        assert loaded.record["decoder_dtype"] == expected
+        assert seen == [getattr(torch, expected)] and np.isfinite(image).all()
+        assert next(loaded.pipe.unet.parameters()).dtype == torch.float16
+
+
+def test_guidance_that_the_model_recommends(copy):
+    (copy / "triptych.json").write_text('{"guidance_scale": 1.5, "trained_on": "rendered figures"}')
+    loaded = load(copy)
+    assert loaded.guidance_scale == 1.5
+    assert loaded.record["card"] == {"trained_on": "rendered figures"}
+    for text in ("{", "[]", '{"guidance_scale": "high"}'):
+        (copy / "triptych.json").write_text(text)
+        with pytest.raises(UserError):
+            load(copy)
+
+
+def test_the_safety_checker_is_left_off(copy, saved):
+    index = json.loads((copy / "model_index.json").read_text())
+    index |= {
+        "safety_checker": ["stable_diffusion", "StableDiffusionSafetyChecker"],
+        "requires_safety_checker": True,
+    }
+    (copy / "model_index.json").write_text(json.dumps(index))
+    loaded = load(copy)
+    assert loaded.pipe.safety_checker is None  # its weights are not even looked for
+    assert (loaded.record["safety_checker"], loaded.record["ships_safety_checker"]) == ("off", True)
+    assert load(saved()).record["ships_safety_checker"] is False
+
+
+@pytest.mark.parametrize("kind", ["sd1", "sd2"])
+def test_a_single_file_in_the_original_layout(saved, tmp_path, kind):
+    """The description beside the file is used, so nothing is fetched; the images are those of the folder."""
+    folder = saved(kind)
+    shutil.copytree(folder, tmp_path / "model", ignore=shutil.ignore_patterns("*.safetensors"))
+    save_file(original_layout(folder), tmp_path / "model.safetensors")
+    source = loading.resolve(str(tmp_path / "model.safetensors"))
+    assert (source.kind, source.config) == ("file", tmp_path / "model")
+    single, whole = loading.load(source, device="cpu"), load(folder)
+    np.testing.assert_array_equal(draw(single.pipe), draw(whole.pipe))
+    assert single.record["weight_hash"] == whole.record["weight_hash"]
+    tokenizers, limit = loading.tokenizers(source)
+    assert (len(tokenizers), limit) == (1, 77)
+
+
+def as_pickle(folder, write):
+    """Put pickled weights for the UNet's safetensors."""
+    file = folder / "unet" / "diffusion_pytorch_model.safetensors"
+    weights = load_file(file)
+    file.unlink()
+    write(weights, folder / "unet" / "diffusion_pytorch_model.bin")
+
+
+def test_pickled_weights_load_without_running_code(saved, copy):
+    as_pickle(copy, torch.save)
+    assert load(copy).record["weight_hash"] == load(saved()).record["weight_hash"]
+
+
+def test_a_pickle_that_runs_code_is_refused(copy, tmp_path):
+    victim = tmp_path / "victim"
+
+    class Harmful:
+        def __reduce__(self):
+            return os.mkdir, (str(victim),)
+
+    as_pickle(copy, lambda weights, path: torch.save({**weights, "x": Harmful()}, path))
+    with pytest.raises(UserError, match="mend or download it again"):
+        load(copy)
+    assert not victim.exists()
+
+
+def test_other_pickles_are_refused_by_name(tmp_path):
+    (tmp_path / "model.pt").write_bytes(pickle.dumps({}))
+    with pytest.raises(UserError, match=r"expected \.safetensors or \.ckpt, got \.pt: convert it"):
+        loading.resolve(str(tmp_path / "model.pt"))
+
+
+def test_code_in_a_model_folder_is_not_run(copy):
+    index = json.loads((copy / "model_index.json").read_text())
+    (copy / "model_index.json").write_text(json.dumps(index | {"_class_name": "MyPipeline"}))
+    (copy / "pipeline.py").write_text("raise SystemExit('run')\n")
+    with pytest.raises(
+        UserError, match="expected StableDiffusionPipeline or StableDiffusionXLPipeline, got MyPipeline"
+    ):
+        load(copy)
+
+
+def test_a_description_is_rehearsed_once_and_one_that_fails_each_time(saved, copy, monkeypatch):
+    rehearsed, real = [], description._rehearse
+    monkeypatch.setattr(description, "_REHEARSED", set())
+    monkeypatch.setattr(description, "_rehearse", lambda *args: (rehearsed.append(args[0].path), real(*args)))
+    for path in (saved(), copy, saved()):  # the folder is no matter
+        loading.without_weights(loading.resolve(str(path)))
+    load(copy)
+    assert rehearsed == [saved()]
+    for name, key, value in (("vae", "layers_per_block", 2), ("unet", "cross_attention_dim", 40)):
+        file = copy / name / "config.json"
+        config = json.loads(file.read_text())
+        assert config[key] != value
+        file.write_text(json.dumps({**config, key: value}))
+        for again in (False, True):
+            del rehearsed[:]
+            with (
+                contextlib.suppress(UserError)
+                if name == "vae"
+                else pytest.raises(UserError, match="width of 32")
+            ):
+                loading.without_weights(loading.resolve(str(copy)))
+            assert rehearsed == ([] if again and name == "vae" else [copy])
+
+
+@pytest.mark.parametrize("cut", [0, 100, -1000])
+def test_damaged_weights(copy, cut):
+    file = copy / "unet" / "diffusion_pytorch_model.safetensors"
+    file.write_bytes(file.read_bytes()[:cut])
+    with pytest.raises(UserError) as caught:
+        load(copy)
+    expected = "unet/diffusion_pytorch_model.safetensors: expected weights as safetensors, got "
+    assert str(caught.value).startswith(f"model {copy}: {expected}")
+
+
+@pytest.mark.parametrize("missing", ["unet", "tokenizer", "scheduler", "vae/config.json"])
+def test_missing_files(copy, missing):
+    path = copy / missing
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with pytest.raises(UserError, match=r"model .*copy"):
+        loading.tokenizers(loading.resolve(str(copy)))
+        load(copy)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("toywrld", "did you mean toyworld"),
+        ("no such model", "check the spelling or the path"),
+        ("CompVis/stable-diffusion-v1-4", "give a local folder"),
+        ("nobody/nothing@main", "give a local folder"),
+    ],
+)
+@pytest.mark.parametrize("weights", [True, False])
+def test_unknown_models(name, found, weights):
+    with pytest.raises(UserError) as caught:
+        loading.resolve(name, weights)
+    assert str(caught.value).startswith(f"model {name}: ")
+    assert found in str(caught.value)
+
+
+def test_a_folder_that_holds_no_model(tmp_path):
+    with pytest.raises(UserError, match=r"found no model_index\.json"):
+        loading.resolve(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", [*schedulers.SCHEDULERS, "DDIMScheduler", "EULER"])
+def test_schedulers_by_name_keep_the_model_settings(saved, name):
+    loaded = load(saved(), scheduler=name)
+    assert loaded.scheduler["class"] == schedulers.SCHEDULERS.get(name.lower(), name)
+    assert loaded.scheduler["set"]["prediction_type"] == "v_prediction"
+    assert np.isfinite(draw(loaded.pipe)).all()
+
+
+@pytest.mark.parametrize("name", ["eulr", "UNet2DModel", "torch", ""])
+def test_unknown_schedulers(saved, name):
+    with pytest.raises(UserError, match=r"sampler\.scheduler: expected one of"):
+        load(saved(), scheduler=name)
+
+
+@pytest.mark.parametrize("name", ["cuda:99", "gpu", "mps:7"])
+def test_unknown_devices(name):
+    with pytest.raises(UserError, match=f"--device {name}: expected"):
+        pick_device(name)
+
+
+@pytest.mark.parametrize("kind", ["toy", "sd1", "sdxl"])
+def test_estimate_from_the_description_alone(saved, tmp_path, kind):
+    folder = shutil.copytree(saved(kind), tmp_path / "m", ignore=shutil.ignore_patterns("*.safetensors"))
+    config = settings(folder)
+    source = loading.resolve(str(folder))
+    samples = prompts.plan(config, *loading.tokenizers(source))
+    found = estimate.estimate(config, samples, source)
+    assert found.images == 18
+    assert 0 < found.seconds < 3600
+    assert 0.9e9 < found.memory < 2e9
+    assert found.disk > 0
+    assert "GFLOP a UNet call" in str(found)
+    twice = estimate.estimate(settings(folder, seeds=[0, 1, 2, 3]), samples * 2, source)
+    assert twice.images == 36
+
+
+def test_counted_operations_are_right():
+    """A convolution by hand: 2 * k * k * c_in * c_out * h * w, and attention and the rest on top."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with torch.device("meta"):
+        layer = torch.nn.Conv2d(4, 8, 3, padding=1)
+    with FlopCounterMode(display=False) as counter:
+        layer(torch.zeros(1, 4, 16, 16, device="meta"))
+    assert counter.get_total_flops() == 2 * 9 * 4 * 8 * 256

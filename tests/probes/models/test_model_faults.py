@@ -1,0 +1,331 @@
+"""Models that are not whole, of another kind or hostile: each one true line before anything is written."""
+
+import contextlib
+import io
+import json
+import os
+import pickle
+import shutil
+import time
+import zipfile
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from probes.errors import UserError
+from probes.models import loading
+from tests.probes.conftest import generated, settings
+from tests.probes.models.model_faults import INDEX, YAML, change, mutate, refused
+from tests.probes.models.original_layout import original_layout
+from triptych.cli.run import main
+
+
+@pytest.fixture
+def copy(saved, tmp_path):
+    """A copy of the saved tiny pipeline to damage."""
+    return shutil.copytree(saved(), tmp_path / "copy")
+
+
+TOKENIZER = "tokenizer/tokenizer_config.json"
+NOT_WHOLE = {
+    "index a list": (INDEX, "[]", f"{INDEX}: expected a description `{{...}}`, got a list"),
+    "index null": (INDEX, "null", f"{INDEX}: expected a description `{{...}}`, got null"),
+    "tokenizer configuration a list": (
+        TOKENIZER,
+        "[]",
+        f"{TOKENIZER}: expected a description `{{...}}`, got a list",
+    ),
+    "heads": ("text_encoder/config.json", {"num_attention_heads": 5}, "text_encoder/config.json: expected"),
+    "hidden size": ("text_encoder/config.json", {"hidden_size": 30}, "text_encoder/config.json: expected"),
+    "another width": (
+        "unet/config.json",
+        {"cross_attention_dim": 40},
+        "unet/config.json: expected a U-Net that runs with the text encoder's width of 32",
+    ),
+    "no sample size": ("unet/config.json", {"sample_size": ...}, "unet/config.json: expected `sample_size`"),
+    "sample size null": ("unet/config.json", {"sample_size": None}, "got none: add it"),
+    "tokens beyond": (
+        "text_encoder/config.json",
+        {"vocab_size": 700},
+        "tokenizer: expected tokens below 700, as text_encoder/config.json says, got 768",
+    ),
+    "no length": (TOKENIZER, {"model_max_length": ...}, "expected `model_max_length` of 3 to 32"),
+    "a million layers": (
+        "text_encoder/config.json",
+        {"num_hidden_layers": 10**6},
+        "expected `num_hidden_layers` of at most 200",
+    ),
+    "layers that are not stored": (
+        "text_encoder/config.json",
+        {"num_hidden_layers": 5},
+        "text_encoder/model.safetensors: expected the ",
+    ),
+    "a vocabulary that is not stored": (
+        "text_encoder/config.json",
+        {"vocab_size": 10**6},
+        "text_encoder/model.safetensors: expected the 32,",
+    ),
+    "decoder": (
+        "vae/config.json",
+        {"out_channels": 1},
+        "vae/config.json: expected images of shape (3, 64, 64)",
+    ),
+    "no scaling": ("vae/config.json", {"scaling_factor": None}, "vae/config.json: expected `scaling_factor`"),
+    "inpainting": ("unet/config.json", {"in_channels": 9}, "4 channels in and out"),
+    "scheduler": (
+        "scheduler/scheduler_config.json",
+        {"beta_schedule": "x"},
+        "scheduler/scheduler_config.json: ",
+    ),
+    "code": (INDEX, {"unet": ["os", "system"]}, "code of a model's author is not run"),
+    "another class": (
+        INDEX,
+        {"vae": ["diffusers", "AutoencoderTiny"]},
+        "expected `vae: [diffusers, AutoencoderKL]`",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOT_WHOLE)
+def test_a_folder_that_is_not_whole(case, copy, tmp_path, capsys):
+    file, fault, message = NOT_WHOLE[case]
+    (copy / file).write_text(fault) if isinstance(fault, str) else change(copy, file, **fault)
+    line = refused(copy, tmp_path, capsys)
+    assert line.startswith(f"model {copy}: ") and message in line
+    if "not stored" not in case:  # found without weights, in a plan as well
+        assert refused(copy, tmp_path, capsys, "--stage", "plan") == line
+
+
+def test_weights_that_are_missing_are_not_made_up(copy, tmp_path, capsys):
+    """The libraries fill them with random numbers and warn."""
+    file = copy / "unet" / "diffusion_pytorch_model.safetensors"
+    weights = load_file(file)
+    weights["spare"] = weights.pop("conv_in.weight")
+    save_file(weights, file)
+    assert "unet: expected the whole weights of a UNet2DConditionModel" in refused(copy, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e6])
+def test_weights_that_are_no_numbers(value, copy):
+    """Not after the first batch: the remedy depends on whether the number is too large or none at all."""
+    file = copy / "unet" / "diffusion_pytorch_model.safetensors"
+    weights = load_file(file)
+    weights["conv_in.weight"][0, 0, 0, 0] = value
+    save_file(weights, file)
+    remedy = (
+        "in float16, got .* use --dtype bfloat16" if value == 1e6 else "in float32, got .* download it again"
+    )
+    with pytest.raises(UserError, match=f"unet: expected finite weights {remedy}"):
+        loading.load(loading.resolve(str(copy)), device="cpu", dtype="float16")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "FluxPipeline",
+        "StableDiffusion3Pipeline",
+        "StableDiffusionImg2ImgPipeline",
+        "StableDiffusionInpaintPipeline",
+    ],
+)
+def test_pipelines_that_are_not_supported(kind, copy, tmp_path, capsys):
+    change(copy, INDEX, _class_name=kind)
+    line = refused(copy, tmp_path, capsys)
+    assert (
+        f"expected StableDiffusionPipeline or StableDiffusionXLPipeline, got {kind}: choose a text-to-image"
+        in line
+    )
+    assert "download" not in line
+
+
+def hub(cache, name, **files):
+    """A model of the hub as `huggingface_hub` keeps it in its cache."""
+    commit = "0" * 40
+    root = cache / f"models--{name.replace('/', '--')}"
+    (root / "refs").mkdir(parents=True)
+    (root / "refs" / "main").write_text(commit)
+    for file, text in files.items():
+        path = root / "snapshots" / commit / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--dry-run",)])
+def test_a_hub_model_is_refused_before_its_weights_are_fetched(arguments, tmp_path, capsys, monkeypatch):
+    """Nothing but its index is there: had anything else been asked for, the hub's silence would be the message."""
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    hub(tmp_path / "hub", "owner/flux", **{INDEX: '{"_class_name": "FluxPipeline"}'})
+    index = {"_class_name": "StableDiffusionPipeline"}
+    hub(tmp_path / "hub", "owner/half", **{INDEX: json.dumps(index)})
+    line = refused("owner/flux", tmp_path, capsys, *arguments)
+    assert (
+        line.startswith(f"model owner/flux: {INDEX}: expected StableDiffusionPipeline or")
+        and "FluxPipeline" in line
+    )
+    assert "owner/half: model_index.json: expected `tokenizer" in refused(
+        "owner/half", tmp_path, capsys, *arguments
+    )
+    assert "the hub can't be reached" in refused("owner/nothing", tmp_path, capsys, *arguments)
+
+
+def test_a_single_file_without_its_description(saved, tmp_path, capsys):
+    """Of widths that no published model has: what is missing is named, and where to put it."""
+    save_file(original_layout(saved("sd1")), tmp_path / "model.safetensors")
+    line = refused(tmp_path / "model.safetensors", tmp_path, capsys)
+    assert "expected the width of SD 1.x (768), 2.x (1024) or XL (2048) in cross-attention, got 24" in line
+    assert f"put its description ({INDEX}" in line and f"into {tmp_path / 'model'}" in line
+
+
+def test_a_single_file_that_is_not_a_whole_model(saved, tmp_path, capsys):
+    file = tmp_path / "unet.safetensors"
+    original = original_layout(saved("sd1"))
+    save_file({key: value for key, value in original.items() if key.startswith("model.")}, file)
+    assert "expected U-Net, VAE and text encoder of Stable Diffusion in one file, got only U-Net" in refused(
+        file, tmp_path, capsys
+    )
+    shutil.copy(saved("sd1") / "unet" / "diffusion_pytorch_model.safetensors", file)
+    assert "got only U-Net: give the whole checkpoint" in refused(file, tmp_path, capsys)
+    save_file({"lora.up": torch.ones(2)}, file)
+    assert "1 tensors such as" in refused(file, tmp_path, capsys)
+    file.write_bytes(b"\0" * 20)
+    assert "expected weights as safetensors" in refused(file, tmp_path, capsys)
+    assert "found no model_index.json but a single UNet2DConditionModel" in refused(
+        saved("sd1") / "unet", tmp_path, capsys
+    )
+
+
+# Pickles: refused, and nothing in them runs.
+
+
+class Harmful:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, call, *arguments):
+        self.call, self.arguments = call, arguments
+
+    def __reduce__(self):
+        return self.call, self.arguments
+
+
+def hostile(marker):
+    """Objects that leave a mark when they are unpickled."""
+    return {
+        "system": Harmful(os.system, f"touch {marker}"),
+        "mkdir": Harmful(os.mkdir, str(marker)),
+        "eval": Harmful(eval, f"open({str(marker)!r}, 'w')"),
+        "getattr": Harmful(getattr(__import__("subprocess"), "call"), ["touch", str(marker)]),  # noqa: B009
+    }
+
+
+def zipped(data):
+    """A pickle inside a zip file, as torch lays it out, with torch's own record of it left out."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as file:
+        file.writestr("archive/data.pkl", data)
+        file.writestr("archive/version", "3")
+    return stream.getvalue()
+
+
+LAYOUTS = {
+    "torch": lambda value, path: torch.save({"x": value}, path),
+    "legacy": lambda value, path: torch.save({"x": value}, path, _use_new_zipfile_serialization=False),
+    "pickle": lambda value, path: path.write_bytes(pickle.dumps({"x": value})),
+    "zip": lambda value, path: path.write_bytes(zipped(pickle.dumps({"x": value}))),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [
+        ("system", "unet/diffusion_pytorch_model"),
+        ("mkdir", "text_encoder/pytorch_model"),
+        ("eval", "vae/diffusion_pytorch_model"),
+        ("getattr", "unet/diffusion_pytorch_model"),
+    ],
+)
+def test_hostile_pickles_run_nothing(kind, place, layout, saved, tmp_path):
+    from analysis.observe.checkpoints import read_weights
+
+    marker = tmp_path / "marker"
+    value = hostile(marker)[kind]
+    folder = shutil.copytree(saved(), tmp_path / "folder")
+    for file in (folder / place).parent.glob("*.safetensors"):
+        file.unlink()
+    LAYOUTS[layout](value, (folder / place).with_suffix(".bin"))
+    with pytest.raises(UserError, match=f"{place.split('/')[0]}: expected the whole weights"):
+        loading.load(loading.resolve(str(folder)), device="cpu")
+    for name in ("model.ckpt", "model.pt", "model.pth", "model.bin", "model.safetensors"):
+        LAYOUTS[layout](value, tmp_path / name)
+        with pytest.raises(UserError, match=f"model {tmp_path / name}"):
+            loading.resolve(str(tmp_path / name))
+        with pytest.raises(UserError, match="expected a checkpoint of tensors"):
+            read_weights(tmp_path / name, "observe.detector")
+    assert not marker.exists()
+    # the trap is live: unpickled by Python it springs
+    pickle.loads(pickle.dumps(value))
+    assert marker.exists()
+
+
+def test_an_image_that_is_not_finite_names_a_remedy_that_is_one(saved, tmp_path):
+    """float32 is not told to use float32."""
+    config = settings(saved(), sampler={"guidance_scale": 1e38, "steps": 2})
+    said = r"got NaN with float32 in all \d+ images of the first batch: lower --guidance-scale"
+    with pytest.raises(UserError, match=said):
+        generated(tmp_path / "run", config)
+
+
+# Fuzz: a result, or one line.
+
+
+def fuzzed(saved, tmp_path, numbers):
+    """Damage a folder in each way and load and draw with it; says how it went wrong, and how long a refusal took."""
+    outcomes, faults = {"drawn": 0, "refused": 0}, []
+    slowest = 0.0
+    for number in numbers:
+        folder = tmp_path / f"m{number}"
+        shutil.copytree(saved("sdxl" if number % 8 == 0 else "toy"), folder)
+        what = mutate(folder, number)
+        out = tmp_path / "out"
+        (tmp_path / "fuzz.yaml").write_text(YAML.format(model=folder))
+        stderr, stdout = io.StringIO(), io.StringIO()
+        began = time.monotonic()
+        try:
+            with contextlib.redirect_stderr(stderr), contextlib.redirect_stdout(stdout):
+                status = main(
+                    [str(tmp_path / "fuzz.yaml"), "--out", str(out), "--quiet", "--stage", "generate"]
+                )
+        except BaseException as error:
+            status = None
+            faults.append(f"{what}: {type(error).__name__}: {error!s:.200}")
+        seconds = time.monotonic() - began
+        if status == 0:
+            outcomes["drawn"] += 1
+        elif status == 2:
+            outcomes["refused"] += 1
+            slowest = max(slowest, seconds)
+            line = stderr.getvalue()
+            if line.count("\n") != 1 or len(line) > 401:
+                faults.append(f"{what}: {line[:300]}")
+            # finite weights may still give an infinite image; that is known when it is drawn
+            if out.exists() and "expected a finite image" not in line:
+                faults.append(f"{what}: refused after something was written: {line[:200]}")
+        for path in (folder, out):
+            shutil.rmtree(path, ignore_errors=True)  # a fault may have taken the folder itself
+    return outcomes, faults, slowest
+
+
+def test_mutated_folders(saved, tmp_path):
+    outcomes, faults, _ = fuzzed(saved, tmp_path, range(40))
+    assert not faults, "\n".join(faults)
+    assert min(outcomes.values()) > 0
+
+
+@pytest.mark.slow
+def test_500_mutated_folders(saved, tmp_path):
+    outcomes, faults, slowest = fuzzed(saved, tmp_path, range(1000, 1500))
+    print(outcomes, f"slowest refusal {slowest:.1f} s")
+    assert not faults, "\n".join(faults)

@@ -1,0 +1,339 @@
+"""The module that reads foreign models: the only one that calls the libraries' loaders, and off the network."""
+
+import ast
+import json
+import re
+import socket
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from transformers import AutoConfig
+
+from analysis.observe.features.embedder import Embedder
+from analysis.observe.features.registry import FEATURES
+from analysis.observe.objects.tags.taggers import ClipTagger
+from probes.errors import UserError
+from probes.models import pretrained
+from probes.models.network_limits import MOST_TENSORS, built, limited, require_moderate
+from probes.toyworld import WEIGHTS
+from tests.evil_models import evil_folder
+from tests.soon import Hang
+
+ROOT = Path(__file__).parents[3]
+DOOR = "probes/models/pretrained.py"
+CALLS = {
+    *("from_pretrained", "from_single_file", "create_model", "create_model_from_pretrained", "get_tokenizer"),
+    *("create_model_and_transforms", "HFTokenizer", "load_checkpoint", "unsafe_load", "load_url"),
+    *("load_state_dict_from_url", "sam_model_registry"),
+}
+MODULES = {"pickle", "joblib", "dill", "cloudpickle", "shelve", "marshal"}
+LOADERS = {("torch", "load"), ("np", "load"), ("numpy", "load"), ("hub", "load"), ("jit", "load")}
+AUTO = re.compile(
+    r"Auto(Tokenizer|Config|Processor|ImageProcessor|FeatureExtractor|Model\w*|Pipeline\w*|Backbone)"
+)
+NOT_OF_MODELS = {"probes/execution/team.py"}  # what this program's own processes send one another
+
+
+def forbidden(tree: ast.AST) -> list[str]:
+    """What in a file reads a foreign model, or unpickles."""
+    found, ours = [], set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "probes.models.pretrained":
+            ours |= {alias.name for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            named = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            owner = getattr(getattr(node.func, "value", None), "id", getattr(node.func, "value", None))
+            owner = owner.attr if isinstance(owner, ast.Attribute) else owner
+            if (named in CALLS - ours and owner != "pretrained") or (owner, named) in LOADERS:
+                found.append(f"{node.lineno}: {named}()")
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or "", *(alias.name for alias in node.names)]
+        for name in names:
+            if name.split(".")[0] in MODULES or AUTO.fullmatch(name):
+                found.append(f"{node.lineno}: import of {name}")
+    return found
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(p for room in ("hooks", "probes", "analysis") for p in (ROOT / room).rglob("*.py")),
+    ids=str,
+)
+def test_no_other_module_reads_foreign_models(path):
+    name = path.relative_to(ROOT).as_posix()
+    if name != DOOR and name not in NOT_OF_MODELS:
+        found = forbidden(ast.parse(path.read_text(encoding="utf-8")))
+        assert not found, f"{name}: {', '.join(found)}: call probes.models.pretrained"
+
+
+def test_the_test_sees_such_calls():
+    text = """
+from transformers import AutoTokenizer
+import pickle, torch, numpy as np, timm
+AutoTokenizer.from_pretrained("x")
+torch.load("x", weights_only=True)
+torch.hub.load("x", "y")
+np.load("x")
+timm.create_model("x")
+"""
+    assert [line.split(":")[0] for line in forbidden(ast.parse(text))] == ["2", "3", *"45678"]
+    assert len(forbidden(ast.parse((ROOT / DOOR).read_text("utf-8")))) >= 7
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    """Whatever looks up a host, or connects, is noted and fails."""
+    asked = []
+
+    def refuse(*args, **kwargs):
+        asked.append(args)
+        raise OSError("no network")
+
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    return asked
+
+
+def feature_folder(folder, **described):
+    """The bundled DINO in a folder of timm's layout, its description changed."""
+    folder.mkdir()
+    source = WEIGHTS / "features/dino"
+    (folder / "model.safetensors").write_bytes((source / "model.safetensors").read_bytes())
+    config = {**json.loads((source / "config.json").read_text()), **described}
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def tagger_folder(folder, change):
+    """The bundled CLIP in a folder of open_clip's layout, its description changed by a function."""
+    folder.mkdir()
+    for file in (WEIGHTS / "clip").iterdir():
+        if file.name != "open_clip_config.json":
+            (folder / file.name).write_bytes(file.read_bytes())
+    config = json.loads((WEIGHTS / "clip/open_clip_config.json").read_text())
+    changed = change(config)
+    (folder / "open_clip_config.json").write_text(json.dumps(config if changed is None else changed))
+    return folder
+
+
+def embed(folder, name="dino"):
+    return Embedder(FEATURES[name], folder, torch.device("cpu"))
+
+
+def tag(folder):
+    return ClipTagger(str(folder), ["dog"], top=1, device=torch.device("cpu"))
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [*("hf-hub:timm/vit_tiny_patch16_224", "hf_hub:a/b", "local-dir:/tmp", "nosuch", "", 5, None, [], {})],
+    ids=str,
+)
+def test_an_architecture_is_a_name_that_timm_knows(tmp_path, no_network, architecture):
+    folder = feature_folder(tmp_path / "x", architecture=architecture)
+    with pytest.raises(UserError, match=r"^observe\.feature_weights\.dino: .*timm has no architecture"):
+        embed(folder)
+    assert not no_network
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"pretrained": True},
+        {"pretrained_cfg": {"url": "http://localhost/x.pth"}},
+        {"pretrained_cfg_overlay": {"file": "x.pth"}},
+        {"checkpoint_path": "x.pth"},
+        {"cache_dir": "x"},
+    ],
+    ids=lambda value: next(iter(value)),
+)
+def test_a_description_names_no_other_weights(tmp_path, no_network, arguments):
+    folder = feature_folder(tmp_path / "x", model_args=arguments)
+    with pytest.raises(UserError, match=rf"`{next(iter(arguments))}` is no argument that a file may set"):
+        embed(folder)
+    assert not no_network
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(
+            {"depth": 100_000},
+            {"depth": 10**9},
+            {"embed_dim": 10**6},
+            {"embed_dim": 10**30},
+            {"img_size": 10**6},
+        ),
+        *(
+            {"img_size": 4000, "patch_size": 1},
+            {"num_heads": 0},
+            {"depth": -1},
+            {"depth": "x"},
+            {"depth": None},
+        ),
+        *(
+            {"nosuch": 1},
+            {"norm_layer": "os.system"},
+            {"depth": [1]},
+            [],
+            5,
+            "x",
+            {"mlp_ratio": float("nan")},
+        ),
+        {"depth": 1e400},
+    ],
+    ids=str,
+)
+def test_a_network_that_its_weights_do_not_fill_takes_neither_time_nor_memory(tmp_path, arguments):
+    folder = feature_folder(tmp_path / "x", model_args=arguments)
+    began = time.process_time()
+    try:
+        embed(folder)
+    except UserError as error:
+        assert str(error).startswith("observe.feature_weights.dino: ")
+    else:
+        assert not arguments or arguments == {"depth": None}, "timm leaves out what is null"
+    assert time.process_time() - began < 60
+
+
+@pytest.mark.parametrize("settings", [5, [], "x", {"mean": "x"}, {"input_size": [3, 10**6, 10**6]}], ids=str)
+def test_a_transform_that_is_none(tmp_path, settings):
+    folder = feature_folder(tmp_path / "x", pretrained_cfg=settings)
+    try:
+        embed(folder)
+    except UserError as error:
+        assert str(error).startswith("observe.feature_weights.dino: ")
+    else:
+        assert settings == []  # as none
+
+
+def changed(path, value):
+    """A change of an open_clip description at a path of keys."""
+
+    def change(config):
+        if not path:
+            return value
+        inner = config
+        for key in path[:-1]:
+            inner = inner[key]
+        inner[path[-1]] = value
+        return None
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        *(((), value) for value in (5, [], {}, "x")),
+        *((("model_cfg",), value) for value in (5, [], None, {}, "x")),
+        *((("model_cfg", "text_cfg"), value) for value in (5, [], None, "x", {"hf_model_name": "a/b"})),
+        *((("model_cfg", "vision_cfg", "layers"), value) for value in (100_000, 10**9, -1, "x", None, [])),
+        *((("model_cfg", "vision_cfg", "width"), value) for value in (10**6, 0, "x", None)),
+        *((("model_cfg", "vision_cfg", "timm_model_name"), value) for value in ("hf-hub:a/b", 5, "nosuch")),
+        *((("model_cfg", "text_cfg", "context_length"), value) for value in (10**6, 0, "x", -1)),
+        *(
+            (("model_cfg", "text_cfg", "tokenizer_kwargs"), value)
+            for value in ({"trust_remote_code": True}, 5)
+        ),
+        *((("model_cfg", "embed_dim"), value) for value in (10**7, 0, "x", None)),
+        *((("preprocess_cfg",), value) for value in (5, {"size": 10**6}, {"mean": "x"})),
+    ],
+    ids=str,
+)
+def test_a_tagger_whose_description_is_damaged(tmp_path, no_network, path, value):
+    folder = tagger_folder(tmp_path / "x", changed(path, value))
+    with pytest.raises(UserError, match=r"^observe\.tagger: "):
+        tag(folder)
+    with pytest.raises(UserError, match=r"^observe\.feature_weights\.clip: "):
+        embed(folder, "clip")._rehearse() if path[-1:] != ("tokenizer_kwargs",) else tag_texts(folder)
+    assert not no_network
+
+
+def tag_texts(folder):
+    """Embed a sentence by a CLIP's folder, as an audit does."""
+    from analysis.observe.features.texts import encoded
+
+    return encoded(embed(folder, "clip"), folder, ["a dog"])
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"x", b"PK\x03\x04", b"\x80\x02.", b"\x80\x04cposix\nsystem\n."], ids=repr
+)
+def test_weights_of_a_tagger_that_are_damaged(tmp_path, data):
+    folder = tagger_folder(tmp_path / "x", lambda config: None)
+    (folder / "open_clip_model.safetensors").unlink()
+    (folder / "open_clip_pytorch_model.bin").write_bytes(data)
+    with pytest.raises(UserError, match=r"^observe\.tagger: .*expected an open_clip model, got"):
+        tag(folder)
+
+
+def test_what_cleans_texts_is_taken_from_a_folder(tmp_path):
+    """SigLIP's folders say so; any other argument of theirs is refused (above)."""
+    arguments = {"clean": "canonicalize", "strip_sep_token": False}
+    folder = tagger_folder(tmp_path / "x", changed(("model_cfg", "text_cfg", "tokenizer_kwargs"), arguments))
+    plain, cleaned = (tag(one) for one in (WEIGHTS / "clip", folder))
+    np.testing.assert_array_equal(plain.texts, cleaned.texts)
+
+
+def test_the_file_that_is_read_is_the_one_whose_checksum_is_kept(tmp_path):
+    from analysis.observe.checkpoints import sha256
+    from analysis.observe.objects.tags.taggers import clip_files
+
+    folder = tagger_folder(tmp_path / "x", lambda config: None)
+    save_file({"other": torch.zeros(1)}, folder / "another.safetensors")
+    file = folder / "open_clip_model.safetensors"
+    assert clip_files(str(folder)) == {str(file): sha256(file)}
+    tag(folder)
+
+
+def test_what_ends_the_program_is_no_fault_of_a_file():
+    for kind in (KeyboardInterrupt, SystemExit, Hang):
+        with pytest.raises(kind), pretrained.readable("place", "a file"):
+            raise kind
+    said = r"^place: expected a file, got `7`: download it again$"
+    with pytest.raises(UserError, match=said), pretrained.readable("place", "a file"):
+        raise KeyError(7)
+
+
+def test_a_seal_is_lifted_again(tmp_path):
+    from huggingface_hub import constants
+    from transformers import dynamic_module_utils as dynamic
+
+    before = (dynamic.get_class_in_module, dynamic.TIME_OUT_REMOTE_CODE, constants.HF_HUB_OFFLINE)
+    with pytest.raises(KeyError), pretrained.sealed():
+        assert (dynamic.TIME_OUT_REMOTE_CODE, constants.HF_HUB_OFFLINE) == (0, True)
+        raise KeyError
+    assert (dynamic.get_class_in_module, dynamic.TIME_OUT_REMOTE_CODE, constants.HF_HUB_OFFLINE) == before
+
+
+def test_a_seal_holds_where_a_library_is_told_to_trust(tmp_path):
+    """The second wall: whatever argument reaches a loader, a module of the folder is not imported."""
+    marker = tmp_path / "ran"
+    folder = evil_folder(tmp_path / "evil", marker, "evil")
+    with pytest.raises(pretrained.ForeignCodeError), pretrained.sealed():
+        AutoConfig.from_pretrained(folder, trust_remote_code=True)
+    assert not marker.exists()
+
+
+def test_bounds_of_networks():
+    with pytest.raises(ValueError, match="more than 3 tensors"), limited(3):
+        torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1))
+    with pytest.raises(ValueError, match="larger network than its weights fill"):
+        built(lambda device: torch.nn.Linear(4000, 4000), size=4)
+    whole = built(lambda device: torch.nn.Linear(40, 40), size=4 * 1640)
+    assert whole.weight.device.type == "cpu" and MOST_TENSORS > 3000
+    for data in ({"a": float("nan")}, {"a": 10**8}, {"image_size": [3, 5000]}, {"a": [0] * 100_001}):
+        with pytest.raises(ValueError, match="`"):
+            require_moderate(data)
+    require_moderate({"a": [1, 2.5, None, True, "x"], "image_size": 4096, "rope_theta": 1e6})

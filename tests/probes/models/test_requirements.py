@@ -1,0 +1,93 @@
+"""What a model cannot do is said from its description alone, before anything is written."""
+
+import json
+import shutil
+
+import pytest
+
+from hooks import sites
+from probes.errors import UserError
+from probes.models import loading
+from probes.runs.store import Run
+from tests.probes.conftest import generated, settings
+from triptych.cli.run import main
+
+UNGUIDED = {"guidance_scale": 1.0}
+
+
+@pytest.mark.parametrize("kind", ["toy", "sd1", "sd2", "sdxl"])
+def test_the_sites_of_a_description_are_those_of_the_model(saved, kind):
+    bare = loading.without_weights(loading.resolve(str(saved(kind))))
+    pipe = loading.load(loading.resolve(str(saved(kind))), device="cpu").pipe
+    assert [site.address for site in sites.available(bare)] == [
+        site.address for site in sites.available(pipe)
+    ]
+    assert {parameter.device.type for parameter in bare.unet.parameters()} == {"meta"}
+
+
+CASES = {
+    "site": (
+        {"capture": {"sites": ["latent", "unet.middle"]}},
+        "capture.sites: 'unet.middle' matches no site",
+    ),
+    "keep": ({"capture": {"keep": ["unet.dwn.*"]}}, "capture.keep: 'unet.dwn.*' matches no site"),
+    "pool": ({"capture": {"pool": ["unet.dwn.*"]}}, "capture.pool: 'unet.dwn.*' matches no site"),
+    "unguided site": (
+        {"capture": {"sites": ["noise_pred.unconditional"], "words": False}, "sampler": UNGUIDED},
+        "capture.sites: expected sites that are there without guidance, got 'noise_pred.unconditional'",
+    ),
+    "unguided keep": (
+        {"capture": {"keep": ["noise_pred.uncond*"]}, "sampler": UNGUIDED},
+        "capture.keep: expected sites that are there without guidance, got 'noise_pred.uncond*'",
+    ),
+    "scheduler": ({"sampler": {"scheduler": "eulr"}}, "sampler.scheduler: expected one of"),
+    "steps": ({"sampler": {"steps": 1000, "scheduler": "dpm"}}, None),
+    "width": ({"sampler": {"width": 50}}, "sampler.width: expected a multiple of 16 for this model, got 50"),
+}
+
+
+@pytest.mark.parametrize("stage", [["--dry-run"], ["--stage", "plan"], ["--stage", "generate"]], ids=str)
+@pytest.mark.parametrize("case", [case for case in CASES if CASES[case][1]])
+def test_what_cannot_be_drawn_is_said_before_anything_is_written(case, stage, saved, tmp_path, capsys):
+    over, message = CASES[case]
+    (tmp_path / "c.yaml").write_text(json.dumps(settings(saved(), **over).resolved() | {"out": None}))
+    assert main([str(tmp_path / "c.yaml"), "--out", str(tmp_path / "run"), *stage]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert err.startswith(f"c.yaml: {message}")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_of_another_class_is_refused_in_the_dry_run(saved, tmp_path, capsys):
+    model = shutil.copytree(saved(), tmp_path / "model")
+    index = json.loads((model / "model_index.json").read_text())
+    (model / "model_index.json").write_text(json.dumps({**index, "_class_name": "FluxPipeline"}))
+    (tmp_path / "c.yaml").write_text(json.dumps({"model": str(model), "prompts": ["a {person}"]}))
+    assert main([str(tmp_path / "c.yaml"), "--out", str(tmp_path / "run"), "--dry-run"]) == 2
+    assert "FluxPipeline" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_mended_site_goes_on_where_nothing_was_drawn(saved, tmp_path):
+    quick = {"seeds": [0], "prompts": ["a {person}"], "sampler": {"steps": 1}}
+    with pytest.raises(UserError, match="matches no site"):
+        generated(tmp_path / "run", settings(saved(), **quick, capture={"sites": ["unet.middle"]}))
+    assert not (tmp_path / "run").exists()
+    generated(tmp_path / "run", settings(saved(), **quick, capture={"sites": ["unet.mid"]}))
+
+
+@pytest.mark.parametrize("keep", [["*"], ["noise_pred.*"]])
+def test_everything_can_be_kept_without_guidance(saved, tmp_path, keep):
+    config = settings(
+        saved(),
+        seeds=[0],
+        prompts=["a {person}"],
+        sampler={"steps": 1, **UNGUIDED},
+        capture={"keep": keep, "sites": ["noise_pred.*"], "words": False},
+    )
+    run = Run.open(generated(tmp_path / "run", config).path)
+    names = set(run.kept()["site"])
+    assert {"noise_pred.conditional", "noise_pred.guided"} <= names
+    assert "noise_pred.unconditional" not in names
+    kept = run.kept().set_index(["site", "indicator"])["values"]
+    assert (kept["noise_pred.conditional", "neutral"] == kept["noise_pred.guided", "neutral"]).all()

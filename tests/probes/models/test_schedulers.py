@@ -1,0 +1,99 @@
+"""Every scheduler that diffusers has draws an image, or is refused in a line that says what can be used."""
+
+import contextlib
+import shutil
+
+import diffusers
+import numpy as np
+import pytest
+import torch
+
+from probes.errors import UserError
+from probes.models import schedulers
+from tests.probes.models.model_faults import INDEX, change, refused
+from tests.tiny import tiny_pipeline
+
+ALL_SCHEDULERS = sorted(
+    name for name in dir(diffusers) if "Scheduler" in name and not name.endswith(("Output", "Mixin"))
+)
+
+
+@pytest.fixture(scope="module")
+def pipe():
+    return tiny_pipeline("toy")
+
+
+@pytest.mark.parametrize("name", ALL_SCHEDULERS)
+def test_every_scheduler_of_diffusers(name, pipe):
+    own = diffusers.DDIMScheduler.from_config(pipe.scheduler.config)
+    try:
+        chosen = schedulers.pick_scheduler(name, own, 2)
+    except UserError as error:
+        assert str(error).startswith(
+            "sampler.scheduler: expected a scheduler that can drive Stable Diffusion, got "
+        )
+        assert str(error).endswith(f"use one of {', '.join(schedulers.SCHEDULERS)}")
+        assert len(str(error)) <= 400
+        assert name not in schedulers.SCHEDULERS.values()
+        return
+    assert "Inverse" not in name and "Flow" not in name
+    state = torch.random.get_rng_state()
+    before, pipe.scheduler = pipe.scheduler, chosen
+    try:
+        noise = torch.Generator().manual_seed(3)
+        image = pipe("a person with a dog", generator=noise, num_inference_steps=2, output_type="np").images
+    finally:
+        pipe.scheduler = before
+    assert np.isfinite(image).all()
+    assert torch.equal(torch.random.get_rng_state(), state), "noise from the generator it was given alone"
+
+
+def test_the_schedulers_that_can_and_cannot():
+    """Those that diffusers itself counts as interchangeable for Stable Diffusion, but for what they cannot do here.
+
+    Schedulers differ in their default noise levels; the model's are taken, also where its file does not name them.
+    """
+    own = diffusers.DDIMScheduler()
+    accepted = set()
+    for name in ALL_SCHEDULERS:
+        with contextlib.suppress(UserError):
+            accepted.add(type(schedulers.pick_scheduler(name, own)).__name__)
+    from diffusers.schedulers import KarrasDiffusionSchedulers
+
+    interchangeable = {entry.name for entry in KarrasDiffusionSchedulers}
+    # the first needs torchsde and draws its noise from no seed, the second is trained with other noise levels
+    assert interchangeable - {"DPMSolverSDEScheduler", "EDMEulerScheduler"} <= accepted
+    # distilled models have these two of their own; the rest draw as DDIM and DDPM do
+    assert accepted - interchangeable <= {
+        "LCMScheduler",
+        "TCDScheduler",
+        "DDIMParallelScheduler",
+        "DDPMParallelScheduler",
+        "SASolverScheduler",
+    }
+
+
+@pytest.mark.parametrize("arguments", [("--dry-run",), ("--stage", "plan"), ("--stage", "generate")])
+def test_a_scheduler_is_refused_before_anything_is_written(arguments, saved, tmp_path, capsys):
+    copy = shutil.copytree(saved(), tmp_path / "copy")
+    line = refused(saved(), tmp_path, capsys, *arguments, "--scheduler", "DDIMInverseScheduler")
+    assert "got DDIMInverseScheduler, which adds noise and does not take it away: use one of ddim," in line
+    line = refused(saved(), tmp_path, capsys, *arguments, "--scheduler", "lcm")
+    assert line.startswith("--scheduler: expected one of ddim")
+    change(copy, "scheduler/scheduler_config.json", num_train_timesteps=100)
+    line = refused(copy, tmp_path, capsys, *arguments, "--steps", "101")
+    assert line.startswith("--steps: expected what DDIMScheduler can do, got 101")
+    change(copy, INDEX, scheduler=["diffusers", "FlowMatchEulerDiscreteScheduler"])
+    line = refused(copy, tmp_path, capsys, *arguments)
+    assert f"model {copy}: scheduler/scheduler_config.json: expected a scheduler that can drive" in line
+
+
+def test_noise_that_no_seed_fixes_is_refused():
+    """Two runs of a seed would draw two images."""
+
+    class Careless(diffusers.DDPMScheduler):
+        def step(self, model_output, timestep, sample, return_dict=True):
+            return (sample + torch.randn_like(sample),)
+
+    with pytest.raises(UserError, match="draws noise that no seed fixes"):
+        schedulers.require_usable(Careless(), 2)

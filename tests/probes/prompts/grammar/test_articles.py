@@ -1,0 +1,48 @@
+"""Articles by sound: cases by hand, and what a template does with the article its author wrote."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from probes.prompts.grammar.articles import article, fits
+from probes.prompts.plan import fill
+
+CASES = list(csv.DictReader((Path(__file__).parent / "articles.csv").open(encoding="utf-8", newline="")))
+
+
+def test_cases_by_hand():
+    """More than 200 words, written down without the rule: numbers, letters read out, u, eu, h and plain words."""
+    assert len({case["word"] for case in CASES}) == len(CASES) > 200
+    assert {case["article"] for case in CASES} == {"a", "an"}
+    wrong = [case for case in CASES if article(case["word"]) != case["article"]]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["word"])
+def test_the_right_article_stays_and_the_wrong_one_is_mended(case):
+    word, right = case["word"], case["article"]
+    for written in ("a", "an", "A", "An"):
+        shown = right.capitalize() if written[0] == "A" else right
+        assert fill(f"{written} {{person}} smiles", word)[0] == f"{shown} {word} smiles"
+    assert fill(f"the {{person}} and an {word}", word)[0] == f"the {word} and an {word}"
+
+
+def test_no_article_of_the_user_nothing_changes():
+    for template in (
+        "{person}",
+        "two {person}",
+        "vitamin {person}",
+        "an old {person}",
+        "Ana {person}",
+        "a. {person}",
+    ):
+        assert fill(template, "80-year-old")[0] == template.replace("{person}", "80-year-old")
+
+
+def test_what_is_spoken_in_two_ways_keeps_what_was_written():
+    assert fits("a", "herbalist") and fits("an", "herbalist")
+    assert [fill(f"{written} {{person}}", "historian")[0] for written in ("a", "an")] == [
+        "a historian",
+        "an historian",
+    ]

@@ -1,0 +1,269 @@
+"""Nouns of captions: what they are, where they stand, and what each backend needs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from nltk.tag.perceptron import PerceptronTagger
+
+from analysis.tables.objects.nouns import NOUN_COLUMNS, noun_table
+from probes.errors import UserError
+from probes.prompts.grammar.nouns import _textblob_tagger, human_words, lemma, nouns, person_lemmas
+from probes.runs.earlier_format import spans_anew
+from probes.toyworld.captions import random_caption
+from probes.toyworld.world import load_world
+
+CAPTIONS = Path(__file__).with_name("caption_nouns.csv")
+
+
+def lemmas(text, **options):
+    return [noun.lemma for noun in nouns(text, **options)]
+
+
+def errors(name):
+    """(nouns marked by hand, missed, wrongly found) of one set of captions."""
+    total = missed = extra = 0
+    with CAPTIONS.open(newline="") as file:
+        for row in csv.DictReader(file):
+            if row["set"] == name:
+                marked, found = Counter(row["nouns"].split()), Counter(lemmas(row["caption"]))
+                total += marked.total()
+                missed, extra = missed + (marked - found).total(), extra + (found - marked).total()
+    return total, missed, extra
+
+
+def test_captions_marked_by_hand():
+    """The grammar was written with the first set; of the second it saw nothing before it was first counted.
+
+    Then, 2 of its 188 nouns were missed and 11 other words taken for nouns; most of these errors were mended since.
+    What the grammar reaches on captions that no rule was made for: `test_caption_grammar`.
+    """
+    assert errors("grammar") == (259, 0, 0)
+    assert errors("held out") == (188, 0, 1)
+
+
+def test_every_noun_of_toyworld_captions():
+    world, rng = load_world(), np.random.default_rng(3)
+    people = {
+        lemma(word)
+        for group in ("neutral", "feminine", "masculine")
+        for word in world.words(group, "singular")
+    }
+    for _ in range(400):
+        caption, named = random_caption(world, rng)
+        wanted = Counter(lemma(thing) for thing in (*named.objects.values(), *named.slots.values()))
+        wanted += Counter([named.place] if named.place else [])
+        found = Counter(lemmas(caption))
+        rest = found - wanted
+        assert not wanted - found, caption
+        assert set(rest) <= {*people, "photo", "air"} and people & set(rest), caption
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", []),
+        ("riding", []),
+        ("...", []),
+        ("RED HAT", ["hat"]),
+        ("a man's dog's bowl", ["man", "dog", "bowl"]),
+        ("a cat’s tail", ["cat", "tail"]),
+        ("3 dogs and 12-year-old girls", ["dog", "girl"]),
+        ("a person with a Zorblax", ["person", "zorblax"]),
+        ("ein Mädchen", ["ein", "mädchen"]),
+        ("a building; a man building a building", ["building", "man", "building"]),
+        ("a female doctor and a female", ["doctor", "female"]),
+    ],
+)
+def test_single_texts(text, wanted):
+    assert lemmas(text) == wanted
+
+
+def test_offsets_point_at_the_word():
+    text = "Two  women, riding a bike next to\na bike"
+    found = nouns(text)
+    assert [text[noun.start : noun.end] for noun in found] == [noun.word for noun in found]
+    assert [noun.start for noun in found] == [5, 21, 36]
+
+
+def test_compounds_join_neighbours_only():
+    text = "a tennis  racket, a ball on a wooden bus stop bench"
+    assert lemmas(text, compounds=True) == ["tennis racket", "ball", "bus stop bench"]
+    assert nouns(text, compounds=True)[0].word == text[2:16] == "tennis  racket"
+
+
+def test_lemmas_join_singular_and_plural():
+    pairs = {"women": "woman", "people": "person", "buses": "bus", "knives": "knife", "geese": "goose"}
+    assert {word: lemma(word) for word in pairs} == pairs
+    for word in ("glass", "bus", "dress", "jeans", "scissors", "woman", "tennis"):
+        assert lemma(word) == word
+    assert (lemma("Bikini Tops"), lemma("bow_tie"), lemma("")) == ("bikini top", "bow tie", "")
+
+
+def test_humans():
+    names = (
+        "woman",
+        "man",
+        "person",
+        "child",
+        "queen",
+        "guy",
+        "football player",
+        "dog",
+        "individual",
+        "doctor",
+    )
+    assert [name for name in names if name in human_words()] == ["woman", "man", "person"]  # Definition 2
+    assert [name for name in names if name in human_words(choice="long")] == list(names[:7])
+    for choice in ("paper", "long"):
+        own = human_words(["female doctor", "individuals"], choice=choice)
+        assert "doctor" in own and "female doctor" in own and "individual" in own and own.choice == choice
+    with pytest.raises(ValueError, match="expected one of paper, long"):
+        human_words(choice="short")
+    text, long = "a wise old queen pets a dog", human_words(choice="long")
+    flags = [[noun.human for noun in nouns(text, compounds=True, human=human)] for human in (None, long)]
+    assert flags == [[False, False], [True, False]]
+
+
+@pytest.mark.parametrize(
+    ("word", "lemmas"),
+    [
+        ("woman", {"woman"}),
+        ("elderly women", {"elderly woman", "woman"}),
+        ("non-binary person", {"non-binary person", "person"}),
+        ("man in a suit", {"man in a suit", "man"}),
+        ("", set()),
+    ],
+)
+def test_a_word_for_the_person_counts_whole_and_by_its_noun(word, lemmas):
+    assert person_lemmas(word) == lemmas
+
+
+def table(prompt, words, **options):
+    spans = None if words is None else spans_anew(prompt, words)
+    samples = pd.DataFrame(
+        {"triplet": [4], "indicator": ["neutral"], "prompt": prompt, "word_spans": [spans]}
+    )
+    return noun_table(samples, **options)
+
+
+def test_table_joins_nouns_to_words_by_place():
+    found = table("a bike, a bike", ["a", "bike", "a", "bike"])
+    assert tuple(found.columns) == NOUN_COLUMNS
+    assert found[["triplet", "start", "end", "word_index"]].to_numpy().tolist() == [
+        [4, 2, 6, 1],
+        [4, 10, 14, 3],
+    ]
+    # words between white space: the noun is inside "man's"; of a compound the last word counts
+    assert table("the man's hat", ["the", "man's", "hat"])["word_index"].tolist() == [1, 2]
+    assert table("a tennis racket", ["a", "tennis", "racket"], compounds=True)["word_index"].tolist() == [2]
+    assert table("a hat", None)["word_index"].tolist() == [-1]
+    assert table("a hat", ["a", "cap"])["word_index"].tolist() == [-1]
+
+
+def test_table_is_one_row_a_noun_of_a_prompt_and_not_of_an_image():
+    samples = pd.DataFrame(
+        {
+            "triplet": 0,
+            "indicator": ["f", "f"],
+            "prompt": "a lady with a hat",
+            "word_spans": [[(0, 1)]] * 2,
+            "seed": [0, 1],
+        }
+    )
+    assert noun_table(samples)["word"].tolist() == ["lady", "hat"]
+    nothing = noun_table(samples.assign(prompt="running"))
+    assert len(nothing) == 0 and nothing["human"].dtype == bool
+
+
+# textblob and NLTK
+
+
+def test_textblob_backend():
+    pytest.importorskip("textblob")
+    found = nouns("two women riding a bike, and/or a man's dogs", backend="textblob")
+    assert [(noun.word, noun.lemma, noun.human) for noun in found if noun.word != "and/or"] == [
+        ("women", "woman", True),
+        ("bike", "bike", False),
+        ("man", "man", True),
+        ("dogs", "dog", False),
+    ]
+    assert nouns("", backend="textblob") == []
+
+
+def test_textblob_that_is_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "textblob", None)
+    monkeypatch.setitem(sys.modules, "textblob.en.taggers", None)
+    _textblob_tagger.cache_clear()
+    with pytest.raises(
+        UserError, match=r"measure\.nouns: expected the package textblob, found none: run `pip install"
+    ):
+        nouns("a person without a tagger", backend="textblob")
+
+
+TAGGED = [
+    [("two", "CD"), ("women", "NNS"), ("riding", "VBG"), ("a", "DT"), ("bike", "NN"), (".", ".")],
+    [("a", "DT"), ("person", "NN"), ("holding", "VBG"), ("red", "JJ"), ("kites", "NNS")],
+] * 20
+
+
+@pytest.fixture
+def small_nltk(tmp_path):
+    """A tagger trained on two sentences and a WordNet of three nouns, in NLTK's own layout."""
+    tagger = PerceptronTagger(load=False)
+    tagger.train(TAGGED, nr_iter=5)
+    folder = tmp_path / "taggers" / "averaged_perceptron_tagger_eng"
+    folder.mkdir(parents=True)
+    parameters = {
+        "weights": tagger.model.weights,
+        "tagdict": tagger.tagdict,
+        "classes": sorted(tagger.classes),
+    }
+    for name, values in parameters.items():
+        (folder / f"averaged_perceptron_tagger_eng.{name}.json").write_text(json.dumps(values))
+    words = tmp_path / "corpora" / "wordnet"
+    words.mkdir(parents=True)
+    for name in ("adj", "adv", "noun", "verb"):
+        for file in (f"index.{name}", f"data.{name}", f"{name}.exc"):
+            (words / file).write_text("")
+    (words / "index.sense").write_text("")
+    lines = [f"{word} n 1 0 1 0 00000001  \n" for word in ("bike", "kite", "woman")]
+    (words / "index.noun").write_text("".join(lines))
+    (words / "noun.exc").write_text("women woman\n")
+    (words / "lexnames").write_text("00\tnoun.Tops\t1\n")
+    return tmp_path
+
+
+def with_nltk(data, code):
+    """Run in a process of its own: NLTK keeps what it has once read."""
+    begin = f"import nltk\nnltk.data.path = [{str(data)!r}]\nfrom probes.prompts.grammar.nouns import nouns\n"
+    return subprocess.run([sys.executable, "-c", begin + code], capture_output=True, text=True, timeout=1800)
+
+
+def test_nltk_backend(small_nltk):
+    code = "print([(n.word, n.lemma, n.start, n.end) for n in nouns('two women riding a bike.', backend='nltk')])"
+    done = with_nltk(small_nltk, code)
+    assert done.stdout.strip() == "[('women', 'woman', 4, 9), ('bike', 'bike', 19, 23)]", done.stderr
+
+
+def test_nltk_without_its_data(tmp_path):
+    code = (
+        "from probes.errors import UserError\n"
+        "try:\n    nouns('a person', backend='nltk')\nexcept UserError as error:\n    print(error)"
+    )
+    done = with_nltk(tmp_path, code)
+    wanted = "run `python -m nltk.downloader averaged_perceptron_tagger_eng wordnet`, or choose lemminflect"
+    assert wanted in done.stdout and done.stdout.count("\n") == 1, done.stderr
+
+
+def test_unknown_backend():
+    with pytest.raises(ValueError, match="expected one of lemminflect, textblob, nltk, got 'spacy'"):
+        nouns("a person", backend="spacy")

@@ -1,0 +1,326 @@
+"""A run directory: what is overwritten, what a crash leaves, what goes when a stage is done again."""
+
+import json
+import random
+import shutil
+
+import pandas as pd
+import pytest
+
+from probes.errors import UserError
+from probes.runs import directory, parts
+from probes.runs.store import Run
+from probes.storage.claim import claim
+from tests.probes.conftest import generated, settings, stored
+
+QUICK = {
+    "prompts": ["a {person}"],
+    "seeds": [0],
+    "sampler": {"steps": 1},
+    "capture": {"words": False, "sites": ["latent.final"]},
+}
+
+
+@pytest.fixture(scope="module")
+def made(saved, tmp_path_factory):
+    """A generated run of one triplet, with a table and a page as the stages write them."""
+    run = generated(tmp_path_factory.mktemp("made") / "run", settings(saved(), **QUICK))
+    with run.writing("measure"):
+        run.write_table("gap", pd.DataFrame({"gap": [0.5]}))
+    with run.writing("report"):
+        run.write_file("figures/headline.png", b"a figure")
+        run.write_file("report.html", b"a page")
+    return run.path
+
+
+@pytest.fixture
+def run(made, tmp_path):
+    return Run.open(shutil.copytree(made, tmp_path / "run"))
+
+
+def files(path):
+    """Every file and folder below a path, but the lock."""
+    return {
+        entry.relative_to(path).as_posix(): entry.read_bytes() if entry.is_file() else None
+        for entry in path.rglob("*")
+        if entry.name != ".lock"
+    }
+
+
+# --overwrite
+
+FOREIGN = {
+    "a paper's folders": {"figures/plot.pdf": "mine", "tables/results.csv": "mine"},
+    "another program's record": {"run.json": '{"status": "done", "loss": 0.3}', "tables/results.csv": "mine"},
+    "a record of the same fields": {
+        "run.json": '{"format": 1, "status": "complete", "config": "train.yaml"}',
+        "tables/results.csv": "mine",
+    },
+    "no record": {"run.json": "epoch 3\n", "samples/part-00000.parquet": "mine"},
+    "a list": {"run.json": "[1, 2]", "report.html": "mine"},
+    "a cut record": {"run.json": '{"format": 1, "status": "comp', "report.html": "mine"},
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_what_was_never_a_run_is_refused_and_untouched(case, tmp_path):
+    for name, text in FOREIGN[case].items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / ".tmp-of-another-program").write_text("mine")
+    before = files(tmp_path)
+    expected = r"expected (an empty folder or a run|the record of a run)"
+    with pytest.raises(UserError, match=expected) as caught, claim(tmp_path) as run:
+        directory.clear(run)
+    assert "choose another --out" in str(caught.value)
+    assert files(tmp_path) == before
+    assert not (tmp_path / ".lock").exists()
+
+
+def test_only_what_the_run_wrote_is_removed_and_the_rest_is_named(run, capsys):
+    mine = {
+        "notes.txt": "mine",
+        "tables/results.csv": "mine",
+        "figures/headline.pdf": "mine",
+        "samples/part-of-my-thesis.parquet": "mine",
+        "drafts/one.txt": "mine",
+    }
+    for name, text in mine.items():
+        (run.path / name).parent.mkdir(exist_ok=True)
+        (run.path / name).write_text(text)
+    with claim(run.path) as held:
+        directory.clear(held)
+    left = {name: data for name, data in files(run.path).items() if data is not None}
+    record = left.pop("run.json")
+    assert left == {name: text.encode() for name, text in mine.items()}
+    assert json.loads(record)["status"] == "generated"  # the folder is a run's until the next record is there
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "left as they are" in line
+    assert all(name.split("/one")[0] in line for name in mine)
+
+
+def test_parts_that_the_record_does_not_list_are_the_users(run, capsys):
+    """Beyond the number of its parts, in a folder of features of another name, in a folder that no kind has."""
+    with claim(run.path) as held:
+        held.write_meta(kinds={**held.meta["kinds"], "features/dino": 1})
+    source, mine = (
+        run.path / "samples" / "part-00000.parquet",
+        [
+            *(
+                "samples/part-00099.parquet",
+                "features/mine/part-00000.parquet",
+                "observed/part-00000.parquet",
+            ),
+            *("features/dino/part-00001.parquet", "samples/deep/part-00000.parquet"),
+        ],
+    )
+    own = ["features/dino/part-00000.parquet", "features/dino_texts/part-00000.parquet"]
+    for name in (*mine, *own):
+        (run.path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, run.path / name)
+    with claim(run.path) as held:
+        directory.remove(held, directory.OBSERVED)
+        assert held.meta["kinds"] == {"captures": 1, "samples": 1}
+    assert not any((run.path / name).exists() for name in own) and source.exists()
+    with claim(run.path) as held:
+        directory.clear(held)
+    left = {name for name, data in files(run.path).items() if data is not None}
+    assert left == {*mine, "run.json"}
+    assert "samples/part-00099.parquet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "linked", ["samples", "samples/part-00000.parquet", "tables", "report.html", "shards"]
+)
+def test_nothing_is_removed_through_a_link(linked, run, tmp_path):
+    inside, outside = run.path / linked, tmp_path / "outside"
+    if inside.exists():
+        inside.rename(outside)
+    else:
+        outside.mkdir()
+    inside.symlink_to(outside)
+    before = files(tmp_path)
+    expected = rf"{linked}: expected a file or folder of the run, got a link: what it leads to is not removed"
+    with claim(run.path) as held:
+        with pytest.raises(UserError, match=expected):
+            directory.clear(held)
+        assert held.meta["status"] == "generated"
+        held.remove_files([linked, f"{linked}/gap.csv", f"{linked}/part-00000.parquet"])
+    assert files(tmp_path) == before
+
+
+def test_what_an_interrupted_writer_left_behind_a_link_stays(run, tmp_path):
+    (run.path / "samples").rename(tmp_path / "outside")
+    (run.path / "samples").symlink_to(tmp_path / "outside")
+    leftover = parts.temporary(tmp_path / "outside" / "part-00001.parquet")
+    leftover.write_text("of another run")
+    with claim(run.path):
+        pass
+    assert leftover.exists()
+
+
+def test_a_record_of_a_shard_cannot_name_another_file(run):
+    (run.path / "precious.json").write_text("mine")
+    (run.path / "shards").mkdir()
+    record = {"id": "../precious", "shard": "0/1", "host": "x", "began": "now", "seconds": {}, "fields": {}}
+    (run.path / "shards" / "x.json").write_text(json.dumps(record))
+    with (
+        pytest.raises(UserError, match="expected the record of a shard, got a damaged file"),
+        claim(run.path),
+    ):
+        pass
+    assert (run.path / "precious.json").exists()
+
+
+def test_a_record_cannot_name_files_outside_the_run(run):
+    (run.path.parent / "precious.txt").write_text("mine")
+    (run.path / "notes.txt").write_text("mine")
+    run.write_meta(written={"measure": ["../precious.txt", "notes.txt", "tables/../../precious.txt"], "x": 3})
+    with claim(run.path) as held:
+        directory.clear(held)
+        held.meta = {"parts": 1, "kinds": {"features/../..": 1}}
+        with pytest.raises(UserError, match="expected the record of a run"):
+            directory.clear(held)
+    assert (run.path.parent / "precious.txt").exists()
+    assert (run.path / "notes.txt").exists()
+
+
+def test_a_crash_while_overwriting_leaves_a_run(run, saved, monkeypatch):
+    """The same command goes on, and ends as in an empty folder."""
+    config = settings(saved(), **{**QUICK, "seeds": [3]})
+    expected = stored(generated(run.path.parent / "fresh", config).path)
+    real = Run.remove_files
+
+    class Crash(BaseException):
+        pass
+
+    for last in (1, 3):
+        removed = []
+
+        def crash(self, names, removed=removed, last=last):
+            for name in names:
+                real(self, [name])
+                removed.append(name)
+                if len(removed) == last:
+                    raise Crash
+
+        monkeypatch.setattr(Run, "remove_files", crash)
+        with pytest.raises(Crash):
+            generated(run.path, config, overwrite=True)
+        monkeypatch.undo()
+        with pytest.raises(UserError, match="holds another run: seeds"):
+            generated(run.path, config)
+    generated(run.path, config, overwrite=True)
+    assert stored(run.path) == expected
+
+
+# A folder that can be gone on with
+
+
+def test_the_record_is_there_before_the_copy_of_the_configuration(saved, tmp_path, monkeypatch):
+    """A full disk between the two files: the same command goes on."""
+    real, config = parts.write_bytes, settings(saved(), **QUICK)
+
+    def full(path, data):
+        if path.name == "triplets.yaml":
+            raise UserError(f"{path}: expected room on the disk")
+        real(path, data)
+
+    monkeypatch.setattr(directory, "write_bytes", full)
+    with pytest.raises(UserError, match="room on the disk"):
+        generated(tmp_path, config, text="prompts: []\n")
+    monkeypatch.undo()
+    assert Run.open(tmp_path).status == "planned"
+    generated(tmp_path, config, text="prompts: []\n")
+    assert (tmp_path / "triplets.yaml").read_text() == "prompts: []\n"
+    with claim(tmp_path) as run:  # a plan makes the copy good, too
+        (tmp_path / "triplets.yaml").unlink()
+        directory.write_plan(run, config, {}, "prompts: []\n", 3, overwrite=False)
+    assert (tmp_path / "triplets.yaml").exists()
+
+
+@pytest.mark.parametrize("name", ["tables", "samples", "figures"])
+def test_a_file_in_the_place_of_a_folder(run, tmp_path, name):
+    before = files(run.path)
+    if (run.path / name).is_dir():
+        (run.path / name).rename(tmp_path / "aside")
+    (run.path / name).write_text("mine")
+    expected = rf"{name}: expected a folder, got a file: move it away"
+    with pytest.raises(UserError, match=expected), claim(run.path):
+        pass
+    with pytest.raises(UserError, match="cannot be written"):
+        parts.write_bytes(run.path / name / "gap.csv", b"x")
+    assert (run.path / name).read_text() == "mine"
+    assert before["run.json"] == (run.path / "run.json").read_bytes()
+
+
+# What goes when a stage is done again
+
+
+def test_a_stage_removes_what_it_wrote_before_and_does_not_write_now(run):
+    (run.path / "tables" / "results.csv").write_text("mine")
+    with run.writing("measure"):
+        run.write_table("disparity", pd.DataFrame({"mean": [0.5]}))
+        run.write_file("tables/table11.tex", b"x")
+    names = {name for name in files(run.path) if name.startswith("tables/")}
+    assert names == {
+        "tables/results.csv",
+        "tables/disparity.csv",
+        "tables/disparity.parquet",
+        "tables/table11.tex",
+    }
+    assert (run.path / "report.html").exists()  # another stage's
+    assert Run.open(run.path).written("measure") == sorted(names - {"tables/results.csv"})
+
+
+def test_a_stage_that_fails_removes_nothing_and_forgets_nothing(run):
+    with pytest.raises(ZeroDivisionError), run.writing("measure"):
+        run.write_table("disparity", pd.DataFrame({"mean": [0.5]}))
+        raise ZeroDivisionError
+    assert {"tables/gap.csv", "tables/disparity.csv"} <= set(files(run.path))
+    again = Run.open(run.path)
+    with again.writing("measure"):
+        pass
+    assert not any(name.startswith("tables/") for name in files(run.path))
+
+
+# The record's checksum
+
+
+def test_a_flipped_bit_in_the_record_is_noticed(run):
+    file = run.path / "run.json"
+    data, rng = file.read_bytes(), random.Random(0)
+    places = [(where, bit) for where in range(len(data)) for bit in range(8)]
+    key = data.index(b'"checksum"')
+    places = [
+        *rng.sample(places, 300),
+        *((where, rng.randrange(8)) for where in range(key, len(data))),
+    ]
+    for where, bit in places:
+        damaged = bytearray(data)
+        damaged[where] ^= 1 << bit
+        file.write_bytes(damaged)
+        with pytest.raises(UserError):
+            Run.open(run.path)
+    file.write_bytes(data)
+    assert Run.open(run.path).meta == run.meta
+
+
+def test_a_record_that_no_encoding_takes_is_one_line(run):
+    (run.path / "run.json").write_text(
+        '{"format": 1, "status": "measured", "name": "\\ud800", "checksum": "sha256:' + "0" * 64 + '"}'
+    )
+    with pytest.raises(UserError, match="its checksum differs"):
+        Run.open(run.path)
+
+
+def test_a_record_made_elsewhere_needs_no_checksum_and_an_edited_one_says_how_to_go_on(run):
+    file = run.path / "run.json"
+    meta = json.loads(file.read_text())
+    meta["config"]["resolved"]["seeds"] = [7]
+    file.write_text(json.dumps(meta))
+    with pytest.raises(UserError, match="take its line `checksum` out"):
+        Run.open(run.path)
+    del meta["checksum"]
+    file.write_text(json.dumps(meta))
+    assert Run.open(run.path).config.seeds == [7]

@@ -1,0 +1,286 @@
+"""The identity of a run: every field and every file that alters what is drawn, changed in turn on a run half done."""
+
+import json
+import shutil
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from probes.config.schema import Capture, Config, Generate, Indicator, Sampler
+from probes.errors import UserError
+from probes.runs import directory, identity
+from probes.runs.identity import drawn_fields
+from probes.runs.store import Run
+from probes.storage.claim import claim
+from tests.probes.conftest import generated, stored
+
+BASE = {
+    "name": "base",
+    "indicators": {"neutral": "person", "feminine": "woman", "masculine": "man", "other": "individual"},
+    "prompts": ["a {person} with a dog", "a {person} in a car"],
+    "seeds": [0],
+    "sampler": {"steps": 1, "negative_prompt": "hat"},
+    "capture": {"sites": ["text.final", "latent.final"], "keep": ["latent.final"]},
+    "generate": {"part_triplets": 1, "batch_triplets": 1, "device": "cpu"},
+}
+WORDS = BASE["indicators"]
+REFUSED, SAME = "refused", "the same bytes"
+CHANGES = {
+    "name": ({"name": "another"}, SAME),
+    "indicators": ({"indicators": {**WORDS, "feminine": "female"}}, REFUSED),
+    "indicators.word": ({"indicators": {**WORDS, "neutral": "human"}}, REFUSED),
+    "indicators.control": ({"indicators": {**WORDS, "other": {"word": "individual", "control": True}}}, SAME),
+    "indicators.plural": ({"indicators": {**WORDS, "other": {"word": "individual", "plural": "folk"}}}, SAME),
+    "reference": ({"reference": "feminine"}, SAME),
+    "contrasts": ({"contrasts": [["feminine", "masculine"]]}, SAME),
+    "prompts": ({"prompts": ["a {person} with a dog", "a {person} in a hat"]}, REFUSED),
+    "limit": ({"limit": 1}, REFUSED),
+    "seeds": ({"seeds": [1]}, REFUSED),
+    "cluster": ({"cluster": {"address": "none", "workers": 3, "mixed_devices": True}}, SAME),
+    "observe": ({"observe": {"batch": 2, "objects": False}}, SAME),
+    "trace": ({"trace": {"curve": 2}}, SAME),
+    "measure": ({"measure": {"bootstrap": 7, "seed": 3, "text_readout": "eos"}}, SAME),
+    "gep": ({"gep": {"reference": "a thing", "ensemble": 3}}, SAME),
+    "dalleval": ({"dalleval": {"tone": "ciede2000", "readers": ["clip"]}}, SAME),
+    "skills": ({"skills": {"count": "only", "labels": {"bike": "bicycle"}}}, SAME),
+    "report": ({"report": {"gallery": 1}}, SAME),
+    "out": ({"out": "elsewhere"}, SAME),
+    "sampler.steps": ({"sampler": {"steps": 2}}, REFUSED),
+    "sampler.guidance_scale": ({"sampler": {"guidance_scale": 3.0}}, REFUSED),
+    "sampler.scheduler": ({"sampler": {"scheduler": "euler"}}, REFUSED),
+    "sampler.negative_prompt": ({"sampler": {"negative_prompt": "tie"}}, REFUSED),
+    "sampler.noise": ({"sampler": {"noise": "shared"}}, REFUSED),
+    "sampler.height": ({"sampler": {"height": 32}}, REFUSED),
+    "sampler.width": ({"sampler": {"width": 32}}, REFUSED),
+    "capture.sites": ({"capture": {"sites": ["text.final"]}}, REFUSED),
+    "capture.words": ({"capture": {"words": False}}, REFUSED),
+    "capture.definition": ({"capture": {"definition": "self-refined"}}, REFUSED),
+    "capture.keep": ({"capture": {"keep": []}}, REFUSED),
+    "capture.pool": ({"capture": {"pool": ["unet.mid"]}}, REFUSED),
+    "generate.batch_triplets": ({"generate": {"batch_triplets": 2}}, REFUSED),
+    "generate.part_triplets": ({"generate": {"part_triplets": 2}}, REFUSED),
+    "generate.dtype": ({"generate": {"dtype": "bfloat16"}}, REFUSED),
+    "generate.device": ({"generate": {"device": "auto"}}, SAME),
+    "generate.workers": ({"generate": {"workers": 2}}, SAME),
+    "edit": ({"edit": {"words": {"person": {"woman": 0.5}}}}, REFUSED),
+}
+
+
+def configuration(model, **over):
+    fields = {"sampler": {}, "capture": {}, "generate": {}, **{k: v for k, v in BASE.items()}}
+    for key, value in over.items():
+        joined = isinstance(value, dict) and key in ("sampler", "capture", "generate")
+        fields[key] = {**fields[key], **value} if joined else value
+    return Config(model=str(model), **fields)
+
+
+def half(path):
+    """A run of two parts of which only the first is there."""
+    for part in path.rglob("part-00001.parquet"):
+        part.unlink()
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(saved, tmp_path_factory):
+    return generated(tmp_path_factory.mktemp("whole") / "run", configuration(saved())).path
+
+
+@pytest.fixture
+def started(whole, tmp_path):
+    return half(shutil.copytree(whole, tmp_path / "run"))
+
+
+def test_every_field_is_tried():
+    """A field that is new to the schema needs a case: does it alter what is drawn?"""
+    sections = {"sampler": Sampler, "capture": Capture, "generate": Generate}
+    # what says where the weights come from, or which other fields are meant, alters nothing by itself: see test_hub
+    # images of another program: see test_foreign
+    by_content = ("model", "revision", "variant", "preset", "images")
+    names = {name for name in Config.model_fields if name not in (*sections, *by_content)}
+    names |= {f"{section}.{name}" for section, model in sections.items() for name in model.model_fields}
+    names |= {f"indicators.{name}" for name in Indicator.model_fields}
+    assert names == set(CHANGES)
+
+
+@pytest.mark.parametrize("field", CHANGES)
+def test_another_field_is_refused_by_name_or_alters_nothing(field, saved, started, whole):
+    over, outcome = CHANGES[field]
+    before = stored(started)
+    if outcome == SAME:
+        generated(started, configuration(saved(), **over))
+        assert stored(started) == stored(whole)
+    else:
+        name = field.removesuffix(".word")
+        with pytest.raises(UserError, match=rf"holds another run: {name}"):
+            generated(started, configuration(saved(), **over))
+        assert stored(started) == before
+
+
+def test_the_reference_of_free_captions_keys_their_noise(saved, tmp_path):
+    captions = [
+        {"neutral": f"a person {i}", "feminine": f"a woman {i}", "masculine": f"a man {i}"} for i in "ab"
+    ]
+    words = {name: WORDS[name] for name in ("neutral", "feminine", "masculine")}
+    over = {"prompts": captions, "indicators": words}
+    path = half(generated(tmp_path / "own", configuration(saved(), **over)).path)
+    with pytest.raises(
+        UserError, match="holds another run: reference is 'neutral' there, expected 'feminine'"
+    ):
+        generated(path, configuration(saved(), **over, reference="feminine"))
+    shared = {**over, "sampler": {"noise": "shared"}}
+    run = generated(tmp_path / "shared", configuration(saved(), **shared))
+    expected = stored(run.path)
+    generated(half(run.path), configuration(saved(), **shared, reference="feminine"))
+    assert stored(run.path) == expected
+
+
+def put(file, **fields):
+    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+
+
+def swap_two_tokens(file):
+    """The same words, other numbers: no token of the plan is spelled otherwise."""
+    data = json.loads(file.read_text())
+    vocabulary = data["model"]["vocab"]
+    vocabulary["dog</w>"], vocabulary["car</w>"] = vocabulary["car</w>"], vocabulary["dog</w>"]
+    file.write_text(json.dumps(data, ensure_ascii=False))
+
+
+def nudge(file):
+    weights = load_file(file)
+    name = sorted(weights)[0]
+    weights[name].view(-1)[0] += 1e-3
+    save_file(weights, file, metadata={"format": "pt"})
+
+
+FILES = {
+    "model_index.json": lambda file: put(file, requires_safety_checker=True),
+    "scheduler/scheduler_config.json": lambda file: put(file, beta_end=0.02),
+    "text_encoder/config.json": lambda file: put(file, hidden_act="gelu"),
+    "text_encoder/model.safetensors": nudge,
+    "tokenizer/tokenizer.json": swap_two_tokens,
+    "tokenizer/tokenizer_config.json": lambda file: put(file, pad_token="!"),
+    "unet/config.json": lambda file: put(file, norm_eps=1e-3),
+    "unet/diffusion_pytorch_model.safetensors": nudge,
+    "vae/config.json": lambda file: put(file, scaling_factor=0.3),
+    "vae/diffusion_pytorch_model.safetensors": nudge,
+}
+
+
+def test_every_file_is_tried(saved):
+    there = {file.relative_to(saved()).as_posix() for file in saved().rglob("*") if file.is_file()}
+    assert there == set(FILES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_another_file_of_the_model_is_refused_by_name(name, saved, started, tmp_path):
+    model = shutil.copytree(saved(), tmp_path / "model")
+    FILES[name](model / name)
+    before = stored(started)
+    expected = r"model is .* \(weights" if name.endswith(".safetensors") else f"model/{name} is "
+    with pytest.raises(UserError, match=f"holds another run: {expected}"):
+        generated(started, configuration(model))
+    assert stored(started) == before
+
+
+def test_the_same_model_in_another_place_is_the_same(saved, started, whole, tmp_path):
+    model = shutil.copytree(saved(), tmp_path / "elsewhere")
+    generated(started, configuration(model))
+    assert stored(started) == stored(whole)
+
+
+def test_a_file_that_is_added_is_told(saved, started, tmp_path):
+    model = shutil.copytree(saved(), tmp_path / "model")
+    (model / "triptych.json").write_text('{"guidance_scale": 7.5}')
+    with pytest.raises(UserError, match=r"model/triptych\.json is None there"):
+        generated(started, configuration(model))
+
+
+def test_another_published_model_is_told_by_its_name(started):
+    files = {"model/model_index.json": "other"}
+    with pytest.raises(UserError, match=r"holds another run: model is '.*' there, expected 'owner/other'"):
+        directory.require_model(started, files, "owner/other")
+    with pytest.raises(UserError, match=r"holds another run: model/.* is "):
+        directory.require_model(started, files)
+
+
+# A later stage alone
+
+
+def taken_up(path, config, stages):
+    with claim(path) as run:
+        directory.require_same(run, config.resolved())
+        directory.take_up(run, config, stages)
+    return Run.open(path)
+
+
+@pytest.mark.parametrize(
+    "field", [f for f in CHANGES if f not in ("out", "generate.device", "observe", "trace", "limit")]
+)
+def test_measuring_alone_applies_a_field_or_refuses_it(field, saved, whole, tmp_path):
+    path = shutil.copytree(whole, tmp_path / "run")
+    over, outcome = CHANGES[field]
+    config = configuration(saved(), **over)
+    if outcome == REFUSED:
+        with pytest.raises(UserError, match=rf"holds another run: {field.removesuffix('.word')}"):
+            taken_up(path, config, ("measure",))
+        assert (path / "run.json").read_bytes() == (whole / "run.json").read_bytes()
+        return
+    run = taken_up(path, config, ("measure",))
+    section = field.split(".")[0]
+    settled = {"dtype": "float32"} if section == "generate" else {}  # auto, as it was drawn
+    asked = config.resolved()[section]
+    assert run.resolved[section] == (asked | settled if settled else asked)
+    assert run.status == "generated"
+    assert drawn_fields(run.resolved) == drawn_fields(Run.open(whole).resolved)
+
+
+def test_measuring_alone_refuses_another_model(saved, whole, tmp_path):
+    path = shutil.copytree(whole, tmp_path / "run")
+    with pytest.raises(UserError, match="holds another run: model is"):
+        taken_up(path, configuration("toyworld-null"), ("measure",))
+
+
+def test_measuring_alone_applies_whether_objects_are_measured(saved, whole, tmp_path):
+    path = shutil.copytree(whole, tmp_path / "run")
+    config = configuration(saved(), observe={"objects": False, "batch": 2})
+    observe = taken_up(path, config, ("measure",)).resolved["observe"]
+    assert observe == {**Run.open(whole).resolved["observe"], "objects": False}
+
+
+def test_a_report_alone_is_of_the_tables_that_are_there(saved, whole, tmp_path):
+    path = shutil.copytree(whole, tmp_path / "run")
+    with pytest.raises(
+        UserError, match="expected a measured run, found it generated: run --stage measure first"
+    ):
+        taken_up(path, configuration(saved()), ("report",))
+    run = Run.open(path)
+    directory.reached(run, "measured", 1.0)
+    for over, name in (
+        ({"measure": {"bootstrap": 7}}, "measure.bootstrap is 2000"),
+        ({"contrasts": []}, r"contrasts\[0\] is "),
+        ({"observe": {"objects": False}}, "observe.objects is True"),
+        ({"reference": "other", "contrasts": []}, r"(reference is 'neutral'|contrasts\[0\] is )"),
+        (CHANGES["indicators.control"][0], r"(indicators\.other\.control is False|contrasts\[\d\] is )"),
+    ):
+        with pytest.raises(UserError, match=rf"holds another run: {name}.*: run --stage measure first"):
+            taken_up(path, configuration(saved(), **over), ("report",))
+    assert taken_up(path, configuration(saved(), report={"gallery": 3}), ("report",)).resolved["report"] == {
+        **run.resolved["report"],
+        "gallery": 3,
+    }
+
+
+def test_every_field_of_the_schema_has_a_stage_and_a_former_one_that_of_its_section():
+    config = Config(prompts=["a {person}"]).resolved()
+    known = identity.stages()
+    assert {name for name in identity._fields(config)} <= known.keys()
+    former = {
+        **config,
+        "measure": config["measure"] | {"former": 1},
+        "sampler": config["sampler"] | {"eta": 0},
+    }
+    assert "measure.former" not in identity.drawn_fields(former)
+    assert "measure.former" in identity.measured_fields(former)
+    assert identity.drawn_fields(former)["sampler.eta"] == 0

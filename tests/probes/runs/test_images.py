@@ -1,0 +1,63 @@
+"""Images of a run are found by their ids, and what cannot be decoded is named."""
+
+import numpy as np
+import pytest
+
+from probes.errors import UserError
+from probes.runs import images, parts, schemas
+from probes.runs.images import read_image
+from probes.runs.rows import png
+from probes.runs.store import Run
+
+
+def _write(run, part, encoded):
+    empty = dict.fromkeys(schemas.SAMPLES.names)
+    rows = [
+        {**empty, "sample_id": name, "image": {"bytes": data, "path": name}} for name, data in encoded.items()
+    ]
+    parts.write_part(run.part_path("samples", part), rows, schemas.SAMPLES, parts.identity(part, {}))
+
+
+def test_images_in_any_order(tmp_path):
+    run = Run(tmp_path, {"format": 1, "status": "generated"})
+    pixels = {f"s{i}": np.full((4, 4, 3), 40 * i / 255) for i in range(5)}
+    for part, names in enumerate((["s0", "s1"], ["s2", "s3", "s4"])):
+        _write(run, part, {name: png(pixels[name]) for name in names})
+    order = ["s4", "s0", "s3", "s0"]
+    assert [image.getpixel((0, 0))[0] for image in run.images(order)] == [160, 0, 120, 0]
+    assert "image" not in run.samples()
+    assert list(run.samples(["sample_id", "image"])) == ["sample_id", "image"]
+    with pytest.raises(UserError, match="got 'nobody'"):
+        run.image("nobody")
+
+
+def test_one_file_is_held_and_read_once_while_its_images_are_asked_for(tmp_path, monkeypatch):
+    run = Run(tmp_path, {"format": 1, "status": "generated"})
+    for part in range(2):
+        _write(run, part, {f"s{part}{i}": png(np.full((4, 4, 3), i / 255)) for i in range(3)})
+    asked = []
+
+    def watched(path, columns=None):
+        asked.append((path.name, *columns))
+        return parts.read_part(path, columns)
+
+    monkeypatch.setattr(images, "read_part", watched)
+    for sample in ("s00", "s01", "s02", "s12", "s10"):
+        assert run.image(sample).getpixel((0, 0)) == (int(sample[-1]),) * 3
+    assert [row for row in asked if "image" in row] == [
+        ("part-00000.parquet", "sample_id", "image"),
+        ("part-00001.parquet", "sample_id", "image"),
+    ]
+
+
+def test_what_cannot_be_decoded_is_named(tmp_path):
+    run = Run(tmp_path, {"format": 1, "status": "generated"})
+    whole = png(np.zeros((4, 4, 3)))
+    _write(run, 0, {"whole": whole, "cut": whole[: len(whole) // 2], "text": b"no image", "empty": b""})
+    assert run.unreadable() == {"cut", "text", "empty"}
+    with pytest.raises(
+        UserError, match="text: expected an image, got `cannot identify image file`: leave it out"
+    ):
+        run.images(["whole", "text"])
+    with pytest.raises(ValueError, match="no bytes are stored"):
+        read_image(None)

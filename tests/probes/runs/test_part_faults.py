@@ -1,0 +1,222 @@
+"""Damaged part files: each is read as it was, or refused in one line; never a traceback."""
+
+import contextlib
+import io
+import json
+import shutil
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.report import page as report
+from probes.errors import UserError
+from probes.execution import loop
+from probes.runs import parts
+from probes.runs.coco_masks import encode
+from probes.runs.part_columns import mask_pixels
+from probes.runs.store import Run
+from tests.analysis.object_parts import add_objects
+from tests.analysis.synthetic_run import DEFAULT_INDICATORS, write_run
+from tests.probes.runs.part_faults import KINDS, mutate_part
+from triptych.cli.run import main
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A small run with objects, in two parts of each kind."""
+    path = write_run(
+        tmp_path_factory.mktemp("runs") / "run",
+        **{"prompts": 2, "seeds": 1, "steps": 1, "size": 32, "part_triplets": 1},
+        indicators={name: entry for name, entry in DEFAULT_INDICATORS.items() if not entry["control"]},
+    )
+    add_objects(path, size=32)
+    run = Run.open(path)
+    resolved = run.resolved
+    resolved["measure"] |= {"bootstrap": 20, "permutations": 16}
+    resolved.setdefault("report", {})["gallery"] = 1
+    run.write_meta(config={"passed": {}, "resolved": resolved})
+    assert main([str(path), "--quiet", "--stage", "measure"]) == 0
+    return path
+
+
+def test_columns_in_another_order_and_types_that_hold_the_same(finished, tmp_path):
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    before = Run.open(copy).samples()
+    file = copy / "samples" / "part-00000.parquet"
+    table = parts.read_part(file).replace_schema_metadata(None)
+    wide = table.set_column(1, "triplet", table["triplet"].cast(pa.int64()))
+    pq.write_table(wide.select(wide.column_names[::-1]), file)
+    after = Run.open(copy).samples()
+    assert after["triplet"].dtype == before["triplet"].dtype
+    assert set(after) == set(before) and after["sample_id"].tolist() == before["sample_id"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda t: t.drop_columns(["prompt"]),
+            "expected a column `prompt`, got none: mend this file, or delete it",
+        ),
+        (lambda t: t.append_column("seed", t["seed"]), "expected a column `seed`, got several"),
+        (
+            lambda t: t.set_column(1, "triplet", pa.array(["x"] * len(t))),
+            "expected `triplet` as int32, got string",
+        ),
+        (lambda t: t.set_column(0, "sample_id", pa.nulls(len(t), pa.string())), "rows without"),
+    ],
+)
+def test_columns_that_are_not_there_or_of_another_type(change, message, finished, tmp_path):
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    file = copy / "samples" / "part-00001.parquet"
+    pq.write_table(change(parts.read_part(file).replace_schema_metadata(None)), file)
+    with pytest.raises(UserError) as caught:
+        Run.open(copy).samples()
+    assert message in str(caught.value)
+
+
+def test_parts_of_a_kind_have_the_same_columns(finished, tmp_path):
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    file = copy / "captures" / "part-00001.parquet"
+    table = parts.read_part(file).replace_schema_metadata(None)
+    pq.write_table(table.drop_columns([table.column_names[-1]]), file)
+    with pytest.raises(
+        UserError, match=r"part-00001.*: expected the columns of part-00000\.parquet, got others"
+    ):
+        Run.open(copy).captures()
+
+
+def test_a_mask_of_another_size_is_refused(finished, tmp_path):
+    """What decodes run lengths writes past the end of a mask that is too small."""
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    file = copy / "objects" / "part-00000.parquet"
+    table = parts.read_part(file).replace_schema_metadata(None)
+    index = table.column_names.index("height")
+    pq.write_table(table.set_column(index, "height", pa.array([8] * len(table), pa.int32())), file)
+    with pytest.raises(UserError, match="expected `mask` as run lengths of `height` times `width` pixels"):
+        Run.open(copy).objects()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pixels_of_a_mask(seed):
+    draw = np.random.default_rng(seed)
+    mask = draw.random((draw.integers(1, 40), draw.integers(1, 40))) < draw.random()
+    assert mask_pixels(encode(mask)) == mask.size
+
+
+def columns_of(file):
+    """The columns of a file with the bytes where they lie; of a nested one each of those in it."""
+    with pq.ParquetFile(file) as part:
+        group, names = part.metadata.row_group(0), part.schema_arrow.names
+    for place in range(group.num_columns):
+        stored = group.column(place)
+        start = stored.dictionary_page_offset or stored.data_page_offset
+        path = f"{stored.path_in_schema}."
+        name = max((name for name in names if path.startswith(f"{name}.")), key=len)
+        yield name, range(start, start + stored.total_compressed_size)
+
+
+def looked_through(path):
+    """Whether the stage that made a part takes it for finished, and what it says of it."""
+    said = []
+    part = loop.Part({path.parent.name: path}, parts.read_identity(path), 1, [])
+    return not loop.due([part], AssertionError, said.append), said
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bit_of_any_column(kind, finished, tmp_path):
+    """The stage that made the part finds it, and so does who reads that column; others may be read.
+
+    Of many columns some twenty stand for all.
+    """
+    path = tmp_path / kind / "part-00000.parquet"
+    path.parent.mkdir()
+    shutil.copyfile(finished / kind / path.name, path)
+    whole, data = parts.read_part(path), path.read_bytes()
+    assert looked_through(path) == (True, [])
+    columns = list(columns_of(path))
+    for name, place in columns[:: len(columns) // 20 or 1]:
+        damaged = bytearray(data)
+        damaged[place[-1]] ^= 4  # of the values: what goes before them says how they are stored
+        path.write_bytes(damaged)
+        finished_still, (found,) = looked_through(path)
+        assert not finished_still and str(found).startswith(f"{path}: expected a whole part"), name
+        with pytest.raises(parts.DamagedPartError):
+            parts.read_part(path, [name])
+        others = [other for other in whole.column_names if other != name]
+        assert parts.read_part(path, others).equals(whole.select(others)), name
+        for index in range(place[0], place[-1], len(place) // 4 or 1):
+            damaged = bytearray(data)
+            damaged[index] ^= 16
+            path.write_bytes(damaged)
+            with contextlib.suppress(UserError):  # some bits are of what nobody reads
+                assert parts.read_part(path).equals(whole), (name, index)
+
+
+def shown(path):
+    """Read all that the report shows, with the exit status of the command line."""
+    try:
+        report.read(Run.open(path))
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def rotten(what):
+    """Whether bytes changed on the disk, rather than that another program wrote the file."""
+    return what.split()[1] in ("_flip", "_footer", "_truncate")
+
+
+def tables(path):
+    return {file.name: file.read_bytes() for file in (path / "tables").iterdir()}
+
+
+def damaged_runs(finished, tmp_path, numbers):
+    """Damage a part in each way, measure and report; says how it went wrong, and how long a refusal took.
+
+    Bytes that another program wrote may say something else; those that changed on the disk are noticed, or are of
+    columns that a stage doesn't read.
+    """
+    outcomes, faults, slowest = {"result": 0, "refused": 0}, [], 0.0
+    for number in numbers:
+        copy = shutil.copytree(finished, tmp_path / f"r{number}")
+        what = mutate_part(copy, number)
+        for stage in ("measure", "report"):
+            # drawing figures takes most of the time and reads no part
+            whole = stage == "measure" or number % 20 == 0
+            stderr, began, status = io.StringIO(), time.monotonic(), None
+            try:
+                with contextlib.redirect_stderr(stderr), contextlib.redirect_stdout(io.StringIO()):
+                    status = main([str(copy), "--quiet", "--stage", stage]) if whole else shown(copy)
+            except BaseException as error:
+                faults.append(f"{what}: {type(error).__name__}: {error!s:.200}")
+            slowest = max(slowest, time.monotonic() - began if status == 2 else 0.0)
+            line = stderr.getvalue()
+            if status == 2 and (line.count("\n") != 1 or len(line) > 401):
+                faults.append(f"{what}: {line[:300]}")
+            if status != 0:
+                break
+            if rotten(what) and tables(copy) != tables(finished):
+                faults.append(f"{what}: read as if it were whole")
+        outcomes["result" if status == 0 else "refused"] += 1
+        assert json.loads((copy / "run.json").read_text())["format"] == parts.FORMAT
+        shutil.rmtree(copy)
+    return outcomes, faults, slowest
+
+
+def test_damaged_parts(finished, tmp_path):
+    outcomes, faults, _ = damaged_runs(finished, tmp_path, range(40))
+    assert not faults, "\n".join(faults)
+    assert min(outcomes.values()) > 0
+
+
+@pytest.mark.slow
+def test_500_damaged_parts(finished, tmp_path):
+    outcomes, faults, slowest = damaged_runs(finished, tmp_path, range(1000, 1500))
+    print(outcomes, f"slowest refusal {slowest:.1f} s")
+    assert not faults, "\n".join(faults)

@@ -1,0 +1,199 @@
+"""Parts and the run directory: written whole or not at all, read back exactly, damage named."""
+
+import errno
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from probes.errors import UserError
+from probes.runs import parts, store
+from probes.runs.parts import read_part
+from probes.runs.store import Run
+from tests.analysis.synthetic_run import write_run
+
+SCHEMA = pa.schema([("name", pa.string()), ("values", pa.list_(pa.float32()))])
+ROWS = [{"name": f"row {i}", "values": np.arange(i, i + 500, dtype=np.float32)} for i in range(9)]
+
+
+def write(path, rows=ROWS):
+    parts.write_part(path, rows, SCHEMA, parts.identity(3, {"steps": 4}))
+
+
+@pytest.fixture
+def run(tmp_path):
+    meta = {"format": 1, "status": "generated", "config": {"passed": {}, "resolved": {"name": "x"}}}
+    (tmp_path / "run.json").write_text(json.dumps(meta))
+    return Run.open(tmp_path)
+
+
+def test_the_configuration_is_read_once_and_again_when_it_is_written_anew(run):
+    before = run.config
+    assert (before.name, before.measure.level, before.model) == ("x", 0.95, "") and run.config is before
+    run.write_meta(config={"passed": {}, "resolved": {"name": "x", "measure": {"level": 0.9}}})
+    assert run.config.measure.level == 0.9 and run.resolved["measure"] == {"level": 0.9}
+    assert Run.open(run.path).config == run.config
+    assert Run(run.path, {}).config.indicators == {}
+
+
+def test_a_configuration_that_is_damaged_is_one_line(run):
+    run.write_meta(config={"passed": {}, "resolved": {"name": "x", "measure": "high"}})
+    with pytest.raises(UserError, match=r"run\.json: .*\(measure: expected fields, got 'high'\): restore it"):
+        _ = Run.open(run.path).config
+
+
+def test_a_part_is_read_back(tmp_path):
+    write(tmp_path / "a" / "part-00003.parquet")
+    table = parts.read_part(tmp_path / "a" / "part-00003.parquet")
+    assert table["name"].to_pylist() == [row["name"] for row in ROWS]
+    np.testing.assert_array_equal(table["values"].to_pandas()[4], ROWS[4]["values"])
+    ident = parts.read_identity(tmp_path / "a" / "part-00003.parquet")
+    assert (ident["part"], ident["fields"], len(ident["hash"])) == (3, {"steps": 4}, 64)
+
+
+def test_the_same_rows_give_the_same_bytes(tmp_path):
+    write(tmp_path / "a.parquet")
+    write(tmp_path / "b.parquet")
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
+def test_identity_depends_on_every_field():
+    assert parts.identity(0, {"a": 1})["hash"] != parts.identity(0, {"a": 2})["hash"]
+    assert parts.identity(0, {"a": 1, "b": 2})["hash"] == parts.identity(0, {"b": 2, "a": 1})["hash"]
+
+
+def test_a_flipped_bit_is_found_or_harmless(tmp_path):
+    path = tmp_path / "part.parquet"
+    write(path)
+    data, expected = path.read_bytes(), parts.read_part(path).replace_schema_metadata(None)
+    rng, found = np.random.default_rng(0), 0
+    for where in rng.integers(0, len(data), 400):
+        damaged = bytearray(data)
+        damaged[where] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        try:
+            table = parts.read_part(path)
+        except UserError as error:
+            assert "only this part is made anew" in str(error)
+            found += 1
+        else:  # names of writers and versions in the footer alter no value
+            assert table.replace_schema_metadata(None).equals(expected)
+    assert found > 200
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"not parquet at all" * 100])
+def test_a_file_that_is_no_part(tmp_path, content):
+    (tmp_path / "part.parquet").write_bytes(content)
+    for read in (parts.read_part, parts.read_identity):
+        with pytest.raises(UserError, match=r"part\.parquet: expected a whole part, got a damaged file"):
+            read(tmp_path / "part.parquet")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_full_disk_keeps_what_was_there(tmp_path, monkeypatch, number):
+    path = tmp_path / "part.parquet"
+    write(path)
+    before = path.read_bytes()
+    real, calls = os.write, []
+
+    def full(descriptor, data):
+        calls.append(len(data))
+        if len(calls) > 1:
+            raise OSError(number, os.strerror(number))
+        return real(descriptor, bytes(data[:100]))  # a short write, then nothing
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(UserError, match="expected room on the disk"):
+        write(path, ROWS[:5])
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["part.parquet"]
+
+
+def test_short_writes_are_gone_on_with(tmp_path, monkeypatch):
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, bytes(data[:1000])))
+    parts.write_bytes(tmp_path / "x", bytes(range(256)) * 20)
+    assert (tmp_path / "x").read_bytes() == bytes(range(256)) * 20
+
+
+def test_leftovers_are_removed_and_nothing_else(tmp_path):
+    for name in (f"{parts.TEMPORARY}12-part.parquet", "part-00000.parquet", "notes.txt"):
+        (tmp_path / name).write_text("x")
+    parts.clean(tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["notes.txt", "part-00000.parquet"]
+
+
+def test_parts_are_in_order_beyond_five_digits(tmp_path):
+    names = [f"part-{number:05d}.parquet" for number in (2, 99_999, 100_000, 1_000_000)]
+    for name in reversed(names):
+        (tmp_path / name).write_text("")
+    assert [file.name for file in parts.part_files(tmp_path)] == names
+
+
+def test_tables_are_the_same_bytes_and_read_back(run):
+    frame = pd.DataFrame(
+        {"site": ["a", "b"], "gap": [0.1, np.nan], "n": [3, 4], "reason": [None, "one prompt"]}
+    )
+    run.write_table("gap", frame)
+    first = [(run.path / "tables" / f"gap.{kind}").read_bytes() for kind in ("csv", "parquet")]
+    run.write_table("gap", frame)
+    assert first == [(run.path / "tables" / f"gap.{kind}").read_bytes() for kind in ("csv", "parquet")]
+    back = run.table("gap")
+    assert back["gap"].iloc[0] == 0.1
+    assert np.isnan(back["gap"].iloc[1])
+    assert first[0].decode().splitlines()[0] == "site,gap,n,reason"
+
+
+def test_a_run_must_be_there(tmp_path, run):
+    with pytest.raises(UserError, match=r"found no run\.json"):
+        Run.open(tmp_path / "nowhere")
+    with pytest.raises(UserError, match="expected a table, found none"):
+        run.table("gap")
+    with pytest.raises(UserError, match="expected parts, found none"):
+        run.samples()
+    for text in ("{", "[]", '{"format": 1}'):
+        (tmp_path / "run.json").write_text(text)
+        with pytest.raises(UserError, match="damaged file"):
+            Run.open(tmp_path)
+    (tmp_path / "run.json").write_text('{"format": 99, "status": "generated"}')
+    with pytest.raises(UserError, match="newer triptych"):
+        Run.open(tmp_path)
+
+
+def test_rows_of_some_samples_read_of_other_parts_the_ids_alone(tmp_path, monkeypatch):
+    run = Run.open(write_run(tmp_path / "run", prompts=6, seeds=1, steps=2, part_triplets=2))
+    asked = []
+
+    def watched(path, columns=None):
+        asked.append((path.name, columns))
+        return read_part(path, columns)
+
+    monkeypatch.setattr(store, "read_part", watched)
+    wanted = ["t00004-s0-neutral", "t00005-s0-human"]
+    found = run.of_samples("words", wanted, ["sample_id", "word", "heat"])
+    assert set(found["sample_id"]) == set(wanted) and list(found) == ["sample_id", "word", "heat"]
+    heats = [name for name, columns in asked if "heat" in columns]
+    assert heats == ["part-00000.parquet", "part-00002.parquet"], "the first gives the columns"
+    whole = run.words(["sample_id", "word", "heat"])
+    assert len(found) == whole["sample_id"].isin(wanted).sum()
+    assert run.of_samples("objects", wanted) is None
+    assert run.of_samples("words", ["nobody"]).empty
+
+
+def test_a_table_that_no_spreadsheet_opens_is_parquet_alone(tmp_path, monkeypatch):
+    run = Run.open(write_run(tmp_path / "run", prompts=1, seeds=1, steps=2))
+    rows = pd.DataFrame({"value": [1.0, 2.0, 3.0]})
+    with run.writing("measure"):
+        run.write_table("few", rows)
+        run.write_parquet("numbers", rows)
+    assert run.written("measure") == ["tables/few.csv", "tables/few.parquet", "tables/numbers.parquet"]
+    monkeypatch.setattr(store, "CSV_ROWS", 2)
+    with run.writing("measure"):
+        run.write_table("few", rows)
+    assert run.written("measure") == ["tables/few.parquet"]
+    assert [file.name for file in (run.path / "tables").iterdir()] == ["few.parquet"]
+    pd.testing.assert_frame_equal(run.table("few"), rows)

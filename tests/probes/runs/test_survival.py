@@ -1,0 +1,299 @@
+"""Faults in the middle of a run: recorded and left out, made again, or gone on with in smaller batches."""
+
+import os
+import subprocess
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from analysis.observe.stage import observe
+from analysis.tables.stage import measure
+from probes.errors import UserError
+from probes.execution import batches
+from probes.models import loading
+from probes.runs import parts
+from probes.runs.store import Run
+from probes.storage.claim import claim
+from tests.probes.conftest import flipped, generated, settings, stored
+
+QUICK = {
+    "sampler": {"steps": 1},
+    "capture": {"sites": ["text.final", "latent.final", "unet.mid"], "words": False},
+    "observe": {"engine": "toyworld-checker"},
+    "measure": {"bootstrap": 20, "permutations": 20},
+}
+
+
+def small(saved, **over):
+    return settings(saved(), **{**QUICK, **over})
+
+
+@pytest.fixture(scope="module")
+def whole(saved, tmp_path_factory):
+    """An undisturbed run: 3 prompts, 2 seeds, parts of 2 draws, batches of 2."""
+    return generated(tmp_path_factory.mktemp("whole") / "run", small(saved))
+
+
+def with_pipeline(monkeypatch, change):
+    """Let `change` act upon each pipeline that is loaded."""
+    load = loading.load
+
+    def changed(*arguments, **options):
+        loaded = load(*arguments, **options)
+        change(loaded.pipe)
+        return loaded
+
+    monkeypatch.setattr(loading, "load", changed)
+
+
+# A damaged part
+
+
+@pytest.mark.parametrize(
+    ("damage", "kind"), [("cut", "samples"), ("flipped", "captures"), ("empty", "samples")]
+)
+def test_a_damaged_part_is_made_again(damage, kind, whole, saved, capsys):
+    path, before = whole.part_path(kind, 1), stored(whole.path)
+    data = path.read_bytes()
+    if damage == "flipped":
+        with flipped(path, 0.1):
+            data = path.read_bytes()
+        path.write_bytes(data)
+    else:
+        path.write_bytes(data[: len(data) // 2 if damage == "cut" else 0])
+    generated(whole.path, small(saved))
+    assert stored(whole.path) == before
+    assert f"{path}: expected a whole part, got a damaged file" in capsys.readouterr().err
+    assert Run.open(whole.path).meta["made_again"][-1]["found"].startswith(f"{kind}/{path.name}: expected")
+
+
+def test_a_part_whose_identity_is_not_the_one_written(whole):
+    """A flipped bit in a field is no other run, of which nothing could be kept."""
+    path = whole.part_path("captures", 0)
+    data, table, ident = path.read_bytes(), parts.read_part(path), parts.read_identity(path)
+    ident["fields"]["sampler.steps"] = 5
+    parts.write_part_table(path, table, ident)
+    try:
+        with pytest.raises(parts.DamagedPartError):
+            parts.read_identity(path)
+    finally:
+        path.write_bytes(data)
+
+
+# Images at fault
+
+
+def spoiled(pipe):
+    """The pipeline overflows in one image, its checker replaces another, and a third is black."""
+    real = type(pipe).__call__
+
+    class Spoiled(type(pipe)):
+        def __call__(self, prompt, **options):
+            output = real(self, prompt, **options)
+            flagged = [False] * len(prompt)
+            for row, text in enumerate(prompt):
+                if text == "a woman with a dog":
+                    output.images[row] = np.nan
+                elif text == "a man reading a book":
+                    output.images[row], flagged[row] = 0, True
+                elif text == "the person in a car":
+                    output.images[row] = 0.001
+            output.nsfw_content_detected = flagged
+            return output
+
+    pipe.__class__ = Spoiled
+
+
+def test_images_at_fault_are_recorded_and_enter_no_mean(whole, saved, tmp_path, monkeypatch):
+    with_pipeline(monkeypatch, spoiled)
+    run = generated(tmp_path / "run", small(saved))
+    monkeypatch.undo()
+    found = run.samples(["prompt", "seed", "fault"]).dropna()
+    assert sorted(found["prompt"].unique()) == [
+        "a man reading a book",
+        "a woman with a dog",
+        "the person in a car",
+    ]
+    assert dict(found["fault"].value_counts()) == run.meta["faults"] == {"nan": 2, "filtered": 2, "black": 2}
+    images = run.samples(["fault", "image"])
+    assert all((row.image is None) == (row.fault == "nan") for row in images.itertuples())
+    observe(run, progress=False)
+    measure(run)
+    observed = run.observed(["sample_id", "status", "reason"]).set_index("sample_id")
+    out = list(run.faults())
+    assert set(observed.index[observed["status"] != "ok"]) == set(out)
+    assert observed.loc[out[0], "reason"] == "image left out: its latents or pixels are no finite numbers"
+    pictures = run.table("image_similarities")
+    undefined = pictures[pictures["ssim"].isna()]
+    assert len(undefined) == 3 * 2 * 2 and len(pictures) == 18  # two of the three pairs of each draw
+    assert undefined["reason"].str.startswith("image left out: ").all()
+    disparity = run.table("disparity").set_index(["site", "metric", "step", "pair"])["n"]
+    assert set(disparity) == {2}  # one prompt of three, two seeds, is left to each pair, at every site
+    assert not set(run.objects(["sample_id"])["sample_id"]) & set(out)
+    # what is left is as in a run without faults
+    both = [run.captures(), whole.captures()]
+    for side in both:
+        side.set_index(["triplet", "seed", "pair"], inplace=True)
+    fine = both[0].loc[(0, 0, "neutral-masculine"), "latent.final:cosine"]
+    np.testing.assert_array_equal(fine, both[1].loc[(0, 0, "neutral-masculine"), "latent.final:cosine"])
+
+
+def test_latents_that_overflow_are_seen_where_pixels_are_not(saved, tmp_path, monkeypatch):
+    """Clamping makes white of an infinite number."""
+
+    def endless(pipe):
+        decode = pipe.vae.decode
+
+        def finite(latents, **options):
+            return decode(latents.nan_to_num(0, 0, 0), **options)
+
+        real = pipe.scheduler.step
+
+        def step(noise, timestep, latents, **options):
+            result = real(noise, timestep, latents, **options)
+            result[0][1] = torch.inf
+            return result
+
+        monkeypatch.setattr(pipe.vae, "decode", finite)
+        monkeypatch.setattr(pipe.scheduler, "step", step)
+
+    with_pipeline(monkeypatch, endless)
+    run = generated(tmp_path / "run", small(saved, prompts=["a {person}"], seeds=[0]))
+    assert run.samples(["fault"])["fault"].fillna("").tolist() == ["", "nan", ""]
+
+
+# No room on the device
+
+
+class Device:
+    """Has room for so many images at a time: what asks for more is told so, as torch tells it."""
+
+    def __init__(self, images, after=0):
+        self.images, self.left, self.sizes = images, after, []
+
+    def __call__(self, pipe):
+        real = pipe.unet.forward
+
+        def forward(sample, *arguments, **options):
+            self.sizes.append(len(sample))
+            self.left -= 1
+            if self.left < 0 and len(sample) > 2 * self.images:  # both halves of guidance
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+            return real(sample, *arguments, **options)
+
+        pipe.unet.forward = forward
+
+
+FOUR = {"generate": {"part_triplets": 4, "batch_triplets": 4}}
+
+
+def test_without_room_the_batch_is_halved(saved, tmp_path, monkeypatch, capsys):
+    """What is stored is what a run stores that began with the smaller batch, but for the size that was asked for."""
+    with_pipeline(monkeypatch, Device(images=3))
+    run = generated(tmp_path / "run", small(saved, **FOUR))
+    assert run.meta["batch_triplets"] == [4, 2, 1]
+    assert run.config.generate.batch_triplets == 4  # as asked: the same command goes on
+    assert capsys.readouterr().err.count("goes on with") == 2
+    monkeypatch.undo()
+    generate = {"generate": {"part_triplets": 4, "batch_triplets": 1}}
+    one = generated(tmp_path / "one", small(saved, **generate))
+    assert stored(run.path) == stored(one.path)
+    before = stored(run.path)
+    generated(run.path, small(saved, **FOUR))
+    assert stored(run.path) == before and Run.open(run.path).meta["batch_triplets"] == [4, 2, 1]
+
+
+def test_parts_that_were_finished_before_keep_their_size(saved, tmp_path, monkeypatch):
+    """Room is lost after the first part; then the run is interrupted, and goes on with what it came down to."""
+    config = small(saved, generate={"part_triplets": 2, "batch_triplets": 2})
+    with_pipeline(monkeypatch, Device(images=3, after=1))
+    run = generated(tmp_path / "run", config)
+    monkeypatch.undo()
+    sizes = [parts.read_identity(file)["fields"][batches.FIELD] for file in run.parts("samples")]
+    assert sizes == [2, 1, 1] and run.meta["batch_triplets"] == [2, 1]
+    before = stored(run.path)
+    run.part_path("captures", 0).unlink()
+    run.part_path("samples", 2).unlink()
+    generated(run.path, config)  # there is room again
+    assert stored(run.path) == before
+
+
+def test_without_room_for_one_triplet(saved, tmp_path, monkeypatch):
+    with_pipeline(monkeypatch, Device(images=2))
+    with pytest.raises(
+        UserError, match="expected room on the device for the 3 images of one triplet and seed"
+    ):
+        generated(tmp_path / "run", small(saved))
+
+
+def test_another_error_of_the_device_is_no_lack_of_room(saved, tmp_path, monkeypatch):
+    def broken(pipe):
+        def forward(*arguments, **options):
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+        pipe.unet.forward = forward
+
+    with_pipeline(monkeypatch, broken)
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        generated(tmp_path / "run", small(saved))
+
+
+# A full disk
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 4 MiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    options = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+    try:
+        done = subprocess.run(options, capture_output=True, text=True)
+    except OSError as error:
+        pytest.skip(f"mount: {error}")
+    if done.returncode:
+        pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_full_disk(whole, saved, small_disk):
+    """One line, nothing half written; the same command goes on when there is room."""
+    free = small_disk / "filler"
+    size = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
+    needed = sum(len(data) for name, data in stored(whole.path).items() if "part-00000" in name)
+    free.write_bytes(b"x" * max(0, size - needed - 40_000))  # room for run.json and less than two parts
+    with pytest.raises(UserError, match="expected room on the disk, got `No space left on device`"):
+        generated(small_disk / "run", small(saved))
+    expected = stored(whole.path)
+    finished = stored(small_disk / "run")
+    assert all(expected[name] == data for name, data in finished.items())
+    assert len(finished) < len(expected) and Run.open(small_disk / "run").status == "planned"
+    free.unlink()
+    generated(small_disk / "run", small(saved))
+    assert stored(small_disk / "run") == expected
+
+
+# Two processes
+
+
+def test_the_second_process_on_a_run_stops(whole, saved):
+    """The lock is the system's: it holds between processes, and ends with the one that holds it."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:  # pragma: no cover
+        with claim(whole.path):
+            os.write(write, b"!")
+            time.sleep(600)
+    os.read(read, 1)
+    before = stored(whole.path)
+    with pytest.raises(UserError, match="expected to be the only one writing here, found another process"):
+        generated(whole.path, small(saved))
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    generated(whole.path, small(saved))
+    assert stored(whole.path) == before

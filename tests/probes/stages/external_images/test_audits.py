@@ -1,0 +1,122 @@
+"""Images of an audit: which of its prompts a row has, by the text of the prompt alone."""
+
+import pytest
+import yaml
+from PIL import Image
+
+from probes.config.checks import levels
+from probes.config.schema import load_config
+from probes.errors import UserError
+from probes.prompts.diagnostic import places, professions
+from probes.stages.external_images import stage
+
+WORDS = {"feminine": "woman", "masculine": "man"}
+GRID = {
+    "grid": "a {person} {attribute} {context}",
+    "attribute": {"tie": "with a tie", "dress": "in a dress"},
+    "context": ["at sea", "in a park"],
+}
+PHRASES = [("with a tie", "at sea"), ("in a dress", "in a park")]
+
+
+def written(folder, rows, columns="file,prompt", **more):
+    """A folder of images with a table, and its configuration."""
+    pictures = folder / "pictures"
+    pictures.mkdir(parents=True)
+    for number in range(len(rows)):
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(pictures / f"{number}.png")
+    lines = [f"{number}.png,{row}" for number, row in enumerate(rows)]
+    (pictures / "metadata.csv").write_text("\n".join([columns, *lines]) + "\n", encoding="utf-8")
+    settings = {"indicators": WORDS, "reference": "feminine", "images": {"from": "pictures"}, "prompts": GRID}
+    path = folder / "closed.yaml"
+    path.write_text(yaml.safe_dump(settings | more, sort_keys=False))
+    return path
+
+
+def rows(words=("woman", "man"), times=2):
+    return [f"A {word}  {said} {where}." for _ in range(times) for said, where in PHRASES for word in words]
+
+
+def test_a_prompt_says_where_its_images_stand(tmp_path):
+    config = load_config(written(tmp_path, rows()))
+    assert [levels(prompt)["attribute"] for prompt in config.prompts] == ["tie", "tie", "dress", "dress"]
+    taken = stage.plan(config, "closed.yaml")
+    assert taken.images == 8 and taken.record["triplets"] == 2 and not taken.record["paired"]
+    shown = [
+        (image.columns["triplet"], image.columns["indicator"], image.row.prompt)
+        for draw in taken.draws
+        for image in draw
+    ]
+    assert [one[:2] for one in shown] == [(t, w) for t in (0, 3) for _ in range(2) for w in WORDS]
+    assert all(("dress in a park" in prompt) == (triplet == 3) for triplet, _, prompt in shown)
+    again = [image.columns["template"] for draw in stage.plan(config, "closed.yaml").draws for image in draw]
+    assert again[0] == "a {person} with a tie at sea"
+
+
+def test_images_of_professions_have_the_profession_of_their_prompt(tmp_path):
+    said = [f"A {word} who works as {what}." for what in ("an editor", "a nurse") for word in WORDS.values()]
+    prompts = {"from": "dalleval", "profession": ["nurse", "pilot", "editor"]}
+    config = load_config(written(tmp_path, ["a woman", "a man", *said], prompts=prompts))
+    assert professions(config) == ("(none)", "nurse", "pilot", "editor")
+    taken = stage.plan(config, "closed.yaml")
+    of_triplet = {place.triplet: place.profession for place in places(config)}
+    found = [
+        (of_triplet[image.columns["triplet"]], image.row.prompt) for draw in taken.draws for image in draw
+    ]
+    assert [name for name, _ in found] == ["(none)"] * 2 + ["nurse"] * 2 + ["editor"] * 2
+    assert all(name == "(none)" or name in prompt for name, prompt in found)
+
+
+def test_a_word_without_images_leaves_its_prompt_out(tmp_path):
+    config = load_config(written(tmp_path, [*rows(times=1), "a woman with a tie in a park"]))
+    taken = stage.plan(config, "closed.yaml")
+    assert taken.images == 4 and taken.record["left_out"] == {
+        "triplets without a prompt of every indicator": 1
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "columns", "message"),
+    [
+        (
+            ["a woman in a hat at sea"],
+            "file,prompt",
+            "metadata.csv: line 6: expected a prompt of the audit, such as",
+        ),
+        (["a woman with a tie at sea,masculine"], "file,prompt,indicator", "expected feminine for"),
+    ],
+)
+def test_prompts_that_are_none_of_the_audit_are_named(tmp_path, more, columns, message):
+    filled = [f"{row}{',' * columns.count('indicator')}" for row in rows(times=1)]
+    filled = (
+        [f"{row}{word}" for row, word in zip(filled, [*WORDS, *WORDS])] if "indicator" in columns else filled
+    )
+    with pytest.raises(UserError, match=message) as caught:
+        load_config(written(tmp_path, [*filled, *more], columns))
+    assert "\n" not in str(caught.value)
+
+
+def test_an_image_that_is_missing_is_named(tmp_path):
+    path = written(tmp_path, rows())
+    (tmp_path / "pictures" / "5.png").unlink()
+    with pytest.raises(UserError, match=r"line 7: expected an image at .*5\.png, found none: mend the path"):
+        load_config(path)
+
+
+@pytest.mark.parametrize("names", ["{prompt}_{number}", "{prompt}/{number}"])
+def test_names_of_files_hold_the_prompt_and_a_number(tmp_path, names):
+    path = written(tmp_path, rows(), images={"from": "pictures", "names": names})
+    for number, prompt in enumerate(rows()):
+        file = tmp_path / "pictures" / f"{number}.png"
+        said = "_".join(prompt.split()).rstrip(".")
+        target = file.parent / f"{names.format(prompt=said, number=number)}.png"
+        target.parent.mkdir(exist_ok=True)
+        file.rename(target)
+    (tmp_path / "pictures" / "metadata.csv").unlink()
+    assert stage.plan(load_config(path), "closed.yaml").images == 8
+
+
+def test_prompts_without_contexts_stay_refused(tmp_path):
+    grid = {"grid": "a {person} {attribute}", "attribute": ["in a hat"]}
+    with pytest.raises(UserError, match="prompts: expected none beside `images`"):
+        load_config(written(tmp_path, rows(), prompts=grid))

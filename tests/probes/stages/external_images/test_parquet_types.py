@@ -1,0 +1,178 @@
+"""Columns of Parquet tables of others: each layout of a text, a number or an image is read, every other type named."""
+
+import datetime
+import re
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from probes.config.image_options import Images
+from probes.errors import UserError
+from probes.prompts.readers import read_captions
+from probes.stages.external_images import table as foreign
+from probes.stages.external_images.table import Pictures, find, read_rows
+
+BYTES = b"\x89PNG and so on"
+TEXTS = ["a person", "a woman"]
+BOTH = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    return tmp_path
+
+
+def rows(folder, **columns):
+    """The rows of a table with some columns in the place of the usual ones; None takes one out."""
+    usual = {
+        "image": pa.array(["a.png"] * 2),
+        "prompt": pa.array(TEXTS),
+        "indicator": pa.array(["neutral", "feminine"]),
+        "seed": pa.array([3, 3]),
+        "triplet": pa.array(["x", "x"]),
+    }
+    pq.write_table(pa.table({**usual, **columns}), folder / "t.parquet")
+    images = Images.model_validate({"from": "t.parquet"})
+    return read_rows(images, find(images, folder))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())],
+    ids=str,
+)
+def test_texts_in_any_layout_are_read(kind, folder):
+    said = {
+        "image": ["a.png"] * 2,
+        "prompt": TEXTS,
+        "indicator": ["neutral", "feminine"],
+        "seed": ["3", "4"],
+        "triplet": ["x", "y"],
+    }
+    found = rows(folder, **{name: pa.array(values).cast(kind) for name, values in said.items()})
+    assert [(row.prompt, row.indicator, row.seed, row.triplet) for row in found] == [
+        ("a person", "neutral", 3, "x"),
+        ("a woman", "feminine", 4, "y"),
+    ]
+    assert {row.image.path for row in found} == {folder / "a.png"}
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint64(), pa.dictionary(pa.int8(), pa.int64())], ids=str)
+def test_numbers_in_any_layout_are_read(kind, folder):
+    found = rows(folder, seed=pa.array([1, 2], kind), triplet=pa.array([7, 8], kind))
+    assert [(row.seed, row.triplet) for row in found] == [(1, "7"), (2, "8")]
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        pa.array([BYTES] * 2),
+        pa.array([BYTES] * 2, pa.large_binary()),
+        pa.array([BYTES] * 2, pa.binary_view()),
+        pa.array([BYTES] * 2, pa.binary(len(BYTES))),
+        pa.array([BYTES] * 2).dictionary_encode(),
+        pa.array([{"bytes": BYTES, "path": None}] * 2, BOTH),
+        pa.array([{"bytes": BYTES}] * 2),
+    ],
+    ids=lambda array: str(array.type),
+)
+def test_bytes_in_any_layout_are_read(image, folder):
+    pictures = Pictures()
+    assert [pictures.read(row.image, row.at) for row in rows(folder, image=image)] == [BYTES] * 2
+
+
+DAY = datetime.date(2026, 5, 1)
+MARS = pa.array([0, 1], pa.int64()).cast(pa.timestamp("us", "Mars/Phobos"))
+WRONG = {
+    "image as numbers": ("image", pa.array([1, 2])),
+    "image as lists": ("image", pa.array([["a.png"]] * 2)),
+    "bytes as numbers": ("image", pa.array([{"bytes": 5, "path": "a.png"}] * 2)),
+    "bytes as texts": ("image", pa.array([{"bytes": "x", "path": "a.png"}] * 2)),
+    "path as numbers": ("image", pa.array([{"bytes": BYTES, "path": 5}] * 2)),
+    "path as bytes": ("image", pa.array([{"path": BYTES}] * 2)),
+    "one field more": ("image", pa.array([{"bytes": BYTES, "path": "a", "x": 1}] * 2)),
+    "two fields of one name": (
+        "image",
+        pa.StructArray.from_arrays([pa.array([BYTES] * 2)] * 2, names=["bytes", "bytes"]),
+    ),
+    "prompt as numbers": ("prompt", pa.array([1, 2])),
+    "prompt as bytes": ("prompt", pa.array([b"\xff"] * 2)),
+    "prompt as lists": ("prompt", pa.array([["a person"]] * 2)),
+    "prompt as days": ("prompt", pa.array([DAY] * 2)),
+    "indicator as truths": ("indicator", pa.array([True, False])),
+    "seed as fractions": ("seed", pa.array([1.0, float("nan")])),
+    "seed as times of no place": ("seed", MARS),
+    "triplet as lists": ("triplet", pa.array([["x"]] * 2)),
+    "triplet as days": ("triplet", pa.array([DAY] * 2)),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_column_of_another_type_is_named(case, folder):
+    name, values = WRONG[case]
+    said = rf"t\.parquet: '{name}': expected a column of .*, got one of {re.escape(str(values.type)[:5])}"
+    with pytest.raises(UserError, match=said) as caught:
+        rows(folder, **{name: values})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (
+            {"triplet": pa.array([1.5, float("nan")])},
+            "row 2: expected a text or a number in `triplet`, got nan",
+        ),
+        ({"triplet": pa.array([None, "x"])}, "row 1: expected a `triplet` in every row, found none"),
+        ({"prompt": pa.nulls(2)}, "row 1: expected a text in `prompt`, got None"),
+        ({"seed": pa.array([1, None])}, "row 2: expected a whole number .* got None"),
+        ({"seed": pa.array([2**63, 1], pa.uint64())}, "row 1: expected a whole number from 0 to 2"),
+        ({"image": pa.array(["a.png", "b.png"])}, "row 2: expected an image at"),
+    ],
+)
+def test_a_cell_of_none_or_of_another_value_is_named(columns, said, folder):
+    with pytest.raises(UserError, match=said):
+        rows(folder, **columns)
+
+
+def test_two_columns_of_one_name_and_too_many_rows_are_refused(folder, monkeypatch):
+    names = ["image", "prompt", "indicator", "prompt"]
+    values = [["a.png"], ["a person"], ["neutral"], ["a woman"]]
+    pq.write_table(pa.Table.from_arrays([pa.array(one) for one in values], names), folder / "t.parquet")
+    images = Images.model_validate({"from": "t.parquet"})
+    with pytest.raises(UserError, match=r"t\.parquet: expected every column once, got 'prompt' twice"):
+        read_rows(images, folder / "t.parquet")
+    with pytest.raises(UserError, match=r"t\.parquet: expected every column once, got 'prompt' twice"):
+        read_captions(folder / "t.parquet", column="prompt")[1].__next__()
+    monkeypatch.setattr(foreign, "ROWS", 1)
+    with pytest.raises(UserError, match="expected at most 1 rows, got more"):
+        rows(folder)
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        (pa.array(["a", "b"]).dictionary_encode(), ["a", "b"]),
+        (pa.array([["a"], ["b", "c"]], pa.large_list(pa.large_string())), ["a", "b", "c"]),
+        (pa.array([None, "b"]), ["b"]),
+        (pa.array([1, 2]), None),
+        (pa.array([b"a", b"\xff"]), None),
+        (pa.array([[["a"]], [["b"]]]), None),
+        (pa.array([{"caption": "a"}]), None),
+        (MARS, None),
+    ],
+    ids=lambda one: str(one.type) if isinstance(one, pa.Array) else "",
+)
+def test_columns_of_captions(values, found, tmp_path):
+    pq.write_table(pa.table({"caption": values}), tmp_path / "c.parquet")
+    _, captions = read_captions(tmp_path / "c.parquet")
+    if found is not None:
+        assert list(captions) == found
+        return
+    with pytest.raises(
+        UserError, match=r"c\.parquet: 'caption': expected a column of texts, or of lists of them"
+    ):
+        list(captions)

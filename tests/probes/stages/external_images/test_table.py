@@ -1,0 +1,151 @@
+"""Rows of images from tables and file names; each fault is told in one line, by its place."""
+
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from probes.config.image_options import Images
+from probes.errors import UserError
+from probes.stages.external_images.table import Pictures, find, read_rows
+
+RECORDS = [
+    {"file": "a.png", "prompt": "a person, at home", "indicator": "neutral", "seed": 3},
+    {"file": "b.png", "prompt": "a man, at home", "indicator": "masculine", "seed": 3},
+]
+
+
+def png(shade=0):
+    data = io.BytesIO()
+    Image.new("RGB", (8, 8), (shade,) * 3).save(data, "png")
+    return data.getvalue()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for shade, name in enumerate("ab"):
+        (tmp_path / f"{name}.png").write_bytes(png(shade))
+    return tmp_path
+
+
+def rows(folder, **options):
+    images = Images.model_validate({"from": "."} | options)
+    return read_rows(images, find(images, folder))
+
+
+def said(found):
+    return [(row.prompt, row.indicator, row.seed) for row in found]
+
+
+EXPECTED = [("a person, at home", "neutral", 3), ("a man, at home", "masculine", 3)]
+
+
+def test_csv_jsonl_and_parquet_say_the_same(folder):
+    head = list(RECORDS[0])
+    quoted = ["\t".join(str(value) for value in record.values()) for record in RECORDS]
+    (folder / "t.tsv").write_text("\n".join(["\t".join(head), *quoted]))
+    lines = [f'{one["file"]},"{one["prompt"]}",{one["indicator"]},3' for one in RECORDS]
+    (folder / "t.csv").write_text("\ufeff" + "\r\n".join([",".join(head), *lines]))
+    (folder / "t.jsonl").write_text("\n".join(map(json.dumps, RECORDS)))
+    pq.write_table(pa.Table.from_pylist(RECORDS), folder / "t.parquet")
+    for ending in ("tsv", "csv", "jsonl", "parquet"):
+        found = rows(folder, **{"from": f"t.{ending}"})
+        assert said(found) == EXPECTED, ending
+        assert [row.image.path.name for row in found] == ["a.png", "b.png"]
+    assert rows(folder, **{"from": "t.csv"})[1].at == "t.csv: line 3"
+
+
+def test_bytes_in_parquet_as_datasets_stores_them_are_read_across_groups_of_rows(folder):
+    cells = [
+        {"bytes": png(5), "path": None},
+        {"bytes": None, "path": "b.png"},
+        {"bytes": png(7), "path": "x"},
+    ]
+    table = pa.table({"image": cells, "prompt": ["a person"] * 3, "indicator": ["neutral"] * 3})
+    pq.write_table(table, folder / "part-0.parquet", row_group_size=2)
+    pq.write_table(
+        table.set_column(0, "image", pa.array([png(9)] * 3)), folder / "part-1.parquet", row_group_size=1
+    )
+    found, pictures = rows(folder), Pictures()
+    assert [pictures.read(row.image, row.at) for row in found] == [png(5), png(1), png(7), *[png(9)] * 3]
+    assert {row.seed for row in found} == {None}
+
+
+def test_names_of_files_say_it_all(tmp_path):
+    names = ("a_person_at_home/neutral-3", "a man, at home/masculine-12")
+    for name in names:
+        path = tmp_path / f"{name}.png"
+        path.parent.mkdir()
+        path.write_bytes(png())
+    found = rows(tmp_path, names="{prompt}/{indicator}-{seed}")
+    assert said(found) == [("a man, at home", "masculine", 12), ("a person at home", "neutral", 3)]
+    (tmp_path / "stray.jpg").write_bytes(b"")
+    with pytest.raises(UserError, match=r"stray\.jpg: expected a name like '\{prompt\}"):
+        rows(tmp_path, names="{prompt}/{indicator}-{seed}")
+    for wrong in ("{prompt}", "{prompt}_{indicator}_{indicator}", "{prompt}_{indicator}_{model}"):
+        with pytest.raises(UserError, match=r"images\.names: expected"):
+            rows(tmp_path, names=wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "error"),
+    [
+        (
+            "file,prompt,indicator\nz.png,a person,neutral",
+            {},
+            r"t.csv: line 2: expected an image at .*z\.png",
+        ),
+        (
+            "file,prompt,indicator\n,a person,neutral",
+            {},
+            r"line 2: expected the path of an image in `file`, got ''",
+        ),
+        ("file,prompt,indicator\na.png,,neutral", {}, r"line 2: expected a text in `prompt`"),
+        (
+            "file,prompt,indicator,seed\na.png,a person,neutral,x",
+            {},
+            r"line 2: expected a whole number .* got 'x'",
+        ),
+        ("file,prompt,indicator,seed\na.png,a person,neutral,-1", {}, r"line 2: expected a whole number"),
+        ("file,prompt,indicator\na.png,a person", {}, r"line 2: expected 3 fields, got 2"),
+        ("file,prompt,file\na.png,a person,b", {}, r"line 1: expected every column once"),
+        ("file,prompt\na.png,a person", {}, r"expected a column `indicator`, found file, prompt"),
+        ("file,prompt,indicator\n", {}, r"expected rows of images, found none"),
+        ("", {}, r"expected a column `prompt`, found none"),
+        ("f,prompt,indicator\na.png,a person,neutral", {}, r"expected a column of images \(image, file"),
+        (
+            "file,prompt,indicator\na.png,a person,neutral",
+            {"image": "x"},
+            r"expected a column of images \(x\)",
+        ),
+        ("file,prompt,indicator\na.png,a person,neutral", {"seed": "n"}, r"expected a column `n`"),
+        ("file,prompt,indicator,triplet\na.png,a person,neutral,", {}, r"expected a `triplet` in every row"),
+        ('file,prompt,indicator\n"a.png,a person,neutral', {}, r"expected a CSV table"),
+    ],
+)
+def test_a_fault_of_a_table_is_told_by_its_line(folder, text, options, error):
+    (folder / "t.csv").write_text(text)
+    with pytest.raises(UserError, match=error):
+        rows(folder, **{"from": "t.csv"}, **options)
+
+
+def test_a_table_that_is_none_or_not_the_only_one_is_refused(folder):
+    with pytest.raises(UserError, match=r"expected a table .* in this folder, found none"):
+        rows(folder)
+    for name in ("s.csv", "t.jsonl"):
+        (folder / name).write_text("[1]")
+    with pytest.raises(UserError, match=r"found s\.csv and t\.jsonl"):
+        rows(folder)
+    with pytest.raises(UserError, match="line 1: expected a JSON object"):
+        rows(folder, **{"from": "t.jsonl"})
+    with pytest.raises(UserError, match=r"expected a table .* got '\.png'"):
+        rows(folder, **{"from": "a.png"})
+    (folder / "u.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(UserError, match="expected a Parquet file, got a damaged one"):
+        rows(folder, **{"from": "u.parquet"})
+    (folder / "v.csv").write_bytes(b"\xff\xfe")
+    with pytest.raises(UserError, match="expected UTF-8 text"):
+        rows(folder, **{"from": "v.csv"})

@@ -1,0 +1,118 @@
+"""Which rows make a triplet: by the words around the indicator's, by a column, by seeds; and what is left out."""
+
+import random
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from probes.errors import UserError
+from probes.stages.external_images.table import Place, Row
+from probes.stages.external_images.triplets import NO_IMAGE, NO_MEMBER, NO_PARTNER, triplets
+
+WORDS = {"neutral": ("person", "people"), "feminine": ("woman", "women"), "adult": ("adult", "adults")}
+
+
+def row(prompt, indicator, seed=None, triplet=None, at=""):
+    name = f"{prompt}-{indicator}-{seed}-{at}"
+    return Row(at or name, Place(Path(name)), prompt, indicator, seed, triplet)
+
+
+def made(template, seeds=(0,), triplet=None, words=WORDS):
+    texts = {name: template.replace("{}", word) for name, (word, _) in words.items()}
+    texts = {
+        name: text.replace("A adult", "An adult").replace("a adult", "an adult")
+        for name, text in texts.items()
+    }
+    return [row(text, name, seed, triplet) for seed, (name, text) in product(seeds, texts.items())]
+
+
+def test_prompts_belong_together_that_differ_in_the_word_and_its_article():
+    rows = made("A {} and a dog", (5, 2)) + made("the {} sings", (2, 5))
+    random.Random(0).shuffle(rows)
+    said = triplets(rows, WORDS, "neutral")
+    assert sorted(map(str, said.prompts)) == ["A {person} and a dog", "the {person} sings"]
+    assert [(draw.triplet, draw.seed) for draw in said.draws] == [(0, 2), (0, 5), (1, 2), (1, 5)]
+    assert all([one.indicator for one in draw.rows] == list(WORDS) for draw in said.draws)
+    assert said.shared and said.paired and not said.left_out and said.seeds == [2, 5]
+
+
+def test_captions_with_plurals_and_possessives_stay_free_texts():
+    texts = ("two people and a person's hat", "two women and a woman's hat", "two adults and an adult's hat")
+    said = triplets([row(text, name) for name, text in zip(WORDS, texts)], WORDS, "neutral")
+    assert said.prompts == [dict(zip(WORDS, texts))] and not said.paired
+
+
+def test_a_column_joins_prompts_that_differ_in_more_than_a_word():
+    rows = [row("a person in the rain", "neutral", 0, "x"), row("one woman under rain", "feminine", 0, "x")]
+    rows.append(row("an adult, wet", "adult", 0, "x"))
+    assert triplets(rows, WORDS, "neutral").prompts[0]["id"] == "x"
+    rows[1] = row("a lady under rain", "feminine", 0, "x", at="t.csv: line 3")
+    with pytest.raises(UserError, match=r"^t.csv: line 3: expected the word of feminine \(woman, women\)"):
+        triplets(rows, WORDS, "neutral")
+    assert len(triplets(rows, WORDS, "neutral", any_words=True).draws) == 1
+    rows[1] = row("a lady under rain", "feminine", 0, None, at="t.csv: line 3")
+    with pytest.raises(UserError, match="name a column `triplet`"):
+        triplets(rows, WORDS, "neutral", any_words=True)
+
+
+def test_what_is_not_whole_is_left_out_and_counted():
+    whole = made("a {} runs", (0, 1))
+    rows = [*whole[:-1], *made("a {} sits")[:2]]
+    said = triplets(rows, WORDS, "neutral")
+    assert [(draw.triplet, draw.seed) for draw in said.draws] == [(0, 0)]
+    assert said.left_out == {NO_IMAGE: 1, NO_MEMBER: 1} and said.rows == 7
+    unpaired = triplets([*made("a {} runs", (None, None)), row("a person runs", "neutral")], WORDS, "neutral")
+    assert [(draw.seed, draw.stated) for draw in unpaired.draws] == [(0, None), (1, None)]
+    assert unpaired.left_out == {NO_PARTNER: 1}
+
+
+def test_seeds_that_say_nothing_across_triplets_are_numbered():
+    rows = made("a {} runs", (900, 7)) + made("a {} sits", (13, 55))
+    said = triplets(rows, WORDS, "neutral")
+    assert [(draw.triplet, draw.seed, draw.stated) for draw in said.draws] == [
+        (0, 0, 7),
+        (0, 1, 900),
+        (1, 0, 13),
+        (1, 1, 55),
+    ]
+    assert not said.shared
+    shared = triplets(rows + made("a {} lies", (7, 13)), WORDS, "neutral")
+    assert shared.shared and shared.seeds == [7, 13, 55, 900]
+    apart = triplets(rows + made("a {} lies", (7, 13)), WORDS, "neutral", own_noise=True)
+    assert apart.seeds == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "error"),
+    [
+        (
+            [*made("a {} runs"), row("a robot runs", "robot", 0, at="l7")],
+            "^l7: expected an indicator of neutral",
+        ),
+        (
+            [*made("a {} runs"), row("a person runs", "neutral", 0, at="l7")],
+            "^l7: expected one image of neutral",
+        ),
+        (
+            [*made("a {} runs"), row("a person runs", "neutral", None, at="l7")],
+            "^l7: expected a seed in every row",
+        ),
+        (
+            [*made("a {} runs", triplet="x"), row("the person", "neutral", 1, "x", "l7")],
+            "^l7: expected one prompt",
+        ),
+        (
+            made("a {} runs", triplet="x") + made("a {} runs", (1,), "y"),
+            "expected prompts that no other triplet has",
+        ),
+        (made("a {} runs")[:2], "expected a triplet with an image of every indicator"),
+        (
+            [row("a person runs", "neutral", 0), *made("a {} runs", (1,))[1:]],
+            r"expected a triplet .* \(2 seeds of",
+        ),
+    ],
+)
+def test_rows_that_do_not_fit_are_told_by_their_place(rows, error):
+    with pytest.raises(UserError, match=error):
+        triplets(rows, WORDS, "neutral")

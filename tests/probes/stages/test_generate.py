@@ -1,0 +1,321 @@
+"""Generation: shared draws, images as the plain pipeline gives them, runs that go on from anywhere."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+
+from probes.errors import UserError
+from probes.models import components, loading
+from probes.runs.rows import png
+from probes.runs.store import Run
+from tests.probes.conftest import generated, settings, stored
+
+
+@pytest.fixture(scope="module")
+def whole(saved, tmp_path_factory):
+    """An undisturbed run: 3 prompts, 2 seeds, parts of 2 draws."""
+    return generated(tmp_path_factory.mktemp("whole") / "run", settings(saved()))
+
+
+def test_a_run_holds_what_was_planned(whole):
+    run = Run.open(whole.path)
+    samples, captures, words = run.samples(), run.captures(), run.words()
+    assert (run.status, run.meta["parts"], len(run.parts("samples"))) == ("generated", 3, 3)
+    assert (len(samples), samples["sample_id"].nunique()) == (18, 18)
+    assert captures.groupby(["triplet", "seed"])["pair"].agg(list).map(tuple).unique().tolist() == [
+        ("neutral-feminine", "neutral-masculine", "feminine-masculine")
+    ]
+    assert (captures["timesteps"].map(len) == 2).all()
+    assert (captures["unet.mid:cosine"].map(len) == 2).all()
+    assert (captures["latent.final:cosine"].map(len) == 1).all()
+    assert {f"text.final:cosine_{readout}" for readout in ("sequence", "eos", "words")} <= set(captures)
+    assert len(words) == samples["words"].map(len).sum()
+    assert (words["heat"].map(len) == 256).all()
+    np.testing.assert_allclose(words["heat"].map(max), words["peak"])
+
+
+def test_images_are_those_of_the_plain_pipeline(whole, saved):
+    pipe = loading.load(loading.resolve(str(saved())), device="cpu").pipe
+    run = Run.open(whole.path)
+    torch.set_num_threads(run.meta["device"]["threads"])  # sums over more or fewer threads round otherwise
+    samples = run.samples()
+    first = samples[:6]  # the first batch: two draws of three
+    images = pipe(
+        prompt=list(first["prompt"]),
+        generator=[torch.Generator().manual_seed(int(seed)) for seed in first["noise_seed"]],
+        num_inference_steps=2,
+        output_type="np",
+    ).images
+    stored_images = Run.open(whole.path).samples(["image"])["image"]
+    assert [png(image) for image in images] == [entry["bytes"] for entry in stored_images[:6]]
+
+
+@pytest.mark.parametrize("scheduler", [None, "euler_ancestral", "ddpm"])
+def test_members_share_every_draw(saved, tmp_path, scheduler):
+    """The same word twice gives the same image, also where the scheduler adds noise at every step."""
+    config = settings(
+        saved(),
+        indicators={"neutral": "person", "twin": "woman", "other": "man"},
+        prompts=["a {person} with a dog"],
+        sampler={"steps": 3, "scheduler": scheduler},
+    )
+    # a configuration that is read refuses such twins
+    config = config.model_copy(
+        update={"indicators": {**config.indicators, "twin": config.indicators["neutral"]}}
+    )
+    run = Run.open(generated(tmp_path, config).path)
+    images = {
+        sample.sample_id: sample.image["bytes"] for sample in run.samples(["sample_id", "image"]).itertuples()
+    }
+    assert images["t00000-s0-neutral"] == images["t00000-s0-twin"]
+    assert images["t00000-s0-neutral"] != images["t00000-s0-other"]
+    assert images["t00000-s0-neutral"] != images["t00000-s1-neutral"]
+    captures = run.captures().set_index("pair")
+    sites = [column for column in captures if ":" in column]
+    values = np.concatenate([captures.loc["neutral-twin", site].iloc[0] for site in sites])
+    np.testing.assert_allclose(values, 1, atol=1e-6)
+    assert captures.loc["neutral-other", "x0_pred:cosine"].iloc[0].min() < 0.9999
+
+
+@pytest.mark.parametrize("kind", ["sd1", "sd2", "sdxl"])
+def test_every_architecture(saved, tmp_path, kind):
+    run = Run.open(generated(tmp_path, settings(saved(kind), seeds=[0], prompts=["a {person}"])).path)
+    calls = 3 if kind == "sd1" else 2  # PNDM calls the UNet once more than it has steps
+    captures = run.captures()
+    assert (captures["timesteps"].map(len) == calls).all()
+    assert (captures["noise_pred.guided:cosine"].map(len) == calls).all()
+    assert run.meta["model"]["pipeline"].startswith(
+        "StableDiffusionXL" if kind == "sdxl" else "StableDiffusionP"
+    )
+    assert run.config.sampler.guidance_scale == (5.0 if kind == "sdxl" else 7.5)
+    assert len(run.words()) == 3 * 2
+    second = run.samples(
+        ["word_positions", "word_positions_2"]
+    ).dropna()  # in the tokens of a second text encoder
+    assert len(second) == (3 if kind == "sdxl" else 0)
+    assert all(str(row.word_positions) == str(row.word_positions_2) for row in second.itertuples())
+
+
+def test_without_guidance_and_words(saved, tmp_path):
+    config = settings(
+        saved(), seeds=[0], sampler={"guidance_scale": 1.0}, capture={"words": False, "keep": ["latent"]}
+    )
+    run = Run.open(generated(tmp_path, config).path)
+    assert not run.parts("words")
+    kept = run.kept()
+    assert (set(kept["site"]), len(kept)) == ({"latent"}, 9)
+    latents = kept["values"].iloc[0].reshape(kept["shape"].iloc[0])
+    assert latents.shape == (2, 4, 16, 16)
+    seed = int(run.samples(["noise_seed"])["noise_seed"].iloc[0])
+    noise = torch.randn((1, 4, 16, 16), generator=torch.Generator().manual_seed(seed))[0]
+    np.testing.assert_allclose(latents[0], noise, rtol=1e-6)
+
+
+def test_pooled_activations_are_stored_by_group_of_positions(saved, tmp_path):
+    config = settings(
+        saved(),
+        seeds=[0],
+        prompts=["{person} in a hat"],
+        capture={"words": False, "sites": ["latent.final"], "keep": ["unet.mid", "text.final"]},
+    )
+    pooled = config.capture.model_copy(update={"pool": config.capture.keep})
+    run = Run.open(generated(tmp_path, config.model_copy(update={"capture": pooled})).path)
+    kept = run.kept().set_index(["sample_id", "site"])
+    rows = [row for table in run.part_tables("pooled") for row in table.to_pylist()]
+    groups = ("start", "word", "after", "end", "padding")  # nothing stands before the word
+    assert [row["group"] for row in rows[:6]] == [*groups, None] and len(rows) == 3 * 6
+    positions = {"start": [0], "word": [1], "after": [2, 3, 4], "end": [5]}
+    for row in rows:
+        one = kept.loc[(row["sample_id"], row["site"])]
+        values = one["values"].reshape(one["shape"])
+        at = positions.get(row["group"], slice(6, None))
+        expected = values.mean((2, 3)) if row["group"] is None else values[:, at].mean(1)
+        assert list(row["call"]) == list(one["call"])
+        np.testing.assert_allclose(row["values"], expected.ravel(), rtol=1e-4, atol=1e-5)
+
+
+def test_word_maps_by_another_definition(whole, saved, tmp_path):
+    run = Run.open(generated(tmp_path, settings(saved(), capture={"definition": "self-refined"})).path)
+    ours, daam = run.words(), whole.words()
+    assert set(ours["definition"]) == {"self-refined"} and set(daam["definition"]) == {"daam"}
+    assert list(ours["word"]) == list(daam["word"])
+    assert not np.allclose(ours["heat"].iloc[0], daam["heat"].iloc[0], rtol=0.1)
+    assert run.samples(["image"]).equals(whole.samples(["image"]))
+
+
+def test_prompts_have_noise_of_their_own_unless_it_is_shared(saved, tmp_path):
+    for noise, different in (("own", 4), ("shared", 2)):
+        config = settings(
+            saved(),
+            prompts=["a {person}", "a {person} in a hat"],
+            seeds=[0, 1],
+            sampler={"steps": 1, "noise": noise},
+            capture={"words": False, "sites": ["latent.final"], "keep": ["latent"]},
+        )
+        run = Run.open(generated(tmp_path / noise, config).path)
+        starts = run.kept()["values"].map(lambda values: tuple(values[:8]))
+        samples = run.samples(["triplet", "seed", "noise_seed"])
+        assert starts.nunique() == samples["noise_seed"].nunique() == different
+        assert (samples.groupby(["triplet", "seed"])["noise_seed"].nunique() == 1).all()
+        if noise == "shared":
+            assert (samples["noise_seed"] == samples["seed"]).all()
+
+
+def test_only_the_sites_asked_for(saved, tmp_path):
+    config = settings(saved(), prompts=["a {person}"], capture={"sites": ["unet.mid", "latent.final"]})
+    columns = Run.open(generated(tmp_path, config).path).captures().columns
+    assert [column for column in columns if ":" in column] == ["unet.mid:cosine", "latent.final:cosine"]
+    with pytest.raises(UserError, match=r"capture\.sites: 'unet\.mit' matches no site"):
+        generated(tmp_path / "b", settings(saved(), capture={"sites": ["unet.mit"]}))
+
+
+class Crash(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize("call", ["replace", "fsync", "write"])
+def test_a_crash_at_any_file_operation_is_gone_on_from(whole, saved, tmp_path, monkeypatch, call):
+    config, expected = settings(saved()), stored(whole.path)
+    real, crashes = getattr(os, call), 0
+    for at in range(1, 60):
+        seen = 0
+
+        def failing(*args, at=at):
+            nonlocal seen
+            seen += 1
+            if seen == at:
+                raise Crash
+            return real(*args)
+
+        monkeypatch.setattr(os, call, failing)
+        before = stored(tmp_path)
+        try:
+            generated(tmp_path, config)
+        except Crash:
+            crashes += 1
+        else:
+            break
+        finally:
+            monkeypatch.undo()
+        after = stored(tmp_path)
+        assert {name: after[name] for name in before} == before  # nothing finished is lost or altered
+        assert all(expected[name] == data for name, data in after.items())
+    assert crashes >= 5
+    assert stored(tmp_path) == expected
+
+
+def test_a_finished_run_is_left_alone(whole, saved):
+    before = {path: path.stat().st_mtime_ns for path in whole.path.rglob("part-*")}
+    generated(whole.path, settings(saved()))
+    assert before == {path: path.stat().st_mtime_ns for path in whole.path.rglob("part-*")}
+    assert Run.open(whole.path).status == "generated"
+
+
+@pytest.mark.parametrize(
+    ("over", "field"),
+    [
+        ({"sampler": {"steps": 3}}, "sampler.steps is 2 there, expected 3"),
+        ({"sampler": {"guidance_scale": 3.0}}, "sampler.guidance_scale is 7.5 there, expected 3.0"),
+        ({"sampler": {"scheduler": "euler"}}, "sampler.scheduler"),
+        ({"sampler": {"negative_prompt": "dog"}}, "sampler.negative_prompt"),
+        ({"sampler": {"height": 32}}, "sampler.height"),
+        ({"seeds": [0, 2]}, "seeds[1] is 1 there, expected 2"),
+        ({"prompts": ["a {person} with a dog"]}, "prompts[1]"),
+        ({"limit": 2}, "limit is None there, expected 2"),
+        ({"indicators": {"neutral": "person", "feminine": "female", "masculine": "man"}}, "indicators[1]"),
+        ({"capture": {"words": False}}, "capture.words is True there, expected False"),
+        ({"capture": {"definition": "self-refined"}}, "capture.definition is 'daam' there"),
+        ({"generate": {"batch_triplets": 1}}, "generate.batch_triplets is 2 there, expected 1"),
+        ({"generate": {"part_triplets": 3}}, "generate.part_triplets"),
+        ({"generate": {"dtype": "bfloat16"}}, "generate.dtype"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_another_run_is_refused_by_the_field_that_differs(whole, saved, over, field):
+    before = stored(whole.path)
+    with pytest.raises(UserError) as caught:
+        generated(whole.path, settings(saved(), **over))
+    assert f"holds another run: {field}" in str(caught.value)
+    assert "--overwrite" in str(caught.value)
+    assert stored(whole.path) == before
+
+
+def test_other_weights_under_the_same_name_are_refused(whole, saved):
+    with pytest.raises(UserError, match=r"holds another run: model is .* \(weights"):
+        generated(whole.path, settings(saved("toy", seed=1)))
+
+
+def test_what_alters_nothing_is_no_other_run(whole, saved):
+    config = settings(
+        saved(), measure={"bootstrap": 7}, report={"gallery": 1}, reference="feminine", limit=99
+    )
+    generated(whole.path, config)
+    assert Run.open(whole.path).config.measure.bootstrap == 7
+    generated(whole.path, settings(saved(), generate={"batch_triplets": "auto"}))
+    assert Run.open(whole.path).config.generate.batch_triplets == 2  # as it began
+
+
+def test_overwrite_replaces_the_run_and_keeps_strangers(saved, tmp_path):
+    generated(tmp_path, settings(saved()))
+    (tmp_path / "notes.txt").write_text("mine")
+    generated(tmp_path, settings(saved(), prompts=["a {person}"], seeds=[5]), overwrite=True)
+    assert len(Run.open(tmp_path).samples()) == 3
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_overwrite_waits_until_the_model_is_there(whole, saved, tmp_path):
+    before = stored(whole.path)
+    (tmp_path / "model_index.json").write_text('{"_class_name": "StableDiffusionPipeline"}')
+    with pytest.raises(UserError):
+        generated(whole.path, settings(tmp_path), overwrite=True)
+    assert stored(whole.path) == before
+
+
+def test_a_part_of_another_run_is_named(whole, saved, tmp_path):
+    generated(tmp_path, settings(saved(), seeds=[0, 3]))
+    stranger, path = whole.part_path("samples", 0), tmp_path / "samples" / "part-00000.parquet"
+    path.write_bytes(stranger.read_bytes())
+    with pytest.raises(UserError, match=r"part-00000\.parquet of .* seeds"):
+        generated(tmp_path, settings(saved(), seeds=[0, 3]))
+
+
+def test_two_processes_do_not_write_to_one_run(whole, saved):
+    from probes.storage.claim import claim
+
+    with claim(whole.path), pytest.raises(UserError, match="another process"):
+        generated(whole.path, settings(saved()))
+
+
+def test_nan_is_no_image(saved, tmp_path, monkeypatch):
+    load = loading.load
+
+    def broken(*args, **options):
+        loaded = load(*args, **options)
+        with torch.no_grad():
+            loaded.pipe.vae.decoder.conv_out.bias.fill_(torch.nan)
+        return loaded
+
+    monkeypatch.setattr(loading, "load", broken)
+    with pytest.raises(UserError, match="expected a finite image, got NaN"):
+        generated(tmp_path, settings(saved()))
+
+
+def test_sizes(saved, tmp_path):
+    config = settings(saved(), prompts=["a {person}"], seeds=[0], sampler={"height": 48, "width": 96})
+    run = Run.open(generated(tmp_path, config).path)
+    assert run.image("t00000-s0-neutral").size == (96, 48)
+    assert run.words()[["height", "width"]].iloc[0].tolist() == [12, 24]
+    with pytest.raises(
+        UserError, match=r"sampler\.width: expected a multiple of 16 for this model, got 50: use 48"
+    ):
+        generated(tmp_path / "b", settings(saved(), sampler={"width": 50}))
+
+
+def test_weights_are_known_by_content(saved):
+    pipes = [loading.load(loading.resolve(str(saved("toy"))), device="cpu").pipe for _ in range(2)]
+    assert components.weight_hash(pipes[0]) == components.weight_hash(pipes[1])
+    with torch.no_grad():
+        pipes[1].unet.conv_in.bias[0] += 1e-6
+    assert components.weight_hash(pipes[0]) != components.weight_hash(pipes[1])

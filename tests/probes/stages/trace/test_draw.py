@@ -1,0 +1,244 @@
+"""Rows of one batch against a call of their own: each variant by `hooks.Intervention` alone, shared rows or not."""
+
+import diffusers
+import numpy as np
+import pytest
+import torch
+
+from hooks import HookError, Intervention, Patch, position_groups, sites
+from probes.config.schema import Trace
+from probes.stages.trace import lazy_rows
+from probes.stages.trace.draw import TripletDraw, draw
+from probes.stages.trace.variants import Places, Variant, Words, plan
+from tests.tiny import tiny_pipeline
+
+WORD = {"neutral": "person", "feminine": "woman", "masculine": "man"}
+TEXT = {name: f"a {word} holding an umbrella" for name, word in WORD.items()}
+CALL = {"steps": 3, "guidance_scale": 4.0}
+SCHEDULERS = {
+    "DDIMScheduler": {},
+    "DPMSolverMultistepScheduler": {},
+    "EulerDiscreteScheduler": {},
+    "HeunDiscreteScheduler": {},
+    "LMSDiscreteScheduler": {},
+    "PNDMScheduler": {"skip_prk_steps": True},
+    "UniPCMultistepScheduler": {},
+}
+QUICK = ("PNDMScheduler", "UniPCMultistepScheduler")  # what they remember is lists and tensors
+
+
+@pytest.fixture(scope="module")
+def pipe():
+    return tiny_pipeline("toy")
+
+
+@pytest.fixture(scope="module")
+def pipes():
+    """Smaller, for schedulers."""
+    return tiny_pipeline("sd1")
+
+
+@pytest.fixture(scope="module")
+def triplet(pipe):
+    return TripletDraw.of_texts(pipe, TEXT, WORD)
+
+
+def cross(pipe):
+    return tuple(site.address for site in sites.attention_sites(pipe, "cross"))
+
+
+def variants(pipe, calls=3, **trace):
+    places = Places(cross(pipe), cross(pipe)[:1], {}, ("text.layers.3",), calls)
+    return plan(Words("neutral", ("feminine", "masculine")), places, Trace(**trace)).variants
+
+
+def by_name(drawn):
+    return {one.variant.name: one for one in drawn}
+
+
+def test_a_row_is_what_a_call_of_its_own_draws(pipe, triplet):
+    """Rows that share a batch and patches that are joined, against one donor, one recipient and one patch a call."""
+    site, whole = cross(pipe)[0], cross(pipe)
+    groups = position_groups(pipe.tokenizer, TEXT["neutral"], "person")
+    cases = {
+        "keys": Variant("keys", "site", "neutral", "feminine", sites=(site,), part="key+value", stop_step=3),
+        "window": Variant(
+            "window",
+            "window",
+            "neutral",
+            "masculine",
+            sites=(site,),
+            part="heads",
+            heads=(1,),
+            first_step=1,
+            stop_step=2,
+        ),
+        "output": Variant("output", "site", "feminine", "neutral", sites=("unet.mid",), stop_step=3),
+        "local": Variant(
+            "local",
+            "site",
+            "neutral",
+            "feminine",
+            sites=("unet.mid",),
+            source="local",
+            first_step=1,
+            stop_step=3,
+        ),
+        "local too": Variant(
+            "local too",
+            "site",
+            "masculine",
+            "neutral",
+            sites=(site,),
+            part="heads",
+            source="local",
+            stop_step=3,
+        ),
+        "word": Variant(
+            "word",
+            "position",
+            "neutral",
+            "feminine",
+            sites=("text.layers.1",),
+            part="text",
+            positions="word+end",
+        ),
+        "all": Variant(
+            "all", "curve", "neutral", "masculine", sites=whole, part="key+value", first_step=2, stop_step=3
+        ),
+    }
+    found = by_name(draw(pipe, [triplet], list(cases.values()), **CALL))
+    for name, one in cases.items():
+        steps = None if one.part == "text" else range(one.first_step, one.stop_step)
+        positions = groups["word"] + groups["end"] if one.positions else None
+        part = "output" if one.part == "text" else one.part.split("+")
+        patches = [
+            Patch(
+                at,
+                part=part,
+                source=1,
+                into=2,
+                donor=one.source,
+                heads=one.heads,
+                steps=steps,
+                positions=positions,
+            )
+            for at in one.sites
+        ]
+        with Intervention(pipe, patches) as intervention:
+            images = pipe(
+                [TEXT[one.recipient], TEXT[one.donor], TEXT[one.recipient]],
+                generator=[torch.Generator().manual_seed(triplet.noise_seed) for _ in range(3)],
+                num_inference_steps=3,
+                guidance_scale=4.0,
+                output_type="np",
+            ).images
+        np.testing.assert_allclose(found[name].image, images[2], atol=1e-5, err_msg=name)
+        assert np.abs(images[2] - images[0]).max() > 1e-4, name
+        assert found[name].writes == sum(each.writes for each in intervention.written)
+        change = max(each.largest_change for each in intervention.written)
+        assert found[name].largest_change == pytest.approx(change, rel=1e-4)
+
+
+def test_cuts_come_out(pipe, triplet):
+    found = by_name(draw(pipe, [triplet], variants(pipe), **CALL))
+    for donor in ("feminine", "masculine"):
+        whole, nothing = found[f"none:{donor}"].image, found["none:neutral"].image
+        assert np.abs(whole - nothing).max() > 1e-3
+        for name in (f"cut:embeddings:{donor}>neutral", f"cut:complete:{donor}>neutral"):
+            np.testing.assert_allclose(found[name].image, whole, rtol=0, atol=1e-6)
+            assert found[name].largest_change > 1e-3
+        for name in (f"cut:before:{donor}>neutral", "cut:self:neutral>neutral"):
+            np.testing.assert_allclose(found[name].image, nothing, rtol=0, atol=1e-6)
+            assert found[name].largest_change <= 1e-6 and found[name].writes
+        # the same image under three names, drawn once
+        for name in (f"complete:{donor}>neutral", f"curve:0:{donor}>neutral"):
+            assert found[name].image is not None
+            assert np.array_equal(found[name].image, found[f"cut:complete:{donor}>neutral"].image)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SCHEDULERS]
+)
+def test_rows_that_begin_later_are_what_they_would_have_been(name, pipes, triplet, monkeypatch):
+    """With what a multistep scheduler remembers; but for the order of sums, which may hang on the batch's size."""
+    pipe = pipes
+    monkeypatch.setattr(
+        pipe, "scheduler", getattr(diffusers, name).from_config(pipe.scheduler.config, **SCHEDULERS[name])
+    )
+    pipe.scheduler.set_timesteps(4)
+    calls = len(pipe.scheduler.timesteps)
+    assert lazy_rows.possible(pipe.scheduler)
+    sizes, real = [], pipe.unet.forward
+    monkeypatch.setattr(
+        pipe.unet, "forward", lambda sample, *a, **k: sizes.append(len(sample) // 2) or real(sample, *a, **k)
+    )
+    later = [one for one in variants(pipe, calls, curve=[1, 2, 3]) if one.kind == "curve"]
+    chosen = [one for one in later if one.donor == "feminine"]
+    drawn = [draw(pipe, [triplet], chosen, **CALL | {"steps": 4}, shared=shared) for shared in (True, False)]
+    assert sizes == [2, 3, 4, *[5] * (calls - 3), *[5] * calls]
+    for one, other in zip(*drawn, strict=True):
+        np.testing.assert_allclose(one.image, other.image, rtol=0, atol=1e-4)
+        assert (one.variant, one.writes, one.fault) == (other.variant, other.writes, other.fault)
+    assert all(np.abs(one.image - drawn[0][0].image).max() > 1e-3 for one in drawn[0][1:])
+
+
+def test_no_rows_begin_later_where_the_scheduler_draws_noise(pipe, triplet):
+    for kind, more in (
+        ("EulerAncestralDiscreteScheduler", {}),
+        ("DDPMScheduler", {}),
+        ("DPMSolverMultistepScheduler", {"algorithm_type": "sde-dpmsolver++"}),
+    ):
+        scheduler = getattr(diffusers, kind).from_config(pipe.scheduler.config, **more)
+        assert not lazy_rows.possible(scheduler)
+    noisy = tiny_pipeline("sd1", scheduler=diffusers.EulerAncestralDiscreteScheduler)
+    chosen = [one for one in variants(noisy, curve=[0, 1]) if one.kind == "curve"]
+    chosen.append(Variant("none:feminine", "none", "feminine"))
+    found = by_name(draw(noisy, [triplet], chosen, **CALL))
+    whole = found["none:feminine"].image
+    np.testing.assert_allclose(found["curve:0:feminine>neutral"].image, whole, rtol=0, atol=1e-6)
+
+
+def test_several_triplets_in_one_batch_each_with_its_noise(pipe, triplet):
+    words = {"neutral": "human", "feminine": "lady", "masculine": "gentleman"}
+    texts = {name: f"a {word} in a park" for name, word in words.items()}
+    other = TripletDraw.of_texts(pipe, texts, words, triplet=1, seed=3)
+    chosen = [one for one in variants(pipe, curve=[1]) if one.kind in ("none", "curve")]
+    together = draw(pipe, [triplet, other], chosen, **CALL)
+    apart = [one for each in (triplet, other) for one in draw(pipe, [each], chosen, **CALL)]
+    assert [(one.draw.triplet, one.variant) for one in together] == [
+        (one.draw.triplet, one.variant) for one in apart
+    ]
+    for one, same in zip(together, apart, strict=True):
+        np.testing.assert_allclose(one.image, same.image, rtol=0, atol=1e-5)
+
+
+def test_prompts_that_part_in_more_than_the_word(pipe):
+    """An article beside the word, or a word of two tokens: the embeddings of the word are no whole cut."""
+    words = WORD | {"masculine": "old man"}
+    texts = TEXT | {
+        "feminine": "the woman holding an umbrella",
+        "masculine": "an old man holding an umbrella",
+    }
+    other = TripletDraw.of_texts(pipe, texts, WORD)
+    assert words["masculine"] in texts["masculine"]
+    found = by_name(draw(pipe, [other], variants(pipe), **CALL))
+    assert not any(name.startswith(("cut:embeddings", "cut:before:masculine")) for name in found)
+    assert "cut:complete:masculine>neutral" in found and "cut:before:feminine>neutral" in found
+    last = next(one for one in variants(pipe) if one.name == "cut:embeddings:masculine>neutral")
+    assert (
+        other.why_not(next(one for one in variants(pipe) if one.name == "cut:embeddings:feminine>neutral"))
+        == "the prompts differ in more than the word"
+    )
+    assert other.why_not(last) is not None
+
+
+def test_what_is_not_there_is_named(pipe, triplet):
+    wrong = Variant(
+        "x", "site", "neutral", "feminine", sites=("unet.mid.attn.7.cross",), part="key", stop_step=3
+    )
+    with pytest.raises(HookError, match=r"unet\.mid\.attn\.7\.cross"):
+        draw(pipe, [triplet], [wrong], **CALL)
+    assert not any(
+        "hook" in name and value for name, value in vars(pipe.unet).items() if isinstance(value, dict)
+    )

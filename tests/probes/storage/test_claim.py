@@ -1,0 +1,191 @@
+"""Holding a run directory, in processes: who keeps out whom, what is said, and whose files are cleared away."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import time
+
+import pytest
+
+from probes.errors import UserError
+from probes.runs import parts
+from probes.runs.store import Run
+from probes.storage.claim import DAY, HeldError, Hold, claim
+from probes.storage.locks import Lock
+
+ALONE, SHARD, RESULTS = Hold.ALONE, Hold.SHARD, Hold.RESULTS
+
+
+@pytest.fixture
+def run(tmp_path):
+    Run(tmp_path / "run", {}).write_meta(format=1, status="planned", config={"resolved": {}})
+    return tmp_path / "run"
+
+
+@contextlib.contextmanager
+def held(path, hold):
+    """Another process holds a run directory."""
+    ready, told = os.pipe()
+    child = os.fork()
+    if not child:  # pragma: no cover
+        try:
+            with claim(path, hold):
+                os.write(told, b"!")
+                time.sleep(600)
+        finally:
+            os._exit(1)
+    os.close(told)
+    try:
+        assert os.read(ready, 1) == b"!"
+        yield
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        os.close(ready)
+
+
+def tried(path, hold):
+    """None where the directory can be held, or the line that is said."""
+    try:
+        with claim(path, hold):
+            return None
+    except HeldError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "said"),
+    [
+        (ALONE, ALONE, "expected to be the only one writing here, found another process: let it end first"),
+        (ALONE, SHARD, "found another process that has this folder alone (without --shard): let it end"),
+        (ALONE, RESULTS, "expected to be the only one writing here, found another process: let it end first"),
+        (SHARD, ALONE, "found processes that share this folder (--shard, or measuring beside it): let it"),
+        (SHARD, SHARD, None),
+        (SHARD, RESULTS, None),
+        (RESULTS, ALONE, "found processes that share this folder (--shard, or measuring beside it): let it"),
+        (RESULTS, SHARD, None),
+        (RESULTS, RESULTS, "the only one measuring here, found another process that measures or reports"),
+    ],
+)
+def test_who_keeps_out_whom(there, wanted, said, run):
+    with held(run, there):
+        told = tried(run, wanted)
+        assert told == said or (said in told and told.startswith(f"{run}: "))
+    assert tried(run, wanted) is None  # the lock ends with the process, though it was killed
+
+
+def test_who_was_refused_holds_nothing(run):
+    with held(run, SHARD):
+        assert tried(run, ALONE)
+        with held(run, SHARD):
+            pass
+    with held(run, RESULTS):
+        assert tried(run, RESULTS)
+        assert tried(run, SHARD) is None
+    assert tried(run, ALONE) is None
+
+
+def left_behind(run):
+    """Temporary files of a writer: one of this minute, one of two days ago."""
+    (run / "samples").mkdir(exist_ok=True)
+    fresh, old = (parts.temporary(run / "samples" / f"part-0000{number}.parquet") for number in (0, 1))
+    for file in (fresh, old):
+        file.write_bytes(b"half")
+    os.utime(old, (time.time() - 2 * DAY,) * 2)
+    return fresh, old
+
+
+@pytest.mark.parametrize("hold", [SHARD, RESULTS])
+def test_what_others_may_be_writing_is_left_alone(hold, run):
+    with held(run, SHARD):
+        fresh, old = left_behind(run)
+        assert tried(run, hold) is None
+        assert fresh.exists() and not old.exists()
+
+
+@pytest.mark.parametrize(("hold", "stays"), [(ALONE, False), (RESULTS, False), (SHARD, True)])
+def test_leftovers_are_cleared_away_where_nobody_else_can_be_writing(hold, stays, run):
+    fresh, old = left_behind(run)
+    assert tried(run, hold) is None
+    assert fresh.exists() == stays and not old.exists()
+
+
+def test_without_locks_it_is_said_and_fresh_files_stay(run, monkeypatch, capsys):
+    def none(file, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    for hold in Hold:
+        fresh, old = left_behind(run)
+        assert tried(run, hold) is None
+        assert fresh.exists() and not old.exists()
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"{run}: this file system has no locks, nothing keeps a second process out")
+
+
+def test_a_folder_that_came_to_nothing_is_taken_away_unless_others_hold_it(tmp_path):
+    for hold, stays in ((ALONE, False), (RESULTS, False), (SHARD, True)):
+        path = tmp_path / hold.value / "deep" / "run"
+        with pytest.raises(ZeroDivisionError), claim(path, hold):
+            raise ZeroDivisionError
+        assert path.exists() == (tmp_path / hold.value).exists() == stays
+        assert tried(path, ALONE) is None
+
+
+def test_a_lock_that_was_removed_meanwhile_is_none(run):
+    """Whoever opened it before and locks it afterwards would hold a file that nobody else sees."""
+    with Lock(run / ".lock") as lock:
+        (run / ".lock").unlink()
+        assert lock.taken()
+        assert tried(run, ALONE)
+
+
+# Files that several write
+
+
+def test_temporary_files_of_two_processes_of_one_number_are_two(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    names = {parts.temporary(tmp_path / "part-00000.parquet").name for _ in range(50)}
+    assert len(names) == 50 and all(parts.is_leftover(name) for name in names)
+    monkeypatch.setattr("socket.gethostname", lambda: "node-17.cluster.example.org")
+    name = parts.temporary(tmp_path / "part-00000.parquet").name
+    assert name.startswith(".tmp-node_17_cluster_-7-") and parts.is_leftover(name)
+    assert parts.is_leftover(".tmp-12-part.parquet")  # of earlier versions
+    for name in (".tmp-of-another-program", ".tmp-part.parquet", "part-00000.parquet"):
+        assert not parts.is_leftover(name)
+
+
+def test_of_many_that_make_a_file_one_does(tmp_path):
+    """Processes that begin at one moment: one content is there, whole, and one process is told that it is its own."""
+    path, go = tmp_path / "run.json", tmp_path / "go"
+    children = []
+    for number in range(8):
+        children.append(os.fork())
+        if not children[-1]:  # pragma: no cover
+            while not go.exists():
+                time.sleep(0.0005)
+            os._exit(0 if parts.create_bytes(path, b"%d" % number * 100_000) else 1)
+    go.touch()
+    made = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert sorted(made) == [0, *[1] * 7]
+    assert path.read_bytes() == b"%d" % made.index(0) * 100_000
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["go", "run.json"]
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
+def test_a_file_is_made_where_there_are_no_hard_links(number, tmp_path, monkeypatch):
+    def none(*names):
+        raise OSError(number, "no links")
+
+    monkeypatch.setattr(os, "link", none)
+    assert parts.create_bytes(tmp_path / "x", b"first")
+    assert not parts.create_bytes(tmp_path / "x", b"second")
+    assert (tmp_path / "x").read_bytes() == b"first"
+    assert [file.name for file in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_file_cannot_be_made_in_a_folder_that_is_none(tmp_path):
+    (tmp_path / "x").write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        parts.create_bytes(tmp_path / "x" / "y", b"z")

@@ -1,0 +1,322 @@
+"""Paths and files of object storage: held against the file system, on the client's own store in memory.
+
+Skipped where `obstore` is not installed; against a server process: `tests/test_object_storage.py`.
+"""
+
+import io
+import pickle
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from probes.errors import UserError
+from probes.runs import parts
+from probes.storage import cache, locations, object_path, object_stores
+from probes.storage.locations import run_path
+from probes.storage.object_path import ChangedError, ObjectPath
+from probes.storage.paths import expand_run
+from triptych.cli.run import main
+
+FILES = {
+    "run.json": b"{}",
+    "triplets.yaml": b"name: x\n",
+    "samples/part-00000.parquet": b"0",
+    "samples/part-00001.parquet": b"1",
+    "samples/notes.txt": b"mine",
+    "features/clip/part-00000.parquet": b"",
+    "tables/gap.csv": "a,ä\n".encode(),
+}
+
+
+class Counting:
+    """A store that counts what is asked of it."""
+
+    def __init__(self, store):
+        self._store, self.requests = store, Counter()
+
+    def __getattr__(self, name):
+        method = getattr(self._store, name)
+
+        def counted(*arguments, **options):
+            self.requests[name] += 1
+            return method(*arguments, **options)
+
+        return counted
+
+
+@pytest.fixture
+def store(monkeypatch):
+    """The one bucket there is, in memory."""
+    pytest.importorskip("obstore")
+    from obstore.store import MemoryStore
+
+    one = Counting(MemoryStore())
+    monkeypatch.setattr(object_stores, "opened", lambda scheme, bucket, size=0: one)
+    return one
+
+
+@pytest.fixture
+def both(store, tmp_path):
+    """The same files on the disk and in the bucket."""
+    there = run_path("s3://bucket/runs/a")
+    for name, data in FILES.items():
+        for root in (tmp_path / "a", there):
+            parts.write_bytes(root / name, data)
+    return tmp_path / "a", there
+
+
+def test_paths_answer_as_those_of_the_file_system(both):
+    for name in (*FILES, "samples", "features/clip", "features", "nothing", "samples/none", "sample"):
+        local, there = (root / name for root in both)
+        for question in ("exists", "is_file", "is_dir"):
+            if question == "exists" and local.is_dir():
+                continue  # a prefix is no object
+            assert getattr(local, question)() == getattr(there, question)(), (name, question)
+        assert (local.name, local.stem, local.parent.name) == (there.name, there.stem, there.parent.name)
+        if local.is_file():
+            assert local.read_bytes() == there.read_bytes() and local.read_text("utf-8") == there.read_text(
+                "utf-8"
+            )
+        else:
+            assert [path.name for path in there.iterdir()] == (
+                sorted(path.name for path in local.iterdir()) if local.is_dir() else []
+            )
+            with pytest.raises((FileNotFoundError, IsADirectoryError)):
+                local.read_bytes()
+            with pytest.raises(FileNotFoundError):
+                there.read_bytes()
+    local, there = (root / "samples" for root in both)
+    for pattern in ("part-*.parquet", "*", "*.txt", "none*"):
+        assert sorted(path.name for path in local.glob(pattern)) == [
+            path.name for path in there.glob(pattern)
+        ]
+    names = [f"samples/part-0000{number}.parquet" for number in range(3)]
+    assert [
+        [path.name for path in sorted(locations.present(root / name for name in names))] for root in both
+    ] == [["part-00000.parquet", "part-00001.parquet"]] * 2
+    assert [[path.name for path in parts.part_files(root / "samples")] for root in both] == [
+        ["part-00000.parquet", "part-00001.parquet"]
+    ] * 2
+    for root in both:
+        locations.remove(root / name for name in ("samples/part-00000.parquet", "nothing", "run.json"))
+    assert [sorted(path.name for path in root.iterdir()) for root in both] == [
+        ["features", "samples", "tables", "triplets.yaml"]
+    ] * 2
+    assert pickle.loads(pickle.dumps(there)) == there and str(there) == "s3://bucket/runs/a/samples"
+
+
+def test_a_conditional_write_finds_what_was_written_meanwhile(store):
+    path = run_path("s3://bucket/run") / "run.json"
+    first = path.write(b"1", None)
+    with pytest.raises(ChangedError):
+        path.write(b"2", None)
+    second = path.write(b"2", first)
+    with pytest.raises(ChangedError):
+        path.write(b"3", first)
+    path.unlink()
+    with pytest.raises(ChangedError):
+        path.write(b"3", second)
+    assert not path.exists()
+    assert (
+        parts.create_bytes(path, b"4")
+        and parts.create_bytes(path, b"4")
+        and not parts.create_bytes(path, b"5")
+    )
+    assert path.read_bytes() == b"4"
+
+
+@pytest.mark.parametrize("rows", [3, 60_000])
+def test_a_part_is_one_put_and_its_columns_are_read_by_ranges(rows, store, tmp_path):
+    table = pa.table({"a": np.arange(rows), "b": np.random.default_rng(0).random(rows), "c": np.zeros(rows)})
+    there = run_path("s3://bucket/run") / "samples" / "part-00000.parquet"
+    for path in (tmp_path / "part-00000.parquet", there):
+        parts.write_part_table(path, table, parts.identity(0, {"x": 1}))
+    assert store.requests == {"put": 1}
+    assert there.read_bytes() == (tmp_path / "part-00000.parquet").read_bytes()
+    large = len(there.read_bytes()) > locations.TAIL
+    assert large == (rows > 3)
+    for read, most in (
+        (lambda path: parts.read_part(path), 1),
+        (lambda path: parts.read_part(path, ["b"]), 1 + large),
+        (lambda path: parts.read_part(path, ["c", "a"]), 1 + 2 * large),
+        (parts.column_names, 1),
+        (parts.read_identity, 1),
+    ):
+        store.requests.clear()
+        assert read(there) == read(tmp_path / "part-00000.parquet")
+        assert store.requests.total() <= most, store.requests
+    store.requests.clear()
+    with locations.once(there, whole=True):
+        parts.read_identity(there), parts.read_part(there), parts.column_names(there)
+    assert store.requests == {"get": 1}
+
+
+def test_light_columns_of_a_part_are_read_once_while_they_are_remembered(store, tmp_path):
+    rows = 40_000
+    heavy, lists = np.random.default_rng(0).random(rows), [[0.5, 0.5]] * rows
+    columns = {"a": np.arange(rows) % 3, "b": heavy, "c": np.zeros(rows), "a.b": lists, "d.e": np.ones(rows)}
+    there = run_path("s3://bucket/run") / "samples" / "part-00000.parquet"
+    local = tmp_path / "part-00000.parquet"
+    for path in (local, there):
+        parts.write_part_table(path, pa.table(columns), parts.identity(0, {"x": 1}))
+    asked = (["c"], ["a"], ["c", "a"], ["b"], ["b", "c"], None, ["a"], ["d.e", "a.b"])
+    counts = []
+    with cache.remembered():
+        for read in asked:
+            store.requests.clear()
+            assert parts.read_part(there, read).equals(parts.read_part(local, read), check_metadata=True)
+            counts.append(store.requests.total())
+        with pytest.raises(UserError, match="expected a column `e`"):
+            parts.read_part(there, ["e"])
+    assert counts[1] == counts[2] == counts[6] == counts[7] == 0 < min(counts[0], *counts[3:6])
+    store.requests.clear()
+    parts.read_part(there, ["a"])
+    assert store.requests.total() > 0 and not cache._TABLES
+
+
+def test_what_is_remembered_has_an_end(store, monkeypatch):
+    files = [run_path("s3://bucket/run") / "samples" / f"part-{number:05d}.parquet" for number in range(3)]
+    for number, file in enumerate(files):
+        parts.write_part_table(file, pa.table({"a": np.arange(100)}), parts.identity(number, {}))
+    monkeypatch.setattr(cache, "ROOM", 1700)  # of two tables of 800 bytes
+    with cache.remembered():
+        for file in files * 2:
+            assert parts.read_part(file, ["a"])["a"].to_pylist() == [*range(100)]
+    assert store.requests["get"] == 4
+
+
+def test_an_object_is_read_at_random_as_a_file_is(store):
+    data, draw = np.random.default_rng(0).bytes(locations.TAIL * 3), np.random.default_rng(1)
+    path = run_path("s3://bucket/run") / "x"
+    path.write(data)
+    file, same = locations._Object(path), io.BytesIO(data)
+    for _ in range(200):
+        offset, size = int(draw.integers(0, len(data) + 10)), int(draw.integers(0, locations.TAIL * 2))
+        assert file.seek(offset) == same.seek(offset) and file.read(size) == same.read(size)
+    assert file.seek(-5, io.SEEK_END) == same.seek(-5, io.SEEK_END) and file.read() == same.read()
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
+def test_a_damaged_object_is_a_damaged_part(damage, store):
+    path = run_path("s3://bucket/run") / "samples" / "part-00000.parquet"
+    parts.write_part_table(path, pa.table({"a": np.arange(100_000)}), parts.identity(0, {}))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 4
+    path.write({"cut": bytes(data[: len(data) // 2]), "flipped": bytes(data), "empty": b""}[damage])
+    with pytest.raises(parts.DamagedPartError, match="expected a whole part, got a damaged file"):
+        parts.read_part(path)
+
+
+def test_a_refusal_while_a_part_is_read_is_no_damage(store, monkeypatch):
+    from obstore.exceptions import PermissionDeniedError
+
+    path = run_path("s3://bucket/run") / "samples" / "part-00000.parquet"
+    parts.write_part_table(
+        path, pa.table({"a": np.random.default_rng(0).random(100_000)}), parts.identity(0, {})
+    )
+
+    def refused(*arguments, **options):
+        raise PermissionDeniedError("403 <Code>AccessDenied</Code> AKIASECRET")
+
+    for name in ("get_range", "get"):
+        monkeypatch.setattr(store, name, refused, raising=False)
+        with pytest.raises(object_stores.StorageError) as caught:
+            parts.read_part(path, ["a"])
+        assert str(caught.value).startswith(
+            f"{path}: refused by the object storage (AccessDenied): check the credentials"
+        )
+        assert "AKIASECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        ("<Code>NoSuchBucket</Code>", "(NoSuchBucket): create the bucket"),
+        ("status code: 503 <Code>SlowDown</Code>", "(SlowDown): run the same command again"),
+        ("status code: 403 Forbidden", "(403): check the credentials"),
+        ("<Code>PermanentRedirect</Code>", "(PermanentRedirect): set AWS_DEFAULT_REGION"),
+        ("HTTP error: operation timed out", "cannot be reached (no answer in time): check the network"),
+        ("HTTP error: error sending request", "cannot be reached (no connection): check the network"),
+    ],
+)
+def test_what_a_store_answers_is_said_by_its_code(answer, line, store, monkeypatch):
+    from obstore.exceptions import GenericError
+
+    def refused(*arguments, **options):
+        raise GenericError(f"Generic S3 error: {answer} <AWSAccessKeyId>AKIASECRET</AWSAccessKeyId>")
+
+    monkeypatch.setattr(store, "put", refused, raising=False)
+    with pytest.raises(UserError) as caught:
+        parts.write_bytes(run_path("s3://bucket/run") / "run.json", b"x")
+    assert line in str(caught.value) and "AKIASECRET" not in str(caught.value)
+
+
+def test_what_no_single_put_takes_is_refused(store, monkeypatch):
+    monkeypatch.setattr(object_path, "LARGEST", 2**20)
+    with pytest.raises(UserError, match=r"expected at most .* set generate.part_triplets to less"):
+        parts.write_bytes(run_path("s3://bucket/run") / "samples" / "part-00000.parquet", bytes(2**20 + 1))
+    assert not store.requests
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("s3://bucket", "out: s3://bucket: expected the prefix of a run in it"),
+        ("s3://bucket/", "got the bucket itself"),
+        ("s3://bucket/a/../b", "got '..'"),
+        ("s3://AKIA:se/cret@bucket/run", "out: s3://: expected the name of a bucket"),
+        ("s3://AKIA:secret@bucket/run", "keys go into the environment or a profile"),
+        ("gs://bucket", "out: gs://bucket: expected the prefix of a run in it"),
+        (
+            "az://bucket/run",
+            "out: expected a folder or s3://bucket/run or gs://bucket/run, got another kind of address"
+            " (az://bucket/run): choose one of them",
+        ),
+        ("https://bucket/run", "got another kind of address"),
+        ("s3:///run", "expected the name of a bucket"),
+        (
+            "s3:/bucket/run",
+            "out: expected a folder or an address, got 's3:/bucket/run', which is neither: write s3://bucket/run",
+        ),
+        ("s3:bucket/run", "write s3://bucket/run"),
+        ("S3://bucket/run", "write s3://bucket/run"),
+        ("s3a:/bucket/run", "write s3://bucket/run"),
+        ("gs:/bucket/run", "write gs://bucket/run"),
+        ("gcs://bucket/run", "write gs://bucket/run"),
+        ("s3:/AKIA:secret@bucket/run", "got s3:..., which is neither: write s3://bucket/run"),
+        ("hdfs:/nodes/run", "got another kind of address (hdfs://nodes/run): choose one of them"),
+        ("gpu0:/scratch/run", "got another kind of address (gpu0://scratch/run)"),
+        ("http://AKIA:secret@host/run", "got another kind of address (http://): choose one of them"),
+        ("file:///data/run", "got 'file:///data/run': write /data/run alone"),
+        ("file:data/run", "write data/run alone"),
+    ],
+)
+def test_addresses_that_are_none(text, line):
+    with pytest.raises(UserError) as caught:
+        expand_run(text, "out")
+    assert line in str(caught.value) and "cret" not in str(caught.value)
+
+
+def test_a_path_of_this_machine_stays_what_it_is(tmp_path):
+    assert run_path(tmp_path) is tmp_path and run_path("runs/first") == Path("runs/first")
+    assert isinstance(run_path("s3://bucket/run"), ObjectPath)
+    with pytest.raises(TypeError):
+        Path(run_path("s3://bucket/run"))  # no file s3:/bucket/run by mistake
+
+
+def test_without_the_extra_there_is_one_line(tmp_path, monkeypatch, capsys):
+    config = tmp_path / "x.yaml"
+    config.write_text("prompts: ['a {person}']\n")
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    object_stores._obstore.cache_clear()
+    object_stores._opened.cache_clear()
+    try:
+        assert main([str(config), "--out", "s3://bucket/run"]) == 2
+    finally:
+        object_stores._obstore.cache_clear()
+    line = "expected the libraries that reach object storage, found no `obstore`: pip install 'triptych[storage]'"
+    assert capsys.readouterr().err.strip() == f"s3://bucket: {line}"

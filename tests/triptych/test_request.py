@@ -1,0 +1,87 @@
+"""What a command asks for: its stages, how it holds the run, what no shard can share."""
+
+import pytest
+
+from probes.errors import UserError
+from probes.execution.shards import Shard
+from probes.storage.claim import HeldError, Hold
+from triptych.options import parser
+from triptych.request import asked_for, require_shareable
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "triplets.yaml"
+    path.write_text('prompts: ["a {person} with a dog"]\n')
+    return str(path)
+
+
+def command(*line, **options):
+    return asked_for(parser().parse_args(line), **options)
+
+
+def test_all_stages_but_a_trace_that_nobody_asked_for(file):
+    asked = command(file)
+    assert asked.stages == ("plan", "generate", "observe", "measure", "report")
+    assert asked.drawing and asked.hold is Hold.ALONE and not asked.clustered
+    assert asked.config.trace is None
+
+
+def test_a_trace_that_is_named_has_the_options_of_one(file):
+    asked = command(file, "--stage", "trace")
+    assert asked.stages == ("trace",) and not asked.drawing
+    assert asked.config.trace is not None and asked.config.trace.sites == ["unet.*.cross"]
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "hold"),
+    [
+        (["--stage", "measure"], {}, Hold.RESULTS),
+        (["--stage", "report"], {}, Hold.RESULTS),
+        (["--stage", "observe"], {}, Hold.ALONE),
+        ([], {"finishing": True}, Hold.RESULTS),
+        ([], {"shard": Shard(0, 2)}, Hold.SHARD),
+    ],
+)
+def test_how_a_run_is_held(file, line, options, hold):
+    assert command(file, *line, **options).hold is hold
+
+
+def test_only_what_is_gone_through_is_replaced(file):
+    asked = command(file, "--stage", "observe", "--overwrite")
+    assert (asked.anew("observe"), asked.anew("trace")) == (True, False)
+    assert not command(file, "--stage", "observe").anew("observe")
+
+
+def test_the_place_of_a_field_is_the_file(file):
+    assert command(file).place("measure.primary") == "triplets.yaml: measure.primary"
+
+
+def test_a_cluster_has_no_shards(file):
+    require_shareable(command(file, "--cluster", "local"))
+    with pytest.raises(UserError, match="--shard: expected one process that draws its share, got a cluster"):
+        require_shareable(command(file, "--cluster", "local", shard=Shard(0, 2)))
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("capture.sites: matches no site", "triplets.yaml: capture.sites: matches no site"),
+        ("trace: expected a contrast: add one", "triplets.yaml: trace: expected a contrast: add one"),
+        ("prompts[3]: expected words: quote: them", "triplets.yaml: prompts[3]: expected words: quote: them"),
+        ("sampler.scheduler: expected one of ddim", "--scheduler: expected one of ddim"),
+        ("sampler.steps: expected more", "triplets.yaml: sampler.steps: expected more"),
+        ("model nowhere: unknown", "model nowhere: unknown"),
+        ("samples: expected a table", "samples: expected a table"),
+        ("runs/a: trace: expected none", "runs/a: trace: expected none"),
+    ],
+)
+def test_an_error_in_a_field_says_in_which_file_or_by_which_flag(file, said, expected):
+    with pytest.raises(UserError) as raised, command(file, "--scheduler", "eulr").naming():
+        raise UserError(said)
+    assert str(raised.value) == expected
+
+
+def test_what_a_run_directory_is_refused_for_keeps_its_kind(file):
+    with pytest.raises(HeldError, match=r"^runs/a: in use"), command(file).naming():
+        raise HeldError("runs/a: in use")

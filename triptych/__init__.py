@@ -1,0 +1,1 @@
+"""Internal-representation probing of text-to-image diffusion models with triplet prompts."""

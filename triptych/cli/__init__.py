@@ -1,0 +1,1 @@
+"""The command line: `triptych run`, and one file for each other command."""

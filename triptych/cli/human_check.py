@@ -1,0 +1,161 @@
+"""Have people check the detected objects: ``triptych human-check sample RUN`` and ``agreement RUN
+labels.csv``.
+
+``sample`` writes a labelling sheet that opens in any browser, without network; its button exports a CSV file.
+``agreement`` reads one or more of these back and says how far the detector saw what people see, for each indicator.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.report.format import counted, interval, number
+from analysis.stats.rates import ALL
+from analysis.studies.human_check.check import (
+    AGREED,
+    annotator_agreement,
+    choose_questions,
+    human_counts,
+    labelled_items,
+    read_labels,
+)
+from analysis.studies.human_check.nouns import noun_agreement, noun_summary
+from analysis.studies.human_check.sheet import render_sheet
+from analysis.studies.opening import opened
+from analysis.study import contrasts, indicators
+from analysis.tables.objects.objects import looked_at
+from analysis.tables.registry import read, write
+from probes import command_line
+from probes.errors import UserError
+from probes.runs.parts import write_bytes
+from probes.runs.store import Run
+
+KEYS = ["sample_id", "triplet", "seed", "indicator"]
+
+
+def sample(run: Run, out: Path, *, images: int, extra: int, seed: int) -> str:
+    """Write ``sheet.html`` into `out`; return what there is to say about it."""
+    names = [member.name for member in indicators(run.config) if not member.control]
+    questions = choose_questions(
+        looked_at(run),
+        read(run, "nouns"),
+        read(run, "objects"),
+        indicators=names,
+        images=images,
+        extra=extra,
+        seed=seed,
+    )
+    chosen = list(dict.fromkeys(questions["sample_id"]))
+    page = render_sheet(questions, dict(zip(chosen, run.images(chosen))), run.config.name)
+    path = out / "sheet.html"
+    write_bytes(path, page.encode())
+    triplets = len(chosen) // len(names)
+    return (
+        f"{path}: {counted(len(chosen), 'image')} ({counted(triplets, 'triplet')} of {len(names)}), "
+        f"{counted(len(questions), 'question')}; open it in a browser, export, then: "
+        f"triptych human-check agreement {run.path} labels.csv"
+    )
+
+
+def check(run: Run, files: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Write tables ``human_check``, ``human_nouns`` and ``human_counts`` of a run from labels; return the first two.
+
+    The third corrects the objects of the run for what the detector misses, when it is measured again.
+    """
+    labels = pd.concat([read_labels(path, run) for path in files], ignore_index=True)
+    twice = labels.duplicated(["annotator", "sample_id", "object"])
+    if twice.any():
+        name = labels.loc[twice, "annotator"].iloc[0]
+        raise UserError(
+            f"{files[-1]}: expected another annotator in each file, got {name!r} twice: rename one"
+        )
+    samples, nouns, objects = run.samples(KEYS), read(run, "nouns"), read(run, "objects")
+    items = labelled_items(labels, samples, nouns, objects)
+    if run.config.unit == "seed":
+        items = items.assign(prompt=items["seed"])
+    options = run.config.measure
+    names = [member.name for member in indicators(run.config)]
+    table = annotator_agreement(
+        items,
+        indicators=[name for name in names if name in set(items["indicator"])],
+        contrasts=contrasts(run.config),
+        level=options.level,
+        resamples=options.bootstrap,
+        seed=options.seed,
+    )
+    write(run, "human_check", table)
+    of_nouns = noun_agreement(labels, samples, nouns, objects)
+    write(run, "human_nouns", of_nouns)
+    write(run, "human_counts", human_counts(items, samples, nouns, objects))
+    return table, of_nouns
+
+
+def summary(table: pd.DataFrame) -> str:
+    """The main rows of ``human_check`` as lines of text."""
+    main = table[(table["object"] == ALL) & (table["quantity"] != "seen")]
+    main = main[(main["asked"] == ALL) | (main["indicator"] == ALL)]
+    rows = [
+        {
+            "annotator": row.annotator,
+            "quantity": row.quantity,
+            "objects": {
+                "prompt": "nouns of the prompt",
+                "found": "found nearby",
+                "other": "found nowhere",
+            }.get(row.asked, ALL),
+            "images": row.indicator,
+            "value": number(row.value),
+            "interval": interval(row.low, row.high),
+            "bootstrap": interval(row.bootstrap_low, row.bootstrap_high),
+            "n": row.n,
+            "prompts": row.n_prompts,
+            "reason": row.reason,
+        }
+        for row in main.itertuples()
+    ]
+    return pd.DataFrame(rows).to_string(index=False)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    main = command_line.Parser(prog="triptych human-check", description=__doc__.split("\n\n")[0])
+    which = main.add_subparsers(dest="command", required=True)
+    draw = which.add_parser("sample", help="write a labelling sheet")
+    draw.add_argument("run", type=command_line.run_directory, help="folder of a measured run")
+    draw.add_argument(
+        "--images", type=command_line.count, default=100, help="at most so many, whole triplets (default 100)"
+    )
+    draw.add_argument(
+        "--objects",
+        type=command_line.whole(0, 1000),
+        default=8,
+        help="objects to ask for beside the nouns of the prompt (default 8)",
+    )
+    draw.add_argument("--seed", type=command_line.seed, default=0, help="of the choice (default 0)")
+    draw.add_argument("--out", type=Path, required=True, help="folder for sheet.html")
+    read = which.add_parser("agreement", help="read labels back")
+    read.add_argument(
+        "run", type=command_line.run_directory, help="folder of the run that the sheet was made from"
+    )
+    read.add_argument("labels", nargs="+", type=Path, help="CSV files, one an annotator")
+    return main
+
+
+def work(options: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    if options.command == "sample":
+        command_line.writable(options.out, folder=True)
+        run = opened(options.run)
+        print(sample(run, options.out, images=options.images, extra=options.objects, seed=options.seed))
+        return
+    run = opened(options.run)
+    table, of_nouns = check(run, options.labels)
+    print(summary(table))
+    print(noun_summary(of_nouns))
+    if AGREED in set(table["annotator"]):
+        print(f"“{AGREED}”: only what every annotator answered, and all alike")
+    print(f"wrote {run.path / 'tables' / 'human_check.csv'}; `--stage report` puts it on the page")

@@ -1,0 +1,73 @@
+"""The command ``triptych``: ``triptych triplets.yaml`` makes a run, ``triptych compare RUN RUN`` asks something of runs.
+
+A command is a module with two functions, and a row here or in `analysis.methods.registry`:
+
+- ``parser()`` returns its `probes.command_line.Parser`;
+- ``work(options)`` does what the parsed options ask. Beside its own options it is given ``options.stages``, a function
+  that makes a run from the arguments of ``triptych run``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from analysis.methods.registry import METHODS, Command
+from probes import command_line
+from triptych.cli import run
+
+COMMANDS = {
+    row.name: row
+    for row in (
+        Command("compare", "triptych.cli.compare", "two runs side by side, and whether their gaps differ"),
+        Command(
+            "sensitivity", "triptych.cli.sensitivity", "how far findings depend on choices made in measuring"
+        ),
+        Command("power", "triptych.cli.power", "how many prompts, seeds and words a difference takes"),
+        Command("human-check", "triptych.cli.human_check", "have people check the detected objects"),
+        Command(
+            "questions",
+            "triptych.cli.questions",
+            "questions to images answered by people: a sheet to fill in, and their answers",
+        ),
+        Command("prompts", "triptych.cli.prompts", "prompts from a set, or from captions"),
+        *(method.command for method in METHODS if method.command),
+    )
+}
+USAGE = """usage: triptych CONFIG ...           make a run, see triptych run --help
+       triptych COMMAND ...
+
+commands (each has a --help):"""
+
+
+def listing() -> str:
+    """Return the commands, one line each."""
+    rows = {"run": "from a configuration to a report"} | {name: row.summary for name, row in COMMANDS.items()}
+    width = max(map(len, rows))
+    return "\n".join([USAGE, *(f"  {name:<{width}}  {summary}" for name, summary in rows.items())])
+
+
+def command(name: str) -> Callable[[Sequence[str]], int]:
+    """Return a command of this table as a function from its arguments to its exit status."""
+    row = COMMANDS[name]
+
+    def main(argv: Sequence[str]) -> int:
+        module = import_module(row.module)
+        parser = module.parser()
+        parser.set_defaults(stages=run.stages)
+        interrupted = {"interrupted": command_line.RESUMES} if row.resumes else {}
+        return command_line.run(module.work, parser, argv, **interrupted)
+
+    return main
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status, see `probes.command_line.run`."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(listing())
+        return 0
+    if arguments[0] in COMMANDS:
+        return command(arguments[0])(arguments[1:])
+    return run.main(arguments[1:] if arguments[0] == "run" else arguments)

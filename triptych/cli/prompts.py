@@ -1,0 +1,142 @@
+"""The command line, ``triptych prompts build captions.json --out FOLDER``: triplets from captions or a set."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from probes import command_line
+from probes.errors import UserError, printable
+from probes.prompts import build, sets
+from probes.prompts.captions import WORDS
+from probes.prompts.formats import FORMATS
+from probes.prompts.neutral import Articles, Forms
+from probes.prompts.source import DATASETS
+from probes.storage.paths import expand
+
+EXAMPLES = """examples:
+  triptych prompts build captions_train2017.json --out coco
+      COCO's neutral captions, as Wu et al. 2025 choose them; then: python -m probes.run coco/triplets.yaml
+  triptych prompts build professions --out professions
+      320 professions of Wu et al. 2025, Table 3
+  triptych prompts build notes.csv --column text --indicators neutral=person old="old person" --out old
+      any table, and other words
+
+formats, told by the content unless named:
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's options."""
+    listed = "\n".join(f"  {name:<14} {what}" for name, what in FORMATS.items())
+    main = command_line.Parser(
+        prog="triptych prompts", description="Make prompts for a run from captions or from a set."
+    )
+    commands = main.add_subparsers(dest="command", required=True, metavar="build")
+    make = commands.add_parser(
+        "build",
+        help="write a triplets.yaml with prompts made from captions",
+        description="Write a triplets.yaml with prompts made from captions, print ten of them and what was left out.",
+        epilog=f"{EXAMPLES}{listed}\n  {DATASETS:<14} a name for the package `datasets`",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    make.add_argument(
+        "source", help=f"a file of captions, a set ({', '.join(sets.names())}), or a data set's name"
+    )
+    make.add_argument("--out", required=True, metavar="FOLDER", help="where triplets.yaml goes")
+    make.add_argument("--format", choices=("auto", *FORMATS, DATASETS), help="of the file (default: auto)")
+    make.add_argument("--column", metavar="NAME", help="where the captions stand in a table")
+    make.add_argument("--split", metavar="NAME", help="of a data set: train, validation ...")
+    make.add_argument("--setting", metavar="NAME", help="of a set: neutral or explicit of gep (default: all)")
+    make.add_argument(
+        "--indicators",
+        nargs="+",
+        metavar="NAME=WORD",
+        help="the words to put, the first for the reference; WORD/PLURAL where the dictionary has none"
+        " (default: neutral=person feminine=woman masculine=man)",
+    )
+    make.add_argument(
+        "--human-words", choices=get_args(Forms), help="forms of Table 2 that count (default: inflected)"
+    )
+    make.add_argument(
+        "--articles",
+        choices=get_args(Articles),
+        help="mended, or kept as the paper does: an female ... (default: fitting)",
+    )
+    make.add_argument("--max-words", metavar="N", help=f"longer captions are left out (default: {WORDS})")
+    make.add_argument("--limit", metavar="N", help="only the first N prompts")
+    make.add_argument("--model", help="of the triplets.yaml (default: toyworld)")
+    make.add_argument("--overwrite", action="store_true", help="replace what an earlier build wrote")
+    return main
+
+
+def _indicators(texts: Sequence[str] | None, of_professions: bool) -> dict[str, Any]:
+    """What the words are; before a profession stand adjectives."""
+    if texts is None:
+        return {"neutral": "person", **_DEFAULT[of_professions]}
+    found: dict[str, Any] = {}
+    for text in texts:
+        match = re.fullmatch(r"([^=]+)=([^/]+)(?:/(.+))?", text)
+        if not match or match[1] in found:
+            raise UserError(
+                f"--indicators: expected NAME=WORD, each name once, got {text!r}: write neutral=person feminine=woman"
+            )
+        found[match[1]] = {"word": match[2], **({"plural": match[3]} if match[3] else {})}
+    return found
+
+
+_DEFAULT = {
+    False: {"feminine": "woman", "masculine": "man"},
+    True: {"feminine": "female", "masculine": "male"},
+}
+
+
+def _whole(text: str) -> object:
+    """A number where one is meant; the schema says what is wrong with another."""
+    return int(text) if re.fullmatch(r"[+-]?\d{1,18}", text) else text
+
+
+def work(arguments: argparse.Namespace) -> None:
+    """Do what the command line asks."""
+    folder = expand(arguments.out, "--out")
+    build.require_free(folder, arguments.overwrite)
+    of_set = arguments.source in sets.names() and arguments.format in (None, "auto")
+    indicators = _indicators(arguments.indicators, of_set and "topics" in sets.read(arguments.source))
+    prompts = {"from": arguments.source}
+    options: dict[tuple[str, ...], tuple[str, Any]] = {("prompts", "from"): ("source", arguments.source)}
+    for name, kind in (
+        ("format", str),
+        ("column", str),
+        ("split", str),
+        ("setting", str),
+        ("human_words", str),
+        ("articles", str),
+        ("max_words", _whole),
+    ):
+        value = getattr(arguments, name)
+        if value is not None:
+            options[("prompts", name)] = (f"--{name.replace('_', '-')}", kind(value))
+    if arguments.limit is not None:
+        options[("limit",)] = ("--limit", _whole(arguments.limit))
+    if arguments.model is not None:
+        options[("model",)] = ("--model", arguments.model)
+    data = {
+        "name": _name(folder),
+        "indicators": indicators,
+        "reference": next(iter(indicators)),
+        "prompts": prompts,
+    }
+    config, loaded = build.build(data, options)
+    files = build.write(folder, config, loaded, overwrite=arguments.overwrite)
+    print(build.shown(config, loaded))
+    print(printable(f"wrote {', '.join(map(str, files))}"))
+    print(printable(f"next: python -m probes.run {folder / 'triplets.yaml'}"))
+
+
+def _name(folder: Path) -> str:
+    """A name for the run, from its folder's: what the schema takes."""
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", folder.resolve().name).strip("-._")
+    return name[:100] or "captions"

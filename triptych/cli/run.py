@@ -1,0 +1,30 @@
+"""``triptych run triplets.yaml``, also ``python -m probes.run triplets.yaml``: the stages of a run, in their order."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from probes import command_line
+from triptych.options import parser
+from triptych.stages import run
+
+
+def stages(argv: Sequence[str]) -> None:
+    """Do what the arguments ask, for a command that makes a run.
+
+    Raises
+    ------
+    UserError
+        Something of it cannot be done.
+    """
+    run(parser().parse_args(argv))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status, see `probes.command_line.run`."""
+    return command_line.run(run, parser(), argv, interrupted=command_line.RESUMES, begins=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

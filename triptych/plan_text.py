@@ -1,0 +1,103 @@
+"""What a run will draw and compare, as text, for ``--dry-run``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from probes.config.schema import Config
+from probes.errors import printable
+
+if TYPE_CHECKING:
+    from probes.prompts.plan import Sample
+
+ROWS = 60  # of the table that are shown
+CONTRASTS = 12  # that are named
+
+
+def describe(config: Config, samples: Sequence[Sample]) -> str:
+    """Return the plan: a row an image, the contrasts, and what so few prompts cannot show."""
+    return "\n".join([table(samples), *comparison(config)])
+
+
+def comparison(config: Config) -> list[str]:
+    """Return lines on what is compared, and on what so few prompts cannot show."""
+    return [line for line in (contrasts(config), few_prompts(config)) if line]
+
+
+def table(samples: Sequence[Sample], maximum: int = ROWS) -> str:
+    """Return the plan as text, a row an image."""
+    width = max(len(sample.sample_id) for sample in samples[:maximum])
+    lines = [f"{'sample_id':<{width}}  {'seed':>6}  tokens  prompt"]
+    for sample in samples[:maximum]:
+        lines.append(
+            f"{sample.sample_id:<{width}}  {sample.seed:>6}  {len(sample.tokens):>6}"
+            f"  {printable(' '.join(sample.prompt.split()))}"
+        )
+    if len(samples) > maximum:
+        lines.append(f"... and {len(samples) - maximum} more")
+    return "\n".join(lines)
+
+
+def contrasts(config: Config) -> str:
+    """Return the contrasts in a line.
+
+    Examples
+    --------
+    >>> contrasts(Config(prompts=["a {person}"]))
+    'contrasts, nearness to neutral (person): masculine (man) - feminine (woman)'
+    """
+    words = {name: f"{name} ({indicator.word})" for name, indicator in config.indicators.items()}
+    pairs = [f"{words[first]} - {words[second]}" for first, second in config.contrasts or []]
+    if len(pairs) > CONTRASTS:
+        pairs = [*pairs[:CONTRASTS], f"and {len(pairs) - CONTRASTS} more"]
+    listed = "; ".join(pairs) or "none, so no gap is measured (there is no second word beside the reference)"
+    if not pairs and len(config.indicators) > 2:
+        listed = "none, so no gap is measured"
+    return printable(f"contrasts, nearness to {words[config.reference]}: {listed}")
+
+
+def cluster(config: Config) -> list[str]:
+    """Return a line on the workers of a cluster, if there are to be any.
+
+    Examples
+    --------
+    >>> options = {"address": "head:6379", "workers": 8, "gpus_per_worker": 1}
+    >>> cluster(Config(prompts=["a {person}"], cluster=options))
+    ['cluster: up to 8 workers of Ray (head:6379), each with 1 GPU and 1 CPU']
+    """
+    if not config.clustered or (options := config.cluster) is None:
+        return []
+    gpus = options.gpus_per_worker
+    count = "as many workers" if options.workers == "auto" else f"up to {options.workers} workers"
+    each = "a GPU, where there are any," if gpus == "auto" else f"{gpus:g} GPU{'s' if gpus > 1 else ''}"
+    cpus = f"{options.cpus_per_worker} CPU{'s' if options.cpus_per_worker > 1 else ''}"
+    room = " as there is room for" if options.workers == "auto" else ""
+    return [f"cluster: {count} of Ray ({options.address}){room}, each with {each} and {cpus}"]
+
+
+def few_prompts(config: Config) -> str:
+    """Return the warning that no p can fall below the level with so few prompts; nothing where it can.
+
+    Prompts are exchangeable under the null hypothesis up to the sign of their gap: of 2^n equally likely signs two
+    are as extreme as the most extreme, so that the smallest p is 2^-(n - 1).
+
+    Examples
+    --------
+    >>> few_prompts(Config(prompts=["a {person}", "the {person}"]))
+    'with 2 prompts no p of a gap can fall below 0.5: 6 or more are needed for one below 0.05'
+    """
+    count = len(config.seeds if config.unit == "seed" else config.prompts[: config.limit])
+    alpha = 1 - config.measure.level
+    floor = 2.0 ** -(count - 1)
+    if not config.contrasts or floor < alpha or (needed := _needed(alpha)) <= count:
+        return ""
+    prompts = "1 prompt" if count == 1 else f"{count} prompts"
+    if config.unit == "seed":
+        prompts = f"1 prompt and {count} seeds"
+    more = f"{needed} or more are needed for one below {alpha:.3g}"
+    return f"with {prompts} no p of a gap can fall below {floor:g}: {more}"
+
+
+def _needed(alpha: float) -> int:
+    return next(count for count in range(1, 2000) if 2.0 ** -(count - 1) < alpha or count == 1999)

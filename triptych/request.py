@@ -1,0 +1,149 @@
+"""What one command of ``python -m probes.run`` asks for: its configuration, its stages, and how it holds the run."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from probes.config.messages import naming
+from probes.config.schema import Config, Trace
+from probes.config.yaml import YamlSource
+from probes.errors import UserError, printable
+from probes.execution import shards
+from probes.execution.shards import Shard
+from probes.prompts.source import Loaded
+from probes.storage.claim import Hold
+from triptych.options import STAGES, options
+from triptych.request_configuration import configuration
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A command and the configuration that it names, before anything is planned.
+
+    Attributes
+    ----------
+    arguments : argparse.Namespace
+        Of `triptych.options.parser`.
+    config : Config
+        As it is written, with the command line over it.
+    yaml_source : YamlSource
+        Where it stands.
+    passed : dict
+        The configuration as it was passed, for ``run.json``.
+    loaded : Loaded or None
+        What the prompts were read from, where they do not stand in the file.
+    stages : tuple of str
+        In the order they are gone through.
+    shard : Shard or None
+        The share of the run that this process draws.
+    finishing : bool
+        All shards have drawn, and this process does the rest.
+    """
+
+    arguments: argparse.Namespace
+    config: Config
+    yaml_source: YamlSource
+    passed: dict[str, Any]
+    loaded: Loaded | None
+    stages: tuple[str, ...]
+    shard: Shard | None = None
+    finishing: bool = False
+
+    @property
+    def dry(self) -> bool:
+        """Whether the plan is shown and nothing written."""
+        return self.arguments.dry_run
+
+    @property
+    def drawing(self) -> bool:
+        """Whether images are to be planned or drawn."""
+        return self.includes("plan", "generate")
+
+    @property
+    def clustered(self) -> bool:
+        """Whether a stage of it is worked on by a cluster."""
+        return self.config.clustered and self.includes("generate", "observe", "trace")
+
+    @property
+    def hold(self) -> Hold:
+        """How the run directory is held meanwhile."""
+        if self.shard:
+            return Hold.SHARD
+        later = {"measure", "report"}.issuperset(self.stages)
+        return Hold.RESULTS if later or self.finishing else Hold.ALONE
+
+    @property
+    def text(self) -> str | None:
+        """The YAML file as it stands, for the copy that a run keeps; None where a run is taken up again."""
+        return self.yaml_source.text or None
+
+    def includes(self, *stages: str) -> bool:
+        """Whether any of these stages is gone through."""
+        return not set(stages).isdisjoint(self.stages)
+
+    def anew(self, stage: str) -> bool:
+        """Whether what a stage stored is to be replaced."""
+        return self.arguments.overwrite and stage in self.stages
+
+    def place(self, field: str) -> str:
+        """Where a field of the configuration stands, for errors."""
+        return f"{self.yaml_source.name}: {field}"
+
+    def naming(self) -> contextlib.AbstractContextManager[None]:
+        """Say of an error in a field of the configuration in which file it stands, or by which flag it was given."""
+        return naming(Config, self.yaml_source, options(self.arguments))
+
+    def say(self, text: str) -> None:
+        """Tell the user in a line, on stderr."""
+        say(text, self.arguments)
+
+
+def say(text: str, arguments: argparse.Namespace) -> None:
+    """Tell the user in a line, on stderr, unless the command is to be quiet."""
+    if not arguments.quiet:
+        print(printable(text), file=sys.stderr, flush=True)
+
+
+def asked_for(arguments: argparse.Namespace, shard: Shard | None = None, *, finishing: bool = False) -> Asked:
+    """Read the configuration that a command names.
+
+    Raises
+    ------
+    UserError
+        There is no such file, or what it says is no configuration.
+    """
+    config, yaml_source, passed, loaded = configuration(
+        arguments.config, options(arguments), lambda line: say(line, arguments)
+    )
+    config, stages = _stages(config, arguments.stage)
+    stages = shards.stages(stages, shard, finishing=finishing)
+    return Asked(arguments, config, yaml_source, passed, loaded, stages, shard, finishing)
+
+
+def _stages(config: Config, stage: str | None) -> tuple[Config, tuple[str, ...]]:
+    """The stages to go through, and the configuration with what a trace does where it is asked for by name alone."""
+    if stage is None:
+        return config, tuple(stage for stage in STAGES if stage != "trace" or config.trace is not None)
+    if stage == "trace" and config.trace is None:
+        config = config.model_copy(update={"trace": Trace()})
+    return config, (stage,)
+
+
+def require_shareable(asked: Asked) -> None:
+    """Refuse a shard of a run that no processes beside each other can draw.
+
+    Raises
+    ------
+    UserError
+        It is drawn on a cluster, or by another program.
+    """
+    if asked.shard and asked.clustered:
+        raise UserError(
+            "--shard: expected one process that draws its share, got a cluster, too: leave one of both out"
+        )
+    if asked.shard and asked.config.images is not None:
+        raise UserError("--shard: expected images to draw, got those of another program: leave --shard out")
