@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from probes.config.cluster_options import Cluster as Options
-from probes.execution import loop
 from probes.execution.cluster.queue import Pool
 from probes.execution.cluster.worker import libraries
+from probes.execution.part import make_whole
 from tests import clusters
 from tests.forked import ROOT
 from tests.probes.conftest import stored
@@ -91,7 +91,7 @@ def make_alone(folder, count):
     """Parts of the light stage, made in this process."""
     with light_stage.opened(light_stage.job(folder, 0.0)) as making:
         for number in range(count):
-            loop.make_whole(making.part(number), making.do)
+            make_whole(making.part(number), making.do)
 
 
 def folder_of(path):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from analysis.metrics.registry import Metric, require_primary
 from probes.config.schema import Config
 from probes.errors import UserError, printable
-from probes.execution import loop, shards, signals, workers
+from probes.execution import shards, signals, workers
+from probes.execution.command import Command
 from probes.execution.shards import SharedRun
 from probes.execution.team import Team
 from probes.runs import completeness, image_faults
@@ -208,7 +209,7 @@ class _Work:
     def generate(self, cluster: Cluster | None) -> None:
         """Draw the images of the plan, or take in those of another program."""
         asked, plan = self.asked, self.plan
-        command = loop.Command(
+        command = Command(
             asked.passed,
             asked.text,
             asked.arguments.overwrite,
@@ -261,7 +262,7 @@ class _Work:
 
         if self.asked.anew("trace"):
             forget(self.run)
-        command = loop.Command(progress=self.progress, team=self.team, cluster=cluster)
+        command = Command(progress=self.progress, team=self.team, cluster=cluster)
         assert self.plan.source is not None
         trace(self.run, self.plan.source, self.plan.samples, command)
         traced = self.run.meta["trace"]

@@ -10,9 +10,9 @@ from analysis.observe import stage
 from analysis.observe.observer import Observer
 from analysis.observe.registry import observers
 from probes.errors import UserError
-from probes.execution import loop
 from probes.execution.cluster.job import Job
 from probes.execution.cluster.worker import Making
+from probes.execution.part import Part
 from probes.runs.store import Run
 
 
@@ -41,7 +41,7 @@ def opened(job: Job) -> Iterator[Making]:
     run, observer = _found(job)
     fields = observer.fields()
 
-    def part(number: int) -> loop.Part:
+    def part(number: int) -> Part:
         return stage.part_of(run, observer, run.part_path("samples", number), fields)
 
     with stage.Looking(observer, job.settled["threads"]).opened() as do:

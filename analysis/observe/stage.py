@@ -26,10 +26,12 @@ from probes.execution import loop, shards, workers
 from probes.execution.cluster.driver import Cluster
 from probes.execution.cluster.engine import Shard
 from probes.execution.cluster.job import Job
+from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.team import Team, Tick
 from probes.prompts.audit import places
 from probes.runs import image_faults, kinds, parts
 from probes.runs.images import read_image
+from probes.runs.selection import KINDS
 from probes.runs.store import Run
 from probes.storage import locations
 
@@ -45,7 +47,7 @@ class Looking:
     threads: int
 
     @contextmanager
-    def opened(self) -> Iterator[Callable[[RowRange, Tick], loop.Piece]]:
+    def opened(self) -> Iterator[Callable[[RowRange, Tick], Piece]]:
         """Load the observer; gives the function that shows it some rows of a file."""
         with workers.steady(self.threads):
             self.observer.load()
@@ -103,8 +105,8 @@ def _note_kinds(run: Run, observer: Observer) -> None:
     """Record, before the first part of an observer is written, which kinds the run is to have."""
     if isinstance(count := run.meta.get("parts"), int):
         noted = kinds.with_kinds(run, observer.schemas, count)
-        if noted != run.meta.get(kinds.KINDS):
-            run.write_meta(**{kinds.KINDS: noted})
+        if noted != run.meta.get(KINDS):
+            run.write_meta(**{KINDS: noted})
 
 
 def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
@@ -145,9 +147,7 @@ def _observe_elsewhere(run: Run, observer: Observer, cluster: Cluster) -> None:
     note(run, plan["resolved"], record, plan["threads"], cluster.pool.expected)
 
 
-def planned(
-    run: Run, observer: Observer
-) -> tuple[list[loop.Part], list[loop.Part], list[parts.DamagedPartError]]:
+def planned(run: Run, observer: Observer) -> tuple[list[Part], list[Part], list[parts.DamagedPartError]]:
     """All parts of an observer, those of them that are due, and what is damaged."""
     fields = observer.fields()
     all_parts = [part_of(run, observer, file, fields) for file in run.parts("samples")]
@@ -170,7 +170,7 @@ def note(run: Run, resolved: Mapping[str, Any], record: Mapping[str, Any], threa
     run.write_meta(config=config, **entries)
 
 
-def part_of(run: Run, observer: Observer, file: Path, fields: Mapping[str, Any]) -> loop.Part:
+def part_of(run: Run, observer: Observer, file: Path, fields: Mapping[str, Any]) -> Part:
     """What an observer makes of a part file of samples."""
     number = int(re.fullmatch(r"part-(\d+)", file.stem)[1])
     with locations.once(file):
@@ -181,7 +181,7 @@ def part_of(run: Run, observer: Observer, file: Path, fields: Mapping[str, Any])
     samples = parts.digest(repr(made_from["content"]) if "content" in made_from else file.read_bytes())
     starts = _whole(draws, observer.batch) if observer.whole_triplets else range(0, images, observer.batch)
     starts = list(starts) or [0]  # a part without images is written, too
-    return loop.Part(
+    return Part(
         paths={kind: run.part_path(kind, number) for kind in observer.schemas},
         identity=parts.identity(number, {**fields, "samples": samples}, parts.OBSERVED_FORMAT),
         images=images,
@@ -253,10 +253,10 @@ class _Stored:
             return shown(pixels=None, fault=str(error))
 
 
-def _shown(observer: Observer, stored: Callable[[Path], _Stored], piece: RowRange, tick: Tick) -> loop.Piece:
+def _shown(observer: Observer, stored: Callable[[Path], _Stored], piece: RowRange, tick: Tick) -> Piece:
     """Show an observer some rows of a file; gives the rows it makes of them."""
     file, start, stop = piece
     images = stored(file).images(start, stop)
     seen = observer.look(images)
     tick(len(images))
-    return {kind: loop.RowsOfKind(seen[kind], schema) for kind, schema in observer.schemas.items()}
+    return {kind: RowsOfKind(seen[kind], schema) for kind, schema in observer.schemas.items()}

@@ -10,8 +10,8 @@ import pandas as pd
 from analysis.report.format import counted
 from analysis.study import contrasts, indicators
 from probes.config.schema import Config
-from probes.runs.completeness import KEY
 from probes.runs.recorded_files import named_record
+from probes.runs.selection import KEY
 
 LONG = 14  # entries: a longer group is folded
 # of ``run.json`` and of its configuration: what may differ between two ways to draw the same run

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from probes.runs.completeness import KEY
+from probes.runs.selection import KEY
 
 COLUMNS = ("what", "there", "planned")
 _WHAT = {

@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from probes.config.protocols import HasPrompts, HasWords
 from probes.config.types import IMAGES, PERSON, fail, has_template
-
-if TYPE_CHECKING:
-    from probes.config.schema import Config
 
 INDICATORS = 40  # every pair of them is compared at every site and step
 SKILL = "skill"  # the level of a prompt that asks for one
 ABOUT = ("id", "levels")  # keys of a prompt that say nothing of what is drawn
 
 
-def check_indicators(config: Config) -> None:
+def check_indicators(config: HasWords) -> None:
     """Refuse names and controls that do not fit, and words that do not differ."""
     names = list(config.indicators)
     at = ("indicators",)
@@ -48,7 +46,7 @@ def check_indicators(config: Config) -> None:
     _check_words(config)
 
 
-def _check_words(config: Config) -> None:
+def _check_words(config: HasWords) -> None:
     """A word that stands twice would be compared with itself. Text encoders do not tell case or spaces apart."""
     first: dict[str, str] = {}
     for name, indicator in config.indicators.items():
@@ -71,7 +69,7 @@ def normal(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def default_contrasts(config: Config) -> list[list[str]]:
+def default_contrasts(config: HasWords) -> list[list[str]]:
     """Return every pair of indicators that are neither the reference nor a control, each against the reference.
 
     Pairs stand in the order of the indicators; of masculine and feminine the masculine comes first, so that a
@@ -86,7 +84,7 @@ def default_contrasts(config: Config) -> list[list[str]]:
     return [pair if pair != ["feminine", "masculine"] else pair[::-1] for pair in pairs]
 
 
-def check_contrasts(config: Config) -> None:
+def check_contrasts(config: HasWords) -> None:
     """Refuse contrasts that are no pair of two others than the reference, or stand twice."""
     others = [name for name in config.indicators if name != config.reference]
     first: dict[frozenset[str], int] = {}
@@ -99,7 +97,7 @@ def check_contrasts(config: Config) -> None:
         first[frozenset(pair)] = index
 
 
-def check_prompts(config: Config) -> None:
+def check_prompts(config: HasWords) -> None:
     """Refuse captions that are missing, unknown or the same for two indicators, and prompts that stand twice."""
     names = list(config.indicators)
     ids: dict[str, int] = {}
@@ -180,7 +178,7 @@ def levels(prompt: str | Mapping[str, Any]) -> Mapping[str, str]:
     return {} if isinstance(prompt, str) else prompt.get("levels", {})
 
 
-def asks_for_skills(config: Config) -> bool:
+def asks_for_skills(config: HasPrompts) -> bool:
     """Whether every prompt of a run asks for a skill (`probes.prompts.paintskills`) and names nobody.
 
     Such a run may have one indicator, and compares no words.
@@ -188,7 +186,7 @@ def asks_for_skills(config: Config) -> bool:
     return bool(config.prompts) and all(SKILL in levels(prompt) for prompt in config.prompts)
 
 
-def check_size(config: Config) -> None:
+def check_size(config: HasWords) -> None:
     """Refuse a run of more images than any machine draws; those of another program are there already."""
     if config.images is not None:
         return

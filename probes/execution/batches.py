@@ -21,7 +21,7 @@ import torch
 from hooks.architectures.unet_size import latent_size
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution.loop import Part
+from probes.execution.part import Part
 from probes.models import loading
 from probes.models.sizes import image_size
 from probes.runs.parts import DamagedPartError, disk_error, read_identity

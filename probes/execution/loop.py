@@ -9,112 +9,25 @@ no byte.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pyarrow as pa
 from tqdm import tqdm
 
-from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution.team import Do, Team, Work
+from probes.execution.part import Part, Piece, write
+from probes.execution.team import Team, Work
 from probes.runs import directory, image_faults
 from probes.runs import parts as files
 from probes.runs.identity import differing
 from probes.runs.store import Run
 from probes.storage import locations
 
-if TYPE_CHECKING:
-    from probes.execution.cluster.driver import Cluster
-
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} images [{elapsed}, {remaining} left]"
-
-
-@dataclass(frozen=True)
-class Command:
-    """What a stage that stores images is called with, beside what it stores.
-
-    Attributes
-    ----------
-    passed, text
-        The configuration as it was passed, for ``run.json`` and the copy of ``triplets.yaml``.
-    overwrite : bool
-        Remove what the directory holds, once the work can begin.
-    progress : bool
-        Show a progress bar with the time left.
-    captions : mapping, optional
-        What the record keeps of the captions that prompts come from, see `probes.prompts.of_captions`.
-    team : Team, optional
-        Processes that are there already and may help; else those that are needed are started and ended by the stage.
-    cluster : Cluster, optional
-        Workers on other machines that make the parts in the place of the processes of this one.
-    """
-
-    passed: Mapping[str, Any] | None = None
-    text: str | None = None
-    overwrite: bool = False
-    progress: bool = True
-    captions: Mapping[str, Any] | None = None
-    team: Team | None = None
-    cluster: Cluster | None = None
-
-    @contextmanager
-    def helpers(self) -> Iterator[Team]:
-        """Hold this process and its helpers."""
-        with nullcontext(self.team) if self.team else Team() as team:
-            yield team
-
-    def cleared(self, run: Run) -> None:
-        """Remove what a run directory holds, where it is to be overwritten."""
-        if self.overwrite:
-            directory.clear(run)
-
-    def record(
-        self, run: Run, config: Config, damaged: Sequence[files.DamagedPartError], **fields: Any
-    ) -> None:
-        """Write ``run.json`` before the first part is made, and say which parts are made again."""
-        directory.record(
-            run, config, self.passed or {}, self.text, "planned", captions=self.captions, **fields
-        )
-        note_damaged(run, damaged)
-
-
-@dataclass(frozen=True)
-class RowsOfKind:
-    """What a piece gave for the files of one kind: rows and their columns."""
-
-    rows: list[dict[str, Any]]
-    schema: pa.Schema
-
-
-Piece = Mapping[str, RowsOfKind]  # by kind
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a stage.
-
-    Attributes
-    ----------
-    paths : mapping of str to Path
-        Its files by kind, in the order they are written; it is finished when all are there.
-    identity : mapping
-        What was it made from (:func:`probes.runs.parts.identity`).
-    images : int
-        Images in it.
-    pieces : sequence
-        What the work of the stage is given one by one; each gives a `Piece`.
-    """
-
-    paths: Mapping[str, Path]
-    identity: Mapping[str, Any]
-    images: int
-    pieces: Sequence[Any]
 
 
 Refused = Callable[[Path, str, Any, Any], UserError]
@@ -240,7 +153,7 @@ def make(
                 pieces_made = made.setdefault(id(part), {})
                 pieces_made[place] = piece
                 if len(pieces_made) == len(part.pieces):
-                    _write(part, [pieces_made[i] for i in range(len(part.pieces))])
+                    write(part, [pieces_made[i] for i in range(len(part.pieces))])
                     del made[id(part)]
 
 
@@ -256,19 +169,6 @@ def bar_of(stage: str, total: int, left: int, *, progress: bool) -> tqdm:
     )
 
 
-def make_whole(part: Part, do: Do, require: Callable[[], None] = lambda: None) -> None:
-    """Make all pieces of a part in this process, and write its files once `require` lets it."""
-    pieces = [do(piece, lambda images: None) for piece in part.pieces]
-    require()
-    _write(part, pieces)
-
-
 def useful(processes: int, todo: Sequence[Part]) -> int:
     """So many workers, or as many as there are pieces due: more would stand idle. At least one."""
     return max(1, min(processes, sum(len(part.pieces) for part in todo)))
-
-
-def _write(part: Part, pieces: Sequence[Piece]) -> None:
-    for kind, path in part.paths.items():
-        rows = [row for piece in pieces for row in piece[kind].rows]
-        files.write_part(path, rows, pieces[-1][kind].schema, part.identity)

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
-from probes.execution.loop import Part
+from probes.execution.part import Part
 from probes.json_text import parse_json
 from probes.runs import completeness, recorded_files
 from probes.runs.directory import LOCKS, SHARDS, now
-from probes.runs.kinds import KINDS, number
 from probes.runs.parts import create_bytes, is_leftover, write_bytes
 from probes.runs.record import read_record, record_bytes
+from probes.runs.selection import KEY, KINDS, number
 from probes.runs.store import Run
 from probes.storage.lease import RESULTS, Lease
 from probes.storage.locations import is_object
@@ -40,7 +40,7 @@ SIZES = ("batch_triplets", "trace_batch")
 # of run.json, the same for all who draw: written by the process that begins
 _OF_RUN = (
     *("format", "status", "name", "config", "versions", "captions", "model", "scheduler", BEGUN, "parts"),
-    *("images", "faults", "written", "times", completeness.KEY, SHARDS),
+    *("images", "faults", "written", "times", KEY, SHARDS),
 )
 _PATIENCE = 600.0  # seconds that another process may take to begin a run, which is to write a file
 _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
@@ -124,7 +124,7 @@ class SharedRun(Run):
         file = self.path / "run.json"
         there = read_record(file) if file.exists() else {}
         self.meta = gathered(there, list(_records(self.path)))
-        self.meta.pop(completeness.KEY, None)  # what was measured is no matter to who draws
+        self.meta.pop(KEY, None)  # what was measured is no matter to who draws
         # what is noted of times is this process's own
         if trace := self.meta.get("trace"):
             self.meta["trace"] = {**trace, "seconds": 0.0}
@@ -243,13 +243,13 @@ def all_there(path: Path, shard: Shard | None = None) -> bool:
     if shard and shard.index >= run.meta.get("parts", 0):
         return False
     run.meta = gathered(run.meta, list(_records(path)))
-    run.meta.pop(completeness.KEY, None)
+    run.meta.pop(KEY, None)
     return BEGUN in run.meta and not completeness.lacking(run)
 
 
 def finished_meanwhile(path: Path) -> bool:
     """Whether all is there of a run that was measured when it was not."""
-    return completeness.KEY in Run.open(path).meta and all_there(path)
+    return KEY in Run.open(path).meta and all_there(path)
 
 
 def spent(run: Run, stage: str) -> float:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from probes.config.checks import levels
+from probes.config.protocols import HasPrompts
 from probes.config.types import fail, shown
 from probes.prompts.grids import cells, slug
-
-if TYPE_CHECKING:
-    from probes.config.schema import Config
 
 AXIS = "profession"
 NONE = "(none)"  # the level of a prompt that names no profession
@@ -31,7 +29,7 @@ class Place:
     profession: str
 
 
-def is_diagnostic(config: Config) -> bool:
+def is_diagnostic(config: HasPrompts) -> bool:
     """Whether a run is an audit of professions: some prompt of it has the level ``profession``.
 
     Examples
@@ -43,7 +41,7 @@ def is_diagnostic(config: Config) -> bool:
     return bool(places(config))
 
 
-def places(config: Config) -> list[Place]:
+def places(config: HasPrompts) -> list[Place]:
     """Return where the prompts of an audit stand; prompts without a ``profession`` among their levels are left out."""
     return [
         Place(triplet, levels(prompt)[AXIS])
@@ -52,7 +50,7 @@ def places(config: Config) -> list[Place]:
     ]
 
 
-def professions(config: Config) -> tuple[str, ...]:
+def professions(config: HasPrompts) -> tuple[str, ...]:
     """Return the professions of an audit, each once, in the order of its prompts; `NONE` among them where it stands."""
     return tuple(dict.fromkeys(place.profession for place in places(config)))
 

@@ -11,19 +11,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from probes.config.checks import levels
+from probes.config.protocols import HasPrompts, HasWords
 from probes.config.types import fail
-from probes.errors import UserError
 from probes.prompts.grammar.articles import mended
 from probes.prompts.grammar.plurals import plural
 from probes.prompts.grids import slug
 from probes.toyworld import MODELS
-
-if TYPE_CHECKING:
-    from probes.config.schema import Config
-    from probes.prompts.source import PromptSource
 
 INDICATOR = "prompt"
 SKILLS = ("object", "count", "spatial")
@@ -69,12 +65,12 @@ class Asked:
         return {"skill": self.skill, **({"template": self.template} if self.template else {}), **said}
 
 
-def asked(config: Config) -> list[Asked]:
+def asked(config: HasPrompts) -> list[Asked]:
     """Return what each prompt of a run asks for, in their order; `check` refused what cannot be read."""
     return [_asked(levels(prompt)) for prompt in config.prompts[: config.limit]]
 
 
-def check(config: Config) -> None:
+def check(config: HasWords) -> None:
     """Refuse levels that name a skill and not what it needs, words beside such prompts, and prompts of other kinds."""
     if not any("skill" in levels(prompt) for prompt in config.prompts):
         return
@@ -129,18 +125,6 @@ def defaults(data: Mapping[str, Any], sets: Mapping[str, Mapping[str, Any]]) -> 
     if "seeds" not in data and (number := _seeds(source, sets[name])) is not None:
         found["seeds"] = {"count": number}
     return found
-
-
-def require_set(source: PromptSource, fits: bool) -> None:
-    """Refuse ``skill`` and ``object`` of a source that is no set of this kind, and a split that such a set has not."""
-    for field, said in (("skill", source.skill), ("object", source.object)):
-        if said is not None and not fits:
-            raise UserError(
-                f"prompts.{field}: expected a set with skills, got {source.from_!r}: take it out, or name the set"
-                " paintskills"
-            )
-    if fits and source.split not in (None, *SPLITS):
-        raise UserError(f"prompts.split: expected {' or '.join(SPLITS)}, got {source.split!r}: choose one")
 
 
 def _seeds(source: Mapping[str, Any], content: Mapping[str, Any]) -> int | None:

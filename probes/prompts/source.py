@@ -106,7 +106,7 @@ def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: 
         The source cannot be read, holds no captions, or no neutral one.
     """
     of_set = source.format == "auto" and source.from_ in sets.names()
-    paintskills.require_set(source, of_set and source.from_ in sets.of_skills())
+    _require_skills(source, of_set and source.from_ in sets.of_skills())
     if of_set:
         prompts = sets.prompts(
             source.from_,
@@ -139,6 +139,20 @@ def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: 
         sentences=True,
         file=None if form == DATASETS else Path(name),
     )
+
+
+def _require_skills(source: PromptSource, fits: bool) -> None:
+    """Refuse ``skill`` and ``object`` of a source that is no set of this kind, and a split that such a set has not."""
+    for field, said in (("skill", source.skill), ("object", source.object)):
+        if said is not None and not fits:
+            raise UserError(
+                f"prompts.{field}: expected a set with skills, got {source.from_!r}: take it out, or name the set"
+                " paintskills"
+            )
+    if fits and source.split not in (None, *paintskills.SPLITS):
+        raise UserError(
+            f"prompts.split: expected {' or '.join(paintskills.SPLITS)}, got {source.split!r}: choose one"
+        )
 
 
 def _open(source: PromptSource, folder: Path) -> tuple[str, Callable[[], readers.Captions], str]:

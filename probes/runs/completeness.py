@@ -14,51 +14,29 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from probes.errors import UserError, printable
-from probes.runs.kinds import (
+from probes.runs import selection
+from probes.runs.kinds import kinds
+from probes.runs.parts import part_files, part_name, read_part, stage_of
+from probes.runs.selection import (
     BESIDE_SAMPLES,
     DRAWN,
-    KINDS,
+    KEY,
     NESTED,
     OBJECTS,
-    TEXTS,
     TRACED,
     UNMEASURED,
-    kinds,
     number,
 )
-from probes.runs.parts import part_files, part_name, read_part, stage_of
 
 if TYPE_CHECKING:
     from probes.runs.store import Run
 
-KEY, LOST = "unfinished", "lost"  # of run.json
+LOST = "lost"  # of run.json
 _ON_PAGE = ("words", *OBJECTS, TRACED)  # beside samples
 NAMED = 3  # files that a line names
-
-
-def restricted(meta: Mapping[str, Any], kind: str, files: Sequence[Path]) -> list[Path]:
-    """Those part files of a kind that a run speaks of: as many as it is to have, less those that are not whole."""
-    if kind.endswith(TEXTS):
-        return list(files)
-    counts = meta.get(KINDS)
-    most = counts.get(kind) if isinstance(counts, Mapping) else None  # earlier versions do not say
-    if isinstance(most, int):
-        files = [file for file in files if number(file) < most]  # more are of another run, or the user's
-    noted = meta.get(KEY)
-    if not noted:
-        return list(files)
-    chosen = _numbers(_noted_list(noted, kind))
-    return [file for file in files if number(file) in chosen]
-
-
-def _noted_list(noted: Mapping[str, Any], kind: str) -> str:
-    lists = noted["parts"]
-    return str(lists.get("observed" if kind in OBJECTS else kind, lists[DRAWN]))
 
 
 # What is missing
@@ -189,7 +167,10 @@ def lost_since(run: Run) -> dict[str, list[int]]:
     )
     if noted:
         gone = {*noted.get("without", ())}
-        lost = {kind: sorted({*own} & _numbers(_noted_list(noted, kind))) for kind, own in lost.items()}
+        lost = {
+            kind: sorted({*own} & selection.numbers(selection.noted_list(noted, kind)))
+            for kind, own in lost.items()
+        }
         lost = {kind: own for kind, own in lost.items() if own and kind not in gone}
     shown = [
         kind for kind in lost if kind == DRAWN or (kind in _ON_PAGE and len(lost[kind]) < kinds(run)[kind])
@@ -234,7 +215,10 @@ def said(meta: Mapping[str, Any]) -> str:
 
 def for_page(meta: Mapping[str, Any]) -> dict[str, str]:
     """What a page says of missing parts: of those of when the run was measured (``unfinished``), and ``lost`` since."""
-    gone = {kind: sorted(_numbers(text)) for kind, text in (meta.get(KEY) or {}).get("missing", {}).items()}
+    gone = {
+        kind: sorted(selection.numbers(text))
+        for kind, text in (meta.get(KEY) or {}).get("missing", {}).items()
+    }
     return {"unfinished": said(meta), "missing_parts": files_said(gone), LOST: meta.get(LOST, "")}
 
 
@@ -283,7 +267,11 @@ def opened(run: Run) -> Run:
     """
     noted, lost = run.meta.get(KEY), missing(run)
     if noted:
-        lost = {kind: own for kind, own in lost.items() if {*own} & _numbers(_noted_list(noted, kind))}
+        lost = {
+            kind: own
+            for kind, own in lost.items()
+            if {*own} & selection.numbers(selection.noted_list(noted, kind))
+        }
         lost = {kind: own for kind, own in lost.items() if kind not in noted.get("without", ())}
     if not {*lost} <= {*UNMEASURED} and part_files(run.path / DRAWN):  # tables may be all that is left
         noted = snapshot(run)
@@ -318,14 +306,3 @@ def _text(numbers: Iterable[int]) -> str:
         else:
             ranges.append([one, one])
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
-
-
-@lru_cache(maxsize=64)
-def _numbers(text: str) -> frozenset[int]:
-    """The numbers that a text of `_text` names.
-
-    >>> sorted(_numbers("0-2,5"))
-    [0, 1, 2, 5]
-    """
-    ends = [[int(one) for one in some.split("-")] for some in text.split(",") if some]
-    return frozenset(one for some in ends for one in range(some[0], some[-1] + 1))

@@ -26,6 +26,7 @@ from probes.runs.identity import (
 )
 from probes.runs.parts import FORMAT, write_bytes
 from probes.runs.record import STATUSES
+from probes.runs.selection import KEY, KINDS
 from probes.runs.store import Run
 from probes.storage import lease
 from probes.storage.locations import link_of
@@ -79,7 +80,7 @@ def remove(run: Run, kinds: Sequence[str]) -> None:
         A link stands in the place of what is to be removed; then nothing was.
     """
     _remove(run, runs_kinds.owned(run, kinds), kinds)
-    run.write_meta(**{runs_kinds.KINDS: runs_kinds.without_kinds(run, kinds)})
+    run.write_meta(**{KINDS: runs_kinds.without_kinds(run, kinds)})
 
 
 def _remove(run: Run, names: Sequence[str], folders: Sequence[str]) -> None:
@@ -249,7 +250,7 @@ def record(
     """
     assert status in STATUSES
     times = {"created": now(), **_times(run, status)}
-    for name in (completeness.KEY, completeness.LOST):
+    for name in (KEY, completeness.LOST):
         run.meta.pop(name, None)
     # the record first: a folder that holds but a copy of a configuration is no run's
     run.write_meta(
@@ -372,7 +373,7 @@ def _noted(run: Run, stages: Sequence[str]) -> dict[str, Any]:
     """
     if set(stages) <= {"report"}:
         return _noted_lost(run)
-    for name in (completeness.KEY, completeness.LOST):
+    for name in (KEY, completeness.LOST):
         run.meta.pop(name, None)
     missing = completeness.snapshot(run)
     if missing and not set(stages) <= {"measure", "report"}:
@@ -390,7 +391,7 @@ def _noted(run: Run, stages: Sequence[str]) -> dict[str, Any]:
 
 def _noted_over(run: Run, missing: Mapping[str, Any] | None) -> dict[str, Any]:
     """What is recorded of the images that a run speaks of, where others are missing."""
-    run.meta |= {completeness.KEY: missing} if missing else {}
+    run.meta |= {KEY: missing} if missing else {}
     noted: dict[str, Any] = {"faults": image_faults.counts(list(run.faults().values()))}
     if run.parts("traced") and run.meta.get("trace"):
         there = run.traced(["triplet", "seed", "fault"])
@@ -417,7 +418,7 @@ def settle_parts(run: Run) -> None:
     UserError
         No image is whole, or a part holds the rows of other images.
     """
-    if completeness.KEY not in run.meta and (missing := completeness.snapshot(run)):
+    if KEY not in run.meta and (missing := completeness.snapshot(run)):
         run.write_meta(**_noted_over(run, missing))
     part_rows.require_rows(run)
     completeness.warn(run)

@@ -5,33 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from probes.runs.parts import part_files, part_name
 from probes.runs.record import no_record
+from probes.runs.selection import BESIDE_SAMPLES, DRAWN, KINDS, NESTED, OBJECTS, TEXTS, TRACED, UNMEASURED
 
 if TYPE_CHECKING:
     from probes.runs.store import Run
 
-KINDS = "kinds"  # of run.json: how many parts of each
-DRAWN, TRACED = "samples", "traced"
-BESIDE_SAMPLES = ("captures", "words")  # of the same images; without them these are not spoken of
-OBJECTS = ("objects", "observed")  # kinds of one observer
-NESTED = ("features/", "attributes/")
-UNMEASURED = ("kept", "pooled")  # no table is made of them
-TEXTS = ("_texts", "_prompts")  # end a kind of a run, not of its images
 _KIND = re.compile(r"[a-z]+|(?:features|attributes)/\w[\w.-]*")
 MOST = 1_000_000  # parts of a kind: a record that says more is damaged
-
-
-def number(file: Path) -> int:
-    """The number of a part, by the name of its file.
-
-    >>> number(Path("samples/part-00012.parquet"))
-    12
-    """
-    return int(re.sub(r"\D", "", file.stem))
 
 
 def kinds(run: Run) -> dict[str, int]:

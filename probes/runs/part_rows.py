@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from probes.errors import UserError
-from probes.runs.kinds import DRAWN, OBJECTS, TRACED, UNMEASURED, kinds, number
+from probes.runs.kinds import kinds
 from probes.runs.parts import column_names, digest, identity_of, read_part, stage_of
+from probes.runs.selection import DRAWN, OBJECTS, TRACED, UNMEASURED, number
 
 if TYPE_CHECKING:
     from probes.runs.store import Run

@@ -38,7 +38,7 @@ from PIL import Image
 from probes.config.schema import Config
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
-from probes.runs import completeness, earlier_format, recorded_files
+from probes.runs import earlier_format, recorded_files
 from probes.runs.image_faults import reason
 from probes.runs.images import StoredImages
 from probes.runs.part_columns import alike, require_names
@@ -52,6 +52,7 @@ from probes.runs.parts import (
     write_bytes,
 )
 from probes.runs.record import no_record, read_record, record_bytes
+from probes.runs.selection import restricted
 from probes.runs.tables import read_table, table_bytes
 from probes.storage.locations import link_of, remove, run_path
 
@@ -138,7 +139,7 @@ class Run:
 
     def parts(self, kind: str) -> list[Path]:
         """The parts of a kind that are there and the run is to have, in order; where it was measured, those of then."""
-        return completeness.restricted(self.meta, kind, part_files(self.path / kind))
+        return restricted(self.meta, kind, part_files(self.path / kind))
 
     def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The samples, a row an image; without the image itself unless `columns` names it."""

@@ -26,19 +26,25 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import batches, loop, shards, workers
 from probes.execution.cluster import remote
+from probes.execution.cluster.driver import Cluster
+from probes.execution.cluster.job import Job
+from probes.execution.command import Command
+from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.settings import Settled, as_begun
 from probes.execution.team import Tick
 from probes.models import estimate, files, loading
 from probes.prompts.plan import Sample, pairs
 from probes.runs import directory, identity, image_faults, kinds, rows, schemas
 from probes.runs import parts as part_files
+from probes.runs.selection import KINDS
 from probes.runs.store import Run
 
 _ANOTHER_FORMAT = (
     "use --stage measure to measure what is there, --overwrite to draw it anew, or another --out"
 )
 
-_PLAIN = loop.Command()
+_REMOTE = "probes.stages.remote"  # the module that workers of a cluster call
+_PLAIN = Command()
 # numbers beyond float16's 65504 become infinite, bfloat16 keeps 8 bits of them; the model's weights are finite
 _NAN = {
     "float16": "use --dtype bfloat16 or float32",
@@ -63,7 +69,7 @@ class Drawing:
         return {**self.__dict__, "loaded": None}
 
     @contextmanager
-    def opened(self) -> Iterator[Callable[[list[Sample], Tick], loop.Piece]]:
+    def opened(self) -> Iterator[Callable[[list[Sample], Tick], Piece]]:
         """Hold the model, ready to draw; gives the function that draws a batch."""
         loaded = self.loaded or load_again(self.source, self.config, self.device, self.weights)
         with workers.steady(self.threads):
@@ -75,7 +81,7 @@ def generate(
     config: Config,
     samples: Sequence[Sample],
     source: loading.Source,
-    command: loop.Command = _PLAIN,
+    command: Command = _PLAIN,
 ) -> None:
     """Draw every image of the plan that the run does not hold yet.
 
@@ -98,7 +104,7 @@ def generate(
     config = config if command.overwrite else as_begun(config, run)
     cluster = command.cluster
     loaded = None if cluster else load(source, config, config.generate.device)
-    found = Settled.of(loaded, config) if loaded else remote.settled(cluster, run, config, source, samples)
+    found = Settled.of(loaded, config) if loaded else _settled(cluster, run, config, source, len(samples))
     command.cleared(run)
     with shards.turn(run):
         config = found.applied(config)
@@ -119,7 +125,7 @@ def generate(
             device=found.device_record(count),
             parts=len(parts),
             images=len(samples),
-            **{batches.USED: sizes, kinds.KINDS: kinds.with_kinds(run, parts[0].paths, len(parts))},
+            **{batches.USED: sizes, KINDS: kinds.with_kinds(run, parts[0].paths, len(parts))},
         )
     drawing = Drawing(
         source, config, found.device, found.model["weight_hash"], found.threads, samples[0].sample_id, loaded
@@ -128,7 +134,9 @@ def generate(
 
         def draw() -> None:
             if cluster:
-                remote.draw(cluster, run, "generate", drawing, fields, sizes, parts, todo)
+                remote.draw(
+                    cluster, run, "generate", f"{_REMOTE}:opened", drawing, fields, sizes, parts, todo
+                )
             else:
                 loop.make(
                     "generate",
@@ -147,7 +155,13 @@ def generate(
     loop.drawn(run, began)
 
 
-def _workers(found: Settled, loaded: Any, config: Config, todo: Sequence[loop.Part]) -> int:
+def _settled(cluster: Cluster, run: Run, config: Config, source: loading.Source, images: int) -> Settled:
+    """What a worker finds out for all: this machine may have neither a GPU nor room for the model."""
+    found = cluster.ask(f"{_REMOTE}:settled", Job.of(run, config, source), images)
+    return Settled(**{**found, "model": {**found["model"], "path": str(source.path.absolute())}})
+
+
+def _workers(found: Settled, loaded: Any, config: Config, todo: Sequence[Part]) -> int:
     """How many processes of this machine draw the parts that are due."""
     model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
     left = sum(part.images for part in todo)
@@ -161,7 +175,7 @@ def _plan(
     samples: Sequence[Sample],
     sizes: Sequence[int],
     damaged: list[part_files.DamagedPartError],
-) -> tuple[list[loop.Part], list[loop.Part]]:
+) -> tuple[list[Part], list[Part]]:
     """All parts of the run, and those that are due; those that are damaged are noted, and due."""
     parts = _parts(run, config, fields, samples, sizes)
     return parts, loop.due(shards.share(run, parts), partial(_refused, run), damaged.append)
@@ -227,7 +241,7 @@ def _fields(config: Config, found: Settled, source: loading.Source) -> dict[str,
 
 def _parts(
     run: Run, config: Config, fields: dict[str, Any], samples: Sequence[Sample], sizes: Sequence[int]
-) -> list[loop.Part]:
+) -> list[Part]:
     """The parts of the run."""
     chunks = chunks_of(samples, config)
     return [part_of(run, config, fields, sizes, index, chunk) for index, chunk in enumerate(chunks)]
@@ -246,11 +260,11 @@ def part_of(
     sizes: Sequence[int],
     index: int,
     chunk: list[list[Sample]],
-) -> loop.Part:
+) -> Part:
     """A part, cut into batches of the size in force, or of that it was drawn with."""
     paths = {kind: run.part_path(kind, index) for kind in kinds.kinds_of_capture(config.capture)}
     size = batches.size_of(paths.values(), sizes)
-    return loop.Part(
+    return Part(
         paths=paths,
         identity=_identity(batches.fields_of(fields, size), index, chunk),
         images=sum(map(len, chunk)),
@@ -274,7 +288,7 @@ def _read(sample: Sample) -> tuple:
     return (sample.tokens, sample.word_spans, *positions)
 
 
-def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: Tick) -> loop.Piece:
+def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: Tick) -> Piece:
     """Draw a batch and give the rows of each kind."""
     compared = _pairs(members, list(config.indicators))
     images, faults, probe = _draw(pipe, config, members, compared, tick)
@@ -293,15 +307,15 @@ def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: T
     ]
     sites = schemas.captures_schema(list(probe.similarity))
     made = {
-        "samples": loop.RowsOfKind(pictures, schemas.SAMPLES),
-        "captures": loop.RowsOfKind(rows.captures(members, compared, probe), sites),
+        "samples": RowsOfKind(pictures, schemas.SAMPLES),
+        "captures": RowsOfKind(rows.captures(members, compared, probe), sites),
     }
     if config.capture.words:
-        made["words"] = loop.RowsOfKind(rows.words(members, probe), schemas.WORDS)
+        made["words"] = RowsOfKind(rows.words(members, probe), schemas.WORDS)
     if config.capture.keep:
-        made["kept"] = loop.RowsOfKind(rows.kept(members, probe), schemas.KEPT)
+        made["kept"] = RowsOfKind(rows.kept(members, probe), schemas.KEPT)
     if config.capture.pool:
-        made["pooled"] = loop.RowsOfKind(rows.pooled(members, probe), schemas.POOLED)
+        made["pooled"] = RowsOfKind(rows.pooled(members, probe), schemas.POOLED)
     return made
 
 

@@ -24,8 +24,9 @@ import torch
 from hooks import sites
 from probes.config.schema import Trace
 from probes.models import loading
-from probes.stages.trace.draw import TripletDraw, draw
+from probes.stages.trace.draw import draw
 from probes.stages.trace.patches import Row
+from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import Places, Variant, Words, plan
 from tests.benchmarks import architectures
 

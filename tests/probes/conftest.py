@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from probes.config.schema import Config
-from probes.execution.loop import Command
+from probes.execution.command import Command
 from probes.models import files, loading
 from probes.prompts import plan as prompts
 from probes.runs import directory

@@ -16,9 +16,9 @@ from analysis.metrics.registry import computed_from
 from analysis.metrics.vectors import cosines
 from analysis.tables.similarities.stored import INDEX
 from probes.errors import UserError
-from probes.runs.completeness import KEY
 from probes.runs.parts import read_part
 from probes.runs.schemas import FEATURE_PAIRS
+from probes.runs.selection import KEY
 from probes.runs.store import Run
 
 NO_VECTOR = "feature without a direction"

@@ -95,7 +95,8 @@ def _verdicts(
     """Draw some prompts and read their images."""
     from PIL import Image
 
-    from probes.stages.trace.draw import TripletDraw, draw
+    from probes.stages.trace.draw import draw
+    from probes.stages.trace.triplet_draw import TripletDraw
 
     triplets = [
         TripletDraw.of_texts(

@@ -15,7 +15,8 @@ from hooks import sites as site_table
 from probes.runs.image_faults import eight_bits
 from probes.stages.trace.attribution import gradient_attribution
 from probes.stages.trace.contribution import attention_contribution
-from probes.stages.trace.draw import TripletDraw, draw
+from probes.stages.trace.draw import draw
+from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import KEYS_AND_VALUES, Variant
 from probes.toyworld.checker import read_images
 from probes.toyworld.verdict import verdict

@@ -13,7 +13,7 @@ from hooks import sites
 from hooks.prompt.positions import GROUPS
 from lab.validate.tracing import methods
 from lab.validate.tracing.methods import METHODS, Scores, Subject
-from probes.stages.trace.draw import TripletDraw
+from probes.stages.trace.triplet_draw import TripletDraw
 from probes.toyworld.located.truth import Specimen
 from probes.toyworld.world import load_world
 

@@ -19,6 +19,7 @@ from probes.execution.cluster.engine import Shard
 from probes.execution.cluster.job import Job
 from probes.execution.cluster.queue import Pool
 from probes.execution.cluster.worker import PATIENCE, libraries
+from probes.execution.part import Part
 from probes.runs.parts import clean
 from probes.runs.store import Run
 from probes.storage.locations import present
@@ -163,7 +164,7 @@ def _say(line: str) -> None:
     tqdm.write(line, file=sys.stderr)
 
 
-def shards_of(parts: Iterable[loop.Part]) -> list[Shard]:
+def shards_of(parts: Iterable[Part]) -> list[Shard]:
     """Parts as the driver of a cluster knows them."""
     return [
         Shard(part.identity["part"], part.identity["hash"], part.images, tuple(part.paths.values()))

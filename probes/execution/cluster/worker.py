@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
-from probes.execution import loop
 from probes.execution.cluster.job import Job, recorded
+from probes.execution.part import Part, make_whole
 from probes.execution.team import Do
 from probes.json_text import parse_json
 from probes.runs.store import Run
@@ -43,7 +43,7 @@ Answer = dict[str, Any]
 class Making:
     """A stage that is open: its parts by number, what is done with a piece, and on what kind of torch device."""
 
-    part: Callable[[int], loop.Part]
+    part: Callable[[int], Part]
     do: Do
     device: str
 
@@ -130,7 +130,7 @@ class Worker:
                 f"part {number}: expected the one that the driver planned, got another plan of it on"
                 f" {socket.gethostname()}: install the same version of triptych on all machines"
             )
-        loop.make_whole(part, self._making.do, self._require_run)
+        make_whole(part, self._making.do, self._require_run)
 
     def _require_run(self) -> None:
         """Refuse to write where the run directory is gone: a worker does not hold it, and would make one of its own."""

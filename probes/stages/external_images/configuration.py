@@ -20,7 +20,6 @@ from probes.stages.external_images.table import Row, find, read_rows
 from probes.stages.external_images.triplets import Forms, Triplets, triplets
 
 if TYPE_CHECKING:
-    from probes.config.schema import Config
     from probes.config.yaml import YamlSource
 
 Options = Mapping[tuple[str, ...], tuple[str, Any]]  # see `probes.config.schema.load_config`
@@ -38,7 +37,7 @@ def configured(
     source: YamlSource,
     options: Options,
     context: Mapping[str, Any],
-    build: Callable[..., Config],
+    build: Callable[..., Any],
 ) -> dict[str, Any]:
     """Return a configuration as it is written with what its images say in place, once all the rest is right.
 

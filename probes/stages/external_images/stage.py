@@ -23,9 +23,12 @@ from probes.config.image_options import Images
 from probes.config.schema import Config, prompt_id
 from probes.errors import UserError, printable
 from probes.execution import loop
+from probes.execution.command import Command
+from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.team import Tick
 from probes.runs import directory, image_faults, kinds, parts, schemas
 from probes.runs.images import read_header, read_image
+from probes.runs.selection import KINDS
 from probes.runs.store import Run
 from probes.stages.external_images.configuration import grouped
 from probes.stages.external_images.table import Pictures, Row
@@ -179,12 +182,12 @@ class Storing:
     """Reads the images of a part (:class:`probes.execution.team.Work`)."""
 
     @contextmanager
-    def opened(self) -> Iterator[Callable[[list[list[TakenImage]], Tick], loop.Piece]]:
+    def opened(self) -> Iterator[Callable[[list[list[TakenImage]], Tick], Piece]]:
         """Nothing is loaded; gives the function that reads some draws."""
         yield partial(_stored, Pictures())
 
 
-def _stored(pictures: Pictures, draws: list[list[TakenImage]], tick: Tick) -> loop.Piece:
+def _stored(pictures: Pictures, draws: list[list[TakenImage]], tick: Tick) -> Piece:
     rows = []
     for image in (image for draw in draws for image in draw):
         data = pictures.read(image.row.image, image.row.at)
@@ -195,7 +198,7 @@ def _stored(pictures: Pictures, draws: list[list[TakenImage]], tick: Tick) -> lo
         path = f"{image.columns['sample_id']}{f'.{image.kind}' if image.kind else ''}"
         rows.append({**image.columns, "fault": _fault(data), "image": {"bytes": data, "path": path}})
         tick(1)
-    return {"samples": loop.RowsOfKind(rows, schemas.SAMPLES)}
+    return {"samples": RowsOfKind(rows, schemas.SAMPLES)}
 
 
 def _fault(data: bytes) -> str | None:
@@ -209,7 +212,7 @@ def _fault(data: bytes) -> str | None:
         return image_faults.UNREADABLE
 
 
-def take_in(run: Run, config: Config, taken: Taken, command: loop.Command) -> None:
+def take_in(run: Run, config: Config, taken: Taken, command: Command) -> None:
     """Store every image of the plan that the run does not hold yet.
 
     Parameters
@@ -244,18 +247,18 @@ def take_in(run: Run, config: Config, taken: Taken, command: loop.Command) -> No
         taken_in=taken.record,
         parts=len(made),
         images=taken.images,
-        **{kinds.KINDS: kinds.with_kinds(run, ("samples",), len(made))},
+        **{KINDS: kinds.with_kinds(run, ("samples",), len(made))},
     )
     with command.helpers() as team:
         loop.make("take in", made, todo, Storing(), team, progress=command.progress)
     loop.drawn(run, began)
 
 
-def _parts(run: Run, config: Config, taken: Taken) -> list[loop.Part]:
+def _parts(run: Run, config: Config, taken: Taken) -> list[Part]:
     size = config.generate.part_triplets
     chunks = [taken.draws[start : start + size] for start in range(0, len(taken.draws), size)]
     return [
-        loop.Part(
+        Part(
             paths={"samples": run.part_path("samples", index)},
             identity=parts.identity(index, _fields(config, chunk)),
             images=sum(map(len, chunk)),

@@ -9,7 +9,7 @@ from typing import Any
 from probes.config.schema import Config
 from probes.execution import batches
 from probes.stages import generate
-from probes.stages.trace.draw import TripletDraw
+from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import Plan, Variant
 
 # Times the images that a batch of the generate stage holds: all variants of a triplet, or nearly.

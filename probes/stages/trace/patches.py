@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hooks import Patch
+from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import Variant
-
-if TYPE_CHECKING:
-    from probes.stages.trace.draw import TripletDraw
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from probes.errors import UserError
 from probes.models import loading
 from probes.prompts.plan import Sample
 from probes.stages.trace import lazy_rows
-from probes.stages.trace.draw import TripletDraw
+from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import Places, Plan, Variant, Words, is_attention, plan
 
 _WRITTEN = ("query", "key", "value", "heads")

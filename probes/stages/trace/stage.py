@@ -22,24 +22,30 @@ from probes.errors import UserError
 from probes.execution import batches, loop, settings, shards, workers
 from probes.execution.cluster import remote
 from probes.execution.cluster.driver import Cluster
+from probes.execution.cluster.job import Job
+from probes.execution.command import Command
+from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.team import Tick
 from probes.models import estimate, loading
 from probes.prompts.plan import Sample
 from probes.runs import directory, image_faults, kinds, rows, schemas
 from probes.runs import parts as part_files
 from probes.runs.identity import traced_fields
+from probes.runs.selection import KINDS
 from probes.runs.store import Run
 from probes.stages import generate
 from probes.stages.trace import requirements
 from probes.stages.trace.batching import Batch, auto_batch, cut, smallest
 from probes.stages.trace.batching import rows as rows_of_variants
-from probes.stages.trace.draw import TracedImage, TripletDraw, draw
+from probes.stages.trace.draw import TracedImage, draw
+from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import Plan, images
 
 FORMAT = 1  # of what the stage stores
 RECORD, USED = "trace", "trace_batch"  # of run.json
 
-_PLAIN = loop.Command()
+_REMOTE = "probes.stages.trace.remote"  # the module that workers of a cluster call
+_PLAIN = Command()
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ class Tracing:
         return {**self.__dict__, "loaded": None}
 
     @contextmanager
-    def opened(self) -> Iterator[Callable[[Batch, Tick], loop.Piece]]:
+    def opened(self) -> Iterator[Callable[[Batch, Tick], Piece]]:
         """Hold the model, ready to draw; gives the function that draws a batch."""
         loaded = self.loaded or generate.load_again(self.source, self.config, self.device, self.weights)
         with workers.steady(self.threads):
@@ -70,9 +76,7 @@ def forget(run: Run) -> None:
     run.write_meta(**{RECORD: None, USED: None})
 
 
-def trace(
-    run: Run, source: loading.Source, samples: Sequence[Sample], command: loop.Command = _PLAIN
-) -> None:
+def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: Command = _PLAIN) -> None:
     """Draw every image of a run's trace that it does not hold yet.
 
     Parameters
@@ -114,14 +118,14 @@ def trace(
     spent = (run.meta.get(RECORD) or {}).get("seconds", 0.0)  # before it was gone on with
     every = math.ceil(len(draws) / config.generate.part_triplets)  # of which a shard has its share
     noted = {RECORD: {**_record(plan, draws, config, count), "seconds": spent}}
-    run.write_meta(**noted, **{USED: sizes, kinds.KINDS: kinds.with_kinds(run, ("traced",), every)})
+    run.write_meta(**noted, **{USED: sizes, KINDS: kinds.with_kinds(run, ("traced",), every)})
     loop.note_damaged(run, damaged)
     work = Tracing(source, config, device, weights, threads, loaded)
     with command.helpers() as team:
 
         def make() -> None:
             if cluster:
-                remote.draw(cluster, run, "trace", work, fields, sizes, parts, todo)
+                remote.draw(cluster, run, "trace", f"{_REMOTE}:opened", work, fields, sizes, parts, todo)
             else:
                 loop.make("trace", parts, todo, work, team, processes=count, progress=command.progress)
 
@@ -136,6 +140,12 @@ def trace(
     run.write_meta(**{RECORD: {**record, "seconds": round(spent + took, 1)}})
 
 
+def _batch_of_worker(cluster: Cluster, run: Run, config: Config, source: loading.Source) -> dict[str, Any]:
+    """What a worker of a cluster finds out: ``batch``, ``device`` and ``threads``."""
+    weights = (run.meta.get("model") or {}).get("weight_hash")
+    return cluster.ask(f"{_REMOTE}:settled", Job.of(run, config, source, weights=weights))
+
+
 def _settle(
     run: Run, source: loading.Source, loaded: loading.Loaded | None, cluster: Cluster | None
 ) -> tuple[Config, str, int]:
@@ -148,7 +158,7 @@ def _settle(
     if loaded is not None:
         device, threads, number = loaded.device, settings.threads(loaded), None
     else:
-        found = remote.batch(cluster, run, config, source)
+        found = _batch_of_worker(cluster, run, config, source)
         device, threads, number = found["device"], found["threads"], found["batch"]
     if config.trace.batch == "auto":
         before = run.meta.get(USED)
@@ -171,7 +181,7 @@ def _plan(
     counted: batches.Counted,
     damaged: list[part_files.DamagedPartError],
     sizes: Sequence[int],
-) -> tuple[list[loop.Part], list[loop.Part]]:
+) -> tuple[list[Part], list[Part]]:
     """All parts of the trace, and those that are due; those that are damaged are noted, and due."""
     chunks = generate.cut(draws, config.generate.part_triplets)
     parts = [
@@ -190,11 +200,11 @@ def part_of(
     index: int,
     chunk: Sequence[TripletDraw],
     counted: batches.Counted,
-) -> loop.Part:
+) -> Part:
     """A part of the trace, cut into batches of the size in force, or of that it was drawn with."""
     paths = {"traced": run.part_path("traced", index)}
     size = batches.size_of(paths.values(), sizes, counted)
-    return loop.Part(
+    return Part(
         paths=paths,
         identity=_identity(batches.fields_of(dict(fields), size, counted), index, chunk),
         images=len(chunk) * images(plan.variants),
@@ -241,7 +251,7 @@ def _record(plan: Plan, draws: Sequence[TripletDraw], config: Config, count: int
     }
 
 
-def _batch(pipe: Any, config: Config, batch: Batch, tick: Tick) -> loop.Piece:
+def _batch(pipe: Any, config: Config, batch: Batch, tick: Tick) -> Piece:
     """Draw a batch and give its rows."""
     sampler = config.sampler
     # recipients and donors of another batch of the triplet are drawn again, and are no images of this one
@@ -260,7 +270,7 @@ def _batch(pipe: Any, config: Config, batch: Batch, tick: Tick) -> loop.Piece:
         )
     except HookError as error:
         raise UserError(f"trace: {error}") from None
-    return {"traced": loop.RowsOfKind([_row(one) for one in drawn], schemas.TRACED)}
+    return {"traced": RowsOfKind([_row(one) for one in drawn], schemas.TRACED)}
 
 
 def _row(one: TracedImage) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import pytest
 from analysis.report import page as report
 from probes.errors import UserError
 from probes.execution import loop
+from probes.execution.part import Part
 from probes.runs import parts
 from probes.runs.coco_masks import encode
 from probes.runs.part_columns import mask_pixels
@@ -123,7 +124,7 @@ def columns_of(file):
 def looked_through(path):
     """Whether the stage that made a part takes it for finished, and what it says of it."""
     said = []
-    part = loop.Part({path.parent.name: path}, parts.read_identity(path), 1, [])
+    part = Part({path.parent.name: path}, parts.read_identity(path), 1, [])
     return not loop.due([part], AssertionError, said.append), said
 
 

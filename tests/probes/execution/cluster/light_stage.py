@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from probes.execution import loop
 from probes.execution.cluster.engine import Shard
 from probes.execution.cluster.job import Job
 from probes.execution.cluster.worker import Making
+from probes.execution.part import Part, RowsOfKind
 from probes.runs import parts
 
 HERE = "tests.probes.execution.cluster.light_stage"
 _SCHEMA = pa.schema([("number", pa.int64())])
 
 
-def part_of(folder: Path | None, number: int) -> loop.Part:
+def part_of(folder: Path | None, number: int) -> Part:
     """A part with one file, or without any."""
     paths = {"light": folder / f"part-{number:05d}.parquet"} if folder else {}
-    return loop.Part(paths, parts.identity(number, {"light": number}), 1, [number])
+    return Part(paths, parts.identity(number, {"light": number}), 1, [number])
 
 
 def shard_of(folder: Path | None, number: int) -> Shard:
@@ -41,6 +41,6 @@ def opened(job: Job):
 
     def do(piece, tick):
         time.sleep(seconds)
-        return {"light": loop.RowsOfKind([{"number": piece}], _SCHEMA)}
+        return {"light": RowsOfKind([{"number": piece}], _SCHEMA)}
 
     yield Making(lambda number: part_of(folder, number), do, "none")

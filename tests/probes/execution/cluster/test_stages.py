@@ -10,14 +10,15 @@ from safetensors.torch import load_file, save_file
 from analysis.observe.stage import observe
 from probes.errors import UserError
 from probes.execution import batches
-from probes.execution.cluster import drawing, worker
+from probes.execution.cluster import worker
 from probes.execution.cluster.driver import Cluster
 from probes.execution.cluster.queue import Pool
-from probes.execution.loop import Command
+from probes.execution.command import Command
 from probes.models import files, loading
 from probes.prompts import plan as prompts
 from probes.runs import directory
 from probes.runs.store import Run
+from probes.stages import remote as drawing
 from probes.stages.generate import generate
 from probes.stages.trace.stage import trace
 from probes.storage.claim import claim

@@ -10,7 +10,7 @@ from diffusers import PNDMScheduler
 from hooks.sites import cross_attentions, module_at
 from probes.stages.trace.attribution import gradient_attribution
 from probes.stages.trace.contribution import attention_contribution
-from probes.stages.trace.draw import TripletDraw
+from probes.stages.trace.triplet_draw import TripletDraw
 from tests.tiny import tiny_pipeline
 
 WORDS = {"feminine": "woman", "masculine": "man"}

@@ -8,7 +8,8 @@ import torch
 from hooks import HookError, Intervention, Patch, position_groups, sites
 from probes.config.schema import Trace
 from probes.stages.trace import lazy_rows
-from probes.stages.trace.draw import TripletDraw, draw
+from probes.stages.trace.draw import draw
+from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import Places, Variant, Words, plan
 from tests.tiny import tiny_pipeline
 

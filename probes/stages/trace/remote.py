@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from probes.config.schema import Config
-from probes.execution import loop
 from probes.execution import settings as settling
-from probes.execution.cluster.drawing import again
 from probes.execution.cluster.job import Job
 from probes.execution.cluster.worker import Making
+from probes.execution.part import Part
 from probes.models import loading
 from probes.stages import generate
+from probes.stages.remote import again
 from probes.stages.trace import requirements, stage
 from probes.stages.trace.batching import auto_batch
 
@@ -41,7 +41,7 @@ def opened(job: Job) -> Iterator[Making]:
     counted = stage.counted_in(plan)
     tracing = stage.Tracing(source, config, told["device"], told["weights"], told["threads"])
 
-    def part(number: int) -> loop.Part:
+    def part(number: int) -> Part:
         return stage.part_of(
             run, config, told["fields"], plan, told["sizes"], number, chunks[number], counted
         )

@@ -9,9 +9,9 @@ from typing import Any
 
 from probes.config.schema import Config
 from probes.errors import UserError
-from probes.execution import loop
 from probes.execution.cluster.job import Job
 from probes.execution.cluster.worker import Making
+from probes.execution.part import Part
 from probes.execution.settings import Settled
 from probes.models import files, loading
 from probes.prompts import plan as prompts
@@ -49,7 +49,7 @@ def opened(job: Job) -> Iterator[Making]:
         _loaded_before(told["weights"]),
     )
 
-    def part(number: int) -> loop.Part:
+    def part(number: int) -> Part:
         return generate.part_of(run, config, told["fields"], told["sizes"], number, chunks[number])
 
     with drawing.opened() as do:

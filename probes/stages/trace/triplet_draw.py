@@ -1,0 +1,132 @@
+"""One triplet with one seed, as the trace draws it: its prompts, its noise, and where its words stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hooks import position_groups
+from hooks.prompt.positions import groups_around
+from probes.prompts.plan import Sample, noise_seed
+from probes.stages.trace.variants import Variant
+
+_ABOUT_THE_WORD = "word"
+
+
+@dataclass(frozen=True)
+class TripletDraw:
+    """One triplet with one seed: what its images are drawn from.
+
+    Attributes
+    ----------
+    triplet : int
+        Number of the prompt.
+    seed : int
+        As the configuration gives it.
+    noise_seed : int
+        Of the generators that all its images are drawn with.
+    prompts : mapping of str to str
+        By indicator.
+    tokens : mapping of str to tuple of str
+        Of each prompt, with start and end of text.
+    groups : mapping of str to mapping
+        Token positions around the indicator's word (`hooks.position_groups`); empty where it has no one place.
+    """
+
+    triplet: int
+    seed: int
+    noise_seed: int
+    prompts: Mapping[str, str]
+    tokens: Mapping[str, tuple[str, ...]]
+    groups: Mapping[str, Mapping[str, tuple[int, ...]]]
+
+    @classmethod
+    def of_texts(
+        cls,
+        pipe: Any,
+        prompts: Mapping[str, str],
+        words: Mapping[str, str],
+        *,
+        triplet: int = 0,
+        seed: int = 0,
+    ) -> TripletDraw:
+        """A triplet by its prompts and the word that stands in each for the person.
+
+        Parameters
+        ----------
+        pipe
+            Whose tokenizer reads them.
+        prompts, words
+            By indicator: ``{"neutral": "a person in a hat", ...}``, ``{"neutral": "person", ...}``.
+        seed
+            Of the noise, with the text of the first prompt, as in a run (`probes.prompts.plan.noise_seed`).
+
+        Raises
+        ------
+        HookError
+            A prompt does not hold its word.
+        """
+        first = next(iter(prompts.values()))
+        noise = noise_seed(first, seed)
+        groups = {name: position_groups(pipe.tokenizer, text, words[name]) for name, text in prompts.items()}
+        tokens = {
+            name: tuple(pipe.tokenizer.convert_ids_to_tokens(pipe.tokenizer(text).input_ids))
+            for name, text in prompts.items()
+        }
+        return cls(triplet, seed, noise, dict(prompts), tokens, groups)
+
+    @classmethod
+    def of_samples(cls, samples: Sequence[Sample], length: int) -> TripletDraw:
+        """A triplet as the plan of a run has it.
+
+        Parameters
+        ----------
+        samples
+            Of one triplet and seed, see `probes.prompts.plan.plan`.
+        length
+            Positions that the text encoder is given.
+        """
+        first = samples[0]
+        return cls(
+            first.triplet,
+            first.seed,
+            first.noise_seed,
+            {sample.indicator: sample.prompt for sample in samples},
+            {sample.indicator: sample.tokens for sample in samples},
+            {sample.indicator: _groups(sample, length) for sample in samples},
+        )
+
+    def why_not(self, variant: Variant) -> str | None:
+        """Why a variant cannot be drawn of these prompts, or None: token positions that do not answer one another."""
+        if variant.positions is None or variant.donor is None:
+            return None
+        names = (variant.recipient, variant.donor)
+        for name in names:
+            if not self.groups[name]:
+                return f"{self.prompts[name]!r} has no one place for its word"
+        for group in variant.positions.split("+"):
+            sizes = [len(self.groups[name][group]) for name in names]
+            if sizes[0] != sizes[1]:
+                texts = " and ".join(repr(self.prompts[name]) for name in names)
+                return f"{texts} have {sizes[0]} and {sizes[1]} tokens in the group {group!r}"
+        if (
+            variant.kind == "cut"
+            and variant.positions == _ABOUT_THE_WORD
+            and not self._alike_but_for_word(names)
+        ):
+            return "the prompts differ in more than the word"
+        return None
+
+    def _alike_but_for_word(self, names: tuple[str, str]) -> bool:
+        rests = [
+            [token for place, token in enumerate(self.tokens[name]) if place not in self.groups[name]["word"]]
+            for name in names
+        ]
+        return rests[0] == rests[1]
+
+
+def _groups(sample: Sample, length: int) -> dict[str, tuple[int, ...]]:
+    inside = sample.indicator_positions
+    together = inside and list(inside) == list(range(inside[0], inside[-1] + 1))
+    return groups_around(inside, len(sample.tokens), length) if together else {}
