@@ -67,7 +67,7 @@ def run(
     interrupted : str
         What is said after Control-C or SIGTERM.
     begins : bool
-        False where `work` says itself, by `probes.execution.signals.begun`, when there is something to go on with.
+        False where `work` says itself, by `probes.execution.signals.raise_from_here`, when there is something to go on with.
 
     Returns
     -------
@@ -77,14 +77,14 @@ def run(
         A reader of the output that has gone, as with ``| head``, is no fault.
     """
     if begins:
-        signals.begun()
+        signals.raise_from_here()
     try:
         work(parser.parse_args(argv))
         sys.stdout.flush()
     except UserError as error:
         return _refuse(error)
     except KeyboardInterrupt as error:
-        what, status = signals.said(error)
+        what, status = signals.describe(error)
         print(f"\n{what}: {interrupted}", file=sys.stderr)
         return status
     except BrokenPipeError:

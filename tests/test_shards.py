@@ -283,12 +283,12 @@ def test_times_of_shards_are_added_up(drawn):
         run.write_meta(
             times={"seconds": {"generated": seconds}}, observer={"engine": "x", "counts": {"images": 3}}
         )
-    directory.reached(shared(drawn, 2), "observed", 1.0)  # it knows of the others' times by now
+    directory.record_stage(shared(drawn, 2), "observed", 1.0)  # it knows of the others' times by now
     for _ in range(2):
         with claim(drawn, Hold.RESULTS) as run:
             assert run.meta["times"]["seconds"] == {"generated": 6.5, "observed": 1.0}
         assert run.meta["observer"] == {"engine": "x"}
-        assert shards.spent(run, "generated") == 6.5
+        assert shards.elapsed(run, "generated") == 6.5
 
 
 # A run that is not finished
@@ -383,4 +383,4 @@ def test_a_run_made_elsewhere_lacks_nothing(drawn):
     run = Run.open(drawn)
     del run.meta["parts"]
     without(drawn, 1)
-    assert completeness.snapshot(run) is None and not completeness.lacking(run)
+    assert completeness.snapshot(run) is None and not completeness.has_missing_parts(run)

@@ -132,7 +132,7 @@ def test_samples_of_a_run_are_such_a_table_and_what_has_no_image_is_counted(draw
 def test_renderings_are_the_oracle(tmp_path, figureless):
     """Two scenes of each prompt, named by its id alone."""
     config = Config(prompts=SETTINGS["prompts"], limit=SETTINGS["limit"], seeds=[0])
-    for prompt, asked in zip(config.prompts, paintskills.asked(config)):
+    for prompt, asked in zip(config.prompts, paintskills.requests(config)):
         (tmp_path / "scenes" / prompt["id"]).mkdir(parents=True)
         for number in range(2):
             pixels = paint(draw_scene(scene(asked, f"{number}")))

@@ -10,7 +10,7 @@ from probes.config.schema import Config
 from probes.prompts import of_captions
 from probes.runs import directory
 from triptych import plan_text
-from triptych.request import Asked
+from triptych.request import Request
 
 if TYPE_CHECKING:
     from probes.models.loading import Source
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Planned:
+class RunPlan:
     """What a command draws, as far as its stages need to know.
 
     Attributes
@@ -61,7 +61,7 @@ class Planned:
         return [*lines, *plan_text.cluster(self.config)]
 
 
-def planned(asked: Asked) -> Planned:
+def make_plan(asked: Request) -> RunPlan:
     """Plan what a command draws.
 
     Raises
@@ -78,23 +78,23 @@ def planned(asked: Asked) -> Planned:
     elif asked.dry or asked.drawing or asked.includes("trace"):
         result = _drawn(asked)
     else:
-        result = Planned(of_captions.as_planned(asked.config, asked.loaded))
+        result = RunPlan(of_captions.as_planned(asked.config, asked.loaded))
     if not asked.arguments.overwrite:
         of_captions.require_unchanged(result.config, asked.loaded)
     return result
 
 
-def _taken_in(asked: Asked) -> Planned:
+def _taken_in(asked: Request) -> RunPlan:
     """Images of another program."""
     from probes.stages.external_images import stage
 
     taken = stage.plan(asked.config, asked.yaml_source.name)
     if not asked.dry:
         asked.say(taken.line)
-    return Planned(asked.config, images=taken.images, taken=taken)
+    return RunPlan(asked.config, images=taken.images, taken=taken)
 
 
-def _drawn(asked: Asked) -> Planned:
+def _drawn(asked: Request) -> RunPlan:
     """Images that the model of the configuration is to draw."""
     from probes.models import loading, requirements
     from probes.prompts import plan
@@ -104,9 +104,9 @@ def _drawn(asked: Asked) -> Planned:
     config, captions = of_captions.fitted(
         asked.config, asked.loaded, tokenizers, limit, asked.yaml_source.name
     )
-    if too_long := of_captions.said(captions):
+    if too_long := of_captions.length_summary(captions):
         asked.say(too_long)
-    result = Planned(config, source, captions=captions)
+    result = RunPlan(config, source, captions=captions)
     if asked.dry or asked.includes("generate", "trace"):
         samples = plan.plan(config, tokenizers, limit, asked.yaml_source.name)
         result = replace(result, samples=samples)
@@ -123,7 +123,7 @@ def _drawn(asked: Asked) -> Planned:
     return result
 
 
-def _source(asked: Asked) -> Source:
+def _source(asked: Request) -> Source:
     """The model of the configuration: the one that a run which is there began with, and one that takes its options."""
     from probes.models import files, guidance, loading
 

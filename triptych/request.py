@@ -14,14 +14,14 @@ from probes.config.yaml import YamlSource
 from probes.errors import UserError, printable
 from probes.execution import shards
 from probes.execution.shards import Shard
-from probes.prompts.source import Loaded
+from probes.prompts.source import LoadedPrompts
 from probes.storage.claim import Hold
 from triptych.options import STAGES, options
 from triptych.request_configuration import configuration
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """A command and the configuration that it names, before anything is planned.
 
     Attributes
@@ -48,7 +48,7 @@ class Asked:
     config: Config
     yaml_source: YamlSource
     passed: dict[str, Any]
-    loaded: Loaded | None
+    loaded: LoadedPrompts | None
     stages: tuple[str, ...]
     shard: Shard | None = None
     finishing: bool = False
@@ -108,7 +108,9 @@ def say(text: str, arguments: argparse.Namespace) -> None:
         print(printable(text), file=sys.stderr, flush=True)
 
 
-def asked_for(arguments: argparse.Namespace, shard: Shard | None = None, *, finishing: bool = False) -> Asked:
+def read_request(
+    arguments: argparse.Namespace, shard: Shard | None = None, *, finishing: bool = False
+) -> Request:
     """Read the configuration that a command names.
 
     Raises
@@ -120,8 +122,8 @@ def asked_for(arguments: argparse.Namespace, shard: Shard | None = None, *, fini
         arguments.config, options(arguments), lambda line: say(line, arguments)
     )
     config, stages = _stages(config, arguments.stage)
-    stages = shards.stages(stages, shard, finishing=finishing)
-    return Asked(arguments, config, yaml_source, passed, loaded, stages, shard, finishing)
+    stages = shards.shard_stages(stages, shard, finishing=finishing)
+    return Request(arguments, config, yaml_source, passed, loaded, stages, shard, finishing)
 
 
 def _stages(config: Config, stage: str | None) -> tuple[Config, tuple[str, ...]]:
@@ -133,7 +135,7 @@ def _stages(config: Config, stage: str | None) -> tuple[Config, tuple[str, ...]]
     return config, (stage,)
 
 
-def require_shareable(asked: Asked) -> None:
+def require_shareable(asked: Request) -> None:
     """Refuse a shard of a run that no processes beside each other can draw.
 
     Raises

@@ -10,7 +10,7 @@ from probes.config.schema import Config, build_config, load_config
 from probes.config.yaml import YamlSource, read_yaml
 from probes.errors import UserError
 from probes.prompts import of_captions
-from probes.prompts.source import Loaded, NoFileError, said
+from probes.prompts.source import LoadedPrompts, NoFileError, selection_summary
 from probes.runs.store import Run
 from probes.storage.locations import is_object
 from probes.storage.paths import expand_run
@@ -21,7 +21,7 @@ Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
 
 def configuration(
     given: str, chosen: Chosen, tell: Callable[[str], None]
-) -> tuple[Config, YamlSource, dict, Loaded | None]:
+) -> tuple[Config, YamlSource, dict, LoadedPrompts | None]:
     """The configuration from a YAML file or a run directory with the command line over it, and as passed.
 
     Parameters
@@ -53,12 +53,12 @@ def configuration(
         )
     if not is_object(path) and not path.is_dir():
         source = read_yaml(path)
-        read: list[Loaded] = []
+        read: list[LoadedPrompts] = []
         try:
             config = load_config(path, chosen, read)
         except NoFileError as error:
-            raise of_captions.gone(error, _out(path, source, chosen)) from None
-        if line_on_captions := said(read):
+            raise of_captions.missing_file_error(error, _out(path, source, chosen)) from None
+        if line_on_captions := selection_summary(read):
             tell(line_on_captions)
         _require_out(config, chosen, f"{source.name}: out")
         return config, source, {"file": source.data, "command_line": line}, read[0] if read else None

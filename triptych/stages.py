@@ -13,63 +13,63 @@ from analysis.metrics.registry import Metric, require_primary
 from probes.config.schema import Config
 from probes.errors import UserError, printable
 from probes.execution import shards, signals, workers
-from probes.execution.command import Command
+from probes.execution.command import StageCall
 from probes.execution.shards import SharedRun
 from probes.execution.team import Team
 from probes.runs import completeness, image_faults
 from probes.runs import directory as runs_directory
 from probes.runs.store import Run
 from probes.storage.claim import HeldError, claim
-from triptych.plan import Planned, planned
-from triptych.request import Asked, asked_for, require_shareable
+from triptych.plan import RunPlan, make_plan
+from triptych.request import Request, read_request, require_shareable
 
 if TYPE_CHECKING:
     from analysis.observe.observer import Observer
-    from probes.execution.cluster.driver import Cluster
+    from probes.execution.cluster.driver import ClusterWorkers
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Do what the command line asks."""
-    shard = shards.asked(arguments.shard, arguments.stage, overwrite=arguments.overwrite)
+    shard = shards.parse_shard(arguments.shard, arguments.stage, overwrite=arguments.overwrite)
     with Team() as team:
-        config = _run_once(asked_for(arguments, shard), team)
+        config = _run_once(read_request(arguments, shard), team)
         if arguments.dry_run:
             return
-        if shard and arguments.stage is None and shards.all_there(config.out_path, shard):
+        if shard and arguments.stage is None and shards.is_complete(config.out_path, shard):
             with contextlib.suppress(HeldError):  # another one finishes it
-                _run_once(asked_for(arguments, finishing=True), team)
-        while arguments.stage == "measure" and shards.finished_meanwhile(config.out_path):
-            _run_once(asked_for(arguments), team)
+                _run_once(read_request(arguments, finishing=True), team)
+        while arguments.stage == "measure" and shards.became_complete(config.out_path):
+            _run_once(read_request(arguments), team)
 
 
-def _run_once(asked: Asked, team: Team) -> Config:
+def _run_once(asked: Request, team: Team) -> Config:
     """Plan what a command asks for and go through its stages; gives the configuration as it was planned."""
     with asked.naming():
         return _planned_and_done(asked, team)
 
 
-def _planned_and_done(asked: Asked, team: Team) -> Config:
+def _planned_and_done(asked: Request, team: Team) -> Config:
     primary = _primary(asked)
     _require_possible(asked)
     _start_helpers(asked, team)
-    plan = planned(asked)
+    plan = make_plan(asked)
     observers, skipped = _observers(asked, plan.config, primary)
     if asked.dry:
         looking = [printable(f"observe: {line}") for line in (*observers, *skipped)]
         print("\n".join([*plan.described(), *looking]))
         return plan.config
     _say_skipped(asked, observers, skipped)
-    signals.begun()
+    signals.raise_from_here()
     with claim(plan.config.out_path, asked.hold) as directory:
         directory = SharedRun(directory, asked.shard) if asked.shard else directory
         done = _Work(asked, plan, directory, team).through()
     print(printable(done))
-    if asked.stages != ("plan",) and (over := completeness.said(directory.meta)):
+    if asked.stages != ("plan",) and (over := completeness.summary(directory.meta)):
         print(printable(f"the run is not finished: {asked.stages[-1]} over {over}"))
     return plan.config
 
 
-def _primary(asked: Asked) -> Metric:
+def _primary(asked: Request) -> Metric:
     """The measure that the configuration leads with."""
     config = asked.config
     return require_primary(
@@ -77,7 +77,7 @@ def _primary(asked: Asked) -> Metric:
     )
 
 
-def _require_possible(asked: Asked) -> None:
+def _require_possible(asked: Request) -> None:
     """Refuse what this installation or a shard cannot do, before the libraries of a model are loaded."""
     require_shareable(asked)
     if asked.clustered and not asked.dry:
@@ -90,13 +90,13 @@ def _require_possible(asked: Asked) -> None:
         require_preset(asked.config)
 
 
-def _start_helpers(asked: Asked, team: Team) -> None:
+def _start_helpers(asked: Request, team: Team) -> None:
     """Let helpers load what the first stage takes, while this process plans."""
     if asked.dry:
         return
     here = asked.includes("generate") and not asked.clustered
     if here and not (asked.config.out_path / "run.json").exists():
-        team.start(workers.expected(asked.config))
+        team.start(workers.expected_workers(asked.config))
     if asked.stages in (("measure",), ("report",)):
         _load(asked.stages[0], asked.config, team)
 
@@ -104,12 +104,12 @@ def _start_helpers(asked: Asked, team: Team) -> None:
 def _load(stage: str, config: Config, team: Team) -> None:
     """Let helpers load what measures, or what draws figures, while this process does."""
     if stage == "measure":
-        team.start(workers.measuring(config), "analysis.tables.stage")
+        team.start(workers.measure_workers(config), "analysis.tables.stage")
     else:
-        team.start(workers.reporting(config), "analysis.report.saving")
+        team.start(workers.report_workers(config), "analysis.report.saving")
 
 
-def _observers(asked: Asked, config: Config, primary: Metric) -> tuple[Sequence[Observer], Sequence[str]]:
+def _observers(asked: Request, config: Config, primary: Metric) -> tuple[Sequence[Observer], Sequence[str]]:
     """Who is going to look at the images, and lines on who cannot: known before any image is drawn."""
     chosen: Sequence[Observer] = ()
     skipped: Sequence[str] = ()
@@ -126,7 +126,7 @@ def _observers(asked: Asked, config: Config, primary: Metric) -> tuple[Sequence[
     return chosen, skipped
 
 
-def _say_skipped(asked: Asked, observers: Sequence[Observer], skipped: Sequence[str]) -> None:
+def _say_skipped(asked: Request, observers: Sequence[Observer], skipped: Sequence[str]) -> None:
     """Say who does not look; refuse the stage observe alone where nobody does."""
     if skipped and not observers and asked.arguments.stage:
         raise UserError(f"observe: {'; '.join(skipped)}")
@@ -138,8 +138,8 @@ def _say_skipped(asked: Asked, observers: Sequence[Observer], skipped: Sequence[
 class _Work:
     """The stages of a command on a run directory that is held."""
 
-    asked: Asked
-    plan: Planned
+    asked: Request
+    plan: RunPlan
     run: Run
     team: Team
 
@@ -192,7 +192,7 @@ class _Work:
         return f"planned {plan.images} images in {self.run.path}"
 
     @contextlib.contextmanager
-    def cluster(self) -> Iterator[Cluster | None]:
+    def cluster(self) -> Iterator[ClusterWorkers | None]:
         """Hold the cluster whose workers draw and look at images; None where this machine alone does."""
         if not self.asked.clustered:
             yield None
@@ -206,10 +206,10 @@ class _Work:
     def progress(self) -> bool:
         return not self.asked.arguments.quiet
 
-    def generate(self, cluster: Cluster | None) -> None:
+    def generate(self, cluster: ClusterWorkers | None) -> None:
         """Draw the images of the plan, or take in those of another program."""
         asked, plan = self.asked, self.plan
-        command = Command(
+        command = StageCall(
             asked.passed,
             asked.text,
             asked.arguments.overwrite,
@@ -244,7 +244,7 @@ class _Work:
         if asked.anew("observe"):
             runs_directory.remove(self.run, runs_directory.OBSERVED)
 
-    def observe(self, cluster: Cluster | None) -> None:
+    def observe(self, cluster: ClusterWorkers | None) -> None:
         """Look at the images."""
         from analysis.observe.stage import observe
 
@@ -253,16 +253,16 @@ class _Work:
         if skipped:
             self.asked.say(f"observe: {skipped}")
             return
-        before = shards.spent(self.run, "observed") if self.asked.finishing else 0.0
-        runs_directory.reached(self.run, "observed", before + monotonic() - began)
+        before = shards.elapsed(self.run, "observed") if self.asked.finishing else 0.0
+        runs_directory.record_stage(self.run, "observed", before + monotonic() - began)
 
-    def trace(self, cluster: Cluster | None) -> None:
+    def trace(self, cluster: ClusterWorkers | None) -> None:
         """Draw images with activations exchanged."""
         from probes.stages.trace.stage import forget, trace
 
         if self.asked.anew("trace"):
             forget(self.run)
-        command = Command(progress=self.progress, team=self.team, cluster=cluster)
+        command = StageCall(progress=self.progress, team=self.team, cluster=cluster)
         assert self.plan.source is not None
         trace(self.run, self.plan.source, self.plan.samples, command)
         traced = self.run.meta["trace"]
@@ -276,10 +276,10 @@ class _Work:
         from analysis.tables.stage import measure
 
         began = monotonic()
-        runs_directory.settle_parts(self.run)
+        runs_directory.fix_parts(self.run)
         self.asked.say("measure: comparing pairs, resampling prompts")
-        measure(self.run, team=self.team, processes=workers.measuring(config))
-        runs_directory.reached(self.run, "measured", monotonic() - began)
+        measure(self.run, team=self.team, processes=workers.measure_workers(config))
+        runs_directory.record_stage(self.run, "measured", monotonic() - began)
 
     def report(self) -> str:
         """Write the report of the run; gives a line on where it stands."""
@@ -289,6 +289,6 @@ class _Work:
 
         began = monotonic()
         self.asked.say("report: drawing figures")
-        page = report(self.run, team=self.team, processes=workers.reporting(config))
-        runs_directory.reached(self.run, "complete", monotonic() - began)
+        page = report(self.run, team=self.team, processes=workers.report_workers(config))
+        runs_directory.record_stage(self.run, "complete", monotonic() - began)
         return f"report: {page}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Command:
+class CommandRow:
     """A command of ``triptych``: its name, the module that holds it, and what it does in a few words.
 
     ``resumes``: the same command again goes on where an interrupted one stopped.
@@ -23,13 +23,13 @@ class Method:
     """A method: its folder's name in `analysis.methods`, and its command if it has one."""
 
     name: str
-    command: Command | None = None
+    command: CommandRow | None = None
 
 
 METHODS = (
     Method(
         "gep",
-        Command(
+        CommandRow(
             "gep",
             "analysis.methods.gep.command",
             "audits of attributes: a folder of images, labels of people, several runs side by side",
@@ -39,7 +39,7 @@ METHODS = (
     Method("tracing"),
     Method(
         "alignment",
-        Command(
+        CommandRow(
             "alignment",
             "analysis.methods.alignment.command",
             "image-text alignment and image quality: R-precision, captions, FID and KID",
@@ -48,7 +48,7 @@ METHODS = (
     Method("skills"),
     Method(
         "decoding",
-        Command(
+        CommandRow(
             "decode",
             "analysis.methods.decoding.command",
             "linear probes: what can be read at which site, and from which step on",
@@ -57,7 +57,7 @@ METHODS = (
     ),
     Method(
         "mitigation",
-        Command(
+        CommandRow(
             "mitigate",
             "analysis.methods.mitigation.command",
             "a model before and after it was mitigated: lean, and what it cost",

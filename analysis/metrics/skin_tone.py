@@ -31,7 +31,7 @@ _GREY = 0.02
 
 
 @dataclass(frozen=True)
-class SkinTone:
+class MeasuredTone:
     """The colour of a region of skin, and the Monk tone nearest to it by each rule.
 
     Attributes
@@ -214,7 +214,7 @@ def dalleval2023_angle(pixels: ArrayLike) -> float:
         return float(np.degrees(np.arctan((values[:, 0] - 50) / values[:, 2])).mean())
 
 
-def read_skin(pixels: ArrayLike, mean: Mean = "lab") -> SkinTone:
+def read_skin(pixels: ArrayLike, mean: Mean = "lab") -> MeasuredTone:
     """Colour and tone of a region of skin by each rule.
 
     Parameters
@@ -237,7 +237,7 @@ def read_skin(pixels: ArrayLike, mean: Mean = "lab") -> SkinTone:
     values = np.asarray(pixels).reshape(-1, 3) if np.size(pixels) == 0 else np.asarray(pixels)
     lab = mean_colour(values, mean)
     angle = typology_angle(lab)
-    return SkinTone(
+    return MeasuredTone(
         len(values),
         (float(lab[0]), float(lab[1]), float(lab[2])),
         float(angle),

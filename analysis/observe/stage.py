@@ -23,8 +23,8 @@ from analysis.observe.observer import KEY, Observer, StoredImage
 from analysis.observe.registry import observers, why_not
 from probes.errors import UserError
 from probes.execution import loop, shards, workers
-from probes.execution.cluster.driver import Cluster
-from probes.execution.cluster.engine import Shard
+from probes.execution.cluster.driver import ClusterWorkers
+from probes.execution.cluster.engine import PartTask
 from probes.execution.cluster.job import Job
 from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.team import Team, Tick
@@ -49,13 +49,13 @@ class Looking:
     @contextmanager
     def opened(self) -> Iterator[Callable[[RowRange, Tick], Piece]]:
         """Load the observer; gives the function that shows it some rows of a file."""
-        with workers.steady(self.threads):
+        with workers.deterministic(self.threads):
             self.observer.load()
             yield partial(_shown, self.observer, lru_cache(maxsize=1)(_Stored.of))
 
 
 def observe(
-    run: Run, *, progress: bool = True, team: Team | None = None, cluster: Cluster | None = None
+    run: Run, *, progress: bool = True, team: Team | None = None, cluster: ClusterWorkers | None = None
 ) -> str:
     """Look at every image of a run that was not looked at yet.
 
@@ -121,14 +121,14 @@ def _observe(run: Run, observer: Observer, team: Team, progress: bool) -> None:
         memory=workers.PROCESS_BYTES + 8.0 * needs.parameters,
         seconds=needs.seconds * sum(part.images for part in todo),
     )
-    count = loop.useful(asked, todo)
+    count = loop.useful_workers(asked, todo)
     looking = Looking(observer, threads)
     stage = f"observe {observer.name}"
     loop.make(stage, all_parts, todo, looking, team, processes=count, progress=progress)
     note(run, observer.resolved, observer.record(run), threads, count)
 
 
-def _observe_elsewhere(run: Run, observer: Observer, cluster: Cluster) -> None:
+def _observe_elsewhere(run: Run, observer: Observer, cluster: ClusterWorkers) -> None:
     """Let one observer look, in the workers of a cluster.
 
     A worker plans the parts: what is stored hangs on the device that looks, and this machine may have another.
@@ -138,7 +138,7 @@ def _observe_elsewhere(run: Run, observer: Observer, cluster: Cluster) -> None:
     loop.note_damaged(run, [parts.DamagedPartError(line) for line in plan["damaged"]])
     told["threads"] = plan["threads"]
     due = [
-        Shard(number, identity, images, tuple(run.part_path(kind, number) for kind in observer.schemas))
+        PartTask(number, identity, images, tuple(run.part_path(kind, number) for kind in observer.schemas))
         for number, identity, images in plan["due"]
     ]
     stage, job = f"observe {observer.name}", Job.of(run, **told)
@@ -152,7 +152,7 @@ def planned(run: Run, observer: Observer) -> tuple[list[Part], list[Part], list[
     fields = observer.fields()
     all_parts = [part_of(run, observer, file, fields) for file in run.parts("samples")]
     damaged: list[parts.DamagedPartError] = []
-    return all_parts, loop.due(all_parts, _refused, damaged.append), damaged
+    return all_parts, loop.pending(all_parts, _refused, damaged.append), damaged
 
 
 def threads_of(observer: Observer) -> int:

@@ -20,7 +20,7 @@ import pandas as pd
 
 from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report.format import counted, listed, number, p_value
-from analysis.report.verdict import Words
+from analysis.report.verdict import ContrastWords
 from analysis.report.wording import Finding, finding
 from analysis.stats.multiplicity import gatekept
 from analysis.study import Member, contrasts, indicators
@@ -37,7 +37,7 @@ class Summary:
     """The findings of one contrast, the primary measure first, and the sentences above them."""
 
     contrast: tuple[str, str]
-    words: Words
+    words: ContrastWords
     opening: str
     others: str
     findings: list[Finding]
@@ -120,7 +120,7 @@ def findings_table(found: Sequence[Summary]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def contrast_words(contrast: tuple[str, str], reference: str, people: Sequence[Member]) -> Words:
+def contrast_words(contrast: tuple[str, str], reference: str, people: Sequence[Member]) -> ContrastWords:
     """Return the words of a contrast, as they stand in the prompts.
 
     Examples
@@ -133,7 +133,7 @@ def contrast_words(contrast: tuple[str, str], reference: str, people: Sequence[M
     names = words_of(
         contrast, reference, {person.name: person.control for person in people if person.control}
     )
-    return Words(
+    return ContrastWords(
         *(tuple(spelled[name] for name in group) for group in (names.first, names.second, names.reference))
     )
 

@@ -28,7 +28,7 @@ class Chip:
 
 
 @dataclass
-class Row:
+class GalleryRow:
     """One prompt and seed: a cell an indicator, a chip a word; ``extra`` rows are shown only when asked for."""
 
     key: str
@@ -95,7 +95,7 @@ def build(
     *,
     more: Sequence[tuple[int, int]] = (),
     overlays: Mapping[str, list[dict]] | None = None,
-) -> tuple[list[Row], dict]:
+) -> tuple[list[GalleryRow], dict]:
     """Make the gallery's rows and the heat maps they show.
 
     Parameters
@@ -135,7 +135,7 @@ def build(
         for cell in cells:
             cell["n_objects"] = sum("box" in entry for entry in (overlays or {}).get(cell["sample_id"], []))
         extra = (triplet, seed) not in chosen
-        row = Row(f"t{triplet}s{seed}", str(members.loc[lead, "prompt"]), seed, cells, extra=extra)
+        row = GalleryRow(f"t{triplet}s{seed}", str(members.loc[lead, "prompt"]), seed, cells, extra=extra)
         prompts = {name: [str(word) for word in members.loc[name, "words"]] for name in present}
         row.chips = [
             {

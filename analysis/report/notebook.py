@@ -40,7 +40,7 @@ def load_run(path: str | Path) -> LoadedRun:
     >>> run = load_run("runs/first-light")  # doctest: +SKIP
     >>> run.gap.query("space == 'denoising' and site == 'unet.mid'")  # doctest: +SKIP
     """
-    return LoadedRun(completeness.opened(Run.open(path)))
+    return LoadedRun(completeness.restrict_to_whole(Run.open(path)))
 
 
 class LoadedRun:

@@ -46,7 +46,7 @@ from analysis.tables.similarities.stored import timesteps
 from probes.config.checks import asks_for_skills
 from probes.config.schema import Config
 from probes.runs import completeness
-from probes.storage.cache import remembered
+from probes.storage.cache import cache_parts
 
 if TYPE_CHECKING:
     from probes.execution.team import Team
@@ -102,7 +102,7 @@ class Content:
         return self.samples[self.samples["sample_id"].isin(self.images)]
 
 
-@remembered()
+@cache_parts()
 def report(run: Run, *, team: Team | None = None, processes: int = 1) -> Path:
     """Write ``figures/`` and ``report.html`` of a measured run, its LaTeX, and ``tables/findings`` with its sentences.
 

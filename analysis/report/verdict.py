@@ -16,7 +16,7 @@ STATES = ("undefined", "no gap", "no interval", "small", "open", "untested", "wo
 
 
 @dataclass(frozen=True)
-class Words:
+class ContrastWords:
     """The words of a contrast as they stand in the prompts: those of each side and those of the reference.
 
     Each begins with the word of the indicator itself; its controls follow.
@@ -27,11 +27,11 @@ class Words:
     reference: tuple[str, ...] = ()
 
 
-NO_WORDS = Words()
+NO_WORDS = ContrastWords()
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GapVerdict:
     """What may be said of one gap.
 
     Attributes
@@ -70,8 +70,8 @@ def defined(value: float | None) -> bool:
 
 
 def judge(
-    row: Mapping, words: Words = NO_WORDS, *, alpha: float = 0.05, p_words: float | None = None
-) -> Verdict:
+    row: Mapping, words: ContrastWords = NO_WORDS, *, alpha: float = 0.05, p_words: float | None = None
+) -> GapVerdict:
     """Judge a row of ``tables/gap``.
 
     Parameters
@@ -79,7 +79,7 @@ def judge(
     row : mapping
         With ``gap``, ``ci_low``, ``ci_high``, and where there are, ``p_control``, ``word_gap``, ``p_equivalent``,
         ``n_words_first``, ``n_words_second``, ``n_references``.
-    words : Words
+    words : ContrastWords
         Counted where the row does not count them.
     alpha : float
         1 less the level of the run.
@@ -118,10 +118,10 @@ def judge(
     elif not (p_words < alpha and gap * _float(row.get("word_gap")) > 0):
         state = "words"
     else:
-        verdict = Verdict("direction", 1 if gap > 0 else -1, counts=counts)
+        verdict = GapVerdict("direction", 1 if gap > 0 else -1, counts=counts)
         licence = "two words" if verdict.alone else "claim" if verdict.enough else "hint"
-        return Verdict("direction", verdict.direction, licence, counts)
-    return Verdict(state, counts=counts)
+        return GapVerdict("direction", verdict.direction, licence, counts)
+    return GapVerdict(state, counts=counts)
 
 
 def _float(value: float | None) -> float:

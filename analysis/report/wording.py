@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from analysis.metrics.registry import SPACES, Metric
 from analysis.report.format import DASH, counted, number
-from analysis.report.verdict import ENOUGH, NO_WORDS, Verdict, Words, defined, judge
+from analysis.report.verdict import ENOUGH, NO_WORDS, ContrastWords, GapVerdict, defined, judge
 
 SHOWN = (  # columns that a card shows where the table has them
     *("delta", "p_control", "word_gap", "word_low", "word_high", "word_df", "p_permutation", "p_floor"),
@@ -35,7 +35,7 @@ class Finding:
     metric: Metric
     contrast: tuple[str, str]
     row: dict
-    verdict: Verdict
+    verdict: GapVerdict
     claim: str
     against_words: str
     tag: str
@@ -56,7 +56,7 @@ def finding(
     reference: str,
     contrast: tuple[str, str],
     *,
-    words: Words = NO_WORDS,
+    words: ContrastWords = NO_WORDS,
     alpha: float = 0.05,
     p_measures: float | None = None,
     support: tuple[int, int] | None = None,
@@ -105,11 +105,11 @@ def finding(
 
 def _claim(
     row: dict,
-    verdict: Verdict,
+    verdict: GapVerdict,
     metric: Metric,
     reference: str,
     contrast: tuple[str, str],
-    words: Words,
+    words: ContrastWords,
     alpha: float,
 ) -> str:
     gap, state = _float(row.get("gap")), verdict.state
@@ -159,7 +159,7 @@ def _claim(
 
 
 def _against_words(
-    row: dict, verdict: Verdict, p_measures: float, contrast: tuple[str, str], alpha: float
+    row: dict, verdict: GapVerdict, p_measures: float, contrast: tuple[str, str], alpha: float
 ) -> str:
     """Hold a gap against words that mean the same by its test over words, references and prompts."""
     p_control = _float(row.get("p_control"))
@@ -206,7 +206,7 @@ def _against_words(
     return text + rest
 
 
-def _tag(row: dict, verdict: Verdict, metric: Metric, contrast: tuple[str, str]) -> str:
+def _tag(row: dict, verdict: GapVerdict, metric: Metric, contrast: tuple[str, str]) -> str:
     """The card's state in a few words."""
     if verdict.direction:
         near = f"nearer to {contrast[0] if verdict.direction > 0 else contrast[1]}"
@@ -222,7 +222,7 @@ def _tag(row: dict, verdict: Verdict, metric: Metric, contrast: tuple[str, str])
     }[verdict.state]
 
 
-def _remarks(row: dict, verdict: Verdict) -> list[str]:
+def _remarks(row: dict, verdict: GapVerdict) -> list[str]:
     """Further sentences: what so few prompts cannot show, and the run's own warnings."""
     n, found = _int(row.get("n_prompts")), []
     unseen = _float(row.get("unseen"))
@@ -244,12 +244,12 @@ def _prompts(name: str, words: tuple[str, ...]) -> str:
     return f"{name} prompts" + (f" ({', '.join(words)})" if words else "")
 
 
-def _rests_on(verdict: Verdict) -> str:
+def _rests_on(verdict: GapVerdict) -> str:
     one, two, references = verdict.counts
     return f"{counted(one, 'word')} against {two} and {counted(references, 'reference word')}"
 
 
-def _alone(verdict: Verdict) -> str:
+def _alone(verdict: GapVerdict) -> str:
     return "About these two words alone: " if verdict.alone else ""
 
 

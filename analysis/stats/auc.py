@@ -14,7 +14,7 @@ TIE = 1e-9  # scores nearer than this are equal
 
 
 @dataclass(frozen=True)
-class Estimate:
+class IntervalEstimate:
     """A number with its interval over prompts; NaN with a reason where it is not defined.
 
     Attributes
@@ -52,7 +52,7 @@ class Bootstrap:
         wide = special.stdtrit(prompts - 1, (1 - level) / 2) * np.sqrt(prompts / (prompts - 1))
         self._tails = (float(special.ndtr(wide)), float(special.ndtr(-wide)))
 
-    def mean(self, prompt: NDArray[np.int64], values: NDArray[np.float64]) -> Estimate:
+    def mean(self, prompt: NDArray[np.int64], values: NDArray[np.float64]) -> IntervalEstimate:
         """The mean over rows."""
         sums = np.bincount(prompt, values, self._prompts)
         rows = np.bincount(prompt, minlength=self._prompts).astype(float)
@@ -60,7 +60,7 @@ class Bootstrap:
 
     def auc(
         self, prompt: NDArray[np.int64], scored: ArrayLike, label: ArrayLike, stratum: NDArray[np.int64]
-    ) -> Estimate:
+    ) -> IntervalEstimate:
         """The probability that a row labelled 1 is scored above one labelled 0 of the same stratum; ties count half.
 
         Parameters
@@ -73,7 +73,7 @@ class Bootstrap:
         """
         wins, pairs = pairs_by_prompt(prompt, scored, label, stratum, self._prompts)
         if not pairs.any():
-            return Estimate(np.nan, np.nan, np.nan, 0, "rows of one outcome alone")
+            return IntervalEstimate(np.nan, np.nan, np.nan, 0, "rows of one outcome alone")
         above, among = (self._drawn_pairs(table) for table in (wins, pairs))
         n = int((~np.isnan(np.asarray(scored, float) + np.asarray(label, float))).sum())
         return self._ratio(wins.sum(), pairs.sum(), above, among, n)
@@ -94,11 +94,11 @@ class Bootstrap:
         drawn_above: NDArray[np.float64],
         drawn_among: NDArray[np.float64],
         n: int,
-    ) -> Estimate:
+    ) -> IntervalEstimate:
         with np.errstate(invalid="ignore", divide="ignore"):
             drawn = drawn_above / drawn_among  # NaN where a resample has no pair
         low, high = (float(end[0]) for end in quantiles(drawn[:, None], *self._tails))
-        return Estimate(float(above / among), low, high, n)
+        return IntervalEstimate(float(above / among), low, high, n)
 
 
 def pairs_by_prompt(
@@ -133,7 +133,9 @@ def pairs_by_prompt(
     return wins, pairs
 
 
-def across_folds(estimate: Estimate, folds: int, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:
+def across_folds(
+    estimate: IntervalEstimate, folds: int, bounds: tuple[float, float] = (0.0, 1.0)
+) -> IntervalEstimate:
     r"""The interval of a cross-validated estimate, widened for what the fits to the folds have in common.
 
     Every row trains the probes that score the others, so scores are not independent and an interval that takes the
@@ -143,7 +145,7 @@ def across_folds(estimate: Estimate, folds: int, bounds: tuple[float, float] = (
 
     Parameters
     ----------
-    estimate : Estimate
+    estimate : IntervalEstimate
     folds : int
         k, at least 2.
     bounds : (float, float)
@@ -155,7 +157,7 @@ def across_folds(estimate: Estimate, folds: int, bounds: tuple[float, float] = (
 
     Examples
     --------
-    >>> across_folds(Estimate(0.8, 0.7, 0.88, 40), 5).low.__round__(2)
+    >>> across_folds(IntervalEstimate(0.8, 0.7, 0.88, 40), 5).low.__round__(2)
     0.65
     """
     factor = np.sqrt(1 + folds / (folds - 1))

@@ -21,7 +21,7 @@ INTERVALS = ("wilson", "percentile", "bca")
 
 
 @dataclass(frozen=True)
-class Scores:
+class ObjectScores:
     """One number an object with its interval; arrays have shape (n_objects,), NaN where undefined.
 
     Attributes
@@ -55,7 +55,7 @@ def bias_scores(
     resamples: int = 2000,
     seed: int = 0,
     draws: ObjectDraws | None = None,
-) -> Scores:
+) -> ObjectScores:
     r"""Bias score :math:`BS = C_2 / (C_1 + C_2)` of every object, with an interval over prompts.
 
     Range 0 to 1; 1/2 is no difference, 1 an object of the second word only. Both words have the same number of
@@ -114,7 +114,7 @@ def bias_scores(
             acceleration = table.by_object(np.nan_to_num(pull) ** 3) / (6 * spread**1.5)
             low, high = _ends(y2 / (y1 + y2), value, acceleration, method, level, reason)
     low, high = (np.where(reason == "", end, np.nan) for end in (low, high))
-    return Scores(value, low, high, n, reason, level, method)
+    return ObjectScores(value, low, high, n, reason, level, method)
 
 
 def presence_differences(
@@ -127,7 +127,7 @@ def presence_differences(
     resamples: int = 2000,
     seed: int = 0,
     draws: ObjectDraws | None = None,
-) -> Scores:
+) -> ObjectScores:
     r"""Part of the images with the object, second word less first, with an interval over prompts.
 
     Range −1 to 1; 0 is no difference. ``adjusted``: normal, from the variance over prompts after adding two prompts,
@@ -202,7 +202,7 @@ def presence_differences(
                 (y2 - y1) / draws.images, value, cube / (6 * square**1.5), method, level, reason
             )
     low, high = (np.where(reason == "", end, np.nan) for end in (low, high))
-    return Scores(value, low, high, n, reason, level, method)
+    return ObjectScores(value, low, high, n, reason, level, method)
 
 
 @dataclass(frozen=True)

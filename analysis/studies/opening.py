@@ -16,4 +16,4 @@ def opened(path: str | Path) -> Run:
     UserError
         There is no run, or a part of an unfinished one is damaged.
     """
-    return completeness.opened(Run.open(path))
+    return completeness.restrict_to_whole(Run.open(path))

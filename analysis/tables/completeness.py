@@ -1,4 +1,4 @@
-"""Table ``unfinished``: over how much the other tables speak, of a run that was measured before it was finished."""
+"""Table ``completeness``: over how much the other tables speak, of a run that was measured before it was finished."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WHAT = {
 }
 
 
-def unfinished(meta: Mapping[str, Any]) -> pd.DataFrame | None:
+def completeness(meta: Mapping[str, Any]) -> pd.DataFrame | None:
     """Return how much there was of a run when it was measured, a row a quantity; None where nothing was missing.
 
     Parameters
@@ -28,7 +28,7 @@ def unfinished(meta: Mapping[str, Any]) -> pd.DataFrame | None:
 
     Examples
     --------
-    >>> print(unfinished({"unfinished": {"triplets": [2, 9], "images": [6, 27]}}).to_string(index=False))
+    >>> print(completeness({"unfinished": {"triplets": [2, 9], "images": [6, 27]}}).to_string(index=False))
                                     what  there  planned
     triplets of which an image was drawn      2        9
                             images drawn      6       27

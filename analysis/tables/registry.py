@@ -359,7 +359,7 @@ _CHECKED = (
         "unfinished",
         "a quantity, how much of it there was when the run was measured, and how much there is to be",
         completeness.COLUMNS,
-        completeness.unfinished,
+        completeness.completeness,
     ),
 )
 TABLES: Mapping[str, Table] = {

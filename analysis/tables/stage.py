@@ -15,7 +15,7 @@ from analysis.methods.skills.stage import measure_skills
 from analysis.methods.tracing.tables import measure_trace
 from analysis.metrics.registry import computed_from, require_primary
 from analysis.study import contrasts, indicators
-from analysis.tables.completeness import unfinished
+from analysis.tables.completeness import completeness
 from analysis.tables.not_measured import not_measured
 from analysis.tables.objects.detector_error import Checked, checked_images
 from analysis.tables.objects.objects import Objects, measure_objects
@@ -46,7 +46,7 @@ from probes.execution.team import Team
 from probes.prompts.audit import places
 from probes.prompts.diagnostic import is_diagnostic
 from probes.runs.store import Run
-from probes.storage.cache import remembered
+from probes.storage.cache import cache_parts
 
 SHARES, PICTURE_SHARES = 4, 24  # of a family with steps, and of the pictures; no result depends on them
 
@@ -81,7 +81,7 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
     UserError
         If the run holds no samples, a part is damaged, its pictures cannot be compared, or a helper has ended.
     """
-    with contextlib.ExitStack() as stack, remembered(), run.writing("measure"):
+    with contextlib.ExitStack() as stack, cache_parts(), run.writing("measure"):
         team = team or stack.enter_context(Team())
         _measure(run, Sharing(run, team, processes))
         for name in run.written("report"):
@@ -90,7 +90,7 @@ def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
 
 
 def _measure(run: Run, sharing: Sharing) -> None:
-    if (partly := unfinished(run.meta)) is not None:
+    if (partly := completeness(run.meta)) is not None:
         write(run, "unfinished", partly)
     if asks_for_skills(run.config):
         measure_skills(run)

@@ -122,7 +122,7 @@ def family(
 
 
 @dataclass(frozen=True)
-class Section:
+class PaperSection:
     """What the page says of one paper.
 
     Attributes

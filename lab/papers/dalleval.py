@@ -15,7 +15,7 @@ from analysis.methods.dalleval.scores import LEVEL, TONES, average_gender, even_
 from analysis.stats.multiplicity import adjust_p_values
 from analysis.stats.noise_floor import NoiseFloor, mad_floor
 from analysis.stats.sign_flips import sign_flip_test
-from lab.papers.compare import PrintedNumber, PrintedTable, Section, family, number, p_text
+from lab.papers.compare import PaperSection, PrintedNumber, PrintedTable, family, number, p_text
 from lab.papers.dalleval_attributes import attribute_block, attribute_families, attribute_findings
 from lab.papers.tables import read_table
 
@@ -89,7 +89,7 @@ def _mad_by_total(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return small[n] / (n * TONES**2), large[n] / (n * TONES**2)
 
 
-def section(folder: Path | None = None) -> Section:
+def section(folder: Path | None = None) -> PaperSection:
     """Everything the page says of this paper."""
     female, floors = gender_counts(folder), gender_floors(folder)
     table8 = read_table(
@@ -160,7 +160,7 @@ def section(folder: Path | None = None) -> Section:
         _tone_block(tone, table8),
         attribute_block(folder),
     ]
-    return Section(
+    return PaperSection(
         "DALL-Eval (Cho et al. 2023)",
         "Cho, Zala and Bansal, *DALL-Eval: Probing the Reasoning Skills and Social Biases of Text-to-Image "
         "Generation Models*, ICCV 2023, arXiv:2202.04053. Nine images a prompt, 83 professions. *Female* "

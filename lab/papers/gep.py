@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from analysis.stats.noise_floor import NoiseFloor
-from lab.papers.compare import PrintedNumber, PrintedTable, Section, family, number, p_text
+from lab.papers.compare import PaperSection, PrintedNumber, PrintedTable, family, number, p_text
 from lab.papers.gep_floors import (
     CONTEXTS,
     IMAGES,
@@ -29,7 +29,7 @@ from lab.papers.tables import read_table
 AMPLIFIED = {"CogView2": 15, "DALLE-2": 9, "Stable Diffusion": 11}  # section 5, attributes of 15
 
 
-def section(folder: Path | None = None) -> Section:
+def section(folder: Path | None = None) -> PaperSection:
     """Everything the page says of this paper."""
     table = attribute_counts(folder)
     difference = (table["woman"] - table["man"]) / IMAGES
@@ -75,7 +75,7 @@ def section(folder: Path | None = None) -> Section:
     rows += _ranks(folder)
     floors_of, attributes = floors(folder), different_attributes(folder)
     blocks = [floor_block(folder), context_block(folder), lawyer_block(folder)]
-    return Section(
+    return PaperSection(
         "GEP (Zhang et al. 2023)",
         f"Zhang, Jiang, Turk and Yang, *Auditing Gender Presentation Differences in Text-to-Image Models*, "
         f"arXiv:2302.03675. {CONTEXTS} contexts × {SEEDS} images, so every frequency is a count of {IMAGES} "

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from lab.papers import dalleval, gep, wu
-from lab.papers.compare import PrintedNumber, PrintedTable, Section, number
+from lab.papers.compare import PaperSection, PrintedNumber, PrintedTable, number
 
 PAPERS = {"gep": gep.section, "dalleval": dalleval.section, "wu": wu.section}
 MOST_CELLS = 6  # disagreeing cells named in a row of the table of families
@@ -54,7 +54,7 @@ def page(papers: Sequence[str] = tuple(PAPERS), folder: Path | None = None) -> s
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _summary(sections: Iterable[Section]) -> str:
+def _summary(sections: Iterable[PaperSection]) -> str:
     lines = []
     for section in sections:
         rows = [*section.rows, *(row for each in section.families for row in each.rows)]
@@ -66,7 +66,7 @@ def _summary(sections: Iterable[Section]) -> str:
     return "## How many agree\n\n" + _table(pd.DataFrame(lines), right=range(1, 5)) + "\n"
 
 
-def _section(section: Section) -> str:
+def _section(section: PaperSection) -> str:
     parts = [f"## {section.title}\n", f"{section.intro}\n", "### Single numbers\n", _rows(section.rows), ""]
     parts += ["### Whole tables\n", _families(section.families), ""]
     for heading, text, table in section.blocks:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lab.papers.compare import PrintedNumber, PrintedTable, Section, family, number, printed_agreement
+from lab.papers.compare import PaperSection, PrintedNumber, PrintedTable, family, number, printed_agreement
 from lab.papers.tables import read_table
 from lab.papers.wu_chi_square import chi_square_blocks, chi_square_findings
 
@@ -93,7 +93,7 @@ def intersections(folder: Path | None = None) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=columns).set_index(columns[:3])
 
 
-def section(folder: Path | None = None) -> Section:
+def section(folder: Path | None = None) -> PaperSection:
     """Everything the page says of this paper."""
     data = read_table(
         "wu2025_table4_datasets",
@@ -123,7 +123,7 @@ def section(folder: Path | None = None) -> Section:
         *chi_square_blocks(folder),
     ]
     families = _families(data, shared, folder)
-    return Section(
+    return PaperSection(
         "Wu et al. 2025",
         "Wu, Nakashima and Garcia, *Revealing Gender Bias from Prompt to Image in Stable Diffusion*, "
         "Journal of Imaging 2025, 11, 35, doi 10.3390/jimaging11020035. Similarities and counts of single "

@@ -27,7 +27,7 @@ _NEGATED = re.compile(r"(?:\b(?:not|never|neither|nor)|n't)\s+(?:(?:a|an|the|rea
 
 
 @dataclass(frozen=True)
-class Asked:
+class ResolvedQuestion:
     """A question as it is asked.
 
     Attributes
@@ -81,7 +81,7 @@ def _says(text: str, word: str) -> bool:
     return any(not _NEGATED.search(text[: match.start()]) for match in re.finditer(pattern, text))
 
 
-def paper_questions() -> dict[str, Asked]:
+def paper_questions() -> dict[str, ResolvedQuestion]:
     """Return the questions of Cho et al. 2023 by their keys: ``gender`` and the 15 attributes of GEP.
 
     Examples
@@ -92,7 +92,7 @@ def paper_questions() -> dict[str, Asked]:
     """
     phrases: Mapping[str, str] = sets.read("gep")["axes"]["attribute"]
     worn = {
-        name: Asked(
+        name: ResolvedQuestion(
             name,
             WORN_QUESTION.format(_SAID.get(name) or bare(phrase)),
             YES_NO,
@@ -100,10 +100,10 @@ def paper_questions() -> dict[str, Asked]:
         )
         for name, phrase in phrases.items()
     }
-    return {GENDER: Asked(GENDER, GENDER_QUESTION, GENDERS, GENDER_SENTENCES), **worn}
+    return {GENDER: ResolvedQuestion(GENDER, GENDER_QUESTION, GENDERS, GENDER_SENTENCES), **worn}
 
 
-def questions(config: Config) -> tuple[Asked, ...]:
+def questions(config: Config) -> tuple[ResolvedQuestion, ...]:
     """Return what a configuration asks of an image: the paper's questions, then those of ``observe.questions.ask``.
 
     Raises
@@ -130,7 +130,7 @@ def questions(config: Config) -> tuple[Asked, ...]:
     return tuple(asked.values())
 
 
-def people_questions(config: Config) -> tuple[Asked, ...]:
+def people_questions(config: Config) -> tuple[ResolvedQuestion, ...]:
     """Return what people can be asked: `questions`, and where skin tones are read, ``tone``, answered by 1 to 10.
 
     Raises
@@ -142,10 +142,10 @@ def people_questions(config: Config) -> tuple[Asked, ...]:
     if look is False or not (look is True or is_diagnostic(config)):
         return questions(config)
     tones = {str(number): (str(number),) for number in range(1, 11)}
-    return (*questions(config), Asked(TONE, TONE_QUESTION, tones, {}))
+    return (*questions(config), ResolvedQuestion(TONE, TONE_QUESTION, tones, {}))
 
 
-def _asked(key: str, said: Question, usual: Asked | None) -> Asked:
+def _asked(key: str, said: Question, usual: ResolvedQuestion | None) -> ResolvedQuestion:
     place = f"observe.questions.ask.{key}"
     text = said.text or (usual.text if usual else "")
     if not text:
@@ -157,4 +157,4 @@ def _asked(key: str, said: Question, usual: Asked | None) -> Asked:
         raise UserError(
             f"{place}.sentences: expected one for each of {', '.join(readings)}, got {', '.join(sentences)}: write them"
         )
-    return Asked(key, text, readings, sentences if {*sentences} == {*readings} else {})
+    return ResolvedQuestion(key, text, readings, sentences if {*sentences} == {*readings} else {})

@@ -53,7 +53,7 @@ from probes.config.yaml import YamlSource, read_yaml
 from probes.errors import UserError
 from probes.prompts import paintskills, sets
 from probes.prompts.grids import Grid
-from probes.prompts.source import Loaded, PromptSource, resolve
+from probes.prompts.source import LoadedPrompts, PromptSource, resolve
 from probes.runs.recorded_paths import name_of
 from probes.stages.external_images import configuration as foreign
 from probes.storage.paths import expand_run
@@ -254,7 +254,7 @@ def _said(name: str, values: Any, kind: type[Section]) -> dict[str, Any]:
 def load_config(
     path: str | Path,
     options: Options | None = None,
-    said: list[Loaded] | None = None,
+    said: list[LoadedPrompts] | None = None,
 ) -> Config:
     """Read ``triplets.yaml`` and put the command line's options over it.
 

@@ -49,7 +49,7 @@ class Counted:
     stage: str
     what: str
     field: str
-    used: str
+    used_sizes: str
     minimum: int
 
 
@@ -65,7 +65,7 @@ _REFERENCE_AREA = 64 * 64
 _NO_ROOM = ("DefaultCPUAllocator", "MPS backend out of memory")
 
 
-def auto_batch(loaded: loading.Loaded, members: int, config: Config) -> int:
+def auto_batch(loaded: loading.LoadedModel, members: int, config: Config) -> int:
     """Draws per batch that the device holds comfortably, at least one and at most a part.
 
     On a CPU the batch is about as large as one image of 64x64 latents; on a GPU half of the free memory is
@@ -85,7 +85,7 @@ def auto_images(pipe: Any, device: str, config: Config) -> float:
     return _CPU_IMAGES / share
 
 
-def used(run: Run, first: int, counted: Counted = TRIPLETS) -> list[int]:
+def used_sizes(run: Run, first: int, counted: Counted = TRIPLETS) -> list[int]:
     """Return the sizes that a run was drawn with, `first` being that of its configuration; last the one in force."""
     before = run.meta.get(counted.used)
     return list(before) if isinstance(before, list) and before and before[0] == first else [first]
@@ -103,7 +103,7 @@ def size_of(paths: Iterable[Path], sizes: Sequence[int], counted: Counted = TRIP
     return sizes[-1]
 
 
-def drawn_whole(make: Callable[[], None]) -> bool:
+def fits_on_device(make: Callable[[], None]) -> bool:
     """Make what there is to make; False where the device has no room for a batch.
 
     What the attempt has taken is free again when this returns.
@@ -140,7 +140,7 @@ def halve(
     Parameters
     ----------
     sizes
-        Those used so far, from `used`.
+        Those used so far, from `used_sizes`.
     left
         The parts that were to be drawn; what there is of one that is not finished is removed.
     most

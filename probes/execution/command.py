@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from probes.config.schema import Config
-from probes.execution.cluster.driver import Cluster
+from probes.execution.cluster.driver import ClusterWorkers
 from probes.execution.loop import note_damaged
 from probes.execution.team import Team
 from probes.runs import directory
@@ -17,7 +17,7 @@ from probes.runs.store import Run
 
 
 @dataclass(frozen=True)
-class Command:
+class StageCall:
     """What a stage that stores images is called with, beside what it stores.
 
     Attributes
@@ -42,7 +42,7 @@ class Command:
     progress: bool = True
     captions: Mapping[str, Any] | None = None
     team: Team | None = None
-    cluster: Cluster | None = None
+    cluster: ClusterWorkers | None = None
 
     @contextmanager
     def helpers(self) -> Iterator[Team]:

@@ -34,7 +34,7 @@ Refused = Callable[[Path, str, Any, Any], UserError]
 Damaged = Callable[[files.DamagedPartError], None]
 
 
-def due(parts: Sequence[Part], refused: Refused, damaged: Damaged) -> list[Part]:
+def pending(parts: Sequence[Part], refused: Refused, damaged: Damaged) -> list[Part]:
     """The parts of which a file is missing or damaged; what is there is read, and held against what it should be.
 
     Parameters
@@ -83,11 +83,11 @@ def _whole(part: Part, path: Path, refused: Refused, damaged: Damaged) -> bool:
         return False
 
 
-def drawn(run: Run, began: float) -> None:
+def record_generated(run: Run, began: float) -> None:
     """Record that all images are there, what is at fault with some, and the time since `began` (`time.monotonic`)."""
     there = run.faults() if run.parts("samples") else {}  # of a shard there may be none
     run.write_meta(faults=image_faults.counts(list(there.values())))
-    directory.reached(run, "generated", monotonic() - began)
+    directory.record_stage(run, "generated", monotonic() - began)
 
 
 def note_damaged(run: Run, damaged: Sequence[files.DamagedPartError]) -> None:
@@ -120,7 +120,7 @@ def make(
     parts
         All of the stage.
     todo
-        Those of them that are due, see `due`.
+        Those of them that are due, see `pending`.
     work
         What is done with a piece.
     team
@@ -169,6 +169,6 @@ def bar_of(stage: str, total: int, left: int, *, progress: bool) -> tqdm:
     )
 
 
-def useful(processes: int, todo: Sequence[Part]) -> int:
+def useful_workers(processes: int, todo: Sequence[Part]) -> int:
     """So many workers, or as many as there are pieces due: more would stand idle. At least one."""
     return max(1, min(processes, sum(len(part.pieces) for part in todo)))

@@ -15,7 +15,7 @@ from probes.runs.store import Run
 
 
 @dataclass(frozen=True)
-class Settled:
+class ResolvedSettings:
     """A model that was loaded, as far as others need to know.
 
     Attributes
@@ -42,7 +42,7 @@ class Settled:
     threads: int
 
     @classmethod
-    def of(cls, loaded: loading.Loaded, config: Config) -> Settled:
+    def of(cls, loaded: loading.LoadedModel, config: Config) -> ResolvedSettings:
         """What follows from a model that is loaded for a configuration.
 
         Raises
@@ -93,7 +93,7 @@ class Settled:
         }
 
 
-def as_begun(config: Config, run: Run) -> Config:
+def keep_begun_settings(config: Config, run: Run) -> Config:
     """Draw in the number format and with the batches with which a run was begun, where the configuration says none."""
     generate, begun = config.generate, run.config.generate
     return config.model_copy(
@@ -110,7 +110,7 @@ def as_begun(config: Config, run: Run) -> Config:
     )
 
 
-def threads(loaded: loading.Loaded) -> int:
+def threads(loaded: loading.LoadedModel) -> int:
     """Threads that torch is given for a model that is loaded."""
     networks = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
     return workers.threads(networks.parameters, loaded.device)

@@ -3,7 +3,7 @@
 Part number *p* belongs to shard *p* modulo *N*. A process with a shard holds the directory together with the others
 (`probes.storage.claim`), writes its own parts and a record of its own, ``shards/HOST-PID-RANDOM.json``: what it wrote is in no
 other process's way, and no two can lose each other's notes. ``run.json`` is written by the process that begins, and
-again by who has the run alone or its results (`gathered`): the last one out, or ``--stage measure``.
+again by who has the run alone or its results (`merged_record`): the last one out, or ``--stage measure``.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class SharedRun(Run):
         """Read what is settled and noted of the run by now."""
         file = self.path / "run.json"
         there = read_record(file) if file.exists() else {}
-        self.meta = gathered(there, list(_records(self.path)))
+        self.meta = merged_record(there, list(_records(self.path)))
         self.meta.pop(KEY, None)  # what was measured is no matter to who draws
         # what is noted of times is this process's own
         if trace := self.meta.get("trace"):
@@ -150,7 +150,7 @@ class SharedRun(Run):
         write_bytes(self.path / SHARDS / f"{self._record['id']}.json", f"{text}\n".encode())
 
     def _begin(self, fields: Mapping[str, Any]) -> None:
-        """Write ``run.json``, unless another process has, which can be where there are no locks (`turn`)."""
+        """Write ``run.json``, unless another process has, which can be where there are no locks (`startup_lock`)."""
         if (self.path / "run.json").exists():
             Run(self.path, self.meta).write_meta(**fields)  # of what was planned
         elif not create_bytes(self.path / "run.json", record_bytes(fields, self.path)):
@@ -160,7 +160,7 @@ class SharedRun(Run):
 
 
 @contextlib.contextmanager
-def turn(run: Run) -> Iterator[None]:
+def startup_lock(run: Run) -> Iterator[None]:
     """Settle what a run is drawn from and write it down, while no other shard does: the first one in.
 
     Those that come later find it settled.
@@ -188,7 +188,7 @@ def turn(run: Run) -> Iterator[None]:
         yield
 
 
-def asked(text: str | None, stage: str | None, *, overwrite: bool) -> Shard | None:
+def parse_shard(text: str | None, stage: str | None, *, overwrite: bool) -> Shard | None:
     """The shard that a command line asks for.
 
     Raises
@@ -210,13 +210,13 @@ def asked(text: str | None, stage: str | None, *, overwrite: bool) -> Shard | No
     return shard
 
 
-def stages(names: Sequence[str], shard: Shard | None, *, finishing: bool) -> tuple[str, ...]:
+def shard_stages(names: Sequence[str], shard: Shard | None, *, finishing: bool) -> tuple[str, ...]:
     """Of the stages of a command those that a shard goes through, or whoever finishes what shards have drawn.
 
     Examples
     --------
     >>> every = ("plan", "generate", "observe", "measure", "report")
-    >>> stages(every, Shard(0, 2), finishing=False), stages(every, None, finishing=True)
+    >>> stages(every, Shard(0, 2), finishing=False), shard_stages(every, None, finishing=True)
     (('generate', 'observe'), ('observe', 'measure', 'report'))
     """
     if finishing:
@@ -234,7 +234,7 @@ def share(run: Run, parts: Sequence[Part]) -> list[Part]:
     return [part for part in parts if holds(run, part.identity["part"])]
 
 
-def all_there(path: Path, shard: Shard | None = None) -> bool:
+def is_complete(path: Path, shard: Shard | None = None) -> bool:
     """Whether every part of a run is there that whoever shares it was to make; never for a shard that holds none.
 
     Kinds of which no part is there were not asked for, as far as one knows who has made some.
@@ -242,17 +242,17 @@ def all_there(path: Path, shard: Shard | None = None) -> bool:
     run = Run.open(path)
     if shard and shard.index >= run.meta.get("parts", 0):
         return False
-    run.meta = gathered(run.meta, list(_records(path)))
+    run.meta = merged_record(run.meta, list(_records(path)))
     run.meta.pop(KEY, None)
-    return BEGUN in run.meta and not completeness.lacking(run)
+    return BEGUN in run.meta and not completeness.has_missing_parts(run)
 
 
-def finished_meanwhile(path: Path) -> bool:
+def became_complete(path: Path) -> bool:
     """Whether all is there of a run that was measured when it was not."""
-    return KEY in Run.open(path).meta and all_there(path)
+    return KEY in Run.open(path).meta and is_complete(path)
 
 
-def spent(run: Run, stage: str) -> float:
+def elapsed(run: Run, stage: str) -> float:
     """Seconds that all shards together took for a stage."""
     return math.fsum(entry["seconds"].get(stage, 0.0) for entry in run.meta.get(SHARDS) or [])
 
@@ -278,12 +278,12 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
     yield from (record for *_, record in sorted(found, key=lambda one: one[:2]))
 
 
-def gather(run: Run, *, alone: bool) -> None:
+def merge_records(run: Run, *, alone: bool) -> None:
     """Take what shards noted into ``run.json``; who has the run alone removes their records then."""
     records = list(_records(run.path))
     if not records or not run.meta:
         return
-    meta = gathered(run.meta, records)
+    meta = merged_record(run.meta, records)
     if meta != run.meta:
         run.write_meta(**meta)
     for record in records if alone else ():
@@ -293,7 +293,7 @@ def gather(run: Run, *, alone: bool) -> None:
             (run.path / SHARDS).rmdir()
 
 
-def gathered(meta: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def merged_record(meta: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """A record of a run with what shards noted; the same however often they are gathered.
 
     What was made again and the sizes of batches are those of all. ``shards`` lists the processes, and the time that a

@@ -1,7 +1,7 @@
 """Control-C, and SIGTERM, by which batch systems and containers end a process: one line, and exit status 130 or 143.
 
 Imported first by a command line. While libraries load, an exception may be swallowed or wrapped by one of them; so the
-process ends where it stands, until `begun` says that there is work to end in order. From then on either is an
+process ends where it stands, until `raise_from_here` says that there is work to end in order. From then on either is an
 exception that lets go of the run directory and ends the helpers.
 """
 
@@ -20,12 +20,12 @@ class Terminated(KeyboardInterrupt):
 _SAID = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
-def said(error: KeyboardInterrupt) -> tuple[str, int]:
+def describe(error: KeyboardInterrupt) -> tuple[str, int]:
     """Return what happened, in a word, and the exit status that says so: 128 and the number of the signal.
 
     Examples
     --------
-    >>> said(KeyboardInterrupt()), said(Terminated())
+    >>> said(KeyboardInterrupt()), describe(Terminated())
     (('interrupted', 130), ('terminated', 143))
     """
     number = signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT
@@ -51,7 +51,7 @@ def _end(number: int, frame: Any) -> None:
 _BEGUN = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: terminate}
 
 
-def begun() -> None:
+def raise_from_here() -> None:
     """From here on Control-C is a `KeyboardInterrupt` again, and SIGTERM `Terminated`, which is one."""
     for number, handler in _BEGUN.items():
         if signal.getsignal(number) is _end:

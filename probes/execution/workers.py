@@ -109,7 +109,7 @@ def worker_count(
     return max(1, min(cores() // threads, room, int(seconds / start)))
 
 
-def expected(config: Config) -> int:
+def expected_workers(config: Config) -> int:
     """How many workers a new run will want, as far as can be told before the model is looked at: else one.
 
     Helpers take as long to load their libraries as this process does, so they are best started first.
@@ -129,7 +129,7 @@ def expected(config: Config) -> int:
     )
 
 
-def measuring(config: Config) -> int:
+def measure_workers(config: Config) -> int:
     """How many processes measure a run: those set for its other stages or, for ``auto``, as many as serve."""
     images = _images(config)
     return worker_count(
@@ -142,7 +142,7 @@ def measuring(config: Config) -> int:
     )
 
 
-def reporting(config: Config) -> int:
+def report_workers(config: Config) -> int:
     """How many processes write out the figures of a run: those set or, for ``auto``, as many as serve."""
     return worker_count(
         config.generate.workers,
@@ -159,7 +159,7 @@ def _images(config: Config) -> int:
 
 
 @contextlib.contextmanager
-def steady(threads: int) -> Iterator[None]:
+def deterministic(threads: int) -> Iterator[None]:
     """The same input gives the same bits: so many threads, deterministic kernels, no search for the fastest."""
     import torch
 

@@ -38,7 +38,7 @@ _PNG_PER_PIXEL = 1.5
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RunEstimate:
     """What a run will take, and how that was reckoned."""
 
     images: int
@@ -147,12 +147,12 @@ def cost(config: Config, source: Source) -> Cost:
         ) from None
     per_image = per_call * config.sampler.steps * (2 if guided(config, source) else 1) + decoding
     threads = workers.threads(model.parameters, device.type)
-    with workers.steady(threads):
+    with workers.deterministic(threads):
         speed = _speed(device, getattr(torch, config.generate.dtype)) * _SHARE
     return Cost(config, model, device, threads, per_call, per_image, speed)
 
 
-def estimate(config: Config, samples: Sequence[Sample], source: Source) -> Estimate:
+def estimate(config: Config, samples: Sequence[Sample], source: Source) -> RunEstimate:
     """Estimate a run.
 
     Raises
@@ -165,7 +165,7 @@ def estimate(config: Config, samples: Sequence[Sample], source: Source) -> Estim
     count = costs.processes(len(samples))
     height, width = image_size(model, config)
     heat = height * width // latent_scale(model.vae) ** 2 * 4 if config.capture.words else 0
-    return Estimate(
+    return RunEstimate(
         images=len(samples),
         seconds=costs.seconds(len(samples), count),
         memory=memory(config, model, count, len(samples)),

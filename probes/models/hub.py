@@ -91,7 +91,7 @@ def fetch(name: str, revision: str | None, variant: str | None, weights: bool) -
     folder, commit = index.parent, index.parent.name
     source = Source(name, "hub", folder, folder, commit, variant)
     described = description.read_index(source)  # an unsupported pipeline is refused before it is fetched
-    if not weight_files.lacking(folder, described, variant, weights):
+    if not weight_files.missing_files(folder, described, variant, weights):
         return source
     with _answering(name, identifier, revision, variant), quiet():
         if weights:
@@ -99,7 +99,7 @@ def fetch(name: str, revision: str | None, variant: str | None, weights: bool) -
             download_pipeline(identifier, revision=commit, variant=variant, **options)
         else:
             snapshot_download(identifier, revision=commit, allow_patterns=["*.json", "*.txt", "tokenizer*/*"])
-    if lacking := weight_files.lacking(folder, described, variant, weights):
+    if lacking := weight_files.missing_files(folder, described, variant, weights):
         why = f"not in the cache ({', '.join(lacking)}), and the hub gave none"
         raise _absent(name, identifier, revision, variant, why)
     return source

@@ -36,7 +36,7 @@ SCHEDULER = "scheduler/scheduler_config.json"
 
 
 @dataclass
-class Loaded:
+class LoadedModel:
     """A pipeline ready to draw, and what ``run.json`` keeps about it."""
 
     pipe: Any
@@ -240,7 +240,7 @@ def load(
     scheduler: str | None = None,
     steps: int | None = None,
     edit: Edit | None = None,
-) -> Loaded:
+) -> LoadedModel:
     """Load a pipeline, ready to draw.
 
     Parameters
@@ -316,7 +316,7 @@ def load(
         edited = edits.apply(pipe, edit)
         record["edit"] = {"original_weight_hash": record["weight_hash"], **edited.record}
         record["weight_hash"] = edited.hash(weight_hash(pipe))
-    return Loaded(
+    return LoadedModel(
         pipe=pipe,
         record=record,
         scheduler=scheduler_record(pipe.scheduler),

@@ -71,7 +71,7 @@ def choose(folder: Path, wanted: str | None) -> str | None:
     return there[0] if not names(folder) and len(there) == 1 else None
 
 
-def lacking(folder: Path, index: Mapping[str, Any], variant: str | None, weights: bool) -> list[str]:
+def missing_files(folder: Path, index: Mapping[str, Any], variant: str | None, weights: bool) -> list[str]:
     """What a pipeline's folder lacks of what its index names: descriptions, tokenizers and, if asked, weights.
 
     Returns

@@ -27,7 +27,7 @@ TEMPLATE = Gep().template
 
 
 @dataclass(frozen=True)
-class Place:
+class AttributeCell:
     """Where a prompt stands in an audit; `named` is the attribute that it names, or empty."""
 
     triplet: int
@@ -62,7 +62,7 @@ class Sentences:
         return tuple(dict.fromkeys((*self.names, self.reference, *chain(*self.positive), *self.negative)))
 
 
-def places(config: Config) -> list[Place]:
+def places(config: Config) -> list[AttributeCell]:
     """Return where the prompts of an audit stand; prompts without a ``context`` among their levels are left out."""
     found = []
     for triplet, prompt in enumerate(config.prompts[: config.limit]):
@@ -70,7 +70,7 @@ def places(config: Config) -> list[Place]:
         if "context" in stands:
             named = stands.get("attribute", "")
             found.append(
-                Place(triplet, stands.get("setting", SETTINGS[bool(named)]), stands["context"], named)
+                AttributeCell(triplet, stands.get("setting", SETTINGS[bool(named)]), stands["context"], named)
             )
     return found
 

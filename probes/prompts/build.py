@@ -20,7 +20,7 @@ from probes.config.yaml import YamlSource
 from probes.errors import UserError, printable
 from probes.prompts import stored
 from probes.prompts.alignment import fill
-from probes.prompts.source import Loaded
+from probes.prompts.source import LoadedPrompts
 from probes.runs.parts import digest, disk_error, write_bytes
 
 IN_YAML = 500  # prompts; more go to a Parquet file
@@ -31,7 +31,7 @@ _HEAD = "# Made by `triptych prompts build`; what was kept and why stands in rep
 
 def build(
     data: Mapping[str, Any], options: Mapping[tuple[str, ...], tuple[str, Any]]
-) -> tuple[Config, Loaded]:
+) -> tuple[Config, LoadedPrompts]:
     """Return the configuration of the prompts, and what became of the captions.
 
     Parameters
@@ -41,13 +41,13 @@ def build(
     options : mapping
         Which flag each value came from, for errors (see `probes.config.schema.load_config`).
     """
-    said: list[Loaded] = []
+    said: list[LoadedPrompts] = []
     source = YamlSource(name="command line", text="", data=dict(data))
     config = build_config(data, source, options, {"said": said})
     return config, said[0]
 
 
-def write(folder: Path, config: Config, loaded: Loaded, *, overwrite: bool = False) -> list[Path]:
+def write(folder: Path, config: Config, loaded: LoadedPrompts, *, overwrite: bool = False) -> list[Path]:
     """Write ``triplets.yaml``, ``report.json`` and, where the prompts are many, ``prompts.parquet``.
 
     Returns
@@ -106,7 +106,7 @@ def _yaml(config: Config, prompts: Any) -> str:
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=2_000, default_flow_style=False)
 
 
-def _report(config: Config, loaded: Loaded, prompts: int) -> dict[str, Any]:
+def _report(config: Config, loaded: LoadedPrompts, prompts: int) -> dict[str, Any]:
     source = loaded.selection.counts() if loaded.selection else {}
     path = Path(source.get("source", ""))
     return {
@@ -121,7 +121,7 @@ def _json(data: Mapping[str, Any]) -> bytes:
     return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
 
 
-def shown(config: Config, loaded: Loaded) -> str:
+def shown(config: Config, loaded: LoadedPrompts) -> str:
     """Return the report and ten prompts, spread over all of them, as text."""
     prompts = loaded.prompts[: config.limit]
     step = max(1, len(prompts) // SHOWN)

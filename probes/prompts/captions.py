@@ -13,7 +13,7 @@ from functools import partial
 
 from probes.config.types import CHARACTERS
 from probes.errors import printable
-from probes.prompts.neutral import HUMAN, Articles, Forms, Verdict, judge, swap
+from probes.prompts.neutral import HUMAN, Articles, CaptionVerdict, Forms, judge, swap
 
 DUPLICATE = "said before"
 LONG = "too long"
@@ -138,7 +138,7 @@ def select(
     number = 0
     for number, caption in enumerate(captions, 1):
         text = " ".join(caption.split())
-        verdict = judge(text, forms) if len(text) <= JUDGED else Verdict(LONG)
+        verdict = judge(text, forms) if len(text) <= JUDGED else CaptionVerdict(LONG)
         reason = verdict.reason or _unfit(text, max_words)
         if not reason:
             key = text.lower().rstrip(" .")

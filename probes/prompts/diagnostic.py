@@ -22,7 +22,7 @@ _ARTICLES = ("a", "an", "the")
 
 
 @dataclass(frozen=True)
-class Place:
+class ProfessionCell:
     """Where a prompt stands in an audit: its number in the run, and its profession or `NONE`."""
 
     triplet: int
@@ -41,10 +41,10 @@ def is_diagnostic(config: HasPrompts) -> bool:
     return bool(places(config))
 
 
-def places(config: HasPrompts) -> list[Place]:
+def places(config: HasPrompts) -> list[ProfessionCell]:
     """Return where the prompts of an audit stand; prompts without a ``profession`` among their levels are left out."""
     return [
-        Place(triplet, levels(prompt)[AXIS])
+        ProfessionCell(triplet, levels(prompt)[AXIS])
         for triplet, prompt in enumerate(config.prompts[: config.limit])
         if AXIS in levels(prompt)
     ]

@@ -61,7 +61,7 @@ _ONE = re.compile(r"\b(?:an?|one|this|that|each|every|another)\s+$", re.IGNORECA
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CaptionVerdict:
     """Whether a caption is neutral: the `reason` why not (empty where it is), and the `word` that says so."""
 
     reason: str = ""
@@ -71,10 +71,10 @@ class Verdict:
         return not self.reason
 
 
-_NEUTRAL, _WITHOUT = Verdict(), Verdict(NO_PERSON)
+_NEUTRAL, _WITHOUT = CaptionVerdict(), CaptionVerdict(NO_PERSON)
 
 
-def judge(caption: str, forms: Forms = "inflected") -> Verdict:
+def judge(caption: str, forms: Forms = "inflected") -> CaptionVerdict:
     """Return whether a caption is neutral, and why not.
 
     Parameters
@@ -95,14 +95,14 @@ def judge(caption: str, forms: Forms = "inflected") -> Verdict:
     swappable = list(_occurrences(caption, forms))
     if not swappable:
         inside = _WITHIN.search(caption)
-        return Verdict(PHRASE, inside[0].lower()) if inside else _WITHOUT
+        return CaptionVerdict(PHRASE, inside[0].lower()) if inside else _WITHOUT
     known = _human_words(forms)
     for word in _WORD.findall(caption.lower()):
         if word in known and (word not in _LETTERS or _LETTER.search(caption)):
-            return Verdict(HUMAN, word)
+            return CaptionVerdict(HUMAN, word)
     for match in swappable:
         if match["either"] or match["word"].lower() == "peoples":
-            return Verdict(NUMBER, match[0].lower())
+            return CaptionVerdict(NUMBER, match[0].lower())
     return _NEUTRAL
 
 

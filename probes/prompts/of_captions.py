@@ -16,7 +16,7 @@ from probes.config.checks import caption, prompt_id
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts.chunks import splits_at_spaces
-from probes.prompts.source import Loaded, NoFileError
+from probes.prompts.source import LoadedPrompts, NoFileError
 from probes.prompts.tokens import token_counts
 from probes.runs.store import Run
 
@@ -26,7 +26,7 @@ NAMED = 5  # of those left out, in the line about them
 
 
 def fitted(
-    config: Config, loaded: Loaded | None, tokenizers: Sequence[Any], limit: int, file: str
+    config: Config, loaded: LoadedPrompts | None, tokenizers: Sequence[Any], limit: int, file: str
 ) -> tuple[Config, dict[str, Any] | None]:
     """Leave out the captions that the model cannot read to their end.
 
@@ -90,7 +90,7 @@ def without(config: Config, ids: Collection[str]) -> Config:
     return config.model_copy(update={"prompts": kept})
 
 
-def record(loaded: Loaded, long: Sequence[str], most: int) -> dict[str, Any]:
+def record(loaded: LoadedPrompts, long: Sequence[str], most: int) -> dict[str, Any]:
     """Return what ``run.json`` keeps: what was kept of captions that were chosen, and why, and what was too long."""
     counts = loaded.selection.counts() if loaded.selection else {}
     chosen = {name: counts[name] for name in ("format", "captions", "prompts", "dropped") if name in counts}
@@ -98,7 +98,7 @@ def record(loaded: Loaded, long: Sequence[str], most: int) -> dict[str, Any]:
     return {**file, **chosen, "tokens_read": most, LONGER: list(long)}
 
 
-def as_planned(config: Config, loaded: Loaded | None) -> Config:
+def as_planned(config: Config, loaded: LoadedPrompts | None) -> Config:
     """Leave out the captions that the run in the configuration's folder left out when it was planned.
 
     For stages that need no model.
@@ -107,12 +107,12 @@ def as_planned(config: Config, loaded: Loaded | None) -> Config:
     return without(config, there.get(LONGER, ()))
 
 
-def said(record: Mapping[str, Any] | None) -> str:
+def length_summary(record: Mapping[str, Any] | None) -> str:
     """Return in a line what was left out for its length; nothing where nothing was.
 
     Examples
     --------
-    >>> said({"tokens_read": 77, "longer_than_the_model_reads": ["c000007", "c000012"]})
+    >>> length_summary({"tokens_read": 77, "longer_than_the_model_reads": ["c000007", "c000012"]})
     'prompts: 2 are left out, longer than the 77 tokens that the model reads: c000007, c000012'
     """
     long = (record or {}).get(LONGER)
@@ -126,7 +126,7 @@ def said(record: Mapping[str, Any] | None) -> str:
     )
 
 
-def require_unchanged(config: Config, loaded: Loaded | None) -> None:
+def require_unchanged(config: Config, loaded: LoadedPrompts | None) -> None:
     """Refuse a file of captions that has changed since the run in the configuration's folder was planned from it.
 
     One that makes the same prompts is no other.
@@ -143,7 +143,7 @@ def require_unchanged(config: Config, loaded: Loaded | None) -> None:
         raise UserError(_lost(str(loaded.file), config.out_path, "others"))
 
 
-def gone(error: NoFileError, out: Path) -> UserError:
+def missing_file_error(error: NoFileError, out: Path) -> UserError:
     """Return the error for a file of captions that is not there: another one where a run was planned from it."""
     return UserError(_lost(error.file, out, "none")) if _recorded(out) else error
 

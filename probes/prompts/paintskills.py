@@ -32,7 +32,7 @@ _ASKS = "how many "  # of which number it asks it does not know
 
 
 @dataclass(frozen=True)
-class Asked:
+class SkillRequest:
     """What a prompt asks for: `count` of an `object`, or an `object_b` that stands in a `relation` to it.
 
     Attributes
@@ -58,14 +58,14 @@ class Asked:
     def levels(self) -> dict[str, str]:
         """Where the prompt stands, as it carries it.
 
-        >>> Asked("count", "dog", "<N> <objA>", 3).levels
+        >>> SkillRequest("count", "dog", "<N> <objA>", 3).levels
         {'skill': 'count', 'template': '<N> <objA>', 'object': 'dog', 'count': '3'}
         """
         said = {name: str(getattr(self, name)) for name in AXES[self.skill]}
         return {"skill": self.skill, **({"template": self.template} if self.template else {}), **said}
 
 
-def asked(config: HasPrompts) -> list[Asked]:
+def requests(config: HasPrompts) -> list[SkillRequest]:
     """Return what each prompt of a run asks for, in their order; `check` refused what cannot be read."""
     return [_asked(levels(prompt)) for prompt in config.prompts[: config.limit]]
 
@@ -172,7 +172,7 @@ def prompts(
 
 def grid(
     skill: str, content: Mapping[str, Any], objects: Sequence[str] | None = None
-) -> list[tuple[int, Asked]]:
+) -> list[tuple[int, SkillRequest]]:
     """Return all that a set asks of a skill with the number of its template, in the order of `prompts`."""
     templates = list(enumerate(content["skills"][skill]["templates"], start=1))
     names = list(objects or content["objects"])
@@ -184,7 +184,7 @@ def grid(
     }
     made = []
     for (number, template), *place in spread([templates, *(axes[name] for name in AXES[skill])]):
-        made.append((number, Asked(skill, template=template, **dict(zip(AXES[skill], place)))))
+        made.append((number, SkillRequest(skill, template=template, **dict(zip(AXES[skill], place)))))
     return made
 
 
@@ -208,7 +208,7 @@ def spread(axes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
         yield tuple(reversed(place))
 
 
-def say(one: Asked, content: Mapping[str, Any]) -> str:
+def say(one: SkillRequest, content: Mapping[str, Any]) -> str:
     """Return the prompt of what is asked for.
 
     A noun is plural where its number is not 1, and after *how many*; articles go by sound; all else, *there are* before
@@ -218,9 +218,9 @@ def say(one: Asked, content: Mapping[str, Any]) -> str:
     --------
     >>> from probes.prompts import sets
     >>> content = sets.read("paintskills")
-    >>> say(Asked("count", "umbrella", "there are <N_EN> <objA> in the photo", 3), content)
+    >>> say(SkillRequest("count", "umbrella", "there are <N_EN> <objA> in the photo", 3), content)
     'there are three umbrellas in the photo'
-    >>> say(Asked("count", "person", "Q: how many <objA> are there? A: <N>", 1), content)
+    >>> say(SkillRequest("count", "person", "Q: how many <objA> are there? A: <N>", 1), content)
     'Q: how many people are there? A: 1'
     """
     text, number = one.template, str(one.count)
@@ -253,6 +253,6 @@ def _of_skill(
         }
 
 
-def _asked(there: Mapping[str, str]) -> Asked:
+def _asked(there: Mapping[str, str]) -> SkillRequest:
     named = {name: there[name] for name in ("template", *AXES[there["skill"]]) if name in there}
-    return Asked(there["skill"], **{**named, "count": int(named.get("count", 1))})  # type: ignore[arg-type]
+    return SkillRequest(there["skill"], **{**named, "count": int(named.get("count", 1))})  # type: ignore[arg-type]

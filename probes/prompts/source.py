@@ -58,7 +58,7 @@ class PromptSource(BaseModel):
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedPrompts:
     """Prompts of every indicator.
 
     Attributes
@@ -87,7 +87,9 @@ class NoFileError(UserError):
 
 
 @uncollected
-def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, folder: Path) -> Loaded:
+def load(
+    source: PromptSource, words: Mapping[str, tuple[str, str]], reference: str, folder: Path
+) -> LoadedPrompts:
     """Return the prompts of a source.
 
     Parameters
@@ -118,7 +120,7 @@ def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: 
             skills=source.skill,
             objects=source.object,
         )
-        return Loaded(prompts, None)
+        return LoadedPrompts(prompts, None)
     for field, example in (("setting", "gep"), ("profession", "dalleval")):
         if getattr(source, field) is not None:
             raise UserError(
@@ -127,13 +129,13 @@ def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: 
             )
     form, read, name = _open(source, folder)
     if form == STORED:
-        return Loaded(stored.read(Path(name), words), None, sentences=True, file=Path(name))
+        return LoadedPrompts(stored.read(Path(name), words), None, sentences=True, file=Path(name))
     selection = captions.select(
         read(), forms=source.human_words, max_words=source.max_words, source=name, form=form
     )
     if not selection.kept:
         raise UserError(_nothing(selection))
-    return Loaded(
+    return LoadedPrompts(
         captions.triplets(selection.kept, words, articles=source.articles, forms=source.human_words),
         selection,
         sentences=True,
@@ -143,8 +145,8 @@ def load(source: PromptSource, words: Mapping[str, tuple[str, str]], reference: 
 
 def _require_skills(source: PromptSource, fits: bool) -> None:
     """Refuse ``skill`` and ``object`` of a source that is no set of this kind, and a split that such a set has not."""
-    for field, said in (("skill", source.skill), ("object", source.object)):
-        if said is not None and not fits:
+    for field, selection_summary in (("skill", source.skill), ("object", source.object)):
+        if selection_summary is not None and not fits:
             raise UserError(
                 f"prompts.{field}: expected a set with skills, got {source.from_!r}: take it out, or name the set"
                 " paintskills"
@@ -195,8 +197,8 @@ def _nothing(selection: captions.Selection) -> str:
 def resolve(value: Any, info: ValidationInfo) -> Any:
     """Return the prompts for ``{from: ...}`` in the place of a list; a list stays as it is.
 
-    The validation context may hold ``folder``, where relative paths begin, and a list ``said``, to which the
-    `Loaded` is appended.
+    The validation context may hold ``folder``, where relative paths begin, and a list ``selection_summary``, to which the
+    `LoadedPrompts` is appended.
     """
     if not isinstance(value, Mapping):
         return value
@@ -222,12 +224,12 @@ def resolve(value: Any, info: ValidationInfo) -> Any:
     return loaded.prompts
 
 
-def said(loaded: Sequence[Loaded]) -> str:
+def selection_summary(loaded: Sequence[LoadedPrompts]) -> str:
     """Return in a line what became of the captions; nothing where none were read.
 
     Examples
     --------
-    >>> said([Loaded([], captions.select(["A person in a hat", "A hat"]))])
+    >>> selection_summary([LoadedPrompts([], captions.select(["A person in a hat", "A hat"]))])
     'prompts: 1 of 2 captions of captions is neutral (1 no person or people)'
     """
     chosen = [one.selection for one in loaded if one.selection]

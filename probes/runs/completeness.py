@@ -55,7 +55,7 @@ def _there(run: Run, kind: str) -> set[int]:
     return {number(file) for file in part_files(run.path / kind)}
 
 
-def lacking(run: Run) -> bool:
+def has_missing_parts(run: Run) -> bool:
     """Whether a part of a run is missing that something is made of; reads no part.
 
     A run made elsewhere, which does not say how many parts it is to have, lacks nothing.
@@ -63,7 +63,7 @@ def lacking(run: Run) -> bool:
     return not {*missing(run)} <= {*UNMEASURED}
 
 
-def drawn(run: Run) -> bool:
+def is_generated(run: Run) -> bool:
     """Whether all images of a run are drawn, as far as it says how many parts it is to have."""
     return DRAWN not in missing(run)
 
@@ -84,7 +84,7 @@ def snapshot(run: Run) -> dict[str, Any] | None:
     UserError
         A part of samples is damaged, or there is none of which all is there.
     """
-    if not lacking(run):
+    if not has_missing_parts(run):
         return None
     counts, gone = kinds(run), missing(run)
     there = {kind: {*range(count)} - {*gone.get(kind, ())} for kind, count in counts.items()}
@@ -125,7 +125,7 @@ def _whole(run: Run, there: Mapping[str, set[int]]) -> dict[str, set[int]]:
     )
     if not samples:
         raise UserError(
-            f"{run.path}: expected images to speak of, found none whole: {told(run, missing(run))}"
+            f"{run.path}: expected images to speak of, found none whole: {missing_message(run, missing(run))}"
         )
     objects = [there[kind] for kind in OBJECTS if kind in there]
     looked = {"observed": samples.intersection(*objects)} if objects else {}
@@ -153,7 +153,7 @@ def planned_triplets(run: Run) -> int:
 # A page made of tables that were measured before
 
 
-def lost_since(run: Run) -> dict[str, list[int]]:
+def lost_parts(run: Run) -> dict[str, list[int]]:
     """Numbers of the parts that are not there and were when the run was measured, by kind.
 
     Raises
@@ -177,7 +177,7 @@ def lost_since(run: Run) -> dict[str, list[int]]:
     ]
     if shown:
         raise UserError(
-            f"{run.path}: expected the parts that were there when it was measured: {told(run, lost)}; or run --stage"
+            f"{run.path}: expected the parts that were there when it was measured: {missing_message(run, lost)}; or run --stage"
             " measure over what is left"
         )
     return lost
@@ -186,15 +186,17 @@ def lost_since(run: Run) -> dict[str, list[int]]:
 # What is said of it
 
 
-def said(meta: Mapping[str, Any]) -> str:
+def summary(meta: Mapping[str, Any]) -> str:
     """Over how much the results of a run speak that was measured unfinished; empty for others.
 
     Examples
     --------
-    >>> said({"unfinished": {"triplets": [12, 44], "images": [36, 132], "observed": [24, 132], "parts": {}}})
+    >>> summary(
+    ...     {"unfinished": {"triplets": [12, 44], "images": [36, 132], "observed": [24, 132], "parts": {}}}
+    ... )
     '36 of 132 images, of 12 of 44 triplets; objects and what else was observed: 24 of 132 images'
     >>> lost = {"triplets": [4, 4], "images": [12, 12], "observed": [3, 12], "others": {}, "parts": {}}
-    >>> said({"unfinished": lost})
+    >>> summary({"unfinished": lost})
     '12 of 12 images, of 4 of 4 triplets; objects: 3 of 12 images'
     """
     noted = meta.get(KEY)
@@ -219,22 +221,22 @@ def for_page(meta: Mapping[str, Any]) -> dict[str, str]:
         kind: sorted(selection.numbers(text))
         for kind, text in (meta.get(KEY) or {}).get("missing", {}).items()
     }
-    return {"unfinished": said(meta), "missing_parts": files_said(gone), LOST: meta.get(LOST, "")}
+    return {"unfinished": summary(meta), "missing_parts": name_files(gone), LOST: meta.get(LOST, "")}
 
 
-def told(run: Run, gone: Mapping[str, Sequence[int]]) -> str:
+def missing_message(run: Run, gone: Mapping[str, Sequence[int]]) -> str:
     """What is missing, the stages that make it and the command that goes through these, in a line."""
     stages = dict.fromkeys(stage_of(kind) for kind in gone)
     return (
-        f"missing {files_said(gone)} ({'stages' if len(stages) > 1 else 'stage'} {', '.join(stages)}):"
+        f"missing {name_files(gone)} ({'stages' if len(stages) > 1 else 'stage'} {', '.join(stages)}):"
         f" python -m probes.run {run.path} makes {'it' if sum(map(len, gone.values())) == 1 else 'them'} again"
     )
 
 
-def files_said(gone: Mapping[str, Sequence[int]]) -> str:
+def name_files(gone: Mapping[str, Sequence[int]]) -> str:
     """The files that are missing: of each kind the first is named and the rest counted, of the last kinds all are.
 
-    >>> files_said({"words": [1], "samples": [0, 1, 2]})
+    >>> name_files({"words": [1], "samples": [0, 1, 2]})
     'samples/part-00000.parquet (and 2 more), words/part-00001.parquet'
     """
     kinds = sorted(gone, key=lambda kind: (kind != DRAWN, kind))
@@ -250,12 +252,12 @@ def files_said(gone: Mapping[str, Sequence[int]]) -> str:
 def warn(run: Run, over: str = "") -> None:
     """Say on stderr what is missing of a run, after something else there is to say; nothing where all is there."""
     gone = missing(run)
-    lines = [line for line in (over, told(run, gone) if gone else "") if line]
+    lines = [line for line in (over, missing_message(run, gone) if gone else "") if line]
     if lines:
         print(printable(f"{run.path}: {'; '.join(lines)}"), file=sys.stderr)
 
 
-def opened(run: Run) -> Run:
+def restrict_to_whole(run: Run) -> Run:
     """Let a run that was opened speak of the parts that are whole, and say on stderr over how much that is.
 
     Nothing is written. What is said is what it was measured over, where it was and nothing has been lost since.
@@ -277,7 +279,7 @@ def opened(run: Run) -> Run:
         noted = snapshot(run)
     if noted:
         run.meta = {**run.meta, KEY: noted}
-    warn(run, f"the run is not finished: over {said(run.meta)}" if noted else "")
+    warn(run, f"the run is not finished: over {summary(run.meta)}" if noted else "")
     return run
 
 
@@ -289,8 +291,10 @@ def require_whole(run: Run) -> None:
     UserError
         Names what is missing.
     """
-    if lacking(run):
-        raise UserError(f"{run.path}: expected a run of which all is there: {told(run, missing(run))}")
+    if has_missing_parts(run):
+        raise UserError(
+            f"{run.path}: expected a run of which all is there: {missing_message(run, missing(run))}"
+        )
 
 
 def _text(numbers: Iterable[int]) -> str:

@@ -377,7 +377,7 @@ def _noted(run: Run, stages: Sequence[str]) -> dict[str, Any]:
         run.meta.pop(name, None)
     missing = completeness.snapshot(run)
     if missing and not set(stages) <= {"measure", "report"}:
-        if not completeness.drawn(run):
+        if not completeness.is_generated(run):
             (images, planned) = missing["images"]
             raise UserError(
                 f"{run.path}: expected a generated run, found {images:,} of its {planned:,} images: run --stage"
@@ -405,12 +405,12 @@ def _noted_over(run: Run, missing: Mapping[str, Any] | None) -> dict[str, Any]:
 def _noted_lost(run: Run) -> dict[str, Any]:
     """What is recorded of the kinds of parts that were lost since the run was measured."""
     run.meta.pop(completeness.LOST, None)
-    lost = completeness.lost_since(run)
+    lost = completeness.lost_parts(run)
     completeness.warn(run)
-    return {completeness.LOST: completeness.files_said(lost)} if lost else {}
+    return {completeness.LOST: completeness.name_files(lost)} if lost else {}
 
 
-def settle_parts(run: Run) -> None:
+def fix_parts(run: Run) -> None:
     """Settle, when the measuring begins, of which parts it speaks; say on stderr what is missing.
 
     Raises
@@ -424,7 +424,7 @@ def settle_parts(run: Run) -> None:
     completeness.warn(run)
 
 
-def reached(run: Run, status: str, seconds: float) -> None:
+def record_stage(run: Run, status: str, seconds: float) -> None:
     """Record that a stage is done, when, and how long it took."""
     times = _times(run, status)
     took = {**times.get("seconds", {}), status: round(seconds, 1)}

@@ -150,7 +150,7 @@ def mask_pixels(counts: str) -> int | None:
     return None if shift else sum(runs)
 
 
-def alike(path: Path, table: pa.Table, first_path: Path, first: pa.Table) -> pa.Table:
+def matching_columns(path: Path, table: pa.Table, first_path: Path, first: pa.Table) -> pa.Table:
     """The table of a part in the order of columns of the first part, without metadata.
 
     Raises

@@ -278,12 +278,12 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     UserError
         The file is damaged, or a column of its kind is missing or of another type.
     """
-    if (known := cache.recalled(path, columns)) is not None:
+    if (known := cache.cached(path, columns)) is not None:
         return known
     try:
         # not pq.read_table: that would take a folder name such as `model=a` for a partition
         with locations.parquet(path, whole=columns is None, page_checksum_verification=True) as file:
-            read = cache.also(path, columns, file)
+            read = cache.columns_to_read(path, columns, file)
             table = file.read(columns=read)
             metadata = parse_json((file.schema_arrow.metadata or {}).get(b"triptych", b"{}"))
             if "content" in metadata:

@@ -20,7 +20,7 @@ from probes.config.schema import Config
 from probes.config.types import MayBePath
 from probes.config.yaml import read_yaml
 from probes.errors import UserError
-from probes.runs.recorded_paths import found, hides_nothing, name_of, out, same, sentence, written
+from probes.runs.recorded_paths import hides_nothing, name_of, out, resolve_path, same, sentence, written
 
 KEY = "paths"  # of run.json: says how to read the others
 STATED = "relative to this folder, to the home (~), or with the package (triptych:)"
@@ -94,7 +94,7 @@ def found_configuration(
 
     `passed` is the configuration as it was passed.
     """
-    return _each(resolved, lambda text, at: found(text, run, lambda: _said(run, at, passed or {})))
+    return _each(resolved, lambda text, at: resolve_path(text, run, lambda: _said(run, at, passed or {})))
 
 
 def named_configuration(resolved: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def written(text: str, run: Path, *, from_home: bool = False) -> str:
     return way if way.startswith("..") else f"./{way}"
 
 
-def found(text: str, run: Path, otherwise: Callable[[], Iterable[Any]] = tuple) -> str:
+def resolve_path(text: str, run: Path, otherwise: Callable[[], Iterable[Any]] = tuple) -> str:
     """Return a path that can be opened, of one that a record holds (`written`).
 
     Parameters

@@ -118,7 +118,7 @@ def position_groups(sample: Sample, length: int) -> dict[str, tuple[int, ...]]:
     return groups_around(sample.indicator_positions, len(sample.tokens), length)
 
 
-def pooled(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
+def pooled_rows(members: Sequence[Sample], probe: Any) -> list[dict[str, Any]]:
     """A row a (sample, site) or, at sites of tokens, a (sample, site, group of positions): means over the calls.
 
     A group without a token has no row.

@@ -191,7 +191,7 @@ ANSWERS = pa.schema(
 )
 
 # of `attributes/skin_tone`: the mean colour of an image's skin and the Monk tones nearest to it, see
-# `analysis.metrics.skin_tone.SkinTone`; null where it is undefined
+# `analysis.metrics.skin_tone.MeasuredTone`; null where it is undefined
 TONES = pa.schema(
     [
         ("sample_id", pa.string()),

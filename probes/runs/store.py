@@ -41,7 +41,7 @@ from probes.errors import UserError
 from probes.runs import earlier_format, recorded_files
 from probes.runs.image_faults import reason
 from probes.runs.images import StoredImages
-from probes.runs.part_columns import alike, require_names
+from probes.runs.part_columns import matching_columns, require_names
 from probes.runs.parts import (
     column_names,
     disk_error,
@@ -194,7 +194,7 @@ class Run:
         for file in files:
             table = read_part(file, columns)
             first = table.slice(0, 0) if first is None else first
-            table = alike(file, table, files[0], first)
+            table = matching_columns(file, table, files[0], first)
             self._require_known(kind, table)
             yield table
 

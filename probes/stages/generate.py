@@ -26,11 +26,11 @@ from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import batches, loop, shards, workers
 from probes.execution.cluster import remote
-from probes.execution.cluster.driver import Cluster
+from probes.execution.cluster.driver import ClusterWorkers
 from probes.execution.cluster.job import Job
-from probes.execution.command import Command
+from probes.execution.command import StageCall
 from probes.execution.part import Part, Piece, RowsOfKind
-from probes.execution.settings import Settled, as_begun
+from probes.execution.settings import ResolvedSettings, keep_begun_settings
 from probes.execution.team import Tick
 from probes.models import estimate, files, loading
 from probes.prompts.plan import Sample, pairs
@@ -44,7 +44,7 @@ _ANOTHER_FORMAT = (
 )
 
 _REMOTE = "probes.stages.remote"  # the module that workers of a cluster call
-_PLAIN = Command()
+_PLAIN = StageCall()
 # numbers beyond float16's 65504 become infinite, bfloat16 keeps 8 bits of them; the model's weights are finite
 _NAN = {
     "float16": "use --dtype bfloat16 or float32",
@@ -63,7 +63,7 @@ class Drawing:
     weights: str
     threads: int
     first: str  # sample of the run
-    loaded: loading.Loaded | None = None
+    loaded: loading.LoadedModel | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "loaded": None}
@@ -72,7 +72,7 @@ class Drawing:
     def opened(self) -> Iterator[Callable[[list[Sample], Tick], Piece]]:
         """Hold the model, ready to draw; gives the function that draws a batch."""
         loaded = self.loaded or load_again(self.source, self.config, self.device, self.weights)
-        with workers.steady(self.threads):
+        with workers.deterministic(self.threads):
             yield partial(_batch, loaded.pipe, self.config, self.first)
 
 
@@ -81,7 +81,7 @@ def generate(
     config: Config,
     samples: Sequence[Sample],
     source: loading.Source,
-    command: Command = _PLAIN,
+    command: StageCall = _PLAIN,
 ) -> None:
     """Draw every image of the plan that the run does not hold yet.
 
@@ -101,17 +101,21 @@ def generate(
         batch gives no finite image.
     """
     began = monotonic()
-    config = config if command.overwrite else as_begun(config, run)
+    config = config if command.overwrite else keep_begun_settings(config, run)
     cluster = command.cluster
     loaded = None if cluster else load(source, config, config.generate.device)
-    found = Settled.of(loaded, config) if loaded else _settled(cluster, run, config, source, len(samples))
+    found = (
+        ResolvedSettings.of(loaded, config)
+        if loaded
+        else _settled(cluster, run, config, source, len(samples))
+    )
     command.cleared(run)
-    with shards.turn(run):
+    with shards.startup_lock(run):
         config = found.applied(config)
         directory.require_same(run, config.resolved())
         fields = _fields(config, found, source)
         _require_same_parts(run, fields, source)
-        sizes = batches.used(run, int(config.generate.batch_triplets))
+        sizes = batches.used_sizes(run, int(config.generate.batch_triplets))
         damaged: list[part_files.DamagedPartError] = []
         parts, todo = _plan(run, config, fields, samples, sizes, damaged)
         count = cluster.pool.expected if cluster else _workers(found, loaded, config, todo)
@@ -148,24 +152,26 @@ def generate(
                     progress=command.progress,
                 )
 
-        while not batches.drawn_whole(draw):
+        while not batches.fits_on_device(draw):
             team.dismiss(at_once=True)  # helpers hold memory of the device too
             sizes = batches.halve(run, config, sizes, todo, config.generate.part_triplets)
             parts, todo = _plan(run, config, fields, samples, sizes, damaged)
-    loop.drawn(run, began)
+    loop.record_generated(run, began)
 
 
-def _settled(cluster: Cluster, run: Run, config: Config, source: loading.Source, images: int) -> Settled:
+def _settled(
+    cluster: ClusterWorkers, run: Run, config: Config, source: loading.Source, images: int
+) -> ResolvedSettings:
     """What a worker finds out for all: this machine may have neither a GPU nor room for the model."""
-    found = cluster.ask(f"{_REMOTE}:settled", Job.of(run, config, source), images)
-    return Settled(**{**found, "model": {**found["model"], "path": str(source.path.absolute())}})
+    found = cluster.ask(f"{_REMOTE}:resolve_settings", Job.of(run, config, source), images)
+    return ResolvedSettings(**{**found, "model": {**found["model"], "path": str(source.path.absolute())}})
 
 
-def _workers(found: Settled, loaded: Any, config: Config, todo: Sequence[Part]) -> int:
+def _workers(found: ResolvedSettings, loaded: Any, config: Config, todo: Sequence[Part]) -> int:
     """How many processes of this machine draw the parts that are due."""
     model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
     left = sum(part.images for part in todo)
-    return loop.useful(estimate.processes(config, model, found.device, found.threads, left), todo)
+    return loop.useful_workers(estimate.processes(config, model, found.device, found.threads, left), todo)
 
 
 def _plan(
@@ -178,10 +184,10 @@ def _plan(
 ) -> tuple[list[Part], list[Part]]:
     """All parts of the run, and those that are due; those that are damaged are noted, and due."""
     parts = _parts(run, config, fields, samples, sizes)
-    return parts, loop.due(shards.share(run, parts), partial(_refused, run), damaged.append)
+    return parts, loop.pending(shards.share(run, parts), partial(_refused, run), damaged.append)
 
 
-def load(source: loading.Source, config: Config, device: str) -> loading.Loaded:
+def load(source: loading.Source, config: Config, device: str) -> loading.LoadedModel:
     """Load the model of a run, ready to draw as its configuration says."""
     sampler = config.sampler
     return loading.load(
@@ -194,7 +200,7 @@ def load(source: loading.Source, config: Config, device: str) -> loading.Loaded:
     )
 
 
-def load_again(source: loading.Source, config: Config, device: str, weights: str) -> loading.Loaded:
+def load_again(source: loading.Source, config: Config, device: str, weights: str) -> loading.LoadedModel:
     """Load the model that a run began with, known by its `weight_hash`.
 
     Raises
@@ -229,7 +235,7 @@ def _refused(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
     return UserError(f"{path.name} of {directory.another_run(run, field, old, new, remedy)}")
 
 
-def _fields(config: Config, found: Settled, source: loading.Source) -> dict[str, Any]:
+def _fields(config: Config, found: ResolvedSettings, source: loading.Source) -> dict[str, Any]:
     """Every field that alters the content of any part; a part adds its own prompts and seeds."""
     return {
         "model": found.model["weight_hash"],
@@ -315,7 +321,7 @@ def _batch(pipe: Any, config: Config, first: str, members: list[Sample], tick: T
     if config.capture.keep:
         made["kept"] = RowsOfKind(rows.kept(members, probe), schemas.KEPT)
     if config.capture.pool:
-        made["pooled"] = RowsOfKind(rows.pooled(members, probe), schemas.POOLED)
+        made["pooled"] = RowsOfKind(rows.pooled_rows(members, probe), schemas.POOLED)
     return made
 
 

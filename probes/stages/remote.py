@@ -12,7 +12,7 @@ from probes.errors import UserError
 from probes.execution.cluster.job import Job
 from probes.execution.cluster.worker import Making
 from probes.execution.part import Part
-from probes.execution.settings import Settled
+from probes.execution.settings import ResolvedSettings
 from probes.models import files, loading
 from probes.prompts import plan as prompts
 from probes.prompts.plan import Sample
@@ -21,15 +21,15 @@ from probes.runs.store import Run
 from probes.stages import generate
 
 _kept: list[
-    loading.Loaded
+    loading.LoadedModel
 ] = []  # what was loaded to settle the run, for the parts that this worker then draws
 
 
-def settled(job: Job) -> dict[str, Any]:
-    """What :class:`probes.execution.settings.Settled` holds, from the model as it is loaded here."""
+def resolve_settings(job: Job) -> dict[str, Any]:
+    """What :class:`probes.execution.settings.ResolvedSettings` holds, from the model as it is loaded here."""
     config = Config.model_validate(job.config)
     _kept[:] = [generate.load(job.source(), config, config.generate.device)]
-    return dataclasses.asdict(Settled.of(_kept[0], config))
+    return dataclasses.asdict(ResolvedSettings.of(_kept[0], config))
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def opened(job: Job) -> Iterator[Making]:
     """Hold the model, ready to draw parts."""
     config, told = Config.model_validate(job.config), job.settled
     source = job.source()
-    run, samples = again(job, config, source)
+    run, samples = plan_again(job, config, source)
     chunks = generate.chunks_of(samples, config)
     drawing = generate.Drawing(
         source,
@@ -57,12 +57,12 @@ def opened(job: Job) -> Iterator[Making]:
         yield Making(part, do, told["device"])
 
 
-def _loaded_before(weights: str) -> loading.Loaded | None:
+def _loaded_before(weights: str) -> loading.LoadedModel | None:
     loaded = _kept.pop() if _kept else None
     return loaded if loaded is not None and loaded.record["weight_hash"] == weights else None
 
 
-def again(job: Job, config: Config, source: loading.Source) -> tuple[Run, list[Sample]]:
+def plan_again(job: Job, config: Config, source: loading.Source) -> tuple[Run, list[Sample]]:
     """The run, and its plan made again with the tokenizers that are here.
 
     Raises

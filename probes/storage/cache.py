@@ -22,7 +22,7 @@ _HELD = [0]  # how many hold the memory, one within the other
 
 
 @contextmanager
-def remembered() -> Iterator[None]:
+def cache_parts() -> Iterator[None]:
     """Remember in the block what is read of parts on object storage; no part is written over meanwhile."""
     _HELD[0] += 1
     try:
@@ -33,7 +33,7 @@ def remembered() -> Iterator[None]:
             _TABLES.clear()
 
 
-def recalled(path: Path, columns: Sequence[str] | None) -> pa.Table | None:
+def cached(path: Path, columns: Sequence[str] | None) -> pa.Table | None:
     """Those columns of a part, in the order asked for; None where one of them is not remembered."""
     table = _TABLES.get(path) if isinstance(path, ObjectPath) and columns is not None else None
     if table is None or columns is None or not {*columns} <= {*table.column_names}:
@@ -41,7 +41,7 @@ def recalled(path: Path, columns: Sequence[str] | None) -> pa.Table | None:
     return table.select(list(columns))
 
 
-def also(path: Path, columns: Sequence[str] | None, file: pq.ParquetFile) -> list[str] | None:
+def columns_to_read(path: Path, columns: Sequence[str] | None, file: pq.ParquetFile) -> list[str] | None:
     """The columns to be read where some are asked for: with the light ones where they will be remembered."""
     ours = b"triptych" in (file.schema_arrow.metadata or {})
     if columns is None or not ours or not _HELD[0] or not isinstance(path, ObjectPath) or path in _TABLES:

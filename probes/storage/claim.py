@@ -28,7 +28,7 @@ from enum import Enum
 from pathlib import Path
 
 from probes.errors import UserError
-from probes.execution.shards import gather
+from probes.execution.shards import merge_records
 from probes.runs.directory import FOLDERS, LOCKS, folders
 from probes.runs.parts import clean, disk_error, is_leftover
 from probes.runs.store import Run
@@ -149,7 +149,7 @@ def _opened(path: Path, hold: Hold) -> Run:
     """The run that is there, with what shards noted gathered where this process has its record alone."""
     run = Run.open(path) if (path / "run.json").exists() else Run(path, {})
     if hold is not Hold.SHARD:
-        gather(run, alone=hold is Hold.ALONE)
+        merge_records(run, alone=hold is Hold.ALONE)
     return run
 
 

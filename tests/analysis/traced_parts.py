@@ -15,7 +15,7 @@ from PIL import Image
 from probes.config.sections import Trace
 from probes.runs import parts, schemas
 from probes.runs.store import Run
-from probes.stages.trace.variants import Places, Variant, Words, plan
+from probes.stages.trace.variants import PatchSites, TraceWords, Variant, plan
 from probes.toyworld.draw import render
 from probes.toyworld.scene import complete, parse
 from probes.toyworld.world import load_world
@@ -71,8 +71,8 @@ def add_trace(path, truth: Truth | None = None) -> Run:
     truth, run, world = truth or Truth(), Run.open(path), load_world()
     members, reference = run.config.indicators, run.config.reference
     controls = tuple(name for name, one in members.items() if one.control in (True, reference))
-    words = Words(reference, ("feminine", "masculine"), controls)
-    planned = plan(words, Places(CROSS, CROSS, {truth.site: 2}, ("text.layers.0",), STEPS), truth.trace)
+    words = TraceWords(reference, ("feminine", "masculine"), controls)
+    planned = plan(words, PatchSites(CROSS, CROSS, {truth.site: 2}, ("text.layers.0",), STEPS), truth.trace)
     for number, file in enumerate(run.parts("samples")):
         rows, samples = [], parts.read_part(file, ["triplet", "seed", "indicator", "prompt"]).to_pylist()
         for triplet, seed in dict.fromkeys((one["triplet"], one["seed"]) for one in samples):

@@ -25,9 +25,9 @@ from hooks import sites
 from probes.config.schema import Trace
 from probes.models import loading
 from probes.stages.trace.draw import draw
-from probes.stages.trace.patches import Row
+from probes.stages.trace.patches import BatchRow
 from probes.stages.trace.triplet_draw import TripletDraw
-from probes.stages.trace.variants import Places, Variant, Words, plan
+from probes.stages.trace.variants import PatchSites, TraceWords, Variant, plan
 from tests.benchmarks import architectures
 
 BAR = 1.15
@@ -39,8 +39,8 @@ def variants(pipe: Any, steps: int, **trace: Any) -> tuple[Variant, ...]:
     """Of the default trace, all rows from the first step on: the patched batch is as large as the other."""
     cross = tuple(site.address for site in sites.attention_sites(pipe, "cross"))
     layers = tuple(site.address for site in sites.resolve(pipe, "text.layers.*"))
-    places = Places(cross, cross, {}, layers, steps)
-    return plan(Words("neutral", ("feminine", "masculine")), places, Trace(**trace)).variants
+    places = PatchSites(cross, cross, {}, layers, steps)
+    return plan(TraceWords("neutral", ("feminine", "masculine")), places, Trace(**trace)).variants
 
 
 def timed(work: Callable[[], Any]) -> float:
@@ -50,7 +50,7 @@ def timed(work: Callable[[], Any]) -> float:
     return time.process_time() - began
 
 
-def unpatched(pipe: Any, triplet: TripletDraw, rows: list[Row], steps: int, size: int | None) -> None:
+def unpatched(pipe: Any, triplet: TripletDraw, rows: list[BatchRow], steps: int, size: int | None) -> None:
     """The same rows with nothing exchanged."""
     pipe(
         [row.prompt for row in rows],
@@ -68,7 +68,7 @@ def case(
     """Times of one case."""
     triplet = TripletDraw.of_texts(pipe, TEXTS, WORDS)
     chosen = variants(pipe, steps, **trace)
-    rows = [Row(triplet, one) for one in {one.drawn: one for one in chosen}.values()]
+    rows = [BatchRow(triplet, one) for one in {one.drawn: one for one in chosen}.values()]
     ratios, seconds = [], []
     for repetition in range(repetitions + 1):
         bare = timed(lambda: unpatched(pipe, triplet, rows, steps, size))

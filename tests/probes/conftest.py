@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from probes.config.schema import Config
-from probes.execution.command import Command
+from probes.execution.command import StageCall
 from probes.models import files, loading
 from probes.prompts import plan as prompts
 from probes.runs import directory
@@ -57,7 +57,7 @@ def generated(path, config, **options):
     with claim(path) as run:
         if not options.get("overwrite"):
             directory.require_same(run, config.resolved())
-        generate(run, config, samples, source, Command(progress=False, **options))
+        generate(run, config, samples, source, StageCall(progress=False, **options))
     return run
 
 

@@ -13,25 +13,25 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from analysis.methods.registry import METHODS, Command
+from analysis.methods.registry import METHODS, CommandRow
 from probes import command_line
 from triptych.cli import run
 
 COMMANDS = {
     row.name: row
     for row in (
-        Command("compare", "triptych.cli.compare", "two runs side by side, and whether their gaps differ"),
-        Command(
+        CommandRow("compare", "triptych.cli.compare", "two runs side by side, and whether their gaps differ"),
+        CommandRow(
             "sensitivity", "triptych.cli.sensitivity", "how far findings depend on choices made in measuring"
         ),
-        Command("power", "triptych.cli.power", "how many prompts, seeds and words a difference takes"),
-        Command("human-check", "triptych.cli.human_check", "have people check the detected objects"),
-        Command(
+        CommandRow("power", "triptych.cli.power", "how many prompts, seeds and words a difference takes"),
+        CommandRow("human-check", "triptych.cli.human_check", "have people check the detected objects"),
+        CommandRow(
             "questions",
             "triptych.cli.questions",
             "questions to images answered by people: a sheet to fill in, and their answers",
         ),
-        Command("prompts", "triptych.cli.prompts", "prompts from a set, or from captions"),
+        CommandRow("prompts", "triptych.cli.prompts", "prompts from a set, or from captions"),
         *(method.command for method in METHODS if method.command),
     )
 }

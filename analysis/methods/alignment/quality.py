@@ -102,7 +102,7 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class UnbiasedEstimate:
     """A value freed of the bias of order 1/n, with its standard error and an interval; NaN with a reason."""
 
     value: float
@@ -112,7 +112,9 @@ class Estimate:
     reason: str = ""
 
 
-def jackknifed(distance: Distance, samples: Samples, *, level: float = 0.95, seed: int = 0) -> Estimate:
+def jackknifed(
+    distance: Distance, samples: Samples, *, level: float = 0.95, seed: int = 0
+) -> UnbiasedEstimate:
     r"""Return a distance by the jackknife: its bias of order 1/n taken off, and a Student interval.
 
     Groups of prompts, at most `GROUPS`, are left out one at a time (Busing et al. 1999, for groups of unequal sizes).
@@ -133,7 +135,7 @@ def jackknifed(distance: Distance, samples: Samples, *, level: float = 0.95, see
     """
     nan = float("nan")
     if samples.n_prompts < FEWEST:
-        return Estimate(nan, nan, nan, nan, f"fewer than {FEWEST} prompts")
+        return UnbiasedEstimate(nan, nan, nan, nan, f"fewer than {FEWEST} prompts")
     whole = distance(samples.first, samples.second)
     generator = np.random.default_rng(seed)
     members = _groups(samples.prompts, generator)
@@ -157,7 +159,7 @@ def jackknifed(distance: Distance, samples: Samples, *, level: float = 0.95, see
         freedom = min(freedom, len(left) - 1)
     error, half = float(np.sqrt(variance)), float(stats.t.ppf((1 + level) / 2, freedom))
     value = whole - bias
-    return Estimate(value, error, value - half * error, value + half * error)
+    return UnbiasedEstimate(value, error, value - half * error, value + half * error)
 
 
 def _groups(prompts: NDArray, generator: np.random.Generator) -> NDArray[np.int64]:

@@ -36,7 +36,7 @@ Tables = Mapping[str, pd.DataFrame]
 Body = tuple[list[str], list[tuple[str, list[str]]]]  # heads, and rows by their names
 
 
-class Audits:
+class ProfessionAudits:
     """The tables of audits by model, and which words and readers the paper's tables show of them.
 
     Attributes
@@ -82,10 +82,10 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
         pairs = [pair for *pair, kind in compared(chosen) if kind == "contrast"]
         first, second = pairs[0] if pairs else (chosen.reference, chosen.reference)
         words = dict.fromkeys([chosen.reference, first, second])
-        yield from of_audits(Audits(models, tuple(words)))
+        yield from of_audits(ProfessionAudits(models, tuple(words)))
 
 
-def of_audits(audits: Audits) -> Iterator[tuple[str, str]]:
+def of_audits(audits: ProfessionAudits) -> Iterator[tuple[str, str]]:
     """Return the LaTeX of every table that audits of one or several models fill."""
     for row in DALLEVAL:
         for entry in row.printed:
@@ -96,7 +96,7 @@ def of_audits(audits: Audits) -> Iterator[tuple[str, str]]:
                 yield entry.name, latex(caption, heads, rows, entry.label, entry.note.format(**said))
 
 
-def _said(audits: Audits, entry: Latex) -> dict[str, str]:
+def _said(audits: ProfessionAudits, entry: Latex) -> dict[str, str]:
     """What stands in the places of captions and notes."""
     model, number = next(iter(audits.models)), _number_of(entry)
     own = audits.rows(model, "dalleval_professions", source=audits.sources[GENDER], question=GENDER)
@@ -121,12 +121,14 @@ def _number_of(entry: Latex) -> int:
     return int(entry.name.removeprefix("dalleval_table")[:2])
 
 
-def _body(audits: Audits, entry: Latex) -> Body:
+def _body(audits: ProfessionAudits, entry: Latex) -> Body:
     number = _number_of(entry)
     return _of_words(audits, number) if number >= 23 else _BODIES[number](audits)
 
 
-def _averages(audits: Audits, question: str, keep: Callable[[list[str]], list[str]], last: bool) -> Body:
+def _averages(
+    audits: ProfessionAudits, question: str, keep: Callable[[list[str]], list[str]], last: bool
+) -> Body:
     """Averages of professions by model, with the mean over all of them below."""
     word = audits.tone_word if question == TONE else audits.words[0]
     where = {"question": question, "source": audits.sources[question], "indicator": word}
@@ -157,7 +159,7 @@ def _second_half(names: list[str]) -> list[str]:
     return names[len(names) // 2 :]
 
 
-def _mads(audits: Audits) -> Body:
+def _mads(audits: ProfessionAudits) -> Body:
     """Table 8: the MAD of gender and tone beside their floors, between those of even and of one-hot distributions."""
     wanted = [(GENDER, audits.words[0], 2), (TONE, audits.tone_word, TONES)]
     wanted = [(question, word, size) for question, word, size in wanted if audits.sources[question]]
@@ -175,7 +177,7 @@ def _mads(audits: Audits) -> Body:
     return heads, [("uniform (unbiased)", even), *rows, ("one-hot (entirely biased)", hot)] if wanted else []
 
 
-def _words(audits: Audits, chosen: Sequence[str], *, whole: bool) -> Body:
+def _words(audits: ProfessionAudits, chosen: Sequence[str], *, whole: bool) -> Body:
     """Tables 9 and 22: frequencies by word, over all prompts, and their differences."""
     if not chosen or len(audits.words) < 3:
         return [], []
@@ -198,12 +200,12 @@ def _words(audits: Audits, chosen: Sequence[str], *, whole: bool) -> Body:
     return [*chosen, *(["Mean absolute difference"] if whole else [])], rows
 
 
-def _attribute_examples(audits: Audits) -> Body:
+def _attribute_examples(audits: ProfessionAudits) -> Body:
     chosen = [name for name in ATTRIBUTE_EXAMPLES if name in audits.attributes]
     return _words(audits, chosen or audits.attributes[: len(ATTRIBUTE_EXAMPLES)], whole=False)
 
 
-def _of_words(audits: Audits, number: int) -> Body:
+def _of_words(audits: ProfessionAudits, number: int) -> Body:
     """Tables 23 to 31: frequencies of each prompt of a model and word, and differences from the reference."""
     beside, place = divmod(number - 23, 3)
     if beside >= len(audits.models) or place >= len(audits.words) or not audits.attributes:
@@ -221,14 +223,14 @@ def _of_words(audits: Audits, number: int) -> Body:
     return [*audits.attributes, *(["Mean absolute difference"] if place else [])], rows
 
 
-def _apart(audits: Audits, model: str, first: str, second: str) -> Mapping[tuple[str, str], float]:
+def _apart(audits: ProfessionAudits, model: str, first: str, second: str) -> Mapping[tuple[str, str], float]:
     """Differences between two words by profession, or `ALL`, and attribute."""
     where = {"source": audits.sources["attributes"], "first": first, "second": second}
     own = audits.rows(model, "dalleval_words", **where)
     return own.set_index(["profession", "question"])["difference"].to_dict()
 
 
-def _distance(audits: Audits, model: str, first: str, second: str, of: str) -> dict[str, str]:
+def _distance(audits: ProfessionAudits, model: str, first: str, second: str, of: str) -> dict[str, str]:
     """Mean absolute differences between two words by profession, or `ALL`."""
     where = {"source": audits.sources["attributes"], "first": first, "second": second, "of": of}
     own = audits.rows(model, "dalleval_absolute", **where)
@@ -254,7 +256,7 @@ def _cell(value: float | None, digits: int, *, signed: bool = False) -> str:
     return text if text == LATEX_DASH else text.replace("-", "$-$").replace("+", "$+$")
 
 
-def _rules(audits: Audits) -> Body:
+def _rules(audits: ProfessionAudits) -> Body:
     """Table 18: how far each rule's tones are from what people say."""
     rows = []
     for model, tables in audits.models.items():
@@ -267,7 +269,7 @@ def _rules(audits: Audits) -> Body:
     return [*(f"Precision@{k}" for k in range(4)), "Average difference", "Images"], rows
 
 
-_BODIES: Mapping[int, Callable[[Audits], Body]] = {
+_BODIES: Mapping[int, Callable[[ProfessionAudits], Body]] = {
     6: lambda audits: _averages(audits, GENDER, _examples(GENDER_EXAMPLES), True),
     7: lambda audits: _averages(audits, TONE, _examples(TONE_EXAMPLES), True),
     8: _mads,

@@ -64,7 +64,7 @@ def counted(reading: Reading) -> dict[str, NDArray[np.int64]]:
     return {name.replace(" ", "_"): value for name, value in counts.items()}
 
 
-def pooled(reading: Reading, main: Sequence[str]) -> Reading:
+def pool_words(reading: Reading, main: Sequence[str]) -> Reading:
     """Return a reading of the images of some words together, as the paper has tones; the word is `ALL`."""
     columns = [reading.words.index(name) for name in main]
     values, status = (of[:, columns].reshape(len(of), 1, -1) for of in (reading.values, reading.status))
@@ -76,7 +76,7 @@ def with_pooled(readings: Sequence[Reading], main: Sequence[str]) -> list[Readin
     return [
         each
         for one in readings
-        for each in ((one, pooled(one, main)) if one.question == TONE and len(main) > 1 else (one,))
+        for each in ((one, pool_words(one, main)) if one.question == TONE and len(main) > 1 else (one,))
     ]
 
 
@@ -273,7 +273,7 @@ def distribution_table(
         together = table[:, columns].sum(axis=1, keepdims=True)
         table = np.concatenate([table, together], axis=1)
         table = np.concatenate([table, table[named].sum(axis=0, keepdims=True)])
-        effect = design_effect(noise_counts(pooled(one, main), shared=paired)[:, 0])
+        effect = design_effect(noise_counts(pool_words(one, main), shared=paired)[:, 0])
         effects = np.ones(table.shape[1])
         effects[-1] = np.nan_to_num(effect, nan=1.0)
         frames.append(_shares(one, table, effects, measure.level))

@@ -22,7 +22,7 @@ from tqdm import tqdm
 from analysis.methods.decoding import fit, places
 from analysis.methods.decoding import scores as numbers
 from analysis.methods.decoding.figures import NOT_USED, draw_positions, draw_steps
-from analysis.methods.decoding.generate import SITES, draw, pipeline
+from analysis.methods.decoding.generate import SITES, generate, pipeline
 from analysis.methods.decoding.reader import reference
 from analysis.methods.tracing.outcomes import TracedImages, by_checker, chosen_outcomes, outcomes
 from analysis.report.figures import files
@@ -222,7 +222,7 @@ def _run(options: argparse.Namespace) -> Run:
         config = there.config
     else:
         config = load_config(target)
-    return draw(
+    return generate(
         config,
         options.out / "run",
         seeds=options.seeds,

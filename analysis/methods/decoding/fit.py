@@ -17,7 +17,7 @@ from analysis.methods.decoding.scores import (
     VERSION,
     Decoded,
     Estimate,
-    Rows,
+    PlaceRows,
     decode,
     decoding_step,
 )
@@ -61,7 +61,7 @@ def decoding(
         Columns of the table ``decoding``; a row a place and call, in the order in which sites run.
     """
     rows: list[dict[str, Any]] = []
-    before: tuple[Place, Rows, dict[str, Any]] | None = None
+    before: tuple[Place, PlaceRows, dict[str, Any]] | None = None
     for place, call, told, others in cells(found, chosen, outcome):
         if before and before[0] == place and np.array_equal(before[1].x, told.x):
             row = dict(before[2])  # keys and values of a text are the same at each step
@@ -78,7 +78,7 @@ def _when(found: Activations, place: Place, call: int) -> dict[str, Any]:
     return {"step": call if np.isfinite(timestep) else -1, "timestep": timestep}
 
 
-def _row(told: Rows, others: dict[str, Rows], choice: Choice) -> dict[str, Any]:
+def _row(told: PlaceRows, others: dict[str, PlaceRows], choice: Choice) -> dict[str, Any]:
     usable = {name: rows for name, rows in others.items() if len(rows.label)}
     both = [set(told.prompt[told.label == label].tolist()) for label in (0.0, 1.0)]
     if len(both[0] & both[1]) < 2:

@@ -25,7 +25,7 @@ SITES = (
 SYNONYMS = {"woman": "lady", "man": "gentleman"}
 
 
-def draw(
+def generate(
     config: Config,
     out: Path,
     *,
@@ -61,7 +61,7 @@ def draw(
         raise UserError(
             f"{config.name}: expected a model to look into, got images of another program: name another run"
         )
-    data = asked(config, seeds, sites, limit)
+    data = configuration(config, seeds, sites, limit)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{config.name}.yaml"  # errors say its name
         file.write_text(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), encoding="utf-8")
@@ -70,7 +70,9 @@ def draw(
     return Run.open(out)
 
 
-def asked(config: Config, seeds: Sequence[int], sites: Sequence[str], limit: int | None) -> dict[str, Any]:
+def configuration(
+    config: Config, seeds: Sequence[int], sites: Sequence[str], limit: int | None
+) -> dict[str, Any]:
     """The configuration of the run that is drawn, as plain data."""
     chosen = roles(config)
     require_prompts(config.name, len(config.prompts[: limit or config.limit]))

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.methods.decoding.scores import Rows
+from analysis.methods.decoding.scores import PlaceRows
 from analysis.study import contrasts
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -153,7 +153,7 @@ def read(run: Run, sites: Sequence[str] = ()) -> Activations:
 
 def cells(
     found: Activations, chosen: Roles, outcome: NDArray[np.float64]
-) -> Iterator[tuple[Place, int, Rows, dict[str, Rows]]]:
+) -> Iterator[tuple[Place, int, PlaceRows, dict[str, PlaceRows]]]:
     """Yield of every place and call the rows that a probe is fitted to, and those that it is tried on.
 
     Parameters
@@ -176,7 +176,9 @@ def cells(
             rows = {}
             for kind, labels in kinds.items():
                 kept = np.flatnonzero(there & ~np.isnan(labels))
-                rows[kind] = Rows(values[kept, call].astype(float), prompt[kept], seed[kept], labels[kept])
+                rows[kind] = PlaceRows(
+                    values[kept, call].astype(float), prompt[kept], seed[kept], labels[kept]
+                )
             yield place, call, rows.pop(""), rows
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.methods.decoding.fit import Choice
-from analysis.methods.decoding.scores import VERSION, Rows, held_out
+from analysis.methods.decoding.scores import VERSION, PlaceRows, held_out
 from probes.toyworld import noised
 
 RENDERINGS = 15  # of each prompt and component
@@ -61,7 +61,7 @@ def reference(
     noisy = noised.noised(pipe, made.latents, timesteps, seed=chosen.seed)
     for step, timestep in enumerate([np.nan, *timesteps], start=CLEAN):
         latents = made.latents if step == CLEAN else next(noisy)
-        told = Rows(
+        told = PlaceRows(
             latents.reshape(len(latents), -1).astype(float),
             made.prompt,
             np.zeros_like(made.prompt),

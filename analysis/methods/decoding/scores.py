@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from sklearn.linear_model import LogisticRegression
 
-from analysis.stats.auc import Bootstrap, Estimate, across_folds, pairs_by_prompt
+from analysis.stats.auc import Bootstrap, IntervalEstimate, across_folds, pairs_by_prompt
 
 VERSION = "decoding/1"
 FOLDS = 5
@@ -46,7 +46,7 @@ Scorer = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class Rows:
+class PlaceRows:
     """Rows of one place: their activations, and the prompt and seed that each was drawn for.
 
     Attributes
@@ -75,7 +75,7 @@ class Decoded:
         Of prompts that are held out; 0.5 where nothing can be read.
     transfers : dict of str to Estimate
         AUC of other rows, of prompts that are held out.
-    selectivity : Estimate
+    selectivity : IntervalEstimate
         Accuracy less the control's, of held-out seeds.
     control_accuracy, control_auc : float
         Of the control tasks.
@@ -85,10 +85,10 @@ class Decoded:
         A label, in the online code.
     """
 
-    accuracy: Estimate
-    auc: Estimate
-    transfers: dict[str, Estimate]
-    selectivity: Estimate
+    accuracy: IntervalEstimate
+    auc: IntervalEstimate
+    transfers: dict[str, IntervalEstimate]
+    selectivity: IntervalEstimate
     control_accuracy: float
     control_auc: float
     control_split: str
@@ -101,8 +101,8 @@ class Decoded:
 
 
 def decode(
-    rows: Rows,
-    others: dict[str, Rows] | None = None,
+    rows: PlaceRows,
+    others: dict[str, PlaceRows] | None = None,
     *,
     folds: int = FOLDS,
     strength: float = STRENGTH,
@@ -116,7 +116,7 @@ def decode(
 
     Parameters
     ----------
-    rows : Rows
+    rows : PlaceRows
         Labelled 1 (masculine) and 0 (feminine).
     others : dict of str to Rows, optional
         Rows that no probe is fitted to, numbered as `rows` by prompt; each is scored by the probe that was not fitted
@@ -169,14 +169,14 @@ def decode(
 
 
 def held_out(
-    rows: Rows,
+    rows: PlaceRows,
     *,
     folds: int = FOLDS,
     strength: float = STRENGTH,
     resamples: int = 2000,
     level: float = 0.95,
     seed: int = 0,
-) -> tuple[Estimate, Estimate]:
+) -> tuple[IntervalEstimate, IntervalEstimate]:
     """Accuracy and AUC of held-out prompts alone, as `decode` has them.
 
     Raises
@@ -192,8 +192,8 @@ def held_out(
 
 
 def _scores(
-    rows: Rows, scored: NDArray[np.float64], fold: NDArray[np.int64], boot: Bootstrap
-) -> tuple[Estimate, Estimate]:
+    rows: PlaceRows, scored: NDArray[np.float64], fold: NDArray[np.int64], boot: Bootstrap
+) -> tuple[IntervalEstimate, IntervalEstimate]:
     """Accuracy and AUC with their widened intervals."""
     count = len(np.unique(fold))
     accuracy = boot.mean(rows.prompt, _right(scored, rows.label))
@@ -201,7 +201,7 @@ def _scores(
     return across_folds(accuracy, count), across_folds(auc, count)
 
 
-def _require_two_kinds(rows: Rows) -> None:
+def _require_two_kinds(rows: PlaceRows) -> None:
     prompts, kinds = len(np.unique(rows.prompt)), set(np.unique(rows.label).tolist())
     if prompts < 2 or kinds != {0.0, 1.0}:
         raise ValueError(
@@ -248,7 +248,7 @@ def fitted(x: NDArray[np.float64], label: NDArray[np.float64], strength: float =
 
 
 def _by_fold(
-    rows: Rows, others: dict[str, Rows], fold: NDArray[np.int64], strength: float
+    rows: PlaceRows, others: dict[str, PlaceRows], fold: NDArray[np.int64], strength: float
 ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
     """Log-odds of every row by the probe that was not fitted to its prompt."""
     scored = np.full(len(rows.label), np.nan)
@@ -283,7 +283,7 @@ class _Control:
     splits: int
 
 
-def _control(rows: Rows, fold: NDArray[np.int64], strength: float, controls: int, seed: int) -> _Control:
+def _control(rows: PlaceRows, fold: NDArray[np.int64], strength: float, controls: int, seed: int) -> _Control:
     seeds = np.unique(rows.seed)
     split = "seeds" if len(seeds) > 1 else "prompts"
     stratum = np.searchsorted(seeds, rows.seed) if split == "seeds" else fold[rows.prompt]
@@ -316,7 +316,7 @@ def _held_out(
 
 
 def description_length(
-    rows: Rows,
+    rows: PlaceRows,
     *,
     strength: float = STRENGTH,
     orders: int = ORDERS,
@@ -332,7 +332,7 @@ def description_length(
 
     Parameters
     ----------
-    rows : Rows
+    rows : PlaceRows
     strength : float
     orders : int
         Orders of the prompts, drawn by lot, that the mean is taken of.

@@ -18,7 +18,7 @@ import pandas as pd
 from analysis.methods.gep import sheet
 from analysis.methods.gep.artificial import agreement_of_examples
 from analysis.methods.gep.figures import draw_scores, draw_vectors
-from analysis.methods.gep.latex import Audits, of_audits
+from analysis.methods.gep.latex import AttributeAudits, of_audits
 from analysis.methods.gep.readings import joined, read_labels
 from analysis.methods.gep.registry import GEP
 from analysis.methods.gep.section import ORDER
@@ -109,7 +109,7 @@ def _write_latex(runs: Mapping[str, Run], out: Path) -> None:
         examples = [tables["gep_artificial"].assign(model=name) for name, tables in models.items()]
         mixed = agreement_of_examples(pd.concat(examples, ignore_index=True), first.measure)
         write_bytes(out / "artificial.csv", csv_bytes(mixed))
-    for name, text in of_audits(Audits(models, mixed), first.reference):
+    for name, text in of_audits(AttributeAudits(models, mixed), first.reference):
         write_bytes(out / f"{name}.tex", text.encode())
 
 

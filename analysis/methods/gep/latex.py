@@ -33,7 +33,7 @@ Tables = Mapping[str, pd.DataFrame]
 Body = tuple[list[str], list[tuple[str, list[str]]]]  # heads, and rows by their names
 
 
-class Audits:
+class AttributeAudits:
     """The tables of audits by model, and which reading and pair of words a paper would show of them.
 
     Attributes
@@ -79,16 +79,16 @@ def documents(run: Run) -> Iterator[tuple[str, str]]:
     stored = run.tables()
     there = [row.name for row in GEP if row.stage and row.name in stored]
     if "gep_score" in there:
-        audits = Audits({run.config.model_name: {name: read(run, name) for name in there}})
+        audits = AttributeAudits({run.config.model_name: {name: read(run, name) for name in there}})
         yield from of_audits(audits, run.config.reference)
 
 
-def of_audits(audits: Audits, reference: str) -> Iterator[tuple[str, str]]:
+def of_audits(audits: AttributeAudits, reference: str) -> Iterator[tuple[str, str]]:
     """Return the LaTeX of every table that audits of one or several models fill.
 
     Parameters
     ----------
-    audits : Audits
+    audits : AttributeAudits
     reference : str
         The indicator that Table 10 holds the others against.
     """
@@ -110,7 +110,7 @@ def of_audits(audits: Audits, reference: str) -> Iterator[tuple[str, str]]:
                 yield entry.name, latex(caption, heads, rows, entry.label, entry.note)
 
 
-def _by_setting(audits: Audits, entry: Latex) -> Body:
+def _by_setting(audits: AttributeAudits, entry: Latex) -> Body:
     """Table 3: the score, its floor and the CLIPScore in both settings."""
     cells: dict[str, dict[str, list[str]]] = {}
     for setting in SETTINGS:
@@ -131,7 +131,7 @@ def _by_setting(audits: Audits, entry: Latex) -> Body:
     return heads, rows
 
 
-def _estimated_scores(audits: Audits, entry: Latex) -> Body:
+def _estimated_scores(audits: AttributeAudits, entry: Latex) -> Body:
     """Table 6: the score by each estimate and by labels, with ranks and their correlation where there are several."""
     wanted = [*audits.sources("gep_score"), audits.labels]
     wide: dict[str, dict[tuple[str, str], float]] = {name: {} for name in dict.fromkeys(wanted)}
@@ -158,7 +158,7 @@ def _estimated_scores(audits: Audits, entry: Latex) -> Body:
     return [*heads, *(["Tau"] if several else [])], rows
 
 
-def _against_reference(audits: Audits, entry: Latex) -> Body:
+def _against_reference(audits: AttributeAudits, entry: Latex) -> Body:
     """Table 10: the score of each word against the reference, by labels and by CLS."""
     columns = list(
         dict.fromkeys([audits.labels, *(n for n in ("CLS", POWERED) if n in audits.sources("gep_score"))])
@@ -172,12 +172,12 @@ def _against_reference(audits: Audits, entry: Latex) -> Body:
     return heads, [(name, [_number(row.get(one), 2) for one in columns]) for name, row in cells.items()]
 
 
-def _correlation(audits: Audits, entry: Latex) -> Body:
+def _correlation(audits: AttributeAudits, entry: Latex) -> Body:
     """Table 4: tau and MCC of the vectors, by setting and model."""
     return _measured(audits, "gep_agreement", lambda row: _pair_of(row, "tau", "mcc"), counted=True)
 
 
-def _pearson(audits: Audits, entry: Latex) -> Body:
+def _pearson(audits: AttributeAudits, entry: Latex) -> Body:
     """Table 19: Pearson's correlation of the vectors and of the artificial sets."""
 
     def cell(row: Mapping[str, float]) -> str:
@@ -191,7 +191,7 @@ def _pearson(audits: Audits, entry: Latex) -> Body:
 
 
 def _measured(
-    audits: Audits,
+    audits: AttributeAudits,
     name: str,
     cell: Callable[[Mapping[str, float]], str],
     *,
@@ -217,7 +217,7 @@ def _measured(
     return order, [(_gep(one), [found[one].get(head, LATEX_DASH) for head in order]) for one in names]
 
 
-def _auc_means(audits: Audits, entry: Latex) -> Body:
+def _auc_means(audits: AttributeAudits, entry: Latex) -> Body:
     """Table 7: mean area under the curve."""
     found: dict[str, dict[str, float]] = {}
     for model, table in audits.rows("gep_auc", labels=audits.labels):
@@ -228,7 +228,7 @@ def _auc_means(audits: Audits, entry: Latex) -> Body:
     return models if names else [], [(one, [_number(found[one].get(m), 3) for m in models]) for one in names]
 
 
-def _auc_attributes(audits: Audits, entry: Latex) -> Body:
+def _auc_attributes(audits: AttributeAudits, entry: Latex) -> Body:
     """Table 16: the same by attribute, with the mean."""
     attributes = _attributes(audits, "gep_auc")
     rows = []
@@ -241,7 +241,7 @@ def _auc_attributes(audits: Audits, entry: Latex) -> Body:
     return [*attributes, "Avg"], rows
 
 
-def _frequencies(audits: Audits, entry: Latex) -> Body:
+def _frequencies(audits: AttributeAudits, entry: Latex) -> Body:
     """Tables 11 and 12: frequencies by indicator, with their mean."""
     attributes, rows = _attributes(audits, "gep_frequencies"), []
     where = {"setting": _setting(entry), "source": audits.labels}
@@ -252,7 +252,7 @@ def _frequencies(audits: Audits, entry: Latex) -> Body:
     return [*attributes, "Avg"], rows
 
 
-def _vectors(audits: Audits, entry: Latex) -> Body:
+def _vectors(audits: AttributeAudits, entry: Latex) -> Body:
     """Tables 13 and 14: differences by attribute."""
     attributes, rows = _attributes(audits, "gep_vector"), []
     for model, table in audits.pair("gep_vector", setting=_setting(entry), source=audits.labels):
@@ -262,7 +262,7 @@ def _vectors(audits: Audits, entry: Latex) -> Body:
     return attributes, rows
 
 
-def _contexts(audits: Audits, entry: Latex) -> Body:
+def _contexts(audits: AttributeAudits, entry: Latex) -> Body:
     """Table 15: scores of each context, which the caption names."""
     names = list(dict.fromkeys(name for _, table in audits.rows("gep_contexts") for name in table["context"]))
     rows = []
@@ -274,7 +274,7 @@ def _contexts(audits: Audits, entry: Latex) -> Body:
     return [str(number) for number in range(1, len(names) + 1)], rows
 
 
-def _scales(audits: Audits, entry: Latex) -> Body:
+def _scales(audits: AttributeAudits, entry: Latex) -> Body:
     """Table 17: the differences of each scale that examples were drawn from."""
     used = {scale for _, table in audits.rows("gep_artificial") for scale in table["scale"].astype(str)}
     rows = []
@@ -285,14 +285,14 @@ def _scales(audits: Audits, entry: Latex) -> Body:
     return ["Differences"], rows
 
 
-def _artificial(audits: Audits, entry: Latex) -> Body:
+def _artificial(audits: AttributeAudits, entry: Latex) -> Body:
     """Table 5: tau and MCC on the artificial set of each model."""
     return _measured(
         audits, "gep_artificial_agreement", lambda row: _pair_of(row, "tau", "mcc"), counted=True
     )
 
 
-def _variants(audits: Audits, entry: Latex) -> Body:
+def _variants(audits: AttributeAudits, entry: Latex) -> Body:
     """Tables 8 and 9: the same of every variant, with what it varies."""
     heads, rows = _measured(
         audits, "gep_artificial_agreement", lambda row: _pair_of(row, "tau", "mcc"), variants=True
@@ -300,7 +300,7 @@ def _variants(audits: Audits, entry: Latex) -> Body:
     return heads, rows if any(" " in name for name, _ in rows) else []
 
 
-def _mix(audits: Audits, entry: Latex) -> Body:
+def _mix(audits: AttributeAudits, entry: Latex) -> Body:
     """Table 18: tau and MCC on the artificial sets of all models together."""
     mixed = _mixed(audits)
     if mixed is None:
@@ -313,7 +313,7 @@ def _mix(audits: Audits, entry: Latex) -> Body:
     ]
 
 
-def _pair_types(audits: Audits, entry: Latex) -> Body:
+def _pair_types(audits: AttributeAudits, entry: Latex) -> Body:
     """Table 21: tau by type of pair; of one model the two types that it has."""
     mixed = _mixed(audits)
     alone = [table for _, table in audits.pair("gep_artificial_agreement", labels=audits.labels)]
@@ -328,7 +328,7 @@ def _pair_types(audits: Audits, entry: Latex) -> Body:
     ]
 
 
-def _mixed(audits: Audits) -> pd.DataFrame | None:
+def _mixed(audits: AttributeAudits) -> pd.DataFrame | None:
     if audits.mixed is None:
         return None
     table = audits.mixed
@@ -344,7 +344,7 @@ def _values(table: pd.DataFrame, source: str) -> dict[str, float]:
     return dict(zip(own["measure"], own["value"]))
 
 
-def _attributes(audits: Audits, name: str) -> list[str]:
+def _attributes(audits: AttributeAudits, name: str) -> list[str]:
     return list(dict.fromkeys(one for _, table in audits.rows(name) for one in table["attribute"]))
 
 
@@ -376,7 +376,7 @@ def _gep(source: str) -> str:
     return source.replace("_", " ")
 
 
-_BODIES: Mapping[str, Callable[[Audits, Latex], Body]] = {
+_BODIES: Mapping[str, Callable[[AttributeAudits, Latex], Body]] = {
     "gep_table03_scores": _by_setting,
     "gep_table04_correlation": _correlation,
     "gep_table05_artificial": _artificial,

@@ -18,7 +18,7 @@ FILE = "labels.csv"
 COLUMNS = ("sample_id", "image", "attribute", "question", "annotator", "label")
 
 
-def asked(run: Run, *, count: int, seed: int) -> pd.DataFrame:
+def sample_questions(run: Run, *, count: int, seed: int) -> pd.DataFrame:
     """Return the questions: of each word, setting and attribute so many images, chosen by lot anew for each.
 
     In the explicit setting an image is asked for the attribute that its prompt names.
@@ -59,7 +59,7 @@ def write(run: Run, out: Path, *, count: int, seed: int) -> str:
         raise UserError(f"{run.path}: expected a run whose prompts have contexts, found none: name an audit")
     if (out / FILE).exists():
         raise UserError(f"{out / FILE}: expected no sheet yet, found one: name another folder with --out")
-    questions = asked(run, count=count, seed=seed)
+    questions = sample_questions(run, count=count, seed=seed)
     files = write_images(run, out, set(questions["sample_id"]), seed=seed)
     table = questions.assign(image=questions["sample_id"].map(files), annotator="", label="")
     write_bytes(out / FILE, csv_bytes(table[list(COLUMNS)]))

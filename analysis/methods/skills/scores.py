@@ -23,7 +23,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from probes.config.skills_options import Skills
-from probes.prompts.paintskills import Asked
+from probes.prompts.paintskills import SkillRequest
 
 VERSION = "paintskills/1"
 RELATIONS = ("above", "below", "left", "right")
@@ -38,7 +38,7 @@ COLUMNS = ("image", "label", "score", "x0", "y0", "x1", "y1")  # of a table of d
 
 
 @dataclass(frozen=True)
-class Seen:
+class DetectedObjects:
     """What was detected in images, by the classes that prompts ask for.
 
     Attributes
@@ -61,15 +61,17 @@ class Seen:
     second: NDArray[np.int64]
     centres: NDArray[np.float64]
 
-    def of(self, rows: Sequence[int] | NDArray) -> Seen:
+    def of(self, rows: Sequence[int] | NDArray) -> DetectedObjects:
         """Return what was detected in some images, by their numbers or a mask."""
         chosen = np.asarray(rows)
         chosen = chosen if chosen.dtype == bool else chosen.astype(int)
         arrays = (self.counts, self.total, self.first, self.second, self.centres)
-        return Seen(self.classes, *(array[chosen] for array in arrays))
+        return DetectedObjects(self.classes, *(array[chosen] for array in arrays))
 
 
-def seen(detections: pd.DataFrame, n_images: int, classes: Sequence[str], threshold: float = 0.0) -> Seen:
+def seen(
+    detections: pd.DataFrame, n_images: int, classes: Sequence[str], threshold: float = 0.0
+) -> DetectedObjects:
     """Return what was detected with a score above a threshold.
 
     Parameters
@@ -107,7 +109,7 @@ def seen(detections: pd.DataFrame, n_images: int, classes: Sequence[str], thresh
     rank = kept.groupby([image, which]).cumcount().to_numpy()
     x, y = ((kept[f"{axis}0"] + kept[f"{axis}1"]).to_numpy(np.float64) / 2 for axis in "xy")
     centres[image, which, rank] = np.stack([x, y], axis=-1)
-    return Seen(tuple(classes), counts, total, first, second, centres)
+    return DetectedObjects(tuple(classes), counts, total, first, second, centres)
 
 
 def relation(offset: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -126,16 +128,18 @@ def relation(offset: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.where(np.isnan(x) | ((x == 0) & (y == 0)), -1, side)
 
 
-def right(asked: Asked, images: Seen, rules: Skills | None = None) -> dict[str, NDArray[np.bool_]]:
+def right(
+    asked: SkillRequest, images: DetectedObjects, rules: Skills | None = None
+) -> dict[str, NDArray[np.bool_]]:
     """Return of every image whether it shows what is asked for, ``(n_images,)``, by the tasks of its skill (`TASKS`).
 
     Examples
     --------
     >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (0, "cat", 0.8, 8, 1, 12, 5)]
     >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 1, ["dog", "cat"])
-    >>> {task: bool(said[0]) for task, said in right(Asked("count", "dog"), found).items()}
+    >>> {task: bool(said[0]) for task, said in right(SkillRequest("count", "dog"), found).items()}
     {'accuracy': True, 'number': False, 'number_and_class': False}
-    >>> bool(right(Asked("spatial", "dog", object_b="cat", relation="right"), found)["accuracy"][0])
+    >>> bool(right(SkillRequest("spatial", "dog", object_b="cat", relation="right"), found)["accuracy"][0])
     True
     """
     rules = rules or Skills()
@@ -160,7 +164,9 @@ def right(asked: Asked, images: Seen, rules: Skills | None = None) -> dict[str, 
     return {ACCURACY: _related(asked, images, place, other, rules.spatial), CLASSES: both}
 
 
-def _related(asked: Asked, images: Seen, place: int, other: int, pick: str) -> NDArray[np.bool_]:
+def _related(
+    asked: SkillRequest, images: DetectedObjects, place: int, other: int, pick: str
+) -> NDArray[np.bool_]:
     """Whether what is asked about stands in the relation to the other, of the surest boxes or of any."""
     a, b = images.centres[:, place], images.centres[:, other]
     if pick == "first":
@@ -174,7 +180,9 @@ def _related(asked: Asked, images: Seen, place: int, other: int, pick: str) -> N
     return np.asarray(np.isin(found, wanted).any(axis=(1, 2)), bool)
 
 
-def judge(asked: Sequence[Asked], images: Seen, rules: Skills | None = None) -> pd.DataFrame:
+def judge(
+    asked: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
+) -> pd.DataFrame:
     """Return whether each image shows what its prompt asks for: a row an image and task, ``image, task, right``.
 
     Parameters
@@ -193,7 +201,7 @@ def judge(asked: Sequence[Asked], images: Seen, rules: Skills | None = None) -> 
 
 
 def shuffled(
-    asked: Sequence[Asked], images: Seen, rules: Skills | None = None
+    asked: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
 ) -> dict[tuple[str, str], float]:
     r"""Return what is expected of images that are dealt out to the prompts of their skill at random, by skill and task.
 
@@ -205,7 +213,7 @@ def shuffled(
     --------
     >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (1, "cat", 0.8, 8, 1, 12, 5)]
     >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 2, ["dog", "cat"])
-    >>> shuffled([Asked("object", "dog"), Asked("object", "cat")], found)
+    >>> shuffled([Asked("object", "dog"), SkillRequest("object", "cat")], found)
     {('object', 'accuracy'): 0.5}
     """
     places, shares = _by_skill(asked), dealt(asked, images, rules)
@@ -217,7 +225,7 @@ def shuffled(
 
 
 def dealt(
-    asked: Sequence[Asked], images: Seen, rules: Skills | None = None
+    asked: Sequence[SkillRequest], images: DetectedObjects, rules: Skills | None = None
 ) -> dict[str, NDArray[np.float64]]:
     """Return for each prompt the share of the images of its skill that are right for it, ``(n_images,)``, by task.
 
@@ -228,7 +236,7 @@ def dealt(
     --------
     >>> rows = [(0, "dog", 0.9, 0, 0, 4, 4), (1, "dog", 0.9, 0, 0, 4, 4), (2, "cat", 0.8, 8, 1, 12, 5)]
     >>> found = seen(pd.DataFrame(rows, columns=COLUMNS), 3, ["dog", "cat"])
-    >>> asked = [Asked("object", "dog"), Asked("object", "dog"), Asked("object", "cat")]
+    >>> asked = [Asked("object", "dog"), Asked("object", "dog"), SkillRequest("object", "cat")]
     >>> dealt(asked, found)["accuracy"].round(2).tolist()
     [0.67, 0.67, 0.33]
     """
@@ -240,7 +248,7 @@ def dealt(
     return shares
 
 
-def chance(asked: Sequence[Asked]) -> dict[str, float]:
+def chance(asked: Sequence[SkillRequest]) -> dict[str, float]:
     r"""Return the accuracy of `shuffled` images that show exactly what their prompts ask for, by skill.
 
     With K objects equally often it is 1 / K for objects, 1 / K M with M counts, and 2 / 4 K² for four relations of two
@@ -258,10 +266,12 @@ def chance(asked: Sequence[Asked]) -> dict[str, float]:
     return {skill: float(shares[members].mean()) for skill, members in _by_skill(asked).items()}
 
 
-def chances(asked: Sequence[Asked]) -> NDArray[np.float64]:
+def chances(asked: Sequence[SkillRequest]) -> NDArray[np.float64]:
     """Return for each prompt the share of its skill's prompts that the same images fulfil, ``(n_prompts,)``.
 
-    >>> chances([Asked("object", "dog"), Asked("object", "dog"), Asked("object", "cat")]).round(2).tolist()
+    >>> chances([Asked("object", "dog"), Asked("object", "dog"), SkillRequest("object", "cat")]).round(
+    ...     2
+    ... ).tolist()
     [0.67, 0.67, 0.33]
     """
     scenes = [(one.skill, _scene(one)) for one in asked]
@@ -269,13 +279,13 @@ def chances(asked: Sequence[Asked]) -> NDArray[np.float64]:
     return np.array([alike[scene] / total[scene[0]] for scene in scenes])
 
 
-def _by_skill(asked: Sequence[Asked]) -> dict[str, list[int]]:
+def _by_skill(asked: Sequence[SkillRequest]) -> dict[str, list[int]]:
     """Places of the prompts of each skill that there is."""
     places = {skill: [i for i, one in enumerate(asked) if one.skill == skill] for skill in TASKS}
     return {skill: members for skill, members in places.items() if members}
 
 
-def _scene(asked: Asked) -> tuple:
+def _scene(asked: SkillRequest) -> tuple:
     """What is there to be seen: the same for prompts that the same images fulfil."""
     if asked.skill != "spatial":
         return (asked.object, asked.count)
@@ -283,10 +293,12 @@ def _scene(asked: Asked) -> tuple:
     return min((asked.object, asked.object_b, asked.relation), turned)
 
 
-def _alike(asked: Sequence[Asked]) -> dict[Asked, list[int]]:
+def _alike(asked: Sequence[SkillRequest]) -> dict[SkillRequest, list[int]]:
     """The images of prompts that ask for the same, whatever their template."""
-    members: dict[Asked, list[int]] = {}
+    members: dict[SkillRequest, list[int]] = {}
     for index, one in enumerate(asked):
-        bare = Asked(one.skill, one.object, count=one.count, object_b=one.object_b, relation=one.relation)
+        bare = SkillRequest(
+            one.skill, one.object, count=one.count, object_b=one.object_b, relation=one.relation
+        )
         members.setdefault(bare, []).append(index)
     return members

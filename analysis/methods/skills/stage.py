@@ -13,7 +13,7 @@ from analysis.tables.registry import write
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.prompts import sets
-from probes.prompts.paintskills import Asked, asked
+from probes.prompts.paintskills import SkillRequest, requests
 from probes.runs.store import Run
 
 DETR, DETR_THRESHOLD = "detr", 0.7
@@ -41,7 +41,7 @@ def read_judged(run: Run) -> Judged:
             " (observe: {engine: detr}; of toyworld's images: {engine: toyworld-scenes})"
         )
     config, samples = run.config, run.samples(["sample_id", "triplet", "seed"])
-    of_prompt = asked(config)
+    of_prompt = requests(config)
     of_image, there = [of_prompt[triplet] for triplet in samples["triplet"]], set(samples["triplet"])
     names = labels(config)
     classes = list(dict.fromkeys(name for one in of_prompt for name in (one.object, one.object_b) if name))
@@ -84,7 +84,9 @@ def detector(run: Run) -> str:
     return str(observer.get("detector") or observer.get("engine") or "unknown")
 
 
-def _reasons(run: Run, samples: pd.DataFrame, of_image: list[Asked], names: Mapping[str, str]) -> list[str]:
+def _reasons(
+    run: Run, samples: pd.DataFrame, of_image: list[SkillRequest], names: Mapping[str, str]
+) -> list[str]:
     """Why an image cannot be judged; empty where it can."""
     observed = run.observed(["sample_id", "status", "reason", "tags"]).set_index("sample_id")
     looked = {

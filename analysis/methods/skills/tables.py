@@ -18,7 +18,7 @@ from analysis.methods.skills.scores import (
     NUMBER_AND_CLASS,
     TASKS,
     VERSION,
-    Seen,
+    DetectedObjects,
     chances,
     dealt,
     judge,
@@ -28,7 +28,7 @@ from analysis.stats.rates import effective
 from analysis.stats.resampling import ONE_PROMPT
 from analysis.tables.table import Latex, Table
 from probes.config.skills_options import Skills
-from probes.prompts.paintskills import AXES, Asked
+from probes.prompts.paintskills import AXES, SkillRequest
 
 ALL = "all"
 LEVELS = ("skill", "template", "object", "count", "object_b", "relation")
@@ -55,7 +55,7 @@ class Judged:
         A row an image: ``sample_id``, ``triplet`` and ``seed``.
     asked : sequence of Asked
         Of each image, in the order of `samples`.
-    seen : Seen
+    seen : DetectedObjects
         What was detected in each, in the same order.
     reasons : sequence of str
         Why an image cannot be judged; empty where it can.
@@ -67,13 +67,13 @@ class Judged:
     """
 
     samples: pd.DataFrame
-    asked: Sequence[Asked]
-    seen: Seen
+    asked: Sequence[SkillRequest]
+    seen: DetectedObjects
     reasons: Sequence[str]
     rules: Skills
     threshold: float
     detector: str
-    absent: Sequence[Asked] = ()
+    absent: Sequence[SkillRequest] = ()
 
 
 def image_table(judged: Judged) -> pd.DataFrame:
@@ -90,7 +90,7 @@ def image_table(judged: Judged) -> pd.DataFrame:
     return table.assign(detected=judged.seen.total, reason=reasons)[list(IMAGE_COLUMNS)]
 
 
-def _levels(asked: Sequence[Asked]) -> pd.DataFrame:
+def _levels(asked: Sequence[SkillRequest]) -> pd.DataFrame:
     """`LEVELS` of some prompts; empty where one is another skill's."""
     levels = [one.levels for one in asked]
     return pd.DataFrame({name: [one.get(name, "") for one in levels] for name in LEVELS}, dtype=object)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from analysis.observe.objects.engines.detection import DROPPED, Engine, Found
+from analysis.observe.objects.engines.detection import DROPPED, DetectionEngine, Found
 from analysis.observe.objects.engines.engines import Plan, engine_plan
 from analysis.observe.objects.tags.tags import Tags
 from analysis.observe.observer import Needs, StoredImage
@@ -32,7 +32,7 @@ class ObjectObserver:
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        self._engine: Engine | None = None
+        self._engine: DetectionEngine | None = None
         self._tags: Tags | None = None
 
     def __str__(self) -> str:

@@ -22,7 +22,7 @@ from analysis.observe.features.weights import cached
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer
 from probes.config.question_options import BLIP2_WEIGHTS, QUESTION, Questions
-from probes.config.questions import Asked
+from probes.config.questions import ResolvedQuestion
 from probes.errors import UserError
 from probes.models import pretrained
 from probes.models.pretrained import quiet, readable
@@ -141,7 +141,9 @@ class Blip2:
         model = from_folder(Blip2ForConditionalGeneration, self.path, FIELD, self.number_format(device))
         self._model = model.eval().to(device)
 
-    def answers(self, images: Sequence[StoredImage], questions: Sequence[Asked]) -> list[list[Answer]]:
+    def answers(
+        self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
+    ) -> list[list[Answer]]:
         """The answer to each question about each image, as the model gives it but for outer spaces."""
         if not images:
             return []
@@ -153,7 +155,7 @@ class Blip2:
         return [[column[row] for column in columns] for row in range(len(images))]
 
     @torch.inference_mode()
-    def _column(self, asked: Asked, pixels: torch.Tensor, picture: Image.Image) -> list[Answer]:
+    def _column(self, asked: ResolvedQuestion, pixels: torch.Tensor, picture: Image.Image) -> list[Answer]:
         """Answers to a question about all images: their texts are the same, so that none is padded."""
         text = self.settings.prompt.replace(QUESTION, asked.text)
         numbers = self._processor(images=[picture], text=[text], return_tensors="pt")["input_ids"]

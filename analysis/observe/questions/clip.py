@@ -21,7 +21,7 @@ from analysis.observe.features.registry import FEATURES
 from analysis.observe.features.weights import identity, locate, weight_file
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer
-from probes.config.questions import Asked
+from probes.config.questions import ResolvedQuestion
 from probes.config.schema import Config
 from probes.runs.recorded_paths import name_of
 
@@ -87,7 +87,9 @@ class ClipReader:
 
         self._embedder = Embedder(FEATURE, self.path, device)
 
-    def answers(self, images: Sequence[StoredImage], questions: Sequence[Asked]) -> list[list[Answer]]:
+    def answers(
+        self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
+    ) -> list[list[Answer]]:
         """The likeliest sentence of each question, with its probability; all images have been embedded once."""
         assert self._embedder is not None, "it is loaded before it looks"
         vectors = self._embedder([image.pixels for image in images]) if images else torch.empty(0, 1)
@@ -95,7 +97,7 @@ class ClipReader:
         columns = [self._column(asked, unit) for asked in questions]
         return [[column[row] for column in columns] for row in range(len(images))]
 
-    def _column(self, asked: Asked, images: torch.Tensor) -> list[Answer]:
+    def _column(self, asked: ResolvedQuestion, images: torch.Tensor) -> list[Answer]:
         """Answers to a question about all images."""
         readings, sentences = list(asked.sentences), list(asked.sentences.values())
         put = " / ".join(sentences) or asked.text

@@ -16,7 +16,7 @@ from analysis.observe.features.observer import of_toyworld
 from analysis.observe.observer import Needs, StoredImage
 from analysis.observe.questions.reader import Answer, Reader
 from probes.config.question_options import READERS
-from probes.config.questions import Asked, questions
+from probes.config.questions import ResolvedQuestion, questions
 from probes.config.schema import Config
 from probes.models.devices import pick_device
 from probes.prompts.diagnostic import is_diagnostic
@@ -69,7 +69,7 @@ class QuestionObserver:
         return {}
 
     @cached_property
-    def asked(self) -> tuple[Asked, ...]:
+    def asked(self) -> tuple[ResolvedQuestion, ...]:
         """The questions."""
         return questions(self.config)
 
@@ -142,7 +142,7 @@ def counts(run: Run, kind: str) -> dict[str, dict[str, int]]:
     return {question: dict(sorted(count.items())) for question, count in said.items()}
 
 
-def _shown(asked: Asked) -> dict[str, Any]:
+def _shown(asked: ResolvedQuestion) -> dict[str, Any]:
     """A question as plain data."""
     plain = {"text": asked.text, "readings": {name: list(words) for name, words in asked.readings.items()}}
     return {**plain, "sentences": dict(asked.sentences)}

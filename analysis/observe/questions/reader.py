@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from analysis.observe.observer import StoredImage
-from probes.config.questions import Asked
+from probes.config.questions import ResolvedQuestion
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,8 @@ class Reader(Protocol):
         """Load the network onto a torch device."""
         ...
 
-    def answers(self, images: Sequence[StoredImage], questions: Sequence[Asked]) -> list[list[Answer]]:
+    def answers(
+        self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
+    ) -> list[list[Answer]]:
         """Answers to every question about each image; all images can be read."""
         ...

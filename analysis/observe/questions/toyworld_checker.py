@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from analysis.observe.objects.models.toyworld_checker import shows_figure
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer
-from probes.config.questions import GENDER, Asked
+from probes.config.questions import GENDER, ResolvedQuestion
 from probes.toyworld import checker, verdict
 from probes.toyworld.draw import SIZE
 from probes.toyworld.scene import Named, parse
@@ -51,7 +51,9 @@ class ToyworldCheckerReader:
     def load(self, device: Any) -> None:
         """Nothing is loaded."""
 
-    def answers(self, images: Sequence[StoredImage], questions: Sequence[Asked]) -> list[list[Answer]]:
+    def answers(
+        self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
+    ) -> list[list[Answer]]:
         """What is read of each image of 64 × 64 pixels; of gender with the posterior of the component."""
         fitting = [index for index, image in enumerate(images) if image.pixels.shape[:2] == (SIZE, SIZE)]
         read = dict(zip(fitting, _read([images[index] for index in fitting])))
@@ -88,7 +90,7 @@ def _named(prompt: str) -> Named:
         return Named("neutral")
 
 
-def _answer(asked: Asked, seen: Mapping[str, Any], said: float) -> Answer:
+def _answer(asked: ResolvedQuestion, seen: Mapping[str, Any], said: float) -> Answer:
     if asked.key == GENDER and {*asked.readings} == {*COMPONENTS}:
         if np.isnan(said) or said == 0:
             return Answer(asked.text, UNCLEAR)

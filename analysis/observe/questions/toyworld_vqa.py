@@ -13,7 +13,7 @@ from analysis.observe.checkpoints import fit, read_json, read_weights, sha256
 from analysis.observe.observer import StoredImage
 from analysis.observe.questions.reader import Answer
 from analysis.observe.questions.toyworld_network import ENCODER, SIDE, AnswerNetwork, ImageEncoder, tokens_of
-from probes.config.questions import Asked
+from probes.config.questions import ResolvedQuestion
 from probes.models.pretrained import from_folder
 from probes.toyworld import WEIGHTS
 
@@ -93,7 +93,9 @@ class ToyworldVqa:
         self._model, self._tokenizer = load_network(self.folder).to(device), toyworld_tokenizer()
         self._encoder = ImageEncoder(device)
 
-    def answers(self, images: Sequence[StoredImage], questions: Sequence[Asked]) -> list[list[Answer]]:
+    def answers(
+        self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
+    ) -> list[list[Answer]]:
         """The likeliest word, with its probability, for every question about each image of 64 × 64 pixels."""
         fitting = [index for index, image in enumerate(images) if image.pixels.shape[:2] == (SIDE, SIDE)]
         probabilities = dict(
@@ -111,7 +113,9 @@ class ToyworldVqa:
         ]
 
     @torch.inference_mode()
-    def _probabilities(self, images: Sequence[StoredImage], questions: Sequence[Asked]) -> list[Any]:
+    def _probabilities(
+        self, images: Sequence[StoredImage], questions: Sequence[ResolvedQuestion]
+    ) -> list[Any]:
         """Probabilities ``(questions, answers)`` of each image."""
         assert self._model is not None and self._encoder is not None, "it is loaded before it looks"
         if not images:
@@ -128,7 +132,7 @@ class ToyworldVqa:
         return list(logits.double().softmax(-1).cpu())
 
 
-def _answer(asked: Asked, words: Sequence[str], probabilities: torch.Tensor) -> Answer:
+def _answer(asked: ResolvedQuestion, words: Sequence[str], probabilities: torch.Tensor) -> Answer:
     word = words[int(probabilities.argmax())]
     reading = asked.read(word)
     return Answer(asked.text, word, reading, float(probabilities.max()) if reading else None)

@@ -23,13 +23,13 @@ CARD, PATCH = "monk_tones.png", 72  # the ten colours, and the side of each in p
 COLUMNS = ("sample_id", "image", "question", "asked", "answers", "annotator", "answer")
 
 
-def asked(run: Run, *, count: int, seed: int) -> pd.DataFrame:
+def sample_questions(run: Run, *, count: int, seed: int) -> pd.DataFrame:
     """Return the questions: each of so many images of each word, chosen by lot; an image is asked everything.
 
     Returns
     -------
     DataFrame
-        Columns ``sample_id``, ``question``, ``asked`` and ``answers`` (what can be answered), in an order that says
+        Columns ``sample_id``, ``question``, ``sample_questions`` and ``answers`` (what can be answered), in an order that says
         nothing of the prompt.
     """
     samples = run.samples(["sample_id", "indicator"])
@@ -58,7 +58,7 @@ def write(run: Run, out: Path, *, count: int, seed: int) -> str:
     """
     if (out / FILE).exists():
         raise UserError(f"{out / FILE}: expected no sheet yet, found one: name another folder with --out")
-    rows = asked(run, count=count, seed=seed)
+    rows = sample_questions(run, count=count, seed=seed)
     files = write_images(run, out, set(rows["sample_id"]), seed=seed)
     table = rows.assign(image=rows["sample_id"].map(files), annotator="", answer="")
     write_bytes(out / FILE, csv_bytes(table[list(COLUMNS)]))

@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.tables.table import Table
 from probes.config.question_options import TONE
-from probes.config.questions import Asked, people_questions
+from probes.config.questions import ResolvedQuestion, people_questions
 from probes.csv_text import read_sheet
 from probes.errors import UserError
 from probes.runs import schemas
@@ -68,7 +68,7 @@ def read_answers(path: Path, run: Run) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def _reads(asked: Asked, said: str) -> bool:
+def _reads(asked: ResolvedQuestion, said: str) -> bool:
     """Whether an answer can be read; a tone is a number of the scale and nothing more."""
     return said in asked.readings if asked.key == TONE else asked.read(said) is not None
 

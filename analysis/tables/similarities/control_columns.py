@@ -30,7 +30,7 @@ Nearness = Callable[
 
 
 @dataclass(frozen=True)
-class Words:
+class SideWords:
     """The words of one contrast: those of each side, and those that mean the same as the reference, itself first."""
 
     first: list[str]
@@ -38,7 +38,7 @@ class Words:
     reference: list[str]
 
 
-def words_of(contrast: Sequence[str], reference: str, controls: Mapping[str, str]) -> Words:
+def words_of(contrast: Sequence[str], reference: str, controls: Mapping[str, str]) -> SideWords:
     """Sort the controls to what they stand for.
 
     Parameters
@@ -54,7 +54,7 @@ def words_of(contrast: Sequence[str], reference: str, controls: Mapping[str, str
     >>> words_of(("man", "woman"), "person", {"lady": "woman", "human": "person"})
     Words(first=['man'], second=['woman', 'lady'], reference=['person', 'human'])
     """
-    return Words(
+    return SideWords(
         *(
             [name, *(control for control, of in controls.items() if of == name and control not in contrast)]
             for name in (*contrast, reference)
@@ -70,7 +70,7 @@ COUNTS = ("n_words_first", "n_words_second", "n_references", "word_df")
 
 
 def control_columns(
-    near: Nearness, words: Words, level: float, *, shared_noise: bool = False, nearest: float = 1.0
+    near: Nearness, words: SideWords, level: float, *, shared_noise: bool = False, nearest: float = 1.0
 ) -> dict[str, NDArray | list]:
     """Columns of the gap table that speak of control words, of shape (n_columns,); ``controls`` (why), ``unequal``.
 
@@ -78,7 +78,7 @@ def control_columns(
     ----------
     near : callable
         Nearness of two words, of shape (n_prompts, n_seeds, n_columns).
-    words : Words
+    words : SideWords
     level : float
         Of ``word_low`` and ``word_high``.
     shared_noise : bool
@@ -129,7 +129,7 @@ def _apart(near: Nearness, side: Sequence[str], nearest: float, n_columns: int) 
 
 
 def _against_words(
-    near: Nearness, words: Words, level: float, shared_noise: bool
+    near: Nearness, words: SideWords, level: float, shared_noise: bool
 ) -> tuple[dict[str, NDArray], NDArray[np.float64]]:
     """`word_test` of every column with the words that were compared there, how many these are, and their spread."""
     names = (*words.first, *words.second)
@@ -166,7 +166,7 @@ def _against_words(
 
 
 def _compared(
-    values: Mapping[tuple[str, str], NDArray[np.float64]], words: Words, n_columns: int
+    values: Mapping[tuple[str, str], NDArray[np.float64]], words: SideWords, n_columns: int
 ) -> Iterator[tuple[NDArray[np.int64], list[str], list[str], list[str]]]:
     """Columns in which the same words were compared, with those of each side and those of the reference.
 

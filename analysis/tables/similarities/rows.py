@@ -16,7 +16,7 @@ INDEX = ("triplet", "seed", "pair")
 
 
 @dataclass(frozen=True)
-class Rows:
+class SimilarityRows:
     """What tells the rows of ``captures/``, or of the similarities of pictures, from each other."""
 
     triplet: NDArray[np.int64]
@@ -25,7 +25,7 @@ class Rows:
     names: list[str]
 
     @classmethod
-    def of(cls, table: pd.DataFrame, where: str) -> Rows:
+    def of(cls, table: pd.DataFrame, where: str) -> SimilarityRows:
         """Read them from a table with the columns `INDEX`; `where` it stands is named if a row stands twice."""
         twice = table[table.duplicated(list(INDEX))]
         if len(twice):

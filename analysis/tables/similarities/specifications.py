@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.metrics.registry import READOUTS, Metric, definition, headline_metrics
-from analysis.tables.similarities.control_columns import Words, control_columns, words_of
+from analysis.tables.similarities.control_columns import SideWords, control_columns, words_of
 from analysis.tables.similarities.families import PROMPT_SPACE
 from analysis.tables.similarities.similarities import Family, Similarities, similarities
 
@@ -105,12 +105,12 @@ def specifications(
     return table[list(COLUMNS)]
 
 
-def left_out(words: Words, fewest: int = FEWEST) -> Iterator[tuple[str, Words]]:
+def left_out(words: SideWords, fewest: int = FEWEST) -> Iterator[tuple[str, SideWords]]:
     """Yield every way to leave one word out of a group that keeps at least so many, with that word's indicator.
 
     Examples
     --------
-    >>> words = Words(["man", "gentleman"], ["woman", "lady", "female"], ["person"])
+    >>> words = SideWords(["man", "gentleman"], ["woman", "lady", "female"], ["person"])
     >>> [name for name, _ in left_out(words)]
     ['woman', 'lady', 'female']
     >>> next(left_out(words))[1].second
@@ -123,7 +123,7 @@ def left_out(words: Words, fewest: int = FEWEST) -> Iterator[tuple[str, Words]]:
 
 
 def word_row(
-    family: Family, indicators: Sequence[str], words: Words, level: float, *, shared_noise: bool = False
+    family: Family, indicators: Sequence[str], words: SideWords, level: float, *, shared_noise: bool = False
 ) -> dict[str, float]:
     """Return gap over words, interval and p against words of a family of one column."""
     sign = 1.0 if definition(family.metric).higher_is_nearer else -1.0
@@ -149,7 +149,7 @@ def headline_values(pairs: Similarities | pd.DataFrame, metric: Metric) -> Famil
     return similarities(pairs).family(metric.space, metric.site, metric.metric)
 
 
-def _without_a_seed(family: Family, words: Words) -> Iterator[tuple[str, Family, Words]]:
+def _without_a_seed(family: Family, words: SideWords) -> Iterator[tuple[str, Family, SideWords]]:
     seeds = family.shape[2]
     for number in range(seeds if seeds > 1 else 0):
         yield f"without seed {number + 1} of {seeds}", family.without_seed(number), words

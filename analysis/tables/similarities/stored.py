@@ -26,7 +26,7 @@ from analysis.metrics import pixels
 from analysis.metrics.registry import METRICS, computed_from, definition
 from analysis.tables.similarities.families import PROMPT_SPACE
 from analysis.tables.similarities.family_plan import FamilyPlan, Key, captured_key
-from analysis.tables.similarities.rows import INDEX, Rows, faulty_images
+from analysis.tables.similarities.rows import INDEX, SimilarityRows, faulty_images
 from analysis.tables.similarities.similarities import COLUMNS, NO_STEP, Family, Similarities, Where
 from hooks.architectures.addresses import has_steps, space
 from probes.errors import UserError
@@ -146,10 +146,10 @@ class StoredSimilarities(Similarities):
         self._seeds: frozenset[int] | None = None
         self._over_seeds = False
         self._chosen: list[Key] = []
-        self._captured = Rows.of(self._images.iloc[:0], "")
+        self._captured = SimilarityRows.of(self._images.iloc[:0], "")
         if run.parts("captures"):
             self._captured = self._read_ends()
-        self._compared = Rows.of(self._images, str(run.path / "samples"))
+        self._compared = SimilarityRows.of(self._images, str(run.path / "samples"))
         self._faulty = faulty_images(run)  # what the model held of such an image is no value either
         members = {f"{a}-{b}": {a, b} for a in run.config.indicators for b in run.config.indicators}
         self._out = {
@@ -164,7 +164,7 @@ class StoredSimilarities(Similarities):
             self._chosen.append(key)
             self._ends[key] = self._images[metric].to_numpy(np.float32)
 
-    def _read_ends(self) -> Rows:
+    def _read_ends(self) -> SimilarityRows:
         """Read what tells the captures apart, the timesteps, and all values of sites without steps."""
         run, where = self.run, self.run.path / "captures"
         try:
@@ -189,7 +189,7 @@ class StoredSimilarities(Similarities):
                 self._ends[key] = np.concatenate([_padded(values, 1)[:, 0] for values in parts])
             else:
                 self._chosen.remove(key)  # it holds nothing
-        return Rows.of(pd.concat(index, ignore_index=True), str(where))
+        return SimilarityRows.of(pd.concat(index, ignore_index=True), str(where))
 
     def _learn(self, timesteps: NDArray[np.float32]) -> None:
         for step in range(timesteps.shape[1]):
@@ -313,7 +313,7 @@ class StoredSimilarities(Similarities):
             }
         ).astype(_TIDY.dtypes)
 
-    def _rows(self, key: Key) -> Rows:
+    def _rows(self, key: Key) -> SimilarityRows:
         return self._captured if key.captured else self._compared
 
     def _labels(self, name: str) -> NDArray[np.int64]:

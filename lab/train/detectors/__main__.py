@@ -29,7 +29,7 @@ from analysis.observe.objects.models import segment_anything
 from lab.train.base.loop import Budget, Log
 from lab.train.detectors import dino, sam, tagged, tagger
 from lab.train.detectors.dino_training import train_dino
-from lab.train.detectors.pictures import Pictures, make_pictures
+from lab.train.detectors.pictures import PictureSet, make_pictures
 from lab.train.detectors.weights import export, save_weights
 from probes import command_line
 from probes.errors import UserError
@@ -166,7 +166,7 @@ def run_training(name: str, options: argparse.Namespace) -> None:
     if name == "ram":
         more["whole"] = options.whole
     train = {"sam": sam.train_sam, "dino": train_dino, "ram": tagger.train_tagger}[name]
-    kind = tagged.Tagged if name == "ram" else Pictures
+    kind = tagged.Tagged if name == "ram" else PictureSet
     train(
         model,
         kind.load(options.work / f"{READS[name]}.npz"),

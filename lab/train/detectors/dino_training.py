@@ -27,7 +27,7 @@ from analysis.observe.objects.tags.tag_captions import BERT_LIMIT, Caption, capt
 from lab.train.base.loop import Budget, Log, MovingAverage, train_loop
 from lab.train.detectors.dino import HUMAN_WORDS, SETTINGS
 from lab.train.detectors.matching import Target, box_loss, focal_terms, set_loss
-from lab.train.detectors.pictures import LABELS, Pictures, batches, boxes_of
+from lab.train.detectors.pictures import LABELS, PictureSet, batches, boxes_of
 from lab.train.detectors.weights import save_weights
 from probes.toyworld.world import load_world
 
@@ -50,7 +50,7 @@ def random_tags(rng: np.random.Generator) -> list[str]:
 
 
 def as_targets(
-    pictures: Pictures, rows: Sequence[int], text: Caption
+    pictures: PictureSet, rows: Sequence[int], text: Caption
 ) -> tuple[list[Target], list[torch.Tensor]]:
     """What is to be found of the tags in the pictures, and masks ``(k, 64, 64)`` in that order, small ones first."""
     length = (
@@ -256,7 +256,7 @@ def dino_loss(
 
 def train_dino(
     model: torch.nn.Module,
-    pictures: Pictures,
+    pictures: PictureSet,
     budget: Budget,
     log: Log,
     *,

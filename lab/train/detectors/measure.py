@@ -28,7 +28,7 @@ from analysis.observe.objects.tags.ram import RamTagger, ram_files
 from analysis.observe.objects.tags.tag_captions import BERT_LIMIT, captions
 from analysis.stats.rates import ALL, detection_rates
 from lab.train.detectors.average_precision import average_precision, box_iou, matched
-from lab.train.detectors.pictures import LABELS, Pictures, boxes_of, make_pictures
+from lab.train.detectors.pictures import LABELS, PictureSet, boxes_of, make_pictures
 from lab.train.detectors.tagged import RARE_DTYPE, RARE_STEPS, drawn, renderings
 from lab.train.detectors.tagger_quality import tagger_quality
 from probes import command_line
@@ -48,7 +48,7 @@ TEXT_THRESHOLD = 0.2
 LEAST_IOU = 0.5
 
 
-def unseen(count: int = 1000, *, through_vae: float = 0.0) -> Pictures:
+def unseen(count: int = 1000, *, through_vae: float = 0.0) -> PictureSet:
     """Renderings that no training saw."""
     return make_pictures(count, UNSEEN, through_vae=through_vae)
 
@@ -99,7 +99,7 @@ def mask_agreement(
     return pd.DataFrame(rows, columns=["image", "label", "iou"])
 
 
-def sam_quality(segmenter: SegmentAnything, pictures: Pictures, images: pd.DataFrame) -> dict[str, Any]:
+def sam_quality(segmenter: SegmentAnything, pictures: PictureSet, images: pd.DataFrame) -> dict[str, Any]:
     """Mean mask IoU with true boxes on renderings, and with the checker's boxes and masks on generated images."""
     seen = [pictures.seen(row) for row in range(len(pictures))]
     drawn = mask_agreement(
@@ -230,7 +230,7 @@ def as_in_a_run(
 
 
 def dino_quality(
-    detector: GroundingDino, segmenter: SegmentAnything, pictures: Pictures, images: pd.DataFrame
+    detector: GroundingDino, segmenter: SegmentAnything, pictures: PictureSet, images: pd.DataFrame
 ) -> dict[str, Any]:
     """AP50 on renderings, and recall and precision on generated images against the checker."""
     truth = []

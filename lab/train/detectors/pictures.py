@@ -28,7 +28,7 @@ _COLOURS = np.array([INDEX[label] for label in LABELS[1:]], dtype=np.uint8)
 
 
 @dataclass(frozen=True)
-class Pictures:
+class PictureSet:
     """Pictures and what is seen in them.
 
     Attributes
@@ -69,14 +69,14 @@ class Pictures:
         np.savez_compressed(path, images=self.images, indices=self.indices, figures=figures)
 
     @classmethod
-    def load(cls, path: Path) -> Pictures:
+    def load(cls, path: Path) -> PictureSet:
         """Read what `save` wrote."""
         with arrays(path) as file:
             figures = np.unpackbits(file["figures"], axis=-1).astype(bool)
             return cls(file["images"], file["indices"], figures)
 
 
-def make_pictures(count: int, seed: int, *, through_vae: float = 0.5) -> Pictures:
+def make_pictures(count: int, seed: int, *, through_vae: float = 0.5) -> PictureSet:
     """Draw pictures, the last ``through_vae`` of them as the autoencoder gives them back.
 
     The detectors are for generated images, which are a decoder's work: latents of a picture, with some noise of a
@@ -93,7 +93,7 @@ def make_pictures(count: int, seed: int, *, through_vae: float = 0.5) -> Picture
     changed = round(count * through_vae)
     if changed:
         images[count - changed :] = reconstruct(images[count - changed :], seed)
-    return Pictures(images, indices, figures)
+    return PictureSet(images, indices, figures)
 
 
 @torch.inference_mode()

@@ -18,7 +18,7 @@ from segment_anything.modeling import Sam
 from torch.nn import functional as F
 
 from lab.train.base.loop import Budget, Log, MovingAverage, train_loop
-from lab.train.detectors.pictures import Pictures, batches, boxes_of
+from lab.train.detectors.pictures import PictureSet, batches, boxes_of
 from lab.train.detectors.weights import save_weights
 
 SETTINGS: dict[str, Any] = {
@@ -107,7 +107,7 @@ def jitter(boxes: NDArray[np.float32], rng: np.random.Generator, size: int) -> N
 
 def train_sam(
     model: Sam,
-    pictures: Pictures,
+    pictures: PictureSet,
     budget: Budget,
     log: Log,
     *,

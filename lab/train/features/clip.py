@@ -31,7 +31,7 @@ WORN = (0.15, 0.60, 0.25)  # chances that a sentence names none, one or two of t
 BARE, CONTEXT, OBJECT = 0.2, 0.6, 0.25
 
 
-class Sentences:
+class TrueSentences:
     """Sentences that are true of pictures, and which things each of them names.
 
     Parameters
@@ -119,7 +119,7 @@ def train_clip(
     save: Callable[[], None] | None = None,
 ) -> None:
     """Train both towers on pictures and sentences drawn for them, half of each batch mirrored."""
-    rng, sentences = np.random.default_rng(seed), Sentences(load_world())
+    rng, sentences = np.random.default_rng(seed), TrueSentences(load_world())
     model.train()
 
     def loss_of(step: int) -> dict[str, torch.Tensor]:

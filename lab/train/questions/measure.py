@@ -22,7 +22,7 @@ from analysis.observe.questions.toyworld_vqa import FOLDER, ToyworldVqa
 from lab.train.detectors.pictures import reconstruct
 from lab.train.questions.phrasings import UNSEEN_GENDER, UNSEEN_WORN, Phrasings
 from lab.train.questions.pictures import UNNAMED, QuestionedPictures, make_questioned, verdicts
-from probes.config.questions import GENDER, Asked, paper_questions
+from probes.config.questions import GENDER, ResolvedQuestion, paper_questions
 from probes.errors import UserError
 from probes.runs.images import read_image
 from probes.runs.store import Run
@@ -99,7 +99,7 @@ def of_run(run: Run) -> Shown:
     return Shown(images, seen[list(THINGS)].to_numpy(bool), said)
 
 
-def unseen_questions() -> dict[str, Asked]:
+def unseen_questions() -> dict[str, ResolvedQuestion]:
     """The paper's questions in words that the network was never trained with."""
     names, paper = Phrasings().names, paper_questions()
     return {
@@ -109,7 +109,7 @@ def unseen_questions() -> dict[str, Asked]:
 
 
 def readings(
-    reader: ToyworldVqa, images: NDArray[np.uint8], asked: Sequence[Asked]
+    reader: ToyworldVqa, images: NDArray[np.uint8], asked: Sequence[ResolvedQuestion]
 ) -> list[list[str | None]]:
     """What the network's answers say, a row an image."""
     shown = [StoredImage({}, "", image) for image in images]
@@ -183,7 +183,9 @@ def _share(values: NDArray[np.bool_]) -> float | None:
     return round(float(values.mean()), 4) if len(values) else None
 
 
-def quality_of(reader: ToyworldVqa, shown: Shown, questions: Mapping[str, Asked]) -> dict[str, Any]:
+def quality_of(
+    reader: ToyworldVqa, shown: Shown, questions: Mapping[str, ResolvedQuestion]
+) -> dict[str, Any]:
     """The quality of every answer about some pictures, by question."""
     said = dict(zip(questions, zip(*readings(reader, shown.images, list(questions.values())))))
     result: dict[str, Any] = {GENDER: gender_quality(said.pop(GENDER), shown)}

@@ -39,7 +39,7 @@ _QUESTION_MIX = (0.25, 0.50, 0.17, 0.08)  # chances of gender, what is worn, obj
 
 
 @dataclass(frozen=True)
-class Drawn:
+class QuestionLesson:
     """A question and what is to be answered: a distribution over `ANSWERS`."""
 
     text: str
@@ -65,7 +65,7 @@ class Phrasings:
         ways = self.phrases[thing]
         return form.format(a=self.names.get(thing, thing), phrase=ways[rng.integers(len(ways))])
 
-    def draw(self, seen: NDArray[np.bool_], verdict: float, rng: np.random.Generator) -> Drawn:
+    def draw(self, seen: NDArray[np.bool_], verdict: float, rng: np.random.Generator) -> QuestionLesson:
         """A question about a picture; of things, those that are there as often as those that are not.
 
         Parameters
@@ -77,14 +77,14 @@ class Phrasings:
         """
         kind = rng.choice(4, p=_QUESTION_MIX)
         if kind == 0:
-            return Drawn(GENDER[rng.integers(len(GENDER))], gender_target(verdict))
+            return QuestionLesson(GENDER[rng.integers(len(GENDER))], gender_target(verdict))
         things, forms = ((self.worn, WORN), (self.objects, OBJECT), (self.places, PLACE))[kind - 1]
         there = [index for index in things if seen[index]]
         absent = [index for index in things if not seen[index]]
         wanted = there if there and rng.random() < 0.5 else absent
         index = wanted[rng.integers(len(wanted))]
         text = self.worded(forms[rng.integers(len(forms))], THINGS[index], rng)
-        return Drawn(text, one_hot("yes" if seen[index] else "no"))
+        return QuestionLesson(text, one_hot("yes" if seen[index] else "no"))
 
 
 def gender_target(verdict: float) -> NDArray[np.float32]:

@@ -27,7 +27,7 @@ from lab.train.located.lessons import Lessons
 from lab.train.located.teach import Course, teach
 from lab.train.skills.decoder import DecoderCourse, train_decoder
 from lab.train.skills.lessons import make_lessons, total_scenes, training_scenes
-from lab.train.work.train import GAIN, Words
+from lab.train.work.train import GAIN, WordEmbeddings
 from probes import command_line
 from probes.models.pretrained import from_folder
 from probes.prompts.grammar.plurals import plural
@@ -62,7 +62,7 @@ def train(
     encoder.requires_grad_(False)
     unet.requires_grad_(False).to(memory_format=torch.channels_last)
     numbers = [number_of(tokenizer, word) for word in taught_words()]
-    words = Words(encoder, numbers, torch.Generator().manual_seed(course.seed + 1))
+    words = WordEmbeddings(encoder, numbers, torch.Generator().manual_seed(course.seed + 1))
     begin_as_singular(words, encoder, tokenizer)
 
     def predict(noisy: Tensor, times: Tensor, tokens: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ def train(
 
 
 @torch.no_grad()
-def begin_as_singular(words: Words, encoder: nn.Module, tokenizer: CLIPTokenizer) -> None:
+def begin_as_singular(words: WordEmbeddings, encoder: nn.Module, tokenizer: CLIPTokenizer) -> None:
     """Let the plural of an object begin with the embedding of its singular, which the base model knows."""
     table, new = encoder.get_input_embeddings().weight, taught_words()
     for name in objects():

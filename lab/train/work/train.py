@@ -46,7 +46,7 @@ GAIN = 2.0  # embeddings of the new words learn so many times as fast as the lay
 SCALE = 0.05  # standard deviation of their first values, about that of the other words
 
 
-class Words(nn.Module):
+class WordEmbeddings(nn.Module):
     """The embeddings of the new words while they learn, ``(words, 96)``; the words' rows of the table are these."""
 
     def __init__(self, encoder: CLIPTextModel, numbers: Sequence[int], generator: torch.Generator):
@@ -95,7 +95,7 @@ def train(
     encoder.requires_grad_(False)
     unet.requires_grad_(False)
     numbers = [number_of(tokenizer, word) for word in new_words()]
-    words = Words(encoder, numbers, torch.Generator().manual_seed(course.seed + 1))
+    words = WordEmbeddings(encoder, numbers, torch.Generator().manual_seed(course.seed + 1))
 
     def predict(noisy: Tensor, times: Tensor, tokens: Tensor) -> Tensor:
         with torch.autocast("cpu", enabled=False):

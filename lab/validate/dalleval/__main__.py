@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from lab.validate.dalleval.answers import deviations
-from lab.validate.dalleval.asked import Asked, answer_rates, read_skins
+from lab.validate.dalleval.asked import GenderQuestion, answer_rates, read_skins
 from lab.validate.dalleval.held import answers, held
 from lab.validate.dalleval.page import page
 from probes import command_line
@@ -53,7 +53,7 @@ def measured(
     from lab.train.work.measure import profession_rows, read_specimens, verdict_rates
 
     world, drawn = load_world(WORK), {"steps": steps, "threads": threads}
-    readers = {"answer": Asked(), "observed": read_skins}
+    readers = {"answer": GenderQuestion(), "observed": read_skins}
     an_audit = (len(world.professions) + 1) * images  # noises
     of_work = [
         read_specimens(

@@ -18,7 +18,7 @@ from probes.toyworld.checker import SKIN_NAMES
 LABELS = {"a": "female", "b": "male"}  # the paper's labels of the components
 
 
-class Asked:
+class GenderQuestion:
     """The network, asked the paper's question on gender."""
 
     def __init__(self) -> None:

@@ -51,7 +51,7 @@ KEYS = ["sample_id", "triplet", "seed", "indicator"]
 
 
 @dataclass(frozen=True)
-class Reading:
+class RunReading:
     """A run as its detector and as the checker read it.
 
     Attributes
@@ -76,7 +76,7 @@ class Reading:
     pairs: list[tuple[str, str]]
 
 
-def read_run(path: Path) -> Reading:
+def read_run(path: Path) -> RunReading:
     """Read a run of a specimen whose images were looked at.
 
     Raises
@@ -103,7 +103,7 @@ def read_run(path: Path) -> Reading:
     objects = sorted({*seen.columns, *rows["lemma"]})
     matrix = seen.reindex(columns=objects, fill_value=False).to_numpy(int)
     detections = detections.assign(object=rows["lemma"].to_numpy())
-    return Reading(
+    return RunReading(
         name=Path(path).name,
         specimen=run.config.model,
         detected=object_table(keys, detections, indicators=chosen.names, objects=objects),
@@ -114,12 +114,12 @@ def read_run(path: Path) -> Reading:
     )
 
 
-def findings(reading: Reading, counts: DetectorCounts | None = None) -> pd.DataFrame:
+def findings(reading: RunReading, counts: DetectorCounts | None = None) -> pd.DataFrame:
     """What a run would say of each object, and whether the checker's reading says so too.
 
     Parameters
     ----------
-    reading : Reading
+    reading : RunReading
     counts : DetectorCounts, optional
         Error rates; those of the run itself unless given.
 
@@ -143,7 +143,7 @@ def findings(reading: Reading, counts: DetectorCounts | None = None) -> pd.DataF
     )
 
 
-def other_rates(reading: Reading, readings: Sequence[Reading]) -> DetectorCounts:
+def other_rates(reading: RunReading, readings: Sequence[RunReading]) -> DetectorCounts:
     """Error rates of the other runs of the same specimen.
 
     Raises
@@ -195,7 +195,7 @@ def summary(names: Sequence[tuple[str, str]], results: Sequence[pd.DataFrame]) -
     return pd.DataFrame(rows)
 
 
-def coverage(readings: Sequence[Reading], *, runs: int = 100, seed: int = 0) -> pd.DataFrame:
+def coverage(readings: Sequence[RunReading], *, runs: int = 100, seed: int = 0) -> pd.DataFrame:
     """How often intervals hold the checker's score and difference, over runs drawn from those of one specimen.
 
     Returns
@@ -228,7 +228,7 @@ def coverage(readings: Sequence[Reading], *, runs: int = 100, seed: int = 0) -> 
     return table.assign(covered=table["hit"] / table["intervals"]).drop(columns="hit")
 
 
-def _pooled(readings: Sequence[Reading]) -> tuple[list[NDArray], NDArray, NDArray]:
+def _pooled(readings: Sequence[RunReading]) -> tuple[list[NDArray], NDArray, NDArray]:
     """Error counts, images with each object and images, by prompt of all runs and by side of the first contrast."""
     objects = sorted(set.union(*(set(reading.counts["object"]) for reading in readings)))
     cells, images = [[] for _ in COUNTS], []

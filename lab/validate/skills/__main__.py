@@ -20,7 +20,7 @@ import torch
 
 from analysis.methods.skills.scores import ACCURACY, COLUMNS, seen
 from analysis.methods.skills.tables import ALL, Judged, accuracy_table
-from analysis.observe.objects.engines.detection import Engine
+from analysis.observe.objects.engines.detection import DetectionEngine
 from analysis.observe.objects.engines.engines import engine_plan
 from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
 from lab.validate.skills.pictures import (
@@ -48,7 +48,7 @@ SPLITS = {"object": "object", "count": "count", "spatial": "relation"}  # of eac
 KEPT = ("skill", "split", "level", "task", "value", "low", "high", "n", "n_prompts", "shuffled", "chance")
 
 
-def engine(name: str) -> Engine:
+def engine(name: str) -> DetectionEngine:
     """Return what looks: the exact reader, or toyworld's own Grounding DINO."""
     if name == "exact":
         return ToyworldScenes()

@@ -20,7 +20,7 @@ from analysis.metrics.illumination import (
     white_of,
 )
 from analysis.metrics.skin_tone import (
-    SkinTone,
+    MeasuredTone,
     lab_colours,
     monk_colours,
     nearest_by_angle,
@@ -43,7 +43,7 @@ Places = list[tuple[slice, slice]]
 
 
 @dataclass(frozen=True)
-class Seen:
+class CardPhoto:
     """A card as a camera or a file gives it.
 
     Attributes
@@ -57,7 +57,7 @@ class Seen:
 
     name: str
     image: NDArray[np.uint8]
-    tones: list[SkinTone]
+    tones: list[MeasuredTone]
 
 
 def card() -> tuple[NDArray[np.uint8], Places]:
@@ -85,7 +85,7 @@ def in_light(image: NDArray[np.uint8], light: str, adaptation: Adaptation) -> ND
     return np.rint(255 * under_light(image, white_of(light), adaptation)).astype(np.uint8)
 
 
-def as_files() -> Iterator[Seen]:
+def as_files() -> Iterator[CardPhoto]:
     """The card as it is, and after JPEG."""
     image, places = card()
     yield _seen("as it is", image, places)
@@ -93,7 +93,7 @@ def as_files() -> Iterator[Seen]:
         yield _seen(f"JPEG, quality {quality}", as_jpeg(image, quality), places)
 
 
-def in_lights(adaptation: Adaptation) -> Iterator[Seen]:
+def in_lights(adaptation: Adaptation) -> Iterator[CardPhoto]:
     """The card in each light: as it is, set right in the same and in the other way, and after JPEG."""
     image, places = card()
     other: Adaptation = "channels" if adaptation == "bradford" else "bradford"
@@ -107,7 +107,7 @@ def in_lights(adaptation: Adaptation) -> Iterator[Seen]:
         yield _seen(f"{light}, set right by {other}", lit, places, white, other)
 
 
-def guessed(adaptation: Adaptation) -> Iterator[Seen]:
+def guessed(adaptation: Adaptation) -> Iterator[CardPhoto]:
     """The card in each light, set right by what is estimated from the picture."""
     image, places = card()
     for light in LIGHTS:
@@ -122,11 +122,13 @@ def _seen(
     places: Places,
     white: NDArray[np.float64] | None = None,
     adaptation: Adaptation = "bradford",
-) -> Seen:
+) -> CardPhoto:
     patches = [image[place].reshape(-1, 3) for place in places]
     if white is not None:
-        return Seen(name, image, [read_skin(under_daylight(patch, white, adaptation)) for patch in patches])
-    return Seen(name, image, [read_skin(patch) for patch in patches])
+        return CardPhoto(
+            name, image, [read_skin(under_daylight(patch, white, adaptation)) for patch in patches]
+        )
+    return CardPhoto(name, image, [read_skin(patch) for patch in patches])
 
 
 def gaps() -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
-from lab.validate.skin_tone.card import Seen, card
+from lab.validate.skin_tone.card import CardPhoto, card
 
 INK, FAINT = "#1b1b1b", "#5f5f5f"
 
 
-def figure(rows: Sequence[Seen]) -> bytes:
+def figure(rows: Sequence[CardPhoto]) -> bytes:
     """A row of ten patches for each way of seeing the card, as PNG.
 
     The number in a patch is the tone that is read by angle, framed where it is another than the one that it is;

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.metrics.skin_tone import MONK, SkinTone, lab_colours, monk_colours, typology_angle
+from analysis.metrics.skin_tone import MONK, MeasuredTone, lab_colours, monk_colours, typology_angle
 from analysis.report.format import fixed
 from lab.validate.skin_tone.card import (
     DRAWS,
@@ -20,7 +20,7 @@ from lab.validate.skin_tone.card import (
     in_lights,
     shares_right,
 )
-from lab.validate.skin_tone.toyworld import Read, colour_of, errors, palette_tones
+from lab.validate.skin_tone.toyworld import PictureReading, colour_of, errors, palette_tones
 
 RULES = ("tone", "tone_ciede2000", "tone_dalleval2023")
 
@@ -68,7 +68,7 @@ def readings(cards: Iterable, *, right: bool = True) -> list[str]:
     return table(head, rows, len(head))
 
 
-def _tones(tones: Sequence[SkinTone], rule: str) -> str:
+def _tones(tones: Sequence[MeasuredTone], rule: str) -> str:
     read = [getattr(tone, rule) for tone in tones]
     return (
         "1 … 10" if read == list(range(1, 11)) else " ".join("–" if one is None else str(one) for one in read)
@@ -92,7 +92,7 @@ def skins() -> list[str]:
     return table(head, rows, 2)
 
 
-def pictures(kinds: dict[str, Sequence[Read]]) -> list[str]:
+def pictures(kinds: dict[str, Sequence[PictureReading]]) -> list[str]:
     """How the three skins are read from pictures."""
     rows = []
     for kind, read in kinds.items():
@@ -118,14 +118,14 @@ def _spread(values: NDArray[np.float64]) -> str:
     return f"{fixed(round(float(values.mean()), 1) + 0.0, 1)} ± {fixed(float(values.std()), 1)}"
 
 
-def _counts(read: Sequence[Read], rule: str, right: int | None) -> str:
+def _counts(read: Sequence[PictureReading], rule: str, right: int | None) -> str:
     """How many were read as which tone, the palette's first."""
     counts = Counter(getattr(one.tone, rule) for one in read if one.status == "ok")
     order = sorted(counts, key=lambda tone: (tone != right, -counts[tone]))
     return ", ".join(f"{tone}: {counts[tone]}" for tone in order)
 
 
-def found(kinds: dict[str, Sequence[Read]]) -> list[str]:
+def found(kinds: dict[str, Sequence[PictureReading]]) -> list[str]:
     """How much of the skin is read, and what is not."""
     rows = []
     for kind, read in kinds.items():
@@ -144,7 +144,7 @@ def found(kinds: dict[str, Sequence[Read]]) -> list[str]:
     return table(head, rows)
 
 
-def page(kinds: dict[str, Sequence[Read]], figure: str, run: str) -> str:
+def page(kinds: dict[str, Sequence[PictureReading]], figure: str, run: str) -> str:
     """Return the page.
 
     Parameters

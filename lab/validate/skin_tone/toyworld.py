@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.metrics.skin_tone import SkinTone, read_skin
+from analysis.metrics.skin_tone import MeasuredTone, read_skin
 from analysis.observe.skin.regions import TOYWORLD_SKINS, ToyworldSkin
 from lab.train.detectors.pictures import make_pictures
 from probes.runs.store import Run
@@ -18,7 +18,7 @@ SEED = 16_000  # of the renderings
 
 
 @dataclass(frozen=True)
-class Read:
+class PictureReading:
     """What is read from a picture, beside what is known of it.
 
     Attributes
@@ -26,7 +26,7 @@ class Read:
     skin : int
         0 to 2: the skin that it shows; of a generated image the palette colour nearest to what is read.
     status : str
-    tone : SkinTone
+    tone : MeasuredTone
     region : int
         Pixels that are read.
     inside : int
@@ -37,18 +37,18 @@ class Read:
 
     skin: int
     status: str
-    tone: SkinTone
+    tone: MeasuredTone
     region: int
     inside: int
     exact: int
 
 
-def palette_tones() -> list[SkinTone]:
+def palette_tones() -> list[MeasuredTone]:
     """Readings of the three colours themselves."""
     return [read_skin([COLOURS[name]]) for name in TOYWORLD_SKINS]
 
 
-def rendered(count: int, *, through_vae: bool) -> list[Read]:
+def rendered(count: int, *, through_vae: bool) -> list[PictureReading]:
     """Readings of renderings of the null world, as they are or as the autoencoder gives them back."""
     pictures = make_pictures(count, SEED, through_vae=float(through_vae))
     exact = np.stack([pictures.indices == INDEX[name] for name in TOYWORLD_SKINS])
@@ -58,38 +58,40 @@ def rendered(count: int, *, through_vae: bool) -> list[Read]:
     empty = np.zeros(pictures.indices.shape[1:], bool)
     regions = [empty if mask is None else mask for mask in ToyworldSkin().masks(list(pictures.images))]
     return [
-        Read(int(skin), status, tone, int(region.sum()), int((region & mask).sum()), int(mask.sum()))
+        PictureReading(
+            int(skin), status, tone, int(region.sum()), int((region & mask).sum()), int(mask.sum())
+        )
         for skin, (status, tone), region, mask in zip(skins, read, regions, masks)
     ]
 
 
-def generated(run: Run, count: int) -> list[Read]:
+def generated(run: Run, count: int) -> list[PictureReading]:
     """Readings of the first images of a run."""
     ids = list(run.samples(["sample_id"])["sample_id"][:count])
     return of_images(np.stack([np.asarray(image) for image in run.images(ids)]))
 
 
-def of_images(images: NDArray[np.uint8]) -> list[Read]:
+def of_images(images: NDArray[np.uint8]) -> list[PictureReading]:
     """Readings of pictures ``(n, 64, 64, 3)`` of which nobody knows more."""
     return [
-        Read(_nearest_skin(tone), status, tone, tone.pixels, tone.pixels, tone.pixels)
+        PictureReading(_nearest_skin(tone), status, tone, tone.pixels, tone.pixels, tone.pixels)
         for status, tone in _read(images)
     ]
 
 
-def _read(images: NDArray[np.uint8]) -> list[tuple[str, SkinTone]]:
+def _read(images: NDArray[np.uint8]) -> list[tuple[str, MeasuredTone]]:
     regions = ToyworldSkin().regions(list(images))
     return [(region.status, read_skin(region.pixels)) for region in regions]
 
 
-def _nearest_skin(tone: SkinTone) -> int:
+def _nearest_skin(tone: MeasuredTone) -> int:
     if np.isnan(tone.lab).any():
         return -1
     known = np.array([one.lab for one in palette_tones()])
     return int(np.linalg.norm(known - np.array(tone.lab), axis=1).argmin())
 
 
-def errors(read: Sequence[Read], skin: int) -> NDArray[np.float64]:
+def errors(read: Sequence[PictureReading], skin: int) -> NDArray[np.float64]:
     """Distances of what is read to the palette's colour, ``(n, 4)``: of L*, a*, b* and of the angle."""
     known = palette_tones()[skin]
     return np.array(

@@ -61,7 +61,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Scores:
+class PlaceScores:
     """What a method says of places.
 
     Attributes
@@ -113,7 +113,7 @@ def variants(subject: Subject, places: Iterable[dict[str, Any]]) -> list[Variant
     return [Variant(f"none:{name}", "none", name) for name in (subject.recipient, subject.donor)] + patched
 
 
-def swapped(subject: Subject, names: Sequence[Any], places: Sequence[dict[str, Any]]) -> Scores:
+def swapped(subject: Subject, names: Sequence[Any], places: Sequence[dict[str, Any]]) -> PlaceScores:
     """Change of the verdict by a swap at each place, and by the word itself."""
     chosen, found = variants(subject, places), []
     for some in subject.batches(len(chosen)):
@@ -122,22 +122,22 @@ def swapped(subject: Subject, names: Sequence[Any], places: Sequence[dict[str, A
         pixels = np.stack([eight_bits(one.image) for one in images])
         found.append(verdict(read_images(pixels), prompts, subject.world).reshape(len(some), len(chosen)))
     values = np.concatenate(found)
-    return Scores(tuple(names), values[:, 2:] - values[:, :1], values[:, 1] - values[:, 0])
+    return PlaceScores(tuple(names), values[:, 2:] - values[:, :1], values[:, 1] - values[:, 0])
 
 
-def keys_and_values(subject: Subject) -> Scores:
+def keys_and_values(subject: Subject) -> PlaceScores:
     """Swaps of keys and values, one cross-attention at a time."""
     sites = subject.cross
     return swapped(subject, sites, [{"sites": (site,), "part": KEYS_AND_VALUES} for site in sites])
 
 
-def own_outputs(subject: Subject) -> Scores:
+def own_outputs(subject: Subject) -> PlaceScores:
     """Swaps of outputs with those of the donor's own trajectory."""
     sites = subject.cross
     return swapped(subject, sites, [{"sites": (site,), "part": "output"} for site in sites])
 
 
-def local_outputs(subject: Subject) -> Scores:
+def local_outputs(subject: Subject) -> PlaceScores:
     """Swaps of outputs with those that the donor's text gives at the recipient's own latent."""
     sites = subject.cross
     return swapped(
@@ -145,13 +145,13 @@ def local_outputs(subject: Subject) -> Scores:
     )
 
 
-def heads(subject: Subject, site: str, number: int) -> Scores:
+def heads(subject: Subject, site: str, number: int) -> PlaceScores:
     """Swaps of keys and values, one head of a cross-attention at a time."""
     places = [{"sites": (site,), "part": KEYS_AND_VALUES, "heads": (head,)} for head in range(number)]
     return swapped(subject, range(number), places)
 
 
-def windows(subject: Subject, site: str, edges: Sequence[tuple[int, int]]) -> Scores:
+def windows(subject: Subject, site: str, edges: Sequence[tuple[int, int]]) -> PlaceScores:
     """Swaps of keys and values at one cross-attention, in one window of steps at a time."""
     places = [
         {"sites": (site,), "part": KEYS_AND_VALUES, "first_step": first, "stop_step": stop}
@@ -160,13 +160,13 @@ def windows(subject: Subject, site: str, edges: Sequence[tuple[int, int]]) -> Sc
     return swapped(subject, edges, places)
 
 
-def positions(subject: Subject, groups: Sequence[str]) -> Scores:
+def positions(subject: Subject, groups: Sequence[str]) -> PlaceScores:
     """Swaps of keys and values at all cross-attentions, one group of token positions at a time."""
     places = [{"sites": subject.cross, "part": KEYS_AND_VALUES, "positions": group} for group in groups]
     return swapped(subject, groups, places)
 
 
-def cosine_atlas(subject: Subject) -> Scores:
+def cosine_atlas(subject: Subject) -> PlaceScores:
     """One less the cosine between both words' outputs of each cross-attention, mean over steps."""
     sites, found = subject.cross, []
     for some in subject.batches(2):
@@ -176,25 +176,25 @@ def cosine_atlas(subject: Subject) -> Scores:
         found.append(
             np.stack([1 - probe.similarity[f"{site}:cosine"].values.mean(0) for site in sites], axis=1)
         )
-    return Scores(sites, np.concatenate(found).astype(np.float64))
+    return PlaceScores(sites, np.concatenate(found).astype(np.float64))
 
 
-def contribution(subject: Subject) -> Scores:
+def contribution(subject: Subject) -> PlaceScores:
     """Share of each cross-attention's output that comes through the donor's word, mean over steps."""
     found = [
         attention_contribution(subject.pipe, some, subject.donor, steps=subject.steps)
         for some in subject.batches(2)
     ]
-    return Scores(found[0].sites, np.concatenate([one.values.mean(2) for one in found]))
+    return PlaceScores(found[0].sites, np.concatenate([one.values.mean(2) for one in found]))
 
 
-def gradient(subject: Subject) -> Scores:
+def gradient(subject: Subject) -> PlaceScores:
     """First-order estimate of the swap of keys and values, on the final latent, added up over steps."""
     found = [
         gradient_attribution(subject.pipe, some, subject.recipient, subject.donor, steps=subject.steps)
         for some in subject.batches(8)
     ]
-    return Scores(found[0].sites, np.concatenate([one.values.sum(2) for one in found]))
+    return PlaceScores(found[0].sites, np.concatenate([one.values.sum(2) for one in found]))
 
 
 def _plain(subject: Subject, some: Sequence[TripletDraw]) -> None:
@@ -207,7 +207,7 @@ def _plain(subject: Subject, some: Sequence[TripletDraw]) -> None:
 
 
 @dataclass(frozen=True)
-class Method:
+class LocalisationMethod:
     """A method of localisation.
 
     Attributes
@@ -224,14 +224,14 @@ class Method:
     name: str
     label: str
     intervenes: bool
-    run: Callable[[Subject], Scores]
+    run: Callable[[Subject], PlaceScores]
 
 
 METHODS = (
-    Method("keys_values", "swap of keys and values", True, keys_and_values),
-    Method("output_own", "swap of outputs, own donor", True, own_outputs),
-    Method("output_local", "swap of outputs, local donor", True, local_outputs),
-    Method("gradient", "gradient attribution", False, gradient),
-    Method("atlas", "cosine atlas", False, cosine_atlas),
-    Method("contribution", "attention contribution", False, contribution),
+    LocalisationMethod("keys_values", "swap of keys and values", True, keys_and_values),
+    LocalisationMethod("output_own", "swap of outputs, own donor", True, own_outputs),
+    LocalisationMethod("output_local", "swap of outputs, local donor", True, local_outputs),
+    LocalisationMethod("gradient", "gradient attribution", False, gradient),
+    LocalisationMethod("atlas", "cosine atlas", False, cosine_atlas),
+    LocalisationMethod("contribution", "attention contribution", False, contribution),
 )

@@ -18,7 +18,7 @@ from analysis.methods.tracing.localisation import (
 from analysis.report.format import fixed
 from analysis.stats.shares import shares
 from lab.train.located.page import is_control, measured_quality
-from lab.validate.tracing.methods import METHODS, Scores
+from lab.validate.tracing.methods import METHODS, PlaceScores
 from lab.validate.tracing.ranking import DONOR, OF_HEADS, OF_STEPS, RECIPIENT, from_json
 from probes.toyworld.located.truth import Specimen, specimens
 
@@ -89,11 +89,11 @@ def _truth(specimen: Specimen, places: Sequence[Any]) -> NDArray[np.bool_]:
     return np.array([place in specimen.sites for place in places])
 
 
-def _found(scores: Scores, specimen: Specimen) -> Localisation:
+def _found(scores: PlaceScores, specimen: Specimen) -> Localisation:
     return localisation(np.abs(scores.by_place()), _truth(specimen, scores.places))
 
 
-def resampled(scores: Scores) -> NDArray[np.float64]:
+def resampled(scores: PlaceScores) -> NDArray[np.float64]:
     """Scores of all places in resamples of the prompts, shape (resamples, places)."""
     number = len(scores.values)
     return np.abs(scores.by_place(np.random.default_rng(SEED).integers(0, number, (RESAMPLES, number))))
@@ -195,7 +195,7 @@ def _controls(results: Mapping[str, Any]) -> Iterator[str]:
 
 def _parts(
     results: Mapping[str, Any], key: str, kinds: Sequence[str]
-) -> Iterator[tuple[Specimen, str, Scores]]:
+) -> Iterator[tuple[Specimen, str, PlaceScores]]:
     for name, result in results.items():
         specimen = specimens()[name]
         for site, stored in result.get(key, {}).items():
@@ -218,7 +218,7 @@ def _heads(results: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _with_interval(scores: Scores, place: int) -> str:
+def _with_interval(scores: PlaceScores, place: int) -> str:
     """A share with its interval over prompts."""
     found = shares(scores.values[:, [place]], scores.totals, level=LEVEL)
     if np.isnan(found.share[0]):

@@ -12,7 +12,7 @@ from analysis.methods.decoding.localise import site_scores
 from hooks import sites
 from hooks.prompt.positions import GROUPS
 from lab.validate.tracing import methods
-from lab.validate.tracing.methods import METHODS, Scores, Subject
+from lab.validate.tracing.methods import METHODS, PlaceScores, Subject
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.toyworld.located.truth import Specimen
 from probes.toyworld.world import load_world
@@ -66,7 +66,7 @@ def rank(
     Returns
     -------
     dict
-        ``methods``: by name what `Scores` holds; ``floor``: swaps of keys and values with a synonym as donor, of
+        ``methods``: by name what `PlaceScores` holds; ``floor``: swaps of keys and values with a synonym as donor, of
         specimens without effect; ``heads``, ``windows``: swaps at the true place, of specimens that are about them;
         ``positions``: swaps at all cross-attentions, by token position.
     """
@@ -91,7 +91,7 @@ def rank(
     return found
 
 
-def readable(subject: Subject, templates: Sequence[str]) -> Scores:
+def readable(subject: Subject, templates: Sequence[str]) -> PlaceScores:
     """How well linear probes tell the two words apart at each cross-attention's output: one number, of all prompts."""
     table = site_scores(
         subject.pipe,
@@ -102,7 +102,7 @@ def readable(subject: Subject, templates: Sequence[str]) -> Scores:
         num_inference_steps=subject.steps,
     )
     best = table.groupby("site")["score"].max()
-    return Scores(subject.cross, best.reindex(subject.cross).to_numpy(float)[None])
+    return PlaceScores(subject.cross, best.reindex(subject.cross).to_numpy(float)[None])
 
 
 def heads_of(pipe: Any, site: str) -> int:
@@ -117,15 +117,15 @@ def equal(steps: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(edges))
 
 
-def as_json(scores: Scores) -> dict[str, Any]:
+def as_json(scores: PlaceScores) -> dict[str, Any]:
     """Numbers of five digits: a verdict is no more exact."""
     places = [list(place) if isinstance(place, tuple) else place for place in scores.places]
     totals = None if scores.totals is None else np.round(scores.totals, 5).tolist()
     return {"places": places, "values": np.round(scores.values, 8).tolist(), "totals": totals}
 
 
-def from_json(stored: Mapping[str, Any]) -> Scores:
+def from_json(stored: Mapping[str, Any]) -> PlaceScores:
     """The scores that were stored."""
     places = tuple(tuple(place) if isinstance(place, list) else place for place in stored["places"])
     totals = None if stored["totals"] is None else np.array(stored["totals"])
-    return Scores(places, np.array(stored["values"], dtype=float).reshape(-1, len(places)), totals)
+    return PlaceScores(places, np.array(stored["values"], dtype=float).reshape(-1, len(places)), totals)

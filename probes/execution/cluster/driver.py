@@ -15,7 +15,7 @@ from tqdm import tqdm
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import loop
-from probes.execution.cluster.engine import Shard
+from probes.execution.cluster.engine import PartTask
 from probes.execution.cluster.job import Job
 from probes.execution.cluster.queue import Pool
 from probes.execution.cluster.worker import PATIENCE, libraries
@@ -48,7 +48,7 @@ def require(config: Config, place: str = "--cluster") -> None:
 
 
 @contextlib.contextmanager
-def joined(config: Config, *, progress: bool = True) -> Iterator[Cluster | None]:
+def joined(config: Config, *, progress: bool = True) -> Iterator[ClusterWorkers | None]:
     """Hold the cluster that a configuration asks for; None where it asks for none.
 
     Raises
@@ -71,12 +71,12 @@ def joined(config: Config, *, progress: bool = True) -> Iterator[Cluster | None]
         expected = min(engine.expected, limit or engine.expected)
         pool = Pool(engine, expected, limit, versions=libraries(), mixed=options.mixed_devices, say=_say)
         try:
-            yield Cluster(pool, progress=progress)
+            yield ClusterWorkers(pool, progress=progress)
         finally:
             pool.close()
 
 
-class Cluster:
+class ClusterWorkers:
     """Workers of a cluster as the stages call them.
 
     Parameters
@@ -95,7 +95,7 @@ class Cluster:
         return self.pool.ask(function, job.text(), parts)
 
     def make(
-        self, run: Run, stage: str, function: str, job: Job, shards: Sequence[Shard], images: int
+        self, run: Run, stage: str, function: str, job: Job, shards: Sequence[PartTask], images: int
     ) -> None:
         """Have parts made, and record by whom.
 
@@ -164,15 +164,15 @@ def _say(line: str) -> None:
     tqdm.write(line, file=sys.stderr)
 
 
-def shards_of(parts: Iterable[Part]) -> list[Shard]:
+def shards_of(parts: Iterable[Part]) -> list[PartTask]:
     """Parts as the driver of a cluster knows them."""
     return [
-        Shard(part.identity["part"], part.identity["hash"], part.images, tuple(part.paths.values()))
+        PartTask(part.identity["part"], part.identity["hash"], part.images, tuple(part.paths.values()))
         for part in parts
     ]
 
 
-def _clear(shards: Sequence[Shard]) -> None:
+def _clear(shards: Sequence[PartTask]) -> None:
     """Remove what workers that were lost left half written."""
     for folder in {path.parent for shard in shards for path in shard.paths}:
         if folder.is_dir():

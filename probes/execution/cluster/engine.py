@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
-class Shard:
+class PartTask:
     """A part of a run as the driver knows it: its number, the hash of its identity, its images and its files."""
 
     number: int

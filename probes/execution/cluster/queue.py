@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from probes.errors import UserError
-from probes.execution.cluster.engine import Engine, Heard, Lost, Shard
+from probes.execution.cluster.engine import Engine, Heard, Lost, PartTask
 
 FAILURES = 3  # after which a part is named, and the rest goes on
 LOSSES = 8  # of workers at a part, or of workers before they were ready: most say nothing about the part
@@ -35,7 +35,7 @@ class _Worker:
     placed: bool = False
     opening: int = 0
     open: bool = False
-    at: deque[list[Shard]] = field(default_factory=deque)
+    at: deque[list[PartTask]] = field(default_factory=deque)
 
     @property
     def ready(self) -> bool:
@@ -48,7 +48,7 @@ class _Stage:
 
     function: str
     job: Any
-    todo: deque[Shard]
+    todo: deque[PartTask]
     made: Callable[[int], None]
     failures: Counter[int] = field(default_factory=Counter)
     losses: Counter[int] = field(default_factory=Counter)
@@ -151,7 +151,7 @@ class Pool:
         self,
         function: str,
         text: str,
-        shards: Sequence[Shard],
+        shards: Sequence[PartTask],
         made: Callable[[int], None] = lambda images: None,
         looked: Callable[[], None] = lambda: None,
     ) -> dict[int, str]:
@@ -364,9 +364,9 @@ class Pool:
             self._since = -1.0
 
 
-def _told(call: Sequence[Shard]) -> str:
+def _told(call: Sequence[PartTask]) -> str:
     return "[" + ",".join(f'[{shard.number},"{shard.identity}"]' for shard in call) + "]"
 
 
-def _put_first(stage: _Stage, shards: Sequence[Shard]) -> None:
+def _put_first(stage: _Stage, shards: Sequence[PartTask]) -> None:
     stage.todo.extendleft(reversed(shards))

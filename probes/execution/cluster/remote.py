@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from probes.config.schema import Config
-from probes.execution.cluster.driver import Cluster, shards_of
+from probes.execution.cluster.driver import ClusterWorkers, shards_of
 from probes.execution.cluster.job import Job
 from probes.execution.part import Part
 from probes.models import loading
@@ -27,7 +27,7 @@ class RemoteWork(Protocol):
 
 
 def draw(
-    cluster: Cluster,
+    cluster: ClusterWorkers,
     run: Run,
     stage: str,
     opens: str,
@@ -37,7 +37,7 @@ def draw(
     parts: Sequence[Part],
     todo: Sequence[Part],
 ) -> None:
-    """Have the parts of a stage drawn that are due, see :meth:`probes.execution.cluster.driver.Cluster.make`.
+    """Have the parts of a stage drawn that are due, see :meth:`probes.execution.cluster.driver.ClusterWorkers.make`.
 
     Parameters
     ----------

@@ -15,9 +15,9 @@ from hooks.attach import attach_writer
 from hooks.sites import Site, cross_attentions, module_at
 from probes.config.edit_options import Edit
 from probes.errors import UserError
-from probes.execution.workers import steady
+from probes.execution.workers import deterministic
 from probes.models.edits import closed_form
-from probes.models.edits.sites import Places, part_site, places
+from probes.models.edits.sites import EditSites, part_site, places
 from probes.models.edits.states import mean_difference, states_at, text_states, written
 
 
@@ -122,7 +122,7 @@ def apply(pipe: Any, edit: Edit) -> Edited:
     where = places(pipe, edit)
     made = Edited(edit)
     try:
-        with steady(1), torch.no_grad():  # the same bits whatever the number of threads
+        with deterministic(1), torch.no_grad():  # the same bits whatever the number of threads
             (_solve if edit.kind == "keys_and_values" else _along)(pipe, edit, where, made)
     except BaseException:
         made.undo()
@@ -135,7 +135,7 @@ def _tokenizers(pipe: Any) -> list[Any]:
     return [tokenizer for tokenizer in both if tokenizer is not None]
 
 
-def _solve(pipe: Any, edit: Edit, where: Places, made: Edited) -> None:
+def _solve(pipe: Any, edit: Edit, where: EditSites, made: Edited) -> None:
     texts = written(edit, _tokenizers(pipe), prompt_tokens(pipe))
     states = {word: text_states(pipe, one.texts) for word, one in texts.items()}
     wanted = closed_form.goal(edit, texts, states)
@@ -146,7 +146,7 @@ def _solve(pipe: Any, edit: Edit, where: Places, made: Edited) -> None:
             made.map_weights(pipe, address, part, lambda weight: weight @ mapping)
 
 
-def _along(pipe: Any, edit: Edit, where: Places, made: Edited) -> None:
+def _along(pipe: Any, edit: Edit, where: EditSites, made: Edited) -> None:
     texts = written(edit, _tokenizers(pipe), prompt_tokens(pipe))
     first, second = (texts[word] for word in edit.direction or ())
     last = (first.last, second.last)

@@ -14,7 +14,7 @@ from probes.errors import UserError
 FINAL = "text.final"
 
 
-class Places(NamedTuple):
+class EditSites(NamedTuple):
     """The sites of an edit.
 
     Attributes
@@ -32,7 +32,7 @@ class Places(NamedTuple):
     final: bool
 
 
-def places(pipe: Any, edit: Edit) -> Places:
+def places(pipe: Any, edit: Edit) -> EditSites:
     """Resolve the sites of an edit; the pipeline needs no weights.
 
     Raises
@@ -53,7 +53,7 @@ def places(pipe: Any, edit: Edit) -> Places:
         raise UserError(f"edit.sites: {str(error).removeprefix('sites: ')}") from None
     addresses = {site.address for site in chosen}
     text = [site for site in site_table.available(pipe) if site.address in addresses and _is_text(site)]
-    return Places([one for one in cross if one in addresses], text, FINAL in addresses)
+    return EditSites([one for one in cross if one in addresses], text, FINAL in addresses)
 
 
 def part_site(pipe: Any, address: str, part: str) -> Site:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from probes.prompts.grammar.lexicon import Word, word
+from probes.prompts.grammar.lexicon import LexicalWord, word
 from probes.prompts.grammar.word_lists import (
     ADJECTIVE_ENDINGS,
     ADJECTIVES,
@@ -38,7 +38,7 @@ _TOKEN = re.compile(
     r"[^\W\d_]+\d\w*|[^\W\d_]+(?:[-‐'’](?!s\b)[^\W\d_]+)*|['’]s?\b|\d+(?:[.,:]\d+)*[^\W_]*(?:-[^\W_]+)*|[^\w\s]"
 )
 _OPENS = ("determiner", "adjective", "preposition", "number")  # what a noun follows
-_END = Word("", "stop")
+_END = LexicalWord("", "stop")
 _PREPOSITIONS = frozenset({"in front of", "on top of"})
 # With a capital, and no names: "Happy Birthday".
 _WISHES = frozenset({"happy", "merry", "best", "good", "dear"})
@@ -52,7 +52,7 @@ _AFTER_TO_A_PLACE = frozenset(
 class _Caption:
     """The words of a caption, and what is known of those already read."""
 
-    words: list[Word]
+    words: list[LexicalWord]
     names: list[bool]
     classes: list[str] = field(default_factory=list)
     # the noun phrase being read is singular, plural, either ("the"), by its determiner; empty where it has none
@@ -62,7 +62,7 @@ class _Caption:
     opened: bool = False  # whether a word such as "while" opened the clause
     joined: bool = False  # whether "and" joined subjects of the clause
 
-    def at(self, place: int) -> Word:
+    def at(self, place: int) -> LexicalWord:
         return self.words[place] if 0 <= place < len(self.words) else _END
 
 
@@ -106,7 +106,7 @@ def _read(caption: _Caption, place: int) -> None:
         caption.joined = not caption.verb
 
 
-def _names(tokens: list[str], words: list[Word]) -> list[bool]:
+def _names(tokens: list[str], words: list[LexicalWord]) -> list[bool]:
     """Whether each token is a name: it has a capital inside a sentence that has words other than names without one."""
     if not any(token.islower() and not each.closed for token, each in zip(tokens, words, strict=True)):
         return [False] * len(tokens)
@@ -125,7 +125,7 @@ def _names(tokens: list[str], words: list[Word]) -> list[bool]:
     return names
 
 
-def _may_be_name(this: Word, following: str, after: Word) -> bool:
+def _may_be_name(this: LexicalWord, following: str, after: LexicalWord) -> bool:
     """Whether a word with a capital belongs to a name: an adjective only before another capital ("New York")."""
     if (this.closed and this.closed != "auxiliary") or this.text in _WISHES:
         return False

@@ -41,7 +41,7 @@ _ENDINGS_OF_AGENTS = ("ist", "ian", "man", "woman", "eer", "er", "or")
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class LexicalWord:
     """What a word can be, whatever stands around it.
 
     Attributes
@@ -76,7 +76,7 @@ class Word:
 
 
 @cache
-def word(text: str) -> Word:
+def word(text: str) -> LexicalWord:
     """Return what a word in lower case can be.
 
     Examples
@@ -86,7 +86,7 @@ def word(text: str) -> Word:
     """
     if not text[0].isalpha() or any(letter.isdigit() for letter in text):
         closed = "determiner" if text in DETERMINERS else "number" if any(map(str.isdigit, text)) else "stop"
-        return Word(text, closed)
+        return LexicalWord(text, closed)
     listed = _listed(text)
     noun, verbs = "NOUN" in listed, listed.get("VERB", ())
     adverb, adjective = "ADV" in listed, "ADJ" in listed
@@ -96,7 +96,7 @@ def word(text: str) -> Word:
     elif not listed:
         noun, adverb = not text.endswith("ly"), text.endswith("ly")
     number = singular(text)
-    return Word(
+    return LexicalWord(
         text,
         next((name for name, members in _CLASSES if text in members), ""),
         noun=noun or text in NOUNS_NOT_LISTED or text in NAMES_IN_ING or text in ADJECTIVES_AND_NOUNS,

@@ -17,7 +17,7 @@ from probes.config.types import shown
 from probes.errors import UserError
 from probes.prompts.alignment import fill
 from probes.prompts.diagnostic import AXIS as PROFESSION
-from probes.stages.external_images.table import Row
+from probes.stages.external_images.table import ImageRow
 from probes.stages.external_images.triplets import Forms, Triplets, triplets
 
 Prompt = str | Mapping[str, Any]
@@ -33,7 +33,7 @@ def has_ids(prompts: Sequence[Prompt]) -> bool:
     return bool(prompts) and all(SKILL in levels(prompt) for prompt in prompts)
 
 
-def placed(rows: Sequence[Row], prompts: Sequence[Prompt], words: Mapping[str, str]) -> list[Row]:
+def placed(rows: Sequence[ImageRow], prompts: Sequence[Prompt], words: Mapping[str, str]) -> list[ImageRow]:
     """Return rows in the order of an audit's prompts, each with its indicator and, as its triplet, its prompt's number.
 
     Parameters
@@ -74,7 +74,7 @@ class _Known:
                 self._texts.setdefault(_plain(text), []).append((number, name, text))
                 self._ids[self._names[number]] = (number, name, text)  # prompts with ids have one indicator
 
-    def by_text(self, row: Row) -> tuple[int, str, str]:
+    def by_text(self, row: ImageRow) -> tuple[int, str, str]:
         there = self._texts.get(_plain(row.prompt))
         if there is None:
             near = difflib.get_close_matches(_plain(row.prompt), self._texts, 1, 0.0)[0]
@@ -90,7 +90,7 @@ class _Known:
             )
         return there[0]
 
-    def by_id(self, row: Row) -> tuple[int, str, str]:
+    def by_id(self, row: ImageRow) -> tuple[int, str, str]:
         named = str(row.prompt_id)
         there = self._ids.get(named)
         if there is None:
@@ -108,7 +108,7 @@ class _Known:
 
 
 def audited(
-    rows: Sequence[Row], prompts: Sequence[Prompt], words: Forms, reference: str, *, own_noise: bool
+    rows: Sequence[ImageRow], prompts: Sequence[Prompt], words: Forms, reference: str, *, own_noise: bool
 ) -> Triplets:
     """Return the triplets of an audit's images, numbered as its prompts are; those without images stay without.
 

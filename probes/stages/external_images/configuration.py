@@ -16,7 +16,7 @@ from probes.config.types import PERSON, shown
 from probes.errors import UserError
 from probes.prompts import paintskills, sets
 from probes.stages.external_images.audits import Prompt, audited, has_ids, is_audit
-from probes.stages.external_images.table import Row, find, read_rows
+from probes.stages.external_images.table import ImageRow, find, read_rows
 from probes.stages.external_images.triplets import Forms, Triplets, triplets
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def grouped(
 
 def _said(
     images: Images, path: Path, words: Forms, reference: str, own_noise: bool, prompts: Sequence[Prompt]
-) -> tuple[Triplets, Row]:
+) -> tuple[Triplets, ImageRow]:
     """The triplets of the images at a path, and the first row."""
     rows = read_rows(images, path, by_prompt=bool(prompts), by_id=has_ids(prompts))
     if prompts:

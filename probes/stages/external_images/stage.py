@@ -23,7 +23,7 @@ from probes.config.image_options import Images
 from probes.config.schema import Config, prompt_id
 from probes.errors import UserError, printable
 from probes.execution import loop
-from probes.execution.command import Command
+from probes.execution.command import StageCall
 from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.team import Tick
 from probes.runs import directory, image_faults, kinds, parts, schemas
@@ -31,7 +31,7 @@ from probes.runs.images import read_header, read_image
 from probes.runs.selection import KINDS
 from probes.runs.store import Run
 from probes.stages.external_images.configuration import grouped
-from probes.stages.external_images.table import Pictures, Row
+from probes.stages.external_images.table import ImageBytes, ImageRow
 from probes.stages.external_images.triplets import Draw
 
 OTHER_SIZE = "seeds of a triplet whose images differ in size"
@@ -43,7 +43,7 @@ _TAKEN_IN = "taken in"  # stands for the weights of a model in the identity of p
 class TakenImage:
     """An image to be stored: its row, the columns of ``samples/`` but the image, and a digest of its bytes."""
 
-    row: Row
+    row: ImageRow
     columns: dict[str, Any]
     digest: str
     kind: str  # how its bytes are written, such as png; empty where they are no image
@@ -115,7 +115,7 @@ def plan(config: Config, place: str) -> Taken:
             f"{path}: expected the prompts and seeds of {place}, found others: run it from triplets.yaml, with"
             " --overwrite or another --out"
         )
-    pictures, sizes, left_out = Pictures(), Counter[str](), Counter(said.left_out)
+    pictures, sizes, left_out = ImageBytes(), Counter[str](), Counter(said.left_out)
     draws = []
     for draw in said.draws:
         if config.limit and draw.triplet >= config.limit:
@@ -146,7 +146,7 @@ def _images(config: Config) -> Images:
     return config.images
 
 
-def _read(draw: Draw, config: Config, pictures: Pictures) -> tuple[list[TakenImage], set[tuple[int, int]]]:
+def _read(draw: Draw, config: Config, pictures: ImageBytes) -> tuple[list[TakenImage], set[tuple[int, int]]]:
     """The images of a draw, and the sizes of those that can be read and compared."""
     taken, sizes = [], set()
     prompt = config.prompts[draw.triplet]
@@ -184,10 +184,10 @@ class Storing:
     @contextmanager
     def opened(self) -> Iterator[Callable[[list[list[TakenImage]], Tick], Piece]]:
         """Nothing is loaded; gives the function that reads some draws."""
-        yield partial(_stored, Pictures())
+        yield partial(_stored, ImageBytes())
 
 
-def _stored(pictures: Pictures, draws: list[list[TakenImage]], tick: Tick) -> Piece:
+def _stored(pictures: ImageBytes, draws: list[list[TakenImage]], tick: Tick) -> Piece:
     rows = []
     for image in (image for draw in draws for image in draw):
         data = pictures.read(image.row.image, image.row.at)
@@ -212,7 +212,7 @@ def _fault(data: bytes) -> str | None:
         return image_faults.UNREADABLE
 
 
-def take_in(run: Run, config: Config, taken: Taken, command: Command) -> None:
+def take_in(run: Run, config: Config, taken: Taken, command: StageCall) -> None:
     """Store every image of the plan that the run does not hold yet.
 
     Parameters
@@ -237,7 +237,7 @@ def take_in(run: Run, config: Config, taken: Taken, command: Command) -> None:
         raise directory.another_run(run, "model", f"weights {str(before)[:12]}", "images of another program")
     made = _parts(run, config, taken)
     damaged: list[parts.DamagedPartError] = []
-    todo = loop.due(made, partial(_refused, run), damaged.append)
+    todo = loop.pending(made, partial(_refused, run), damaged.append)
     _require_no_more(run, len(made))
     command.record(
         run,
@@ -251,7 +251,7 @@ def take_in(run: Run, config: Config, taken: Taken, command: Command) -> None:
     )
     with command.helpers() as team:
         loop.make("take in", made, todo, Storing(), team, progress=command.progress)
-    loop.drawn(run, began)
+    loop.record_generated(run, began)
 
 
 def _parts(run: Run, config: Config, taken: Taken) -> list[Part]:

@@ -1,6 +1,6 @@
 """The rows that describe images of another program: of a CSV, TSV, JSONL or Parquet table, or of file names.
 
-A row says where it stands, so that a fault is told by its line; the image itself is read later (`Pictures`).
+A row says where it stands, so that a fault is told by its line; the image itself is read later (`ImageBytes`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PIECES = {
 
 
 @dataclass(frozen=True)
-class Place:
+class ImageLocation:
     """Where the bytes of an image stand: a file, or a row of a column of a Parquet file."""
 
     path: Path
@@ -56,11 +56,11 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Row:
+class ImageRow:
     """What is said of an image; ``at`` says where it is said, for errors, and ``seed`` is None where none is."""
 
     at: str
-    image: Place
+    image: ImageLocation
     prompt: str
     indicator: str
     seed: int | None
@@ -84,7 +84,7 @@ def find(images: Images, folder: Path) -> Path:
     return path
 
 
-def read_rows(images: Images, path: Path, *, by_prompt: bool = False, by_id: bool = False) -> list[Row]:
+def read_rows(images: Images, path: Path, *, by_prompt: bool = False, by_id: bool = False) -> list[ImageRow]:
     """Return the rows of a table, or of a folder's, in their order.
 
     Parameters
@@ -137,7 +137,7 @@ def _tables(path: Path) -> list[Path]:
     return there
 
 
-def _of_table(images: Images, file: Path, by_prompt: bool, by_id: bool) -> Iterator[Row]:
+def _of_table(images: Images, file: Path, by_prompt: bool, by_id: bool) -> Iterator[ImageRow]:
     is_parquet = file.suffix.lower() == ".parquet"
     columns, lines = (_parquet if is_parquet else _text)(file)
     names = _column_names(images, file, columns, by_prompt, by_id)
@@ -145,7 +145,7 @@ def _of_table(images: Images, file: Path, by_prompt: bool, by_id: bool) -> Itera
     for number, (at, values) in enumerate(lines(names)):
         place = f"{file.name}: {at}"
         seed = values.get(names["seed"]) if "seed" in names else None
-        yield Row(
+        yield ImageRow(
             at=place,
             image=_place(file, picture, values.get(picture), number, place),
             prompt=_said(values, names["prompt"], place) if "prompt" in names else "",
@@ -270,15 +270,15 @@ _KINDS: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {  # of the colum
 }
 
 
-def _place(file: Path, column: str, value: Any, row: int, at: str) -> Place:
+def _place(file: Path, column: str, value: Any, row: int, at: str) -> ImageLocation:
     if value is _BYTES:
-        return Place(file, column, row)
+        return ImageLocation(file, column, row)
     if not isinstance(value, str) or not value:
         raise UserError(f"{at}: expected the path of an image in `{column}`, got {shown(value)}: write it")
     path = expand(value, at, file.parent)
     if not path.is_file():
         raise UserError(f"{at}: expected an image at {path}, found none: mend the path, or take the row out")
-    return Place(path)
+    return ImageLocation(path)
 
 
 def _said(values: Mapping[str, Any], column: str, at: str) -> str:
@@ -315,7 +315,7 @@ def _seed(value: Any, column: str, at: str) -> int:
     return value
 
 
-def _of_names(images: Images, folder: Path, by_prompt: bool, by_id: bool) -> Iterator[Row]:
+def _of_names(images: Images, folder: Path, by_prompt: bool, by_id: bool) -> Iterator[ImageRow]:
     pattern, fields = _pattern(images.names or "", by_prompt, by_id)
     for file in sorted(path for path in folder.rglob("*") if path.suffix.lower() in PICTURES):
         name = require_regular(file).relative_to(folder).with_suffix("").as_posix()
@@ -326,9 +326,9 @@ def _of_names(images: Images, folder: Path, by_prompt: bool, by_id: bool) -> Ite
             )
         said = match.groupdict()
         prompt = said.get("prompt", "")
-        yield Row(
+        yield ImageRow(
             at=file.relative_to(folder).as_posix(),
-            image=Place(file),
+            image=ImageLocation(file),
             prompt=prompt if " " in prompt else prompt.replace("_", " "),
             indicator=said.get("indicator") or "",
             seed=_seed(said["seed"], "seed", str(file)) if "seed" in fields else None,
@@ -358,14 +358,14 @@ def _pattern(text: str, by_prompt: bool, by_id: bool) -> tuple[re.Pattern[str], 
     ), fields
 
 
-class Pictures:
+class ImageBytes:
     """The bytes of images; of a Parquet file one group of rows is held at a time."""
 
     def __init__(self) -> None:
         self._group = lru_cache(maxsize=2)(_row_group)
         self._starts = lru_cache(maxsize=64)(_group_starts)
 
-    def read(self, place: Place, at: str) -> bytes:
+    def read(self, place: ImageLocation, at: str) -> bytes:
         """Return the bytes of an image, as they stand there; of one whose cell is empty none.
 
         Raises

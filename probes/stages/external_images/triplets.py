@@ -16,7 +16,7 @@ from hooks.prompt.spans import split_words
 from probes.config.types import PERSON, shown
 from probes.errors import UserError
 from probes.prompts.alignment import fill, forms, occurrences
-from probes.stages.external_images.table import Row
+from probes.stages.external_images.table import ImageRow
 
 Forms = Mapping[str, tuple[str, str]]  # of each indicator the word for a person and its plural
 
@@ -35,7 +35,7 @@ class Draw:
     triplet: int
     seed: int
     stated: int | None
-    rows: tuple[Row, ...]
+    rows: tuple[ImageRow, ...]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Triplets:
 
 
 def triplets(
-    rows: Sequence[Row],
+    rows: Sequence[ImageRow],
     words: Forms,
     reference: str,
     *,
@@ -102,7 +102,7 @@ def triplets(
     """
     paired = _are_paired(rows)
     wanted = {name: forms(*both) for name, both in words.items()}
-    groups: dict[Any, dict[str, list[Row]]] = {}
+    groups: dict[Any, dict[str, list[ImageRow]]] = {}
     for row in rows:
         if row.indicator not in words:
             raise UserError(
@@ -114,7 +114,7 @@ def triplets(
     left_out: Counter[str] = Counter()
     prompts: list[str | dict[str, str]] = []
     draws: list[Draw] = []
-    known: dict[tuple[str, ...], Row] = {}
+    known: dict[tuple[str, ...], ImageRow] = {}
     for members in groups.values():
         texts = {name: _one_prompt(members[name]) for name in words if name in members}
         if len(texts) < len(words):
@@ -140,14 +140,14 @@ def triplets(
     return Triplets(prompts, draws, paired, shared, dict(left_out), len(rows))
 
 
-def _are_paired(rows: Sequence[Row]) -> bool:
+def _are_paired(rows: Sequence[ImageRow]) -> bool:
     without = [row for row in rows if row.seed is None]
     if without and len(without) < len(rows):
         raise UserError(f"{without[0].at}: expected a seed in every row or in none, got none here: write it")
     return not without
 
 
-def _key(row: Row, wanted: Mapping[str, set], words: Forms, any_words: bool) -> Any:
+def _key(row: ImageRow, wanted: Mapping[str, set], words: Forms, any_words: bool) -> Any:
     """What the rows of a triplet have in common: its name, or the words of the prompt around the indicator's."""
     texts = [word for word, _ in split_words(row.prompt)]
     places = occurrences(texts, wanted[row.indicator])
@@ -174,7 +174,7 @@ def _key(row: Row, wanted: Mapping[str, set], words: Forms, any_words: bool) -> 
     return tuple(rest)
 
 
-def _one_prompt(rows: Sequence[Row]) -> str:
+def _one_prompt(rows: Sequence[ImageRow]) -> str:
     for row in rows:
         if row.prompt != rows[0].prompt:
             raise UserError(
@@ -186,7 +186,7 @@ def _one_prompt(rows: Sequence[Row]) -> str:
 
 def _draws(
     triplet: int,
-    members: Mapping[str, Sequence[Row]],
+    members: Mapping[str, Sequence[ImageRow]],
     names: Sequence[str],
     paired: bool,
     left_out: Counter[str],
@@ -200,7 +200,7 @@ def _draws(
             Draw(triplet, index, None, tuple(members[name][index] for name in names))
             for index in range(count)
         ]
-    by_seed: dict[int, dict[str, Row]] = {}
+    by_seed: dict[int, dict[str, ImageRow]] = {}
     for name in names:
         for row in members[name]:
             before = by_seed.setdefault(row.seed or 0, {}).setdefault(name, row)
@@ -215,7 +215,7 @@ def _draws(
     return [Draw(triplet, seed, seed, tuple(rows[name] for name in names)) for seed, rows in whole.items()]
 
 
-def _require_new(known: dict[tuple[str, ...], Row], texts: tuple[str, ...], row: Row) -> None:
+def _require_new(known: dict[tuple[str, ...], ImageRow], texts: tuple[str, ...], row: ImageRow) -> None:
     before = known.setdefault(texts, row)
     if before is not row:
         raise UserError(

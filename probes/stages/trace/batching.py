@@ -10,7 +10,7 @@ from probes.config.schema import Config
 from probes.execution import batches
 from probes.stages import generate
 from probes.stages.trace.triplet_draw import TripletDraw
-from probes.stages.trace.variants import Plan, Variant
+from probes.stages.trace.variants import TracePlan, Variant
 
 # Times the images that a batch of the generate stage holds: all variants of a triplet, or nearly.
 _CPU_BATCH = 3.0
@@ -24,7 +24,7 @@ def auto_batch(pipe: Any, device: str, config: Config) -> int:
 
 
 @dataclass(frozen=True)
-class Batch:
+class TraceBatch:
     """What is drawn at once: of each of some triplets these variants."""
 
     draws: tuple[TripletDraw, ...]
@@ -55,12 +55,12 @@ def _rows_of(variant: Variant) -> _Rows:
     return {one.drawn: one for one in (*(Variant("", "none", name) for name in names), variant)}
 
 
-def smallest(plan: Plan) -> int:
+def smallest(plan: TracePlan) -> int:
     """Return the images of a batch that holds one variant at a time."""
     return max(len(_rows_of(one)) for one in plan.variants)
 
 
-def cut(draws: Sequence[TripletDraw], plan: Plan, size: int) -> list[Batch]:
+def cut(draws: Sequence[TripletDraw], plan: TracePlan, size: int) -> list[TraceBatch]:
     """Return the batches of some triplets.
 
     Parameters
@@ -77,8 +77,8 @@ def cut(draws: Sequence[TripletDraw], plan: Plan, size: int) -> list[Batch]:
     """
     several = size // len(rows(plan.variants))
     if several:
-        return [Batch(tuple(some), plan.variants) for some in generate.cut(draws, several)]
-    return [Batch((one,), some) for one in draws for some in _chunks(plan.variants, size)]
+        return [TraceBatch(tuple(some), plan.variants) for some in generate.cut(draws, several)]
+    return [TraceBatch((one,), some) for one in draws for some in _chunks(plan.variants, size)]
 
 
 def _chunks(variants: Sequence[Variant], size: int) -> Iterator[tuple[Variant, ...]]:
@@ -97,7 +97,7 @@ def _chunks(variants: Sequence[Variant], size: int) -> Iterator[tuple[Variant, .
     yield tuple(chunk)
 
 
-def computed(plan: Plan, size: int) -> float:
+def computed(plan: TracePlan, size: int) -> float:
     """Return the images that are computed for one triplet and seed with batches of a size, whole ones and shares.
 
     A row that begins at a later step counts for the steps that are left, local donors for a second pass.
@@ -107,7 +107,7 @@ def computed(plan: Plan, size: int) -> float:
     return sum(_computed(plan, list(rows(some).values())) for some in chunks)
 
 
-def _computed(plan: Plan, variants: Sequence[Variant]) -> float:
+def _computed(plan: TracePlan, variants: Sequence[Variant]) -> float:
     calls = plan.places.calls
     steps = sum(calls - (one.begins if plan.places.shared else 0) for one in variants)
     return steps / calls * (2 if any(one.source == "local" for one in variants) else 1)

@@ -14,7 +14,7 @@ from hooks import Intervention
 from hooks.errors import HookError
 from probes.runs import image_faults
 from probes.stages.trace import lazy_rows
-from probes.stages.trace.patches import Row, patches
+from probes.stages.trace.patches import BatchRow, patches
 from probes.stages.trace.triplet_draw import TripletDraw
 from probes.stages.trace.variants import Variant
 
@@ -122,25 +122,25 @@ def draw(
     ]
 
 
-def _rows(draws: Sequence[TripletDraw], wanted: Sequence[Sequence[Variant]]) -> list[Row]:
+def _rows(draws: Sequence[TripletDraw], wanted: Sequence[Sequence[Variant]]) -> list[BatchRow]:
     """The rows of the batch: of each triplet first those in which nothing is exchanged."""
     rows = []
     for triplet, variants in zip(draws, wanted, strict=True):
         names = [name for one in variants for name in (one.recipient, one.donor) if name is not None]
         unpatched = [Variant("", "none", name) for name in dict.fromkeys(names)]
         distinct = {one.drawn: one for one in (*unpatched, *variants)}
-        rows += [Row(triplet, one) for one in distinct.values()]
+        rows += [BatchRow(triplet, one) for one in distinct.values()]
     return rows
 
 
 def _called(
-    pipe: Any, rows: Sequence[Row], tick: Callable[[float], Any], **call: Any
+    pipe: Any, rows: Sequence[BatchRow], tick: Callable[[float], Any], **call: Any
 ) -> tuple[NDArray[np.floating], list[str | None], Intervention | None]:
     """The pipeline's call with the patches around it: images, what is at fault with each, and what was written."""
     there = [row for row in rows if row.begins == 0]
     negative = call.pop("negative_prompt")
     generators = [torch.Generator("cpu").manual_seed(row.draw.noise_seed) for row in there]
-    grown = lazy_rows.Growing(rows)
+    grown = lazy_rows.LazyRows(rows)
     last: dict[str, Any] = {}
 
     def stepped(pipe: Any, index: int, timestep: Any, kwargs: dict[str, Any]) -> dict[str, Any]:

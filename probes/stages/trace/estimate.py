@@ -16,10 +16,10 @@ def described(config: Config, source: Source) -> str:
     Raises
     ------
     UserError
-        Something cannot be traced (`probes.stages.trace.requirements.planned`).
+        Something cannot be traced (`probes.stages.trace.requirements.trace_plan`).
     """
     assert config.trace is not None
-    plan = requirements.planned(config, source)
+    plan = requirements.trace_plan(config, source)
     costs = estimate.cost(config, source)
     config, model = costs.config, costs.model
     assert config.trace is not None
@@ -30,7 +30,7 @@ def described(config: Config, source: Source) -> str:
     drawn = draws * images(plan.variants)
     at_once = min(size, draws * len(rows(plan.variants)))
     count = costs.processes(drawn, at_once)
-    result = estimate.Estimate(
+    result = estimate.RunEstimate(
         images=drawn,
         seconds=costs.seconds(draws * computed(plan, size), count),
         memory=estimate.memory(config, model, count, drawn, at_once),

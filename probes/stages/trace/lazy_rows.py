@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from probes.stages.trace.patches import Row, unpatched
+from probes.stages.trace.patches import BatchRow, unpatched
 
 # schedulers of diffusers that draw no noise as they are configured here, and hold their history in rows
 _WITHOUT_NOISE = (
@@ -33,7 +33,7 @@ def possible(scheduler: Any) -> bool:
     return type(scheduler).__name__ in _WITHOUT_NOISE and not stochastic
 
 
-class Growing:
+class LazyRows:
     """A batch that gains its rows when they begin.
 
     Parameters
@@ -42,7 +42,7 @@ class Growing:
         Of the whole batch, in the order in which they begin.
     """
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[BatchRow]) -> None:
         self._rows = rows
 
     def after_step(self, pipe: Any, call: int, kwargs: dict[str, Any]) -> dict[str, Any]:

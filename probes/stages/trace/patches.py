@@ -12,7 +12,7 @@ from probes.stages.trace.variants import Variant
 
 
 @dataclass(frozen=True)
-class Row:
+class BatchRow:
     """A row of the batch.
 
     Attributes
@@ -37,7 +37,7 @@ class Row:
         """The call of the denoiser from which on it is there."""
         return self.variant.begins if self.shared else 0
 
-    def from_the_start(self) -> Row:
+    def from_the_start(self) -> BatchRow:
         """The same from the first call on."""
         return replace(self, shared=False)
 
@@ -46,12 +46,12 @@ class Row:
         return self.draw is draw and self.variant.kind == "none" and self.variant.recipient == indicator
 
 
-def unpatched(rows: Sequence[Row], row: Row, indicator: str) -> int:
+def unpatched(rows: Sequence[BatchRow], row: BatchRow, indicator: str) -> int:
     """Return the number of the row of the same triplet in which nothing is exchanged."""
     return next(number for number, one in enumerate(rows) if one.is_unpatched(row.draw, indicator))
 
 
-def patches(rows: Sequence[Row]) -> list[Patch]:
+def patches(rows: Sequence[BatchRow]) -> list[Patch]:
     """Return the patches of a batch; those that differ in their rows alone are one."""
     joined: dict[Any, list[tuple[int, int]]] = {}
     for number, row in enumerate(rows):
@@ -65,7 +65,7 @@ def patches(rows: Sequence[Row]) -> list[Patch]:
 _Key = tuple[str, tuple[str, ...], str, Any, Any, Any, Any]
 
 
-def _keys(row: Row) -> Iterator[_Key]:
+def _keys(row: BatchRow) -> Iterator[_Key]:
     """What a patch says but for rows, site by site."""
     variant = row.variant
     part = ("output",) if variant.in_text else tuple(variant.part.split("+"))
@@ -75,7 +75,7 @@ def _keys(row: Row) -> Iterator[_Key]:
         yield site, part, variant.source, steps, into, source, variant.heads
 
 
-def _positions(row: Row, indicator: str | None) -> tuple[int, ...] | None:
+def _positions(row: BatchRow, indicator: str | None) -> tuple[int, ...] | None:
     if row.variant.positions is None or indicator is None:
         return None
     groups = row.draw.groups[indicator]

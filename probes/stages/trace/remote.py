@@ -13,12 +13,12 @@ from probes.execution.cluster.worker import Making
 from probes.execution.part import Part
 from probes.models import loading
 from probes.stages import generate
-from probes.stages.remote import again
+from probes.stages.remote import plan_again
 from probes.stages.trace import requirements, stage
 from probes.stages.trace.batching import auto_batch
 
 
-def settled(job: Job) -> dict[str, Any]:
+def resolve_settings(job: Job) -> dict[str, Any]:
     """The images that a batch holds on this device, the device, and threads of torch."""
     config = Config.stored(job.config)
     loaded = generate.load_again(job.source(), config, config.generate.device, job.settled["weights"])
@@ -34,10 +34,10 @@ def opened(job: Job) -> Iterator[Making]:
     """Hold the model, ready to draw parts."""
     config, told = Config.stored(job.config), job.settled
     source = job.source()
-    run, samples = again(job, config, source)
+    run, samples = plan_again(job, config, source)
     length = loading.tokenizers(source)[0][0].model_max_length
     chunks = generate.cut(requirements.triplets(config, samples, length), config.generate.part_triplets)
-    plan = requirements.planned(config, source)
+    plan = requirements.trace_plan(config, source)
     counted = stage.counted_in(plan)
     tracing = stage.Tracing(source, config, told["device"], told["weights"], told["threads"])
 

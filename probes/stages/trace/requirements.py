@@ -16,7 +16,7 @@ from probes.models import loading
 from probes.prompts.plan import Sample
 from probes.stages.trace import lazy_rows
 from probes.stages.trace.triplet_draw import TripletDraw
-from probes.stages.trace.variants import Places, Plan, Variant, Words, is_attention, plan
+from probes.stages.trace.variants import PatchSites, TracePlan, TraceWords, Variant, is_attention, plan
 
 _WRITTEN = ("query", "key", "value", "heads")
 
@@ -35,7 +35,7 @@ def require_drawn_here(config: Config) -> None:
         )
 
 
-def planned(config: Config, source: loading.Source) -> Plan:
+def trace_plan(config: Config, source: loading.Source) -> TracePlan:
     """Return the images that the trace of a run draws of each triplet and seed; no weights are loaded.
 
     Parameters
@@ -66,8 +66,8 @@ def planned(config: Config, source: loading.Source) -> Plan:
 def check(
     config: Config, source: loading.Source, samples: Sequence[Sample], tokenizers: Sequence[Any]
 ) -> None:
-    """Refuse what cannot be traced, see `planned` and `require_positions`."""
-    plan = planned(config, source)
+    """Refuse what cannot be traced, see `trace_plan` and `require_positions`."""
+    plan = trace_plan(config, source)
     require_positions(triplets(config, samples, tokenizers[0].model_max_length), plan.variants)
 
 
@@ -76,7 +76,7 @@ def _trace(config: Config) -> Trace:
     return config.trace
 
 
-def _words(config: Config) -> Words:
+def _words(config: Config) -> TraceWords:
     contrasts = config.contrasts or []
     if not contrasts:
         raise UserError(
@@ -86,10 +86,10 @@ def _words(config: Config) -> Words:
     controls = [
         name for name, entry in config.indicators.items() if entry.control in (True, config.reference)
     ]
-    return Words(config.reference, tuple(contrasts[0]), tuple(controls))
+    return TraceWords(config.reference, tuple(contrasts[0]), tuple(controls))
 
 
-def _places(pipe: Any, trace: Trace, steps: int) -> Places:
+def _places(pipe: Any, trace: Trace, steps: int) -> PatchSites:
     available = {site.address: site for site in sites.available(pipe)}
     cross = tuple(site.address for site in sites.attention_sites(pipe, "cross"))
     chosen = _resolved(pipe, "sites", trace.sites)
@@ -104,7 +104,7 @@ def _places(pipe: Any, trace: Trace, steps: int) -> Places:
             )
         heads[address] = int(site.heads or 0)
     layers = tuple(site.address for site in sites.resolve(pipe, "text.layers.*"))
-    return Places(cross, chosen, heads, layers, _calls(pipe, steps), lazy_rows.possible(pipe.scheduler))
+    return PatchSites(cross, chosen, heads, layers, _calls(pipe, steps), lazy_rows.possible(pipe.scheduler))
 
 
 def _resolved(pipe: Any, field: str, patterns: Sequence[str]) -> tuple[str, ...]:

@@ -21,9 +21,9 @@ from probes.config.types import shown
 from probes.errors import UserError
 from probes.execution import batches, loop, settings, shards, workers
 from probes.execution.cluster import remote
-from probes.execution.cluster.driver import Cluster
+from probes.execution.cluster.driver import ClusterWorkers
 from probes.execution.cluster.job import Job
-from probes.execution.command import Command
+from probes.execution.command import StageCall
 from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.team import Tick
 from probes.models import estimate, loading
@@ -35,17 +35,17 @@ from probes.runs.selection import KINDS
 from probes.runs.store import Run
 from probes.stages import generate
 from probes.stages.trace import requirements
-from probes.stages.trace.batching import Batch, auto_batch, cut, smallest
+from probes.stages.trace.batching import TraceBatch, auto_batch, cut, smallest
 from probes.stages.trace.batching import rows as rows_of_variants
 from probes.stages.trace.draw import TracedImage, draw
 from probes.stages.trace.triplet_draw import TripletDraw
-from probes.stages.trace.variants import Plan, images
+from probes.stages.trace.variants import TracePlan, images
 
 FORMAT = 1  # of what the stage stores
 RECORD, USED = "trace", "trace_batch"  # of run.json
 
 _REMOTE = "probes.stages.trace.remote"  # the module that workers of a cluster call
-_PLAIN = Command()
+_PLAIN = StageCall()
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,16 @@ class Tracing:
     device: str
     weights: str
     threads: int
-    loaded: loading.Loaded | None = None
+    loaded: loading.LoadedModel | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "loaded": None}
 
     @contextmanager
-    def opened(self) -> Iterator[Callable[[Batch, Tick], Piece]]:
+    def opened(self) -> Iterator[Callable[[TraceBatch, Tick], Piece]]:
         """Hold the model, ready to draw; gives the function that draws a batch."""
         loaded = self.loaded or generate.load_again(self.source, self.config, self.device, self.weights)
-        with workers.steady(self.threads):
+        with workers.deterministic(self.threads):
             yield partial(_batch, loaded.pipe, self.config)
 
 
@@ -76,7 +76,7 @@ def forget(run: Run) -> None:
     run.write_meta(**{RECORD: None, USED: None})
 
 
-def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: Command = _PLAIN) -> None:
+def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: StageCall = _PLAIN) -> None:
     """Draw every image of a run's trace that it does not hold yet.
 
     Parameters
@@ -95,7 +95,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
         are others, the disk is full, or the device has no room for one variant.
     """
     began = monotonic()
-    plan = requirements.planned(run.config, source)
+    plan = requirements.trace_plan(run.config, source)
     weights, device = (run.meta.get("model") or {}).get("weight_hash"), run.config.generate.device
     cluster = command.cluster
     loaded = None if cluster else generate.load_again(source, run.config, device, weights)
@@ -106,7 +106,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     # what alters the content of any part; a part adds its own prompts and seeds
     fields = {**(run.meta.get("part_fields") or {}), **traced_fields(config.resolved())}
     counted = counted_in(plan)
-    sizes, damaged = batches.used(run, _asked(config), counted), list[part_files.DamagedPartError]()
+    sizes, damaged = batches.used_sizes(run, _asked(config), counted), list[part_files.DamagedPartError]()
     cut_anew = partial(_plan, run, config, fields, draws, plan, counted, damaged)
     parts, todo = cut_anew(sizes)
     left = sum(part.images for part in todo)
@@ -114,7 +114,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     if loaded is not None:
         model = estimate.Networks(loaded.pipe.unet, loaded.pipe.vae)
         wanted = estimate.processes(config, model, device, threads, left, rows_at_once)
-    count = loop.useful(wanted, todo) if loaded else cluster.pool.expected
+    count = loop.useful_workers(wanted, todo) if loaded else cluster.pool.expected
     spent = (run.meta.get(RECORD) or {}).get("seconds", 0.0)  # before it was gone on with
     every = math.ceil(len(draws) / config.generate.part_triplets)  # of which a shard has its share
     noted = {RECORD: {**_record(plan, draws, config, count), "seconds": spent}}
@@ -129,7 +129,7 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
             else:
                 loop.make("trace", parts, todo, work, team, processes=count, progress=command.progress)
 
-        while not batches.drawn_whole(make):
+        while not batches.fits_on_device(make):
             team.dismiss(at_once=True)  # helpers hold memory of the device too
             most = max(batch.images for part in todo for batch in part.pieces)
             sizes = batches.halve(run, config, sizes, todo, most, counted)
@@ -140,14 +140,16 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
     run.write_meta(**{RECORD: {**record, "seconds": round(spent + took, 1)}})
 
 
-def _batch_of_worker(cluster: Cluster, run: Run, config: Config, source: loading.Source) -> dict[str, Any]:
+def _batch_of_worker(
+    cluster: ClusterWorkers, run: Run, config: Config, source: loading.Source
+) -> dict[str, Any]:
     """What a worker of a cluster finds out: ``batch``, ``device`` and ``threads``."""
     weights = (run.meta.get("model") or {}).get("weight_hash")
-    return cluster.ask(f"{_REMOTE}:settled", Job.of(run, config, source, weights=weights))
+    return cluster.ask(f"{_REMOTE}:resolve_settings", Job.of(run, config, source, weights=weights))
 
 
 def _settle(
-    run: Run, source: loading.Source, loaded: loading.Loaded | None, cluster: Cluster | None
+    run: Run, source: loading.Source, loaded: loading.LoadedModel | None, cluster: ClusterWorkers | None
 ) -> tuple[Config, str, int]:
     """The configuration with a number where the size of a batch is left to the machine, a device and threads.
 
@@ -177,7 +179,7 @@ def _plan(
     config: Config,
     fields: Mapping[str, Any],
     draws: Sequence[TripletDraw],
-    plan: Plan,
+    plan: TracePlan,
     counted: batches.Counted,
     damaged: list[part_files.DamagedPartError],
     sizes: Sequence[int],
@@ -188,14 +190,14 @@ def _plan(
         part_of(run, config, fields, plan, sizes, index, chunk, counted) for index, chunk in enumerate(chunks)
     ]
     parts = shards.share(run, parts)
-    return parts, loop.due(parts, _refused, damaged.append)
+    return parts, loop.pending(parts, _refused, damaged.append)
 
 
 def part_of(
     run: Run,
     config: Config,
     fields: Mapping[str, Any],
-    plan: Plan,
+    plan: TracePlan,
     sizes: Sequence[int],
     index: int,
     chunk: Sequence[TripletDraw],
@@ -212,7 +214,7 @@ def part_of(
     )
 
 
-def counted_in(plan: Plan) -> batches.Counted:
+def counted_in(plan: TracePlan) -> batches.Counted:
     """What the batches of a trace are counted in."""
     return batches.Counted("trace", "images", "trace.batch", USED, smallest(plan))
 
@@ -233,7 +235,7 @@ def _refused(path: Path, field: str, old: Any, new: Any) -> UserError:
     )
 
 
-def _record(plan: Plan, draws: Sequence[TripletDraw], config: Config, count: int) -> dict[str, Any]:
+def _record(plan: TracePlan, draws: Sequence[TripletDraw], config: Config, count: int) -> dict[str, Any]:
     """What ``run.json`` keeps of a trace."""
     left_out = {one.name: sum(bool(each.why_not(one)) for each in draws) for one in plan.variants}
     assert config.trace is not None
@@ -251,7 +253,7 @@ def _record(plan: Plan, draws: Sequence[TripletDraw], config: Config, count: int
     }
 
 
-def _batch(pipe: Any, config: Config, batch: Batch, tick: Tick) -> Piece:
+def _batch(pipe: Any, config: Config, batch: TraceBatch, tick: Tick) -> Piece:
     """Draw a batch and give its rows."""
     sampler = config.sampler
     # recipients and donors of another batch of the triplet are drawn again, and are no images of this one

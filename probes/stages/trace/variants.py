@@ -22,7 +22,7 @@ _BEFORE = "start+before"
 
 
 @dataclass(frozen=True)
-class Words:
+class TraceWords:
     """Indicators of a run that a trace is about: the reference, two donors, and controls of the reference."""
 
     reference: str
@@ -36,7 +36,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Places:
+class PatchSites:
     """What a model has that activations can be exchanged at.
 
     Attributes
@@ -127,7 +127,7 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TracePlan:
     """The images of one triplet and seed.
 
     Attributes
@@ -137,14 +137,14 @@ class Plan:
         Orders of the cross-attentions that Shapley values are sampled over.
     indicators : tuple of str
         That take part.
-    places : Places
+    places : PatchSites
         Of the model.
     """
 
     variants: tuple[Variant, ...]
     permutations: tuple[tuple[int, ...], ...]
     indicators: tuple[str, ...]
-    places: Places
+    places: PatchSites
 
     @property
     def unpatched(self) -> tuple[Variant, ...]:
@@ -157,7 +157,7 @@ class Plan:
         return tuple(one for one in self.variants if one.kind != "none")
 
 
-def plan(words: Words, places: Places, trace: Trace, seed: int = 0) -> Plan:
+def plan(words: TraceWords, places: PatchSites, trace: Trace, seed: int = 0) -> TracePlan:
     """Return the images that a trace draws of one triplet and seed.
 
     Parameters
@@ -197,7 +197,7 @@ def plan(words: Words, places: Places, trace: Trace, seed: int = 0) -> Plan:
         patched += _cuts(places, reference, donor)
     drawn = (reference, *words.donors, *controls)
     unpatched = [Variant(f"none:{name}", "none", name) for name in drawn]
-    return Plan((*unpatched, *_unique(patched)), orders, drawn, places)
+    return TracePlan((*unpatched, *_unique(patched)), orders, drawn, places)
 
 
 def images(variants: Iterable[Variant]) -> int:
@@ -210,7 +210,7 @@ def _unique(variants: Iterable[Variant]) -> Iterator[Variant]:
     yield from {one.name: one for one in variants}.values()
 
 
-def _check_steps(places: Places, trace: Trace) -> None:
+def _check_steps(places: PatchSites, trace: Trace) -> None:
     curve = trace.curve if isinstance(trace.curve, list) else []
     windows = trace.windows if isinstance(trace.windows, list) else []
     for name, last in (
@@ -223,7 +223,7 @@ def _check_steps(places: Places, trace: Trace) -> None:
             )
 
 
-def _sweep(places: Places, trace: Trace, recipient: str, donor: str) -> Iterator[Variant]:
+def _sweep(places: PatchSites, trace: Trace, recipient: str, donor: str) -> Iterator[Variant]:
     """What is drawn of every pair of recipient and donor."""
     pair = f"{donor}>{recipient}"
     base = Variant("", "", recipient, donor, stop_step=places.calls)
@@ -253,7 +253,7 @@ def _sweep(places: Places, trace: Trace, recipient: str, donor: str) -> Iterator
                 yield replace(one, name=name, kind="position", positions=group)
 
 
-def _part(site: str, places: Places, trace: Trace) -> dict[str, Any]:
+def _part(site: str, places: PatchSites, trace: Trace) -> dict[str, Any]:
     """Part and source at a site: those of the configuration at an attention."""
     if site.startswith("text."):
         return {"part": "text"}
@@ -275,14 +275,14 @@ def is_attention(site: str) -> bool:
     return site.rpartition(".")[2] in ("cross", "self")
 
 
-def _curve(places: Places, trace: Trace) -> list[int]:
+def _curve(places: PatchSites, trace: Trace) -> list[int]:
     """Steps from which on the donor's text enters, the first of them 0 where a number of points is asked for."""
     if isinstance(trace.curve, list):
         return sorted(trace.curve)
     return [first for first, _ in _equal(places.calls, trace.curve)]
 
 
-def _windows(places: Places, trace: Trace) -> list[tuple[int, int]]:
+def _windows(places: PatchSites, trace: Trace) -> list[tuple[int, int]]:
     if isinstance(trace.windows, list):
         return [(first, stop) for first, stop in trace.windows]
     return _equal(places.calls, trace.windows)
@@ -296,7 +296,7 @@ def _equal(calls: int, number: int) -> list[tuple[int, int]]:
     return list(pairwise(round(calls * place / number) for place in range(number + 1)))
 
 
-def _orders(places: Places, trace: Trace, seed: int) -> tuple[tuple[int, ...], ...]:
+def _orders(places: PatchSites, trace: Trace, seed: int) -> tuple[tuple[int, ...], ...]:
     """Orders in which cross-attentions are given the donor's text, each also backwards (antithetic sampling)."""
     if trace.shapley is False or trace.shapley == "exact":
         return ()
@@ -308,7 +308,7 @@ def _orders(places: Places, trace: Trace, seed: int) -> tuple[tuple[int, ...], .
 
 
 def _subsets(
-    places: Places, trace: Trace, recipient: str, donor: str, orders: Sequence[tuple[int, ...]]
+    places: PatchSites, trace: Trace, recipient: str, donor: str, orders: Sequence[tuple[int, ...]]
 ) -> Iterator[Variant]:
     """Sets of cross-attentions with the donor's text, but the empty one, which is the recipient itself."""
     number = len(places.cross)
@@ -334,7 +334,7 @@ def _subsets(
         )
 
 
-def _cuts(places: Places, recipient: str, donor: str) -> Iterator[Variant]:
+def _cuts(places: PatchSites, recipient: str, donor: str) -> Iterator[Variant]:
     """Exchanges whose share is known, see `CUTS`."""
     pair = f"{donor}>{recipient}"
     base = Variant("", "cut", recipient, donor, stop_step=places.calls)

@@ -26,7 +26,7 @@ _EIGHT = np.ones((3, 3), dtype=bool)
 
 
 @dataclass(frozen=True)
-class Read:
+class FoundObject:
     """An object in a picture: its name and its mask ``(64, 64)`` bool, the pixels of its colour."""
 
     name: str
@@ -45,7 +45,7 @@ def least(name: str) -> float:
     return SHARE * float((sprite(name) == INDEX[name]).sum())
 
 
-def read_objects(images: np.ndarray | Sequence) -> list[list[Read]]:
+def read_objects(images: np.ndarray | Sequence) -> list[list[FoundObject]]:
     """Return the objects in each picture, class by class and from top to bottom.
 
     Parameters
@@ -61,7 +61,7 @@ def read_objects(images: np.ndarray | Sequence) -> list[list[Read]]:
     return [_objects(picture) for picture in read_colours(images)] if len(images) else []
 
 
-def _objects(picture: np.ndarray) -> list[Read]:
+def _objects(picture: np.ndarray) -> list[FoundObject]:
     found = []
     for name in objects():
         colour = picture == INDEX[name]
@@ -69,5 +69,5 @@ def _objects(picture: np.ndarray) -> list[Read]:
             continue
         together, number = ndimage.label(ndimage.binary_dilation(colour, _EIGHT), _EIGHT)
         masks = (colour & (together == which) for which in range(1, number + 1))
-        found += [Read(name, mask) for mask in masks if mask.sum() >= least(name)]
+        found += [FoundObject(name, mask) for mask in masks if mask.sum() >= least(name)]
     return found

@@ -21,7 +21,7 @@ from hashlib import sha256
 import numpy as np
 
 from probes.prompts import sets
-from probes.prompts.paintskills import SKILLS, Asked, grid, say
+from probes.prompts.paintskills import SKILLS, SkillRequest, grid, say
 from probes.toyworld.checker import PLACES
 from probes.toyworld.draw import BLANK, SIZE, backdrop, sprite
 
@@ -52,14 +52,14 @@ class SkillScene:
 
     Attributes
     ----------
-    asked : Asked
+    asked : SkillRequest
     caption : str
     objects : tuple of Standing
         For a relation first what the prompt's ``object`` is, then its ``object_b``.
     place : str
     """
 
-    asked: Asked
+    asked: SkillRequest
     caption: str
     objects: tuple[Standing, ...]
     place: str
@@ -70,12 +70,12 @@ def objects() -> tuple[str, ...]:
     return tuple(sets.read(SET)["objects"])
 
 
-def scene(asked: Asked, seed: str) -> SkillScene:
+def scene(asked: SkillRequest, seed: str) -> SkillScene:
     """Return a scene in which a prompt comes true; the same for the same seed.
 
     Examples
     --------
-    >>> drawn = scene(Asked("spatial", "dog", "a <objB> is <rel> a <objA>", 1, "cup", "left"), "0")
+    >>> drawn = scene(SkillRequest("spatial", "dog", "a <objB> is <rel> a <objA>", 1, "cup", "left"), "0")
     >>> drawn.caption, [one.name for one in drawn.objects]
     ('a cup is left to a dog', ['dog', 'cup'])
     >>> dog, cup = drawn.objects

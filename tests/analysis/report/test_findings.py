@@ -14,7 +14,7 @@ from analysis.report.page import report
 from analysis.report.wording_prompts import article_warning, shared_sentence
 from analysis.stats.multiplicity import adjust_p_values, gatekept
 from analysis.tables.similarities.agreement import agreement
-from analysis.tables.similarities.control_columns import Words
+from analysis.tables.similarities.control_columns import SideWords
 from analysis.tables.similarities.gap import gap
 from analysis.tables.similarities.specifications import left_out, specifications
 from analysis.tables.stage import measure
@@ -124,11 +124,11 @@ def test_a_level_run_claims_no_direction(level):
 
 
 def test_every_word_is_left_out_once_and_two_are_always_left():
-    nine = Words(["m", "g", "l"], ["w", "d", "f"], ["p", "h", "i"])
+    nine = SideWords(["m", "g", "l"], ["w", "d", "f"], ["p", "h", "i"])
     assert [name for name, _ in left_out(nine)] == ["m", "g", "l", "w", "d", "f", "p", "h", "i"]
     assert all(min(map(len, (w.first, w.second, w.reference))) == 2 for _, w in left_out(nine))
-    assert not list(left_out(Words(["m", "g"], ["w", "d"], ["p"])))
-    assert [name for name, _ in left_out(Words(["m", "g"], ["w"], ["p"]), fewest=1)] == ["m", "g"]
+    assert not list(left_out(SideWords(["m", "g"], ["w", "d"], ["p"])))
+    assert [name for name, _ in left_out(SideWords(["m", "g"], ["w"], ["p"]), fewest=1)] == ["m", "g"]
 
 
 def test_a_specification_is_a_run_without_that_word(leaning):

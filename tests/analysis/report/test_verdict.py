@@ -5,10 +5,12 @@ import pytest
 
 from analysis.metrics.registry import headline_metrics
 from analysis.report import wording
-from analysis.report.verdict import Words, judge
+from analysis.report.verdict import ContrastWords, judge
 
 NAN = float("nan")
-WORDS = Words(("man", "gentleman", "male"), ("woman", "lady", "female"), ("person", "human", "figure"))
+WORDS = ContrastWords(
+    ("man", "gentleman", "male"), ("woman", "lady", "female"), ("person", "human", "figure")
+)
 ROW = {
     "gap": 0.1,
     "ci_low": 0.05,
@@ -91,7 +93,9 @@ def test_few_words_are_a_hint_and_say_how_few():
     assert "No exchange of so few words could give a p below 0.333" in few.against_words
     assert few.tag == "nearer to masculine, a hint"
     two = card(
-        n_words_first=1, n_words_second=1, words=Words(("man",), ("woman",), ("person", "human", "figure"))
+        n_words_first=1,
+        n_words_second=1,
+        words=ContrastWords(("man",), ("woman",), ("person", "human", "figure")),
     )
     assert (
         two.claim.startswith("About these two words alone: images") and "two words alone" in two.against_words

@@ -140,7 +140,7 @@ def test_measuring_takes_more_processes_for_more_images(monkeypatch):
 
     def processes(prompts, **generate):
         data = {"prompts": [f"a {{person}} with {n} dogs" for n in range(prompts)], "generate": generate}
-        return workers.measuring(build_config(data, YamlSource(name="run.yaml", text="", data=data)))
+        return workers.measure_workers(build_config(data, YamlSource(name="run.yaml", text="", data=data)))
 
     assert [processes(1), processes(5000)] == [1, 4]
     assert processes(24) >= 1 and processes(5000, workers=3) == processes(1, workers=3) == 3

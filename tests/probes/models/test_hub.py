@@ -176,7 +176,7 @@ def test_the_command_takes_what_is_read_and_no_more(saved, half, tmp_path):
         for file in taken:
             (target / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(both / file, target / file)
-        assert weight_files.lacking(target, index, variant, True) == []
+        assert weight_files.missing_files(target, index, variant, True) == []
         weights = [file for file in taken if not file.endswith((".json", ".txt"))]
         assert len(weights) == 3 and all((".fp16." in file) == (variant == "fp16") for file in weights)
 

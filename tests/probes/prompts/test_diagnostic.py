@@ -75,7 +75,7 @@ def test_what_is_no_audit_and_what_a_limit_leaves():
     written = Config(
         prompts=["a {person}", {"text": "a {person} in a kitchen", "levels": {"profession": "cook"}}]
     )
-    assert diagnostic.places(written) == [diagnostic.Place(1, "cook")]
+    assert diagnostic.places(written) == [diagnostic.ProfessionCell(1, "cook")]
 
 
 @pytest.mark.parametrize(

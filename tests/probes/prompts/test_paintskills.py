@@ -10,7 +10,7 @@ from probes.config.checks import asks_for_skills
 from probes.config.schema import Config, load_config
 from probes.errors import UserError
 from probes.prompts import paintskills, sets
-from probes.prompts.paintskills import AXES, SKILLS, Asked, grid, say
+from probes.prompts.paintskills import AXES, SKILLS, SkillRequest, grid, say
 
 REFERENCE = Path(__file__).parents[3] / "analysis" / "papers" / "reference"
 SET = sets.read("paintskills")
@@ -60,14 +60,19 @@ def test_every_combination_stands_once_and_a_beginning_is_even():
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        (Asked("object", "umbrella", "a <objA> photo"), "an umbrella photo"),
-        (Asked("object", "fire hydrant", "inside the photo, there is one <objA>"), None),
-        (Asked("count", "umbrella", "<N> <objA>", 3), "3 umbrellas"),  # printed in Table 15
-        (Asked("count", "person", "<N_EN> <objA> are in the image", 4), "four people are in the image"),
-        (Asked("count", "bench", "there are <N> <objA>", 1), "there are 1 bench"),
-        (Asked("count", "bus", "Q: how many <objA> are there? A: <N_EN>", 1), None),
+        (SkillRequest("object", "umbrella", "a <objA> photo"), "an umbrella photo"),
+        (SkillRequest("object", "fire hydrant", "inside the photo, there is one <objA>"), None),
+        (SkillRequest("count", "umbrella", "<N> <objA>", 3), "3 umbrellas"),  # printed in Table 15
         (
-            Asked("spatial", "boat", "a <objB> is <rel> a <objA>", object_b="umbrella", relation="left"),
+            SkillRequest("count", "person", "<N_EN> <objA> are in the image", 4),
+            "four people are in the image",
+        ),
+        (SkillRequest("count", "bench", "there are <N> <objA>", 1), "there are 1 bench"),
+        (SkillRequest("count", "bus", "Q: how many <objA> are there? A: <N_EN>", 1), None),
+        (
+            SkillRequest(
+                "spatial", "boat", "a <objB> is <rel> a <objA>", object_b="umbrella", relation="left"
+            ),
             "an umbrella is left to a boat",  # printed in Table 15
         ),
     ],
@@ -96,7 +101,10 @@ def test_prompts_of_the_same_words_have_noise_of_their_own():
     assert first.prompt == second.prompt == "one dog"
     assert first.noise_seed != second.noise_seed
     assert first.indicator_positions == () and len(first.word_positions) == 2
-    assert paintskills.asked(config) == [Asked("object", "dog"), Asked("count", "dog", count=1)]
+    assert paintskills.requests(config) == [
+        SkillRequest("object", "dog"),
+        SkillRequest("count", "dog", count=1),
+    ]
 
 
 def _tokenizer():
@@ -112,11 +120,11 @@ def test_other_objects_and_what_was_said_stays():
         prompts={"from": "paintskills", "skill": ["object"], "object": ["apple", "owl"]}, seeds=[7], limit=3
     )
     assert config.seeds == [7] and len(config.prompts) == 62
-    assert paintskills.asked(config)[0] == Asked("object", "apple", "<objA>")
+    assert paintskills.requests(config)[0] == SkillRequest("object", "apple", "<objA>")
     words = Config(prompts={"from": "toyworld-skills", "skill": ["count"]}, capture={"words": True})
     assert words.capture.words
     stored = Config.stored(config.resolved())
-    assert asks_for_skills(stored) and paintskills.asked(stored) == paintskills.asked(config)
+    assert asks_for_skills(stored) and paintskills.requests(stored) == paintskills.requests(config)
 
 
 LEVELS = "{prompt: a, levels: {%s}}"

@@ -256,7 +256,7 @@ def test_a_report_alone_is_of_the_tables_that_are_there(saved, whole, tmp_path):
     ):
         taken_up(path, configuration(saved()), ("report",))
     run = Run.open(path)
-    directory.reached(run, "measured", 1.0)
+    directory.record_stage(run, "measured", 1.0)
     for over, name in (
         ({"measure": {"bootstrap": 7}}, "measure.bootstrap is 2000"),
         ({"contrasts": []}, r"contrasts\[0\] is "),

@@ -125,7 +125,7 @@ def looked_through(path):
     """Whether the stage that made a part takes it for finished, and what it says of it."""
     said = []
     part = Part({path.parent.name: path}, parts.read_identity(path), 1, [])
-    return not loop.due([part], AssertionError, said.append), said
+    return not loop.pending([part], AssertionError, said.append), said
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -165,7 +165,7 @@ def test_light_columns_of_a_part_are_read_once_while_they_are_remembered(store, 
         parts.write_part_table(path, pa.table(columns), parts.identity(0, {"x": 1}))
     asked = (["c"], ["a"], ["c", "a"], ["b"], ["b", "c"], None, ["a"], ["d.e", "a.b"])
     counts = []
-    with cache.remembered():
+    with cache.cache_parts():
         for read in asked:
             store.requests.clear()
             assert parts.read_part(there, read).equals(parts.read_part(local, read), check_metadata=True)
@@ -183,7 +183,7 @@ def test_what_is_remembered_has_an_end(store, monkeypatch):
     for number, file in enumerate(files):
         parts.write_part_table(file, pa.table({"a": np.arange(100)}), parts.identity(number, {}))
     monkeypatch.setattr(cache, "ROOM", 1700)  # of two tables of 800 bytes
-    with cache.remembered():
+    with cache.cache_parts():
         for file in files * 2:
             assert parts.read_part(file, ["a"])["a"].to_pylist() == [*range(100)]
     assert store.requests["get"] == 4

@@ -55,7 +55,7 @@ class Found:
     dropped: Mapping[str, int] = field(default_factory=dict)
 
 
-class Engine(Protocol):
+class DetectionEngine(Protocol):
     """Finds objects in images."""
 
     def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from analysis.observe.checkpoints import TOYWORLD, find, sha256, weight_files
-from analysis.observe.objects.engines.detection import Engine
+from analysis.observe.objects.engines.detection import DetectionEngine
 from analysis.observe.objects.engines.plans import (
     CHECKER,
     DETR,
     SCENES,
     CheckerPlan,
-    Plan,
+    ObservationPlan,
     ScenesPlan,
     description,
     parameters,
@@ -40,7 +40,7 @@ _NAME = (
 )
 
 
-class GroundedPlan(Plan):
+class GroundedPlan(ObservationPlan):
     """A detector and a segmenter will look."""
 
     def __str__(self) -> str:
@@ -169,7 +169,7 @@ class GroundedPlan(Plan):
                 fields["observe.prompt_nouns"] = "of the triplet"
         return {**fields, "observe.device": self.device.type}
 
-    def engine(self) -> Engine:
+    def engine(self) -> DetectionEngine:
         """The engine, loaded."""
         from analysis.observe.objects.models.grounded_sam import GroundedEngine
 
@@ -232,7 +232,7 @@ class GroundedPlan(Plan):
         }
 
 
-def engine_plan(config: Config) -> Plan:
+def engine_plan(config: Config) -> ObservationPlan:
     """Choose the engine, and check what can be checked without loading or fetching anything.
 
     Raises
@@ -242,15 +242,15 @@ def engine_plan(config: Config) -> Plan:
     """
     settings = config.observe
     if not settings.objects:
-        return Plan("", config, "`observe.objects` is false")
+        return ObservationPlan("", config, "`observe.objects` is false")
     name = settings.engine
     named = [kind for kind in _MODELS if getattr(settings, kind)]
     if name == "auto" and not named:
         if config.model not in MODELS:
-            return Plan("", config, f"no detector for the images of this model: name {_NAME}")
+            return ObservationPlan("", config, f"no detector for the images of this model: name {_NAME}")
         if {config.sampler.height, config.sampler.width} - {None, SIZE}:
             reason = f"toyworld's detectors know images of {SIZE} × {SIZE} pixels only: name {_NAME}"
-            return Plan("", config, reason)
+            return ObservationPlan("", config, reason)
         settings, named = settings.model_copy(update=dict.fromkeys(_MODELS, TOYWORLD)), list(_MODELS)
     if name in (CHECKER, SCENES):
         return (CheckerPlan if name == CHECKER else ScenesPlan)(name, config)

@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from analysis.observe.objects.engines.detection import Engine
+from analysis.observe.objects.engines.detection import DetectionEngine
 from analysis.observe.objects.tags.tags import Tags, fixed
 from probes.config.schema import Config, Observe
 from probes.runs.parts import digest
@@ -32,7 +32,7 @@ _LIBRARIES = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class ObservationPlan:
     """What the observe stage will do; `str` says it in a line.
 
     Attributes
@@ -71,7 +71,7 @@ class Plan:
         return {name: metadata.version(name) for name in libraries}
 
 
-class CheckerPlan(Plan):
+class CheckerPlan(ObservationPlan):
     """The toyworld checker will look."""
 
     batch = 64  # images read in one go
@@ -95,7 +95,7 @@ class CheckerPlan(Plan):
 
         return ToyworldChecker.detector
 
-    def engine(self) -> Engine:
+    def engine(self) -> DetectionEngine:
         """The engine, loaded."""
         from analysis.observe.objects.models.toyworld_checker import ToyworldChecker
 
@@ -129,7 +129,7 @@ class ScenesPlan(CheckerPlan):
     def __str__(self) -> str:
         return f"{SCENES}, every object by its palette colour, no vision model"
 
-    def engine(self) -> Engine:
+    def engine(self) -> DetectionEngine:
         """The engine, loaded."""
         from analysis.observe.objects.models.toyworld_scenes import ToyworldScenes
 

@@ -29,7 +29,7 @@ _UNUSED = "N/A"  # numbers of COCO's list that no class has
 
 
 class Detr:
-    """Look for objects with DETR; see :class:`analysis.observe.objects.engines.detection.Engine`.
+    """Look for objects with DETR; see :class:`analysis.observe.objects.engines.detection.DetectionEngine`.
 
     Parameters
     ----------

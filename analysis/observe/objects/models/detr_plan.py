@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis.observe.checkpoints import find, revision, sha256, weight_files
-from analysis.observe.objects.engines.detection import Engine
-from analysis.observe.objects.engines.plans import DETR, Plan, description, parameters
+from analysis.observe.objects.engines.detection import DetectionEngine
+from analysis.observe.objects.engines.plans import DETR, ObservationPlan, description, parameters
 from analysis.observe.objects.tags.tags import Tags, fixed
 from probes.config.schema import Config
 from probes.errors import UserError
@@ -16,7 +16,7 @@ from probes.models.devices import pick_device
 from probes.runs.recorded_paths import name_of
 
 
-class DetrPlan(Plan):
+class DetrPlan(ObservationPlan):
     """DETR will look, for the classes that it was trained on."""
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class DetrPlan(Plan):
             "observe.device": self.device_type,
         }
 
-    def engine(self) -> Engine:
+    def engine(self) -> DetectionEngine:
         """The engine, loaded."""
         from analysis.observe.objects.models.detr import Detr
 

@@ -16,7 +16,7 @@ from probes.toyworld.skills.checker import read_objects
 
 
 class ToyworldScenes:
-    """Read 64 × 64 pictures by their colours; see :class:`analysis.observe.objects.engines.detection.Engine`."""
+    """Read 64 × 64 pictures by their colours; see :class:`analysis.observe.objects.engines.detection.DetectionEngine`."""
 
     def detect(self, images: Sequence[np.ndarray], tags: Sequence[Sequence[str]]) -> list[Found]:
         """Give every object that is seen in each image, score 1, the largest first; the tags alter nothing.

@@ -5,7 +5,7 @@ import re
 import pandas as pd
 import pytest
 
-from analysis.methods.dalleval.latex import Audits, of_audits
+from analysis.methods.dalleval.latex import ProfessionAudits, of_audits
 from analysis.methods.dalleval.names import profession
 from analysis.methods.dalleval.registry import DALLEVAL
 from analysis.methods.dalleval.scores import mean_absolute_difference
@@ -97,7 +97,7 @@ def against_people():
 def printed(tables):
     """Heads and rows of every table, by its number; signs as they are typed."""
     found = {}
-    for name, text in of_audits(Audits(tables, WORDS)):
+    for name, text in of_audits(ProfessionAudits(tables, WORDS)):
         lines = [line.removesuffix(" \\\\") for line in text.splitlines() if line.endswith("\\\\")]
         plain = [re.sub(r"\$([-+])\$", r"\1", line).replace("\\_", "_") for line in lines]
         heads, *rows = ([cell.strip() for cell in line.split(" & ")] for line in plain)

@@ -137,7 +137,7 @@ def test_figures_show_what_the_tables_hold(table):
 
 
 def test_what_is_drawn():
-    asked = generate.asked(config(sampler={"steps": 7}), [], ["unet.mid"], None)
+    asked = generate.configuration(config(sampler={"steps": 7}), [], ["unet.mid"], None)
     assert list(asked["indicators"]) == ["neutral", "masculine", "feminine", "lady", "gentleman"]
     assert asked["sampler"]["steps"] == 7 and asked["seeds"] == [0, 1]
     again = Config(**asked)
@@ -147,13 +147,13 @@ def test_what_is_drawn():
     }
     assert "edit" not in asked
     edit = {"words": {"person": {"woman": 0.5}}}
-    edited = generate.asked(config(edit=edit), [], ["unet.mid"], None)["edit"]
+    edited = generate.configuration(config(edit=edit), [], ["unet.mid"], None)["edit"]
     assert Config(prompts=PROMPTS, edit=edited).edit == Config(prompts=PROMPTS, edit=edit).edit
-    plain = generate.asked(Config(prompts=PROMPTS), [3], ["unet.mid"], 4)
+    plain = generate.configuration(Config(prompts=PROMPTS), [3], ["unet.mid"], 4)
     assert plain["indicators"]["lady"] == {"word": "lady", "control": "feminine"}
     assert (plain["seeds"], plain["limit"]) == ([3], 4)
     other = Config(prompts=PROMPTS, indicators={"neutral": "person", "feminine": "girl", "masculine": "boy"})
-    assert list(generate.asked(other, [], ["unet.mid"], None)["indicators"]) == [
+    assert list(generate.configuration(other, [], ["unet.mid"], None)["indicators"]) == [
         "neutral",
         "masculine",
         "feminine",

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from analysis.methods.decoding import scores
 from analysis.methods.decoding.scores import (
-    Rows,
+    PlaceRows,
     decode,
     decoding_step,
     description_length,
@@ -30,7 +30,7 @@ def world(strength, *, seed=0, prompts=PROMPTS, seeds=SEEDS, channels=CHANNELS, 
     label = np.tile([0.0, 1.0], prompts * seeds)
     x = rng.normal(size=(len(label), channels)) * noise + rng.normal(size=(prompts, channels))[prompt]
     x[:, 0] += strength * (label - 0.5)
-    return Rows(x, prompt, drawn, label)
+    return PlaceRows(x, prompt, drawn, label)
 
 
 def scikit_learn():
@@ -95,7 +95,7 @@ def test_a_probe_that_learns_prompts_by_heart_is_not_selective():
     rng = np.random.default_rng(2)
     plain = world(0.0, channels=100, noise=0.1)
     codes = rng.normal(size=(PROMPTS, 2, 100))
-    rows = Rows(
+    rows = PlaceRows(
         plain.x * 0.1 + codes[plain.prompt, plain.label.astype(int)], plain.prompt, plain.seed, plain.label
     )
     result = decode(rows, **FAST)
@@ -105,15 +105,15 @@ def test_a_probe_that_learns_prompts_by_heart_is_not_selective():
 
 def test_transfer_is_of_the_probe_and_of_prompts_that_it_was_not_fitted_to():
     rows = world(4.0)
-    turned = Rows(rows.x * np.r_[-1.0, np.ones(CHANNELS - 1)], rows.prompt, rows.seed, rows.label)
+    turned = PlaceRows(rows.x * np.r_[-1.0, np.ones(CHANNELS - 1)], rows.prompt, rows.seed, rows.label)
     neutral = world(0.0, seed=5)
-    outcome = Rows(neutral.x, neutral.prompt, neutral.seed, (neutral.x[:, 0] > 0).astype(float))
-    unknown = Rows(outcome.x, outcome.prompt, outcome.seed, np.full(len(outcome.label), np.nan))
+    outcome = PlaceRows(neutral.x, neutral.prompt, neutral.seed, (neutral.x[:, 0] > 0).astype(float))
+    unknown = PlaceRows(outcome.x, outcome.prompt, outcome.seed, np.full(len(outcome.label), np.nan))
     result = decode(rows, {"turned": turned, "outcome": outcome, "unknown": unknown}, **FAST)
     assert result.transfers["turned"].value < 0.1
     assert result.transfers["outcome"].value > 0.8
     assert np.isnan(result.transfers["unknown"].value) and result.transfers["unknown"].reason
-    leak = Rows(rows.x, rows.prompt, rows.seed, rows.label)  # the very rows are scored as held-out ones
+    leak = PlaceRows(rows.x, rows.prompt, rows.seed, rows.label)  # the very rows are scored as held-out ones
     again = decode(rows, {"leak": leak}, **FAST)
     assert again.transfers["leak"].value == again.auc.value
 
@@ -162,4 +162,4 @@ def test_decoding_step(auc, low, step):
 def test_labels_of_one_kind_are_refused():
     rows = world(1.0)
     with pytest.raises(ValueError, match="expected labels 0 and 1 of at least 2 prompts"):
-        decode(Rows(rows.x, rows.prompt, rows.seed, np.ones(len(rows.label))))
+        decode(PlaceRows(rows.x, rows.prompt, rows.seed, np.ones(len(rows.label))))

@@ -5,7 +5,7 @@ import re
 import pandas as pd
 import pytest
 
-from analysis.methods.gep.latex import Audits, of_audits
+from analysis.methods.gep.latex import AttributeAudits, of_audits
 from analysis.methods.gep.registry import GEP
 from lab.papers.tables import FOLDER
 
@@ -92,7 +92,7 @@ def tables():
 def printed(tables):
     """Heads and rows of every table, by its number."""
     found = {}
-    for name, text in of_audits(Audits(*tables), "neutral"):
+    for name, text in of_audits(AttributeAudits(*tables), "neutral"):
         lines = [line.removesuffix(" \\\\") for line in text.splitlines() if line.endswith("\\\\")]
         heads, *rows = ([cell.strip().replace("$-$", "-") for cell in line.split(" & ")] for line in lines)
         assert all(len(row) == len(heads) for row in rows), name
@@ -216,7 +216,9 @@ def test_areas_contexts_and_the_rest(printed):
 
 def test_one_model_has_no_ranks_and_no_mix(tables):
     model, own = next(iter(tables[0].items()))
-    texts = dict(of_audits(Audits({model: own}), "neutral"))
+    texts = dict(of_audits(AttributeAudits({model: own}), "neutral"))
     assert "gep_table18_mix" not in texts and "gep_table13_vectors" in texts
     assert "\\#" in texts["gep_table06_estimates"]  # of its two settings
-    assert not dict(of_audits(Audits({model: own | {"gep_score": own["gep_score"].iloc[:0]}}), "neutral"))
+    assert not dict(
+        of_audits(AttributeAudits({model: own | {"gep_score": own["gep_score"].iloc[:0]}}), "neutral")
+    )

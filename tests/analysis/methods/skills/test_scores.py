@@ -21,7 +21,7 @@ from analysis.methods.skills.scores import (
 )
 from probes.config.skills_options import Skills
 from probes.prompts import sets
-from probes.prompts.paintskills import SKILLS, Asked, grid
+from probes.prompts.paintskills import SKILLS, SkillRequest, grid
 
 CLASSES = ("dog", "cat", "cup")
 
@@ -38,10 +38,13 @@ def detections(rng, images, most=5):
 
 
 def asks():
-    made = [Asked("object", a) for a in CLASSES]
-    made += [Asked("count", a, count=n) for a in CLASSES for n in (1, 2, 3)]
+    made = [SkillRequest("object", a) for a in CLASSES]
+    made += [SkillRequest("count", a, count=n) for a in CLASSES for n in (1, 2, 3)]
     made += [
-        Asked("spatial", a, object_b=b, relation=one) for a in CLASSES for b in CLASSES for one in RELATIONS
+        SkillRequest("spatial", a, object_b=b, relation=one)
+        for a in CLASSES
+        for b in CLASSES
+        for one in RELATIONS
     ]
     return made
 
@@ -101,21 +104,21 @@ def test_against_the_definitions_box_by_box(rules, threshold):
 def test_tasks_of_figure_5():
     rows = [(0, "dog", 0.9, 0, 0, 2, 2), (0, "cat", 0.8, 8, 0, 10, 2), (1, "dog", 0.7, 0, 0, 2, 2)]
     found = seen(pd.DataFrame(rows, columns=COLUMNS), 3, CLASSES)
-    two = right(Asked("count", "dog", count=2), found)
+    two = right(SkillRequest("count", "dog", count=2), found)
     assert {task: said.tolist() for task, said in two.items()} == {
         "accuracy": [False] * 3,
         "number": [True, False, False],
         "number_and_class": [False] * 3,
     }
-    said = right(Asked("spatial", "dog", object_b="cat", relation="above"), found)
+    said = right(SkillRequest("spatial", "dog", object_b="cat", relation="above"), found)
     assert said["classes"].tolist() == [True, False, False] and not said["accuracy"].any()
 
 
 def test_shuffled_is_the_mean_over_all_permutations():
     frame = detections(np.random.default_rng(5), 6)
     asked = [
-        *(Asked("object", name) for name in ("dog", "cat", "dog", "cup")),
-        *(Asked("count", "dog", count=number) for number in (1, 2)),
+        *(SkillRequest("object", name) for name in ("dog", "cat", "dog", "cup")),
+        *(SkillRequest("count", "dog", count=number) for number in (1, 2)),
     ]
     found = seen(frame, 6, CLASSES)
     sums = {"object": Fraction(0), "count": Fraction(0)}

@@ -18,7 +18,7 @@ from probes.config.schema import Config
 from probes.config.skills_options import Skills
 from probes.errors import UserError
 from probes.prompts import paintskills
-from probes.prompts.paintskills import Asked
+from probes.prompts.paintskills import SkillRequest
 from probes.runs import parts, schemas
 from probes.runs.store import Run
 from probes.toyworld.palette import paint
@@ -39,7 +39,7 @@ def run(tmp_path_factory):
     """Renderings as a model's images, but for one that shows another prompt's and one that is no picture."""
     path = tmp_path_factory.mktemp("runs") / "skills"
     config = Config(prompts={"from": "toyworld-skills"}, limit=PROMPTS, seeds=[0, 1], report={"gallery": 6})
-    asked = paintskills.asked(config)
+    asked = paintskills.requests(config)
     rows = []
     for triplet, one in enumerate(asked):
         shown = asked[triplet + 9] if triplet == WRONG else one
@@ -112,7 +112,7 @@ def table(right, prompts, **more):
     rows = [(n, "dog", 0.9, 0, 0, 4, 4) for n, fine in enumerate(right) if fine]
     found = seen(pd.DataFrame(rows, columns=COLUMNS), len(right), ["dog"])
     samples = pd.DataFrame({"sample_id": map(str, range(len(right))), "triplet": prompts, "seed": 0})
-    asked = [Asked("object", "dog", template="a <objA>")] * len(right)
+    asked = [SkillRequest("object", "dog", template="a <objA>")] * len(right)
     judged = Judged(samples, asked, found, [""] * len(right), Skills(), 0.0, "d")
     return accuracy_table(judged, 0.95).set_index(["skill", "split"])
 
@@ -136,7 +136,7 @@ def test_what_the_detector_did_not_look_for_is_no_error(run):
     config = run.config.model_copy(update={"skills": Skills(labels={"dog": "hound"})})
     assert labels(config)["hound"] == "dog" and labels(config)["bicycle"] == "bike"
     samples = run.samples(["sample_id", "triplet", "seed"])
-    asked = [Asked("object", "sofa")] * len(samples)
+    asked = [SkillRequest("object", "sofa")] * len(samples)
     observe(run, progress=False)
     told = _reasons(Run.open(run.path), samples, asked, {})
     assert told.count(NOT_LOOKED_FOR) == len(samples) - 2

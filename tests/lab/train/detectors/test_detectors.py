@@ -33,7 +33,7 @@ from lab.train.detectors.measure import (
     sam_quality,
     unseen,
 )
-from lab.train.detectors.pictures import LABELS, Pictures, boxes_of, make_pictures
+from lab.train.detectors.pictures import LABELS, PictureSet, boxes_of, make_pictures
 from probes.errors import UserError
 from probes.toyworld import WEIGHTS
 from probes.toyworld.palette import INDEX
@@ -58,7 +58,7 @@ def trained(tmp_path_factory):
 
 def test_pictures_have_exact_masks_and_tight_boxes(pictures, tmp_path):
     pictures.save(tmp_path / "pictures.npz")
-    again = Pictures.load(tmp_path / "pictures.npz")
+    again = PictureSet.load(tmp_path / "pictures.npz")
     for row in range(len(pictures)):
         labels, masks = again.seen(row)
         assert LABELS[labels[0]] == "person" and len(set(labels)) == len(labels)

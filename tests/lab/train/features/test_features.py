@@ -80,7 +80,7 @@ def test_a_clip_trained_further_is_another_of_the_same_layout(trained):
 
 
 def test_sentences_are_true_of_the_picture_they_are_drawn_for():
-    sentences, rng = clip.Sentences(load_world()), np.random.default_rng(0)
+    sentences, rng = clip.TrueSentences(load_world()), np.random.default_rng(0)
     seen = make_labelled(30, 5, through_vae=0).labels
     texts, named = zip(*(sentences.draw(one, rng) for one in seen))
     assert clip.truths(np.stack(named), seen).diagonal().all()

@@ -13,7 +13,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 from lab.train.questions.measure import of_components
 from lab.train.work.measure import profession_rows, verdict_rates
 from lab.validate.dalleval.answers import answer, deviations, mean_tone, shares_together, tones_together
-from lab.validate.dalleval.asked import Asked, answer_rates, asked_leans
+from lab.validate.dalleval.asked import GenderQuestion, answer_rates, asked_leans
 from lab.validate.dalleval.page import page
 from probes.toyworld.world import load_world
 
@@ -177,5 +177,5 @@ def test_the_network_is_not_charged_with_what_is_drawn_otherwise_than_asked():
 
 def test_the_network_names_the_component_of_most_renderings():
     shown = of_components(60, 3, through_vae=1.0)
-    said = np.array(Asked()(shown.images))
+    said = np.array(GenderQuestion()(shown.images))
     assert ((said == "male") == shown.component).mean() > 0.75

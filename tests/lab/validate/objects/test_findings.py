@@ -10,7 +10,7 @@ from analysis.stats.object_counts import object_table
 from analysis.tables.objects.claims import DETECTOR, HEDGED, HOLDS
 from lab.validate.objects import findings as objects_findings
 from lab.validate.objects.findings import (
-    Reading,
+    RunReading,
     coverage,
     findings,
     main,
@@ -32,7 +32,7 @@ def reading(name, truth, detected):
             object_table(images, flat, indicators=[n for s in SIDES.values() for n in s], objects=objects)
         )
     counts = counts_of(truth, detected).table
-    return Reading(name, "toyworld", *both, counts, SIDES, [("f", "m")])
+    return RunReading(name, "toyworld", *both, counts, SIDES, [("f", "m")])
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lab.validate.tracing import methods
-from lab.validate.tracing.methods import Scores
+from lab.validate.tracing.methods import PlaceScores
 from lab.validate.tracing.page import page
 from lab.validate.tracing.ranking import DONOR, as_json, from_json, subject_of
 from probes.models import loading
@@ -48,15 +48,15 @@ def test_before_the_wired_place_nothing_differs_in_the_first_step(subject):
 
 
 def test_shares_are_ratios_of_sums():
-    scores = Scores(("a", "b"), np.array([[1.0, 0.0], [3.0, 1.0]]), np.array([2.0, 6.0]))
+    scores = PlaceScores(("a", "b"), np.array([[1.0, 0.0], [3.0, 1.0]]), np.array([2.0, 6.0]))
     np.testing.assert_allclose(scores.by_place(), [0.5, 0.125])
     np.testing.assert_allclose(scores.by_place(np.array([[0, 0], [0, 1]])), [[0.5, 0], [0.5, 0.125]])
-    no_total = Scores(("a",), np.array([[0.0]]), np.array([0.0]))
+    no_total = PlaceScores(("a",), np.array([[0.0]]), np.array([0.0]))
     assert no_total.by_place().tolist() == [0]  # a null has no share, and nothing to divide
 
 
 def test_scores_are_stored_and_read_again():
-    scores = Scores(((0, 2), (2, 4)), np.array([[0.25, -1.5]]), np.array([3.0]))
+    scores = PlaceScores(((0, 2), (2, 4)), np.array([[0.25, -1.5]]), np.array([3.0]))
     again = from_json(json.loads(json.dumps(as_json(scores))))
     assert again.places == scores.places
     np.testing.assert_array_equal(again.values, scores.values)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from probes.execution.cluster.engine import Shard
+from probes.execution.cluster.engine import PartTask
 from probes.execution.cluster.job import Job
 from probes.execution.cluster.worker import Making
 from probes.execution.part import Part, RowsOfKind
@@ -23,10 +23,10 @@ def part_of(folder: Path | None, number: int) -> Part:
     return Part(paths, parts.identity(number, {"light": number}), 1, [number])
 
 
-def shard_of(folder: Path | None, number: int) -> Shard:
+def shard_of(folder: Path | None, number: int) -> PartTask:
     """The same as the driver knows it."""
     part = part_of(folder, number)
-    return Shard(number, part.identity["hash"], 1, tuple(part.paths.values()))
+    return PartTask(number, part.identity["hash"], 1, tuple(part.paths.values()))
 
 
 def job(folder: Path | None, seconds: float) -> Job:

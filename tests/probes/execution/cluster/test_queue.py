@@ -6,7 +6,7 @@ import pytest
 
 from probes.errors import UserError
 from probes.execution.cluster import queue
-from probes.execution.cluster.engine import Heard, Lost, Shard
+from probes.execution.cluster.engine import Heard, Lost, PartTask
 from probes.execution.cluster.queue import FAILURES, LOSSES, Pool
 from tests.probes.execution.cluster.fake_engine import VERSIONS, Played
 
@@ -14,7 +14,7 @@ BUG = {"bug": "Traceback\nKeyError: 'x'\n", "line": "KeyError: 'x'"}
 
 
 def shards(count):
-    return [Shard(number, f"hash{number}", 3) for number in range(count)]
+    return [PartTask(number, f"hash{number}", 3) for number in range(count)]
 
 
 def pool_on(engine, expected=2, limit=None, **options):

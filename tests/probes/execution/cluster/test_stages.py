@@ -11,9 +11,9 @@ from analysis.observe.stage import observe
 from probes.errors import UserError
 from probes.execution import batches
 from probes.execution.cluster import worker
-from probes.execution.cluster.driver import Cluster
+from probes.execution.cluster.driver import ClusterWorkers
 from probes.execution.cluster.queue import Pool
-from probes.execution.command import Command
+from probes.execution.command import StageCall
 from probes.models import files, loading
 from probes.prompts import plan as prompts
 from probes.runs import directory
@@ -38,14 +38,16 @@ ROOM = 2
 
 def workers(engine=None, **options):
     """A cluster in this process."""
-    return Cluster(Pool(engine or InThisProcess(ROOM), ROOM, versions=here(), **options), progress=False)
+    return ClusterWorkers(
+        Pool(engine or InThisProcess(ROOM), ROOM, versions=here(), **options), progress=False
+    )
 
 
 def on_cluster(path, config, cluster, stages=("generate",), model=None, **options):
     """Go through stages as the command line does, with a cluster."""
     source = loading.resolve(model or config.model)
     samples = prompts.plan(config, *loading.tokenizers(source))
-    command = Command(progress=False, cluster=cluster, **options)
+    command = StageCall(progress=False, cluster=cluster, **options)
     with claim(path) as run:
         if "generate" in stages:
             directory.require_same(run, config.resolved())

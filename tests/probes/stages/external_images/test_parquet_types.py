@@ -12,7 +12,7 @@ from probes.config.image_options import Images
 from probes.errors import UserError
 from probes.prompts.readers import read_captions
 from probes.stages.external_images import table as foreign
-from probes.stages.external_images.table import Pictures, find, read_rows
+from probes.stages.external_images.table import ImageBytes, find, read_rows
 
 BYTES = b"\x89PNG and so on"
 TEXTS = ["a person", "a woman"]
@@ -80,7 +80,7 @@ def test_numbers_in_any_layout_are_read(kind, folder):
     ids=lambda array: str(array.type),
 )
 def test_bytes_in_any_layout_are_read(image, folder):
-    pictures = Pictures()
+    pictures = ImageBytes()
     assert [pictures.read(row.image, row.at) for row in rows(folder, image=image)] == [BYTES] * 2
 
 

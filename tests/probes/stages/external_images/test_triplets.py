@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from probes.errors import UserError
-from probes.stages.external_images.table import Place, Row
+from probes.stages.external_images.table import ImageLocation, ImageRow
 from probes.stages.external_images.triplets import NO_IMAGE, NO_MEMBER, NO_PARTNER, triplets
 
 WORDS = {"neutral": ("person", "people"), "feminine": ("woman", "women"), "adult": ("adult", "adults")}
@@ -15,7 +15,7 @@ WORDS = {"neutral": ("person", "people"), "feminine": ("woman", "women"), "adult
 
 def row(prompt, indicator, seed=None, triplet=None, at=""):
     name = f"{prompt}-{indicator}-{seed}-{at}"
-    return Row(at or name, Place(Path(name)), prompt, indicator, seed, triplet)
+    return ImageRow(at or name, ImageLocation(Path(name)), prompt, indicator, seed, triplet)
 
 
 def made(template, seeds=(0,), triplet=None, words=WORDS):

@@ -10,7 +10,7 @@ from probes.config.schema import Trace
 from probes.stages.trace import lazy_rows
 from probes.stages.trace.draw import draw
 from probes.stages.trace.triplet_draw import TripletDraw
-from probes.stages.trace.variants import Places, Variant, Words, plan
+from probes.stages.trace.variants import PatchSites, TraceWords, Variant, plan
 from tests.tiny import tiny_pipeline
 
 WORD = {"neutral": "person", "feminine": "woman", "masculine": "man"}
@@ -49,8 +49,8 @@ def cross(pipe):
 
 
 def variants(pipe, calls=3, **trace):
-    places = Places(cross(pipe), cross(pipe)[:1], {}, ("text.layers.3",), calls)
-    return plan(Words("neutral", ("feminine", "masculine")), places, Trace(**trace)).variants
+    places = PatchSites(cross(pipe), cross(pipe)[:1], {}, ("text.layers.3",), calls)
+    return plan(TraceWords("neutral", ("feminine", "masculine")), places, Trace(**trace)).variants
 
 
 def by_name(drawn):

@@ -8,11 +8,11 @@ import pytest
 from probes.config.schema import Trace
 from probes.errors import UserError
 from probes.stages.trace.batching import computed, cut, rows, smallest
-from probes.stages.trace.variants import CUTS, Places, Variant, Words, images, plan
+from probes.stages.trace.variants import CUTS, PatchSites, TraceWords, Variant, images, plan
 
 CROSS = ("unet.down.0.attn.0.cross", "unet.mid.attn.0.cross", "unet.up.0.attn.0.cross")
-WORDS = Words("neutral", ("feminine", "masculine"), ("human",))
-PLACES = Places(CROSS, CROSS, {}, ("text.layers.0", "text.layers.1"), 10)
+WORDS = TraceWords("neutral", ("feminine", "masculine"), ("human",))
+PLACES = PatchSites(CROSS, CROSS, {}, ("text.layers.0", "text.layers.1"), 10)
 
 
 def kinds(variants):
@@ -40,7 +40,7 @@ def test_the_default_trace():
 def test_the_quick_trace_has_17_variants_a_donor():
     seven = tuple(f"unet.up.{number}.attn.0.cross" for number in range(7))
     variants = plan(
-        Words("n", ("f", "m")), Places(seven, seven, {}, ("text.layers.0",), 30), Trace()
+        TraceWords("n", ("f", "m")), PatchSites(seven, seven, {}, ("text.layers.0",), 30), Trace()
     ).variants
     assert (
         sum(one.donor == "f" or one.donor == "n" for one in variants) == 17
@@ -52,7 +52,7 @@ def test_what_is_asked_for():
         windows=[[0, 3], [3, 10]], heads=[CROSS[1]], positions=["word", "end"], necessity=True, cuts=False
     )
     places = replace(PLACES, heads={CROSS[1]: 4})
-    found = kinds(plan(Words("n", ("f", "m")), places, asked).variants)
+    found = kinds(plan(TraceWords("n", ("f", "m")), places, asked).variants)
     pairs = 4  # two donors, both directions
     assert len(found["window"]) == pairs * 3 * 2 and {
         (one.first_step, one.stop_step) for one in found["window"]
@@ -93,8 +93,8 @@ def test_every_subset_and_every_prefix():
 
 
 def test_sites_that_are_no_attentions_have_one_part():
-    places = Places(CROSS, ("text.layers.0", "unet.mid", "unet.mid.attn.0.self", CROSS[0]), {}, (), 10)
-    found = plan(Words("n", ("f",)), places, Trace(source="local", cuts=False, curve=0)).variants
+    places = PatchSites(CROSS, ("text.layers.0", "unet.mid", "unet.mid.attn.0.self", CROSS[0]), {}, (), 10)
+    found = plan(TraceWords("n", ("f",)), places, Trace(source="local", cuts=False, curve=0)).variants
     assert [(one.part, one.source) for one in found if one.kind == "site"] == [
         ("text", "own"),
         ("output", "local"),
@@ -115,7 +115,7 @@ def test_steps_that_are_not_there(over, message):
         plan(WORDS, PLACES, Trace(**over))
     eleven = tuple(f"unet.up.{number}.attn.0.cross" for number in range(11))
     with pytest.raises(UserError, match="at most 10 cross-attentions for every subset, got 11"):
-        plan(WORDS, Places(eleven, eleven, {}, (), 10), Trace(shapley="exact"))
+        plan(WORDS, PatchSites(eleven, eleven, {}, (), 10), Trace(shapley="exact"))
 
 
 @pytest.mark.parametrize("size", [3, 5, 11, 100])
@@ -135,7 +135,7 @@ def test_batches_hold_recipients_and_donors_and_every_variant_once(size):
 
 def test_images_that_are_computed():
     """By hand: of 10 calls a point at step 5 takes half an image; local donors a second pass of the batch."""
-    whole = plan(Words("n", ("f",)), PLACES, Trace(curve=[5], cuts=False))
+    whole = plan(TraceWords("n", ("f",)), PLACES, Trace(curve=[5], cuts=False))
     assert computed(whole, 100) == pytest.approx(2 + 3 + 1 + 0.5)
-    local = plan(Words("n", ("f",)), PLACES, Trace(curve=[5], cuts=False, part="heads", source="local"))
+    local = plan(TraceWords("n", ("f",)), PLACES, Trace(curve=[5], cuts=False, part="heads", source="local"))
     assert computed(local, 100) == pytest.approx(2 * (2 + 3 + 1 + 0.5))
