@@ -162,7 +162,7 @@ def test_interrupted_and_gone_on_with(copy, whole, model, tmp_path, monkeypatch)
     there = stored(copy)
     assert list(there) == ["part-00000.parquet"] and there.items() <= stored(whole).items()
     monkeypatch.undo()
-    make, works = stage.execute.make, []
+    make, works = stage.loop.make, []
 
     def pickled(name, parts, todo, work, team, **options):
         works.append(work)
@@ -170,7 +170,7 @@ def test_interrupted_and_gone_on_with(copy, whole, model, tmp_path, monkeypatch)
         assert len(some) == 1
         return make(name, parts, todo, pickle.loads(pickle.dumps(work)), team, **options)
 
-    monkeypatch.setattr(stage.execute, "make", pickled)
+    monkeypatch.setattr(stage.loop, "make", pickled)
     assert run(file, copy, "--stage", "trace") == 0
     assert works[0].loaded is not None and stored(copy) == stored(whole)
 

@@ -16,14 +16,14 @@ from analysis.methods.decoding.scores import (
     STRENGTH,
     VERSION,
     Decoded,
-    Estimate,
+    IntervalEstimate,
     PlaceRows,
     decode,
     decoding_step,
 )
 
 ESTIMATES = ("accuracy", "auc", SYNONYMS, OUTCOME, "selectivity")
-UNDEFINED = Estimate(np.nan, np.nan, np.nan, 0, "no such rows")
+UNDEFINED = IntervalEstimate(np.nan, np.nan, np.nan, 0, "no such rows")
 FEW = "rows of both words in fewer than two prompts"
 
 

@@ -71,9 +71,9 @@ class Decoded:
 
     Attributes
     ----------
-    accuracy, auc : Estimate
+    accuracy, auc : IntervalEstimate
         Of prompts that are held out; 0.5 where nothing can be read.
-    transfers : dict of str to Estimate
+    transfers : dict of str to IntervalEstimate
         AUC of other rows, of prompts that are held out.
     selectivity : IntervalEstimate
         Accuracy less the control's, of held-out seeds.

@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from analysis.observe.objects.engines.detection import DROPPED, DetectionEngine, Found
-from analysis.observe.objects.engines.engines import Plan, engine_plan
+from analysis.observe.objects.engines.engines import engine_plan
+from analysis.observe.objects.engines.plans import ObservationPlan
 from analysis.observe.objects.tags.tags import Tags
 from analysis.observe.observer import Needs, StoredImage
 from probes.config.schema import Config
@@ -22,7 +23,7 @@ class ObjectObserver:
 
     Parameters
     ----------
-    plan : Plan
+    plan : ObservationPlan
         The engine and the tags, from :func:`analysis.observe.objects.engines.engines.engine_plan`.
     """
 
@@ -30,7 +31,7 @@ class ObjectObserver:
     schemas = MappingProxyType({"objects": runs_schemas.OBJECTS, "observed": runs_schemas.OBSERVED})
     whole_triplets = False
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: ObservationPlan):
         self.plan = plan
         self._engine: DetectionEngine | None = None
         self._tags: Tags | None = None

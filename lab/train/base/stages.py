@@ -22,7 +22,7 @@ from lab.train.base.recipe import Recipe, items
 from lab.train.base.tokenizer import encode, save_tokenizer, train_tokenizer
 from probes.errors import UserError
 from probes.models.pretrained import from_folder
-from probes.toyworld import SPECIMENS
+from probes.toyworld import SPECIMENS, vocabulary
 from probes.toyworld.world import group_of_words, load_world
 
 
@@ -197,9 +197,9 @@ def run_words(work: Path, recipe: Recipe, specimens: Sequence[str] = SPECIMENS) 
         raise UserError(
             "lab.train.base.train: words: expected a word that is new, found none: add it to world.yaml"
         )
-    after = words_training.add_words(before, words)
+    after = vocabulary.add_words(before, words)
     exchange.widen(work, before, after, words)
-    numbers = [words_training.number_of(after, word) for word in words]
+    numbers = [vocabulary.number_of(after, word) for word in words]
     for name in specimens:
         world = load_world(name)
         drawings = make_drawings(name, recipe.words_drawings, recipe.seed + 11, with_zones=True)
