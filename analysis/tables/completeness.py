@@ -1,4 +1,4 @@
-"""Table ``completeness``: over how much the other tables speak, of a run that was measured before it was finished."""
+"""Table ``unfinished``: over how much the other tables speak, of a run that was measured before it was finished."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Counted:
     stage: str
     what: str
     field: str
-    used_sizes: str
+    used: str
     minimum: int
 
 

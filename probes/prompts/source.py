@@ -145,8 +145,8 @@ def load(
 
 def _require_skills(source: PromptSource, fits: bool) -> None:
     """Refuse ``skill`` and ``object`` of a source that is no set of this kind, and a split that such a set has not."""
-    for field, selection_summary in (("skill", source.skill), ("object", source.object)):
-        if selection_summary is not None and not fits:
+    for field, value in (("skill", source.skill), ("object", source.object)):
+        if value is not None and not fits:
             raise UserError(
                 f"prompts.{field}: expected a set with skills, got {source.from_!r}: take it out, or name the set"
                 " paintskills"
@@ -197,7 +197,7 @@ def _nothing(selection: captions.Selection) -> str:
 def resolve(value: Any, info: ValidationInfo) -> Any:
     """Return the prompts for ``{from: ...}`` in the place of a list; a list stays as it is.
 
-    The validation context may hold ``folder``, where relative paths begin, and a list ``selection_summary``, to which the
+    The validation context may hold ``folder``, where relative paths begin, and a list ``said``, to which the
     `LoadedPrompts` is appended.
     """
     if not isinstance(value, Mapping):

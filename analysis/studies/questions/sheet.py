@@ -29,7 +29,7 @@ def sample_questions(run: Run, *, count: int, seed: int) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns ``sample_id``, ``question``, ``sample_questions`` and ``answers`` (what can be answered), in an order that says
+        Columns ``sample_id``, ``question``, ``asked`` and ``answers`` (what can be answered), in an order that says
         nothing of the prompt.
     """
     samples = run.samples(["sample_id", "indicator"])
