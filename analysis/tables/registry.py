@@ -39,7 +39,7 @@ from analysis.tables.objects.wu import (
     figure_scores,
     similarity_pairs,
 )
-from analysis.tables.similarities import agreement, specifications
+from analysis.tables.similarities import agreement, gap_prompts, specifications
 from analysis.tables.similarities.disparity import DISPARITY_COLUMNS, disparity
 from analysis.tables.similarities.families import with_unit
 from analysis.tables.similarities.gap import GAP_COLUMNS, gap
@@ -102,6 +102,15 @@ _SIMILARITIES = (
         GAP_COLUMNS,
         gap,
         texts=("space", "site", "metric", "contrast", "delta_source", "reason", "warning", "version"),
+    ),
+    Table(
+        "gap_prompts",
+        "samples",
+        "a headline measure, contrast and triplet (of one prompt: and seed): its gap and the two similarities",
+        gap_prompts.COLUMNS,
+        gap_prompts.gap_prompts,
+        optional=(gap_prompts.SEED,),
+        texts=("prompt_id", "contrast", "space", "site", "metric", "measure", "reason", "version"),
     ),
     Table(
         "specifications",

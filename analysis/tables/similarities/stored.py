@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from analysis.metrics import pixels
-from analysis.metrics.registry import METRICS, computed_from, definition
+from analysis.metrics.registry import METRICS, NO_STEP, computed_from, definition
 from analysis.tables.similarities.families import PROMPT_SPACE
 from analysis.tables.similarities.family_plan import FamilyPlan, Key, captured_key
 from analysis.tables.similarities.rows import INDEX, SimilarityRows, faulty_images
-from analysis.tables.similarities.similarities import COLUMNS, NO_STEP, Family, Similarities, Where
+from analysis.tables.similarities.similarities import COLUMNS, Family, Similarities, Where
 from hooks.architectures.addresses import has_steps, space
 from probes.errors import UserError
 from probes.runs.image_faults import reason
@@ -85,8 +85,12 @@ def image_similarities(
     types = image_types(metrics)
     numbers: dict[str, list] = {name: [] for name in types}
     measures = [getattr(pixels, definition(metric).function) for metric in metrics]
-    for (triplet, seed), rows in samples.groupby(["triplet", "seed"], sort=False):
-        ids = dict(zip(rows["indicator"], rows["sample_id"]))
+    draws: dict[tuple[int, int], dict[str, str]] = {}
+    for *draw, indicator, sample in zip(
+        *(samples[name].tolist() for name in ("triplet", "seed", "indicator", "sample_id"))
+    ):
+        draws.setdefault((draw[0], draw[1]), {})[indicator] = sample
+    for (triplet, seed), ids in draws.items():
         present = [name for name in indicators if name in ids]
         fine = [name for name in present if ids[name] not in left_out]
         pictures = dict(zip(fine, map(pixels.Picture, load([ids[name] for name in fine])))) if fine else {}
@@ -125,6 +129,8 @@ class StoredSimilarities(Similarities):
         ``captures/`` may be missing, as in a run made of the pictures of a closed model.
     images : DataFrame, optional
         Of `image_similarities`; default: those stored when the run was measured.
+    samples : DataFrame, optional
+        The samples of the run where they were read already, see `faulty_images`.
 
     Attributes
     ----------
@@ -138,7 +144,7 @@ class StoredSimilarities(Similarities):
         ``<site>:<metric>`` with a site and a metric that are known.
     """
 
-    def __init__(self, run: Run, images: pd.DataFrame | None = None):
+    def __init__(self, run: Run, images: pd.DataFrame | None = None, samples: pd.DataFrame | None = None):
         self.run = run
         self.timesteps: dict[int, float] = {}
         self._images = run.table(IMAGE_TABLE) if images is None else images
@@ -150,7 +156,7 @@ class StoredSimilarities(Similarities):
         if run.parts("captures"):
             self._captured = self._read_ends()
         self._compared = SimilarityRows.of(self._images, str(run.path / "samples"))
-        self._faulty = faulty_images(run)  # what the model held of such an image is no value either
+        self._faulty = faulty_images(run, samples)  # what the model held of such an image is no value either
         members = {f"{a}-{b}": {a, b} for a in run.config.indicators for b in run.config.indicators}
         self._out = {
             captured: rows.with_any(self._faulty, members)
