@@ -43,15 +43,14 @@ from analysis.tables.similarities import agreement, gap_prompts, specifications
 from analysis.tables.similarities.disparity import DISPARITY_COLUMNS, disparity
 from analysis.tables.similarities.families import with_unit
 from analysis.tables.similarities.gap import GAP_COLUMNS, gap
-from analysis.tables.similarities.stored import (
+from analysis.tables.similarities.pictures import (
     FEATURE_METRICS,
     IMAGE_TABLE,
     OPTIONAL_METRICS,
-    TIMESTEP_TABLE,
-    StoredSimilarities,
     image_similarities,
     image_types,
 )
+from analysis.tables.similarities.stored import TIMESTEP_TABLE, StoredSimilarities
 from analysis.tables.table import Latex, Table
 from probes.runs.store import Run
 

@@ -25,22 +25,18 @@ from analysis.tables.sharing import Piece, Sharing, cut
 from analysis.tables.similarities.agreement import agreement
 from analysis.tables.similarities.disparity import DISPARITY_COLUMNS, family_disparity
 from analysis.tables.similarities.families import shares_noise, stacked
-from analysis.tables.similarities.family_plan import FamilyPlan
-from analysis.tables.similarities.features import (
+from analysis.tables.similarities.gap import GAP_COLUMNS, GapChoices, GapColumns, gap_columns, joined_gap
+from analysis.tables.similarities.gap_prompts import gap_prompts
+from analysis.tables.similarities.pictures import (
+    IMAGE_TABLE,
     feature_similarities,
+    image_similarities,
     part_names,
     stored_features,
     with_features,
 )
-from analysis.tables.similarities.gap import GAP_COLUMNS, GapChoices, GapColumns, gap_columns, joined_gap
-from analysis.tables.similarities.gap_prompts import gap_prompts
 from analysis.tables.similarities.specifications import specifications
-from analysis.tables.similarities.stored import (
-    IMAGE_TABLE,
-    TIMESTEP_TABLE,
-    StoredSimilarities,
-    image_similarities,
-)
+from analysis.tables.similarities.stored import TIMESTEP_TABLE, FamilyPlan, StoredSimilarities
 from probes.config.checks import asks_for_skills
 from probes.errors import UserError
 from probes.execution.team import Team

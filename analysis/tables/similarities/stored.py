@@ -1,8 +1,8 @@
 """The similarities that a run stores: captures of the model, part file by part file, and those of its pictures.
 
-Similarities inside the model were reduced while it ran and are taken from ``captures/`` as they are. Those of stored
-pictures are computed when a run is measured (`image_similarities`) and kept in ``tables/image_similarities``, a row a
-(triplet, seed, pair). No table of a row a number is made of them, but for what is asked for by name (`tidy`).
+Similarities inside the model were reduced while it ran and are taken from ``captures/`` as they are; those of stored
+pictures are `analysis.tables.similarities.pictures`. No table of a row a number is made of them, but for what is asked
+for by name (`tidy`).
 
 Sites without steps are few numbers a pair and are kept in memory; those with steps are read when their family is asked
 for, a part file at a time.
@@ -11,21 +11,24 @@ for, a part file at a time.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import combinations
-from types import MappingProxyType
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from PIL import Image
 
-from analysis.metrics import pixels
-from analysis.metrics.registry import METRICS, NO_STEP, computed_from, definition
+from analysis.metrics.registry import NO_STEP, definition
 from analysis.tables.similarities.families import PROMPT_SPACE
-from analysis.tables.similarities.family_plan import FamilyPlan, Key, captured_key
+from analysis.tables.similarities.pictures import (
+    FEATURE_METRICS,
+    IMAGE_METRICS,
+    IMAGE_SITE,
+    IMAGE_TABLE,
+    OPTIONAL_METRICS,
+)
 from analysis.tables.similarities.rows import INDEX, SimilarityRows, faulty_images
 from analysis.tables.similarities.similarities import COLUMNS, Family, Similarities, Where
 from hooks.architectures.addresses import has_steps, space
@@ -33,85 +36,56 @@ from probes.errors import UserError
 from probes.runs.image_faults import reason
 from probes.runs.store import Run
 
-IMAGE_TABLE, TIMESTEP_TABLE = "image_similarities", "timesteps"
-IMAGE_METRICS = computed_from("pictures")
-OPTIONAL_METRICS = tuple(name for name, row in METRICS.items() if row.needs == "pictures" and row.optional)
-FEATURE_METRICS = computed_from("features")  # further columns of `IMAGE_TABLE`, where the run holds them
-IMAGE_SITE = "image"
+TIMESTEP_TABLE = "timesteps"
 FIXED = (*INDEX, "first", "second", "timesteps")  # columns of captures/ that are no site
 NOT_CAPTURED = "not captured"
 
 
-def image_types(metrics: Sequence[str] = IMAGE_METRICS) -> dict[str, str]:
-    """Columns and types of the table `IMAGE_TABLE` with these metrics, in order."""
-    index = {"triplet": "int32", "seed": "int64", "pair": "str"}
-    return {**index, **dict.fromkeys(metrics, "float32"), "reason": "str"}
+class Key(NamedTuple):
+    """What is compared, and how: a column of captures, or a metric of pictures."""
+
+    space: str
+    site: str
+    metric: str
+    captured: bool = True
+
+    @property
+    def column(self) -> str:
+        """Its column of ``captures/``."""
+        return f"{self.site}:{self.metric}"
 
 
-def image_similarities(
-    samples: pd.DataFrame,
-    load: Callable[[Sequence[str]], Sequence[Image.Image]],
-    indicators: Sequence[str],
-    metrics: Sequence[str] = IMAGE_METRICS,
-    left_out: Mapping[str, str] = MappingProxyType({}),
-) -> pd.DataFrame:
-    """Compare the pictures of each triplet and seed, two by two, by metrics of pictures in the registry.
-
-    Parameters
-    ----------
-    samples : DataFrame
-        With ``sample_id``, ``triplet``, ``seed`` and ``indicator``.
-    load : callable
-        From a list of sample ids to the pictures.
-    indicators : sequence of str
-        In the order that names the pairs. An indicator without a picture makes no pair.
-    metrics : sequence of str
-        By default all but the optional ones.
-    left_out : mapping of str to str, optional
-        Of sample ids whose picture is not compared, and why: what is compared with one is NaN.
-
-    Returns
-    -------
-    DataFrame
-        A row a (triplet, seed, pair), with `image_types`: each metric under its name (``ssim``: at most 1, no
-        difference; ``diff_pix``: percent, 0 no difference), and ``reason`` why one is NaN, empty where none is; several
-        reasons are parted by ``; ``.
+def captured_key(column: str) -> Key:
+    """Return the key of a column of ``captures/``.
 
     Raises
     ------
-    UserError
-        If two pictures cannot be compared, such as pictures of different size.
+    ValueError
+        If it is no ``<site>:<metric>`` with a site and a metric that are known.
     """
-    types = image_types(metrics)
-    numbers: dict[str, list] = {name: [] for name in types}
-    measures = [getattr(pixels, definition(metric).function) for metric in metrics]
-    draws: dict[tuple[int, int], dict[str, str]] = {}
-    for *draw, indicator, sample in zip(
-        *(samples[name].tolist() for name in ("triplet", "seed", "indicator", "sample_id"))
-    ):
-        draws.setdefault((draw[0], draw[1]), {})[indicator] = sample
-    for (triplet, seed), ids in draws.items():
-        present = [name for name in indicators if name in ids]
-        fine = [name for name in present if ids[name] not in left_out]
-        pictures = dict(zip(fine, map(pixels.Picture, load([ids[name] for name in fine])))) if fine else {}
-        for first, second in combinations(present, 2):
-            why = [left_out[ids[name]] for name in (first, second) if ids[name] in left_out]
-            if why:
-                undefined = (np.nan for _ in measures)
-                row = (triplet, seed, f"{first}-{second}", *undefined, "; ".join(dict.fromkeys(why)))
-                for column, value in zip(numbers.values(), row):
-                    column.append(value)
-                continue
-            pair = pixels.PicturePair(pictures[first], pictures[second])
-            try:
-                scores = [measure(pair) for measure in measures]
-            except ValueError as error:
-                raise UserError(f"samples: {ids[first]}, {ids[second]}: {error}: store them alike") from None
-            reasons = "; ".join(dict.fromkeys(score.reason for score in scores if score.reason))
-            row = (triplet, seed, f"{first}-{second}", *(score.value for score in scores), reasons)
-            for column, value in zip(numbers.values(), row):
-                column.append(value)
-    return pd.DataFrame({name: pd.Series(numbers[name], dtype=kind) for name, kind in types.items()})
+    site, separator, metric = column.rpartition(":")
+    if not separator:
+        raise ValueError(f"captures: expected a column <site>:<metric>, got {column!r}")
+    definition(metric)  # raises where there is none
+    return Key(space(site), site, metric)
+
+
+class FamilyPlan(NamedTuple):
+    """What a family is made of: the keys of its sites, its pairs, and the prompts and seeds of all that was chosen."""
+
+    space: str
+    metric: str
+    keys: list[Key]
+    pairs: list[str]
+    prompts: NDArray[np.int64]
+    seeds: NDArray[np.int64]
+
+    def shares(self, number: int) -> list[FamilyPlan]:
+        """Cut it by sites into at most so many; a family without steps is small and stays whole."""
+        if not any(has_steps(key.site) for key in self.keys):
+            return [self]
+        width = -(-len(self.keys) // number)
+        return [self._replace(keys=self.keys[at : at + width]) for at in range(0, len(self.keys), width)]
 
 
 def timesteps(run: Run) -> dict[int, float]:
@@ -128,7 +102,7 @@ class StoredSimilarities(Similarities):
     run : Run
         ``captures/`` may be missing, as in a run made of the pictures of a closed model.
     images : DataFrame, optional
-        Of `image_similarities`; default: those stored when the run was measured.
+        Of `analysis.tables.similarities.pictures`; default: those stored when the run was measured.
     samples : DataFrame, optional
         The samples of the run where they were read already, see `faulty_images`.
 
