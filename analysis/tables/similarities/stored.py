@@ -11,7 +11,7 @@ for, a part file at a time.
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +39,7 @@ from probes.runs.store import Run
 TIMESTEP_TABLE = "timesteps"
 FIXED = (*INDEX, "first", "second", "timesteps")  # columns of captures/ that are no site
 NOT_CAPTURED = "not captured"
+JOINED_ROWS = 4096  # of parts that are worked on at a time; no result depends on it
 
 
 class Key(NamedTuple):
@@ -153,7 +154,8 @@ class StoredSimilarities(Similarities):
             raise UserError(f"{where}: {error}: mend or delete the column") from None
         ends: dict[Key, list] = {key: [] for key in self._chosen if not has_steps(key.site)}
         index: list[pd.DataFrame] = []
-        for table in run.part_tables("captures", [*INDEX, "timesteps", *(key.column for key in ends)]):
+        columns = [*INDEX, "timesteps", *(key.column for key in ends)]
+        for table in joined(run.part_tables("captures", columns)):
             index.append(table.select(INDEX).to_pandas())
             self._learn(list_matrix(table["timesteps"]))
             for key, parts in ends.items():
@@ -312,31 +314,69 @@ class StoredSimilarities(Similarities):
         """Values of each key, shape (n_pairs, n_prompts, n_seeds, n_steps)."""
         shape = (len(pairs), len(prompts), len(seeds))
         arrays = {key: np.empty((*shape, 0), np.float32) for key in keys}
+        places = {
+            captured: self._places(captured, pairs, prompts, seeds)
+            for captured in {key.captured for key in keys}
+        }
 
         def put(key: Key, values: NDArray[np.float32], start: int) -> None:
-            rows, chosen = self._rows(key), self._rows(key).chosen(self._seeds)
-            chosen = chosen[(chosen >= start) & (chosen < start + len(values))]
-            chosen = chosen[~self._out[key.captured][chosen]]
-            place = (
-                np.array([pairs.index(name) if name in pairs else -1 for name in rows.names])[
-                    rows.pair[chosen]
-                ],
-                np.searchsorted(prompts, rows.triplet[chosen]),
-                np.searchsorted(seeds, rows.seed[chosen]),
-            )
+            chosen, *place = places[key.captured]
+            own = slice(*np.searchsorted(chosen, (start, start + len(values))))
             arrays[key] = _padded(arrays[key], values.shape[1])
-            arrays[key][(*place, slice(0, values.shape[1]))] = values[chosen - start]
+            arrays[key][(*(axis[own] for axis in place), slice(0, values.shape[1]))] = values[
+                chosen[own] - start
+            ]
 
         streamed = [key for key in keys if key not in self._ends]
         for key in keys:
             if key in self._ends:
                 put(key, self._ends[key][:, None], 0)
         start = 0
-        for table in self.run.part_tables("captures", [key.column for key in streamed]) if streamed else ():
+        parts = self.run.part_tables("captures", [key.column for key in streamed]) if streamed else ()
+        for table in joined(parts):
             for key in streamed:
                 put(key, list_matrix(table[key.column]), start)
             start += len(table)
         return arrays
+
+    def _places(
+        self, captured: bool, pairs: list[str], prompts: NDArray[np.int64], seeds: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], ...]:
+        """Rows of captures, or of compared pictures, that hold a value, ascending; pair, prompt and seed of each."""
+        rows = self._captured if captured else self._compared
+        chosen = rows.chosen(self._seeds)
+        chosen = chosen[~self._out[captured][chosen]]
+        pair = np.array([pairs.index(name) if name in pairs else -1 for name in rows.names], np.int64)
+        return (
+            chosen,
+            pair[rows.pair[chosen]],
+            np.searchsorted(prompts, rows.triplet[chosen]),
+            np.searchsorted(seeds, rows.seed[chosen]),
+        )
+
+
+def joined(tables: Iterable[pa.Table], rows: int = JOINED_ROWS) -> Iterator[pa.Table]:
+    """Join tables that follow each other, of the same columns and types, until they have so many rows.
+
+    Examples
+    --------
+    >>> [
+    ...     len(table)
+    ...     for table in joined([pa.table({"a": [1]}), pa.table({"a": [2, 3]}), pa.table({"a": [4]})], 3)
+    ... ]
+    [3, 1]
+    """
+    held: list[pa.Table] = []
+    for table in tables:
+        if held and not table.schema.equals(held[0].schema):
+            yield pa.concat_tables(held)
+            held = []
+        held.append(table)
+        if sum(map(len, held)) >= rows:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)
 
 
 def list_matrix(column: pa.ChunkedArray) -> NDArray[np.float32]:
