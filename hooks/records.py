@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hooks.cosine import cosine_of
+
 METRICS_OF_TEXT = ("cosine_sequence", "cosine_eos", "cosine_words")
 
 
@@ -104,9 +106,10 @@ class Records:
                 if group:
                     products = found_here.reshape(-1, group)
                     norms = np.sqrt(products[np.arange(len(products)), np.arange(len(products)) % group])
-                    row[:] = _cosine(products[left, right % group], norms, left, right)
+                    row[:] = cosine_of(products[left, right % group], norms[left] * norms[right])
                 elif len(values) == 2:
-                    row[:] = _cosine(found_here, next(flat).numpy(), left, right)
+                    norms = next(flat).numpy()
+                    row[:] = cosine_of(found_here, norms[left] * norms[right])
                 else:
                     row[:] = found_here
             found[key] = Similarity(table, *self._when(key, timesteps))
@@ -127,11 +130,6 @@ class Records:
         if key in self._per_step:
             return calls, timesteps[calls]
         return calls, np.full(len(calls), np.nan)
-
-
-def _cosine(dots: np.ndarray, norms: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore", divide="ignore"):  # a row of zeros: NaN
-        return np.clip(dots / (norms[left] * norms[right]), -1.0, 1.0)
 
 
 def to_cpu(tensors: list[Tensor]) -> list[Tensor]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from hooks.cosine import cosine_of
 from hooks.errors import HookError
 
 MAX_ELEMENTS = 2**26  # of one gathered operand: 256 MiB in float32
@@ -41,7 +42,7 @@ def cosine(values: Tensor, left: Tensor, right: Tensor) -> Tensor:
     tensor([ 0.9600, -1.0000])
     """
     dots, norms = products(values, left, right)
-    return (dots / (norms[left] * norms[right])).clamp(-1.0, 1.0)
+    return cosine_of(dots, norms[left] * norms[right])
 
 
 def products(values: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
@@ -218,8 +219,7 @@ class SharedPositions:
         used = self.used.to(device)[:, :, None]
         a = (values[left[:, None], self.left.to(device)].float() * used).flatten(1)
         b = (values[right[:, None], self.right.to(device)].float() * used).flatten(1)
-        norms = _norms(a) * _norms(b)
-        return (torch.linalg.vecdot(a, b) / norms).clamp(-1.0, 1.0)
+        return cosine_of(torch.linalg.vecdot(a, b), _norms(a) * _norms(b))
 
 
 def end_of_text(ids: Tensor, eos_token_id: int | None) -> Tensor:

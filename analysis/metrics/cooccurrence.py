@@ -11,9 +11,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
 
 from analysis.metrics.dependency import GROUPS
-from analysis.stats.object_counts import ObjectTable, object_table
+from analysis.stats.object_counts import ObjectTable, image_of_each, object_table
 
 ALL = "all"
 LEFT_OUT, INCLUDED = "left out", "included"
@@ -24,7 +26,12 @@ EMPTY_GROUP = "no object in this group"
 
 def of_group(objects: pd.DataFrame, group: str) -> pd.DataFrame:
     """Rows of table ``objects`` in a group; those of all groups are the detections, without the hidden nouns."""
-    return objects[objects["object"] >= 0] if group == ALL else objects[objects["group"] == group]
+    return objects[in_group(objects, group)]
+
+
+def in_group(objects: pd.DataFrame, group: str) -> NDArray[np.bool_]:
+    """Tell for each row of table ``objects`` whether it is in a group, see `of_group`."""
+    return (objects["object"] >= 0 if group == ALL else objects["group"] == group).to_numpy(bool)
 
 
 def counted(
@@ -48,13 +55,17 @@ def counted(
     dict of str to ObjectTable
         By group, ``all`` first.
     """
-    images = images.rename(columns={"triplet": "prompt"})
+    images, objects = (rows.rename(columns={"triplet": "prompt"}) for rows in (images, objects))
     objects = objects[~objects["lemma"].isin(list(without))]
-    objects = objects.rename(columns={"triplet": "prompt"}).assign(lemma=objects["lemma"].astype(str))
+    image = image_of_each(images, objects)
+    lemma, lemmas = pd.factorize(objects["lemma"].astype(str), sort=True)
     tables = {}
     for group in (ALL, *GROUPS):
-        rows = of_group(objects, group)[["prompt", "seed", "indicator", "lemma"]]
-        tables[group] = object_table(images, rows.rename(columns={"lemma": "object"}), indicators=names)
+        rows = np.flatnonzero(in_group(objects, group))
+        there, what = np.unique(lemma[rows], return_inverse=True)
+        shape = (len(images), len(there))
+        counts = sparse.csr_array((np.ones(len(rows)), (image[rows], what)), shape=shape)
+        tables[group] = object_table(images, counts, indicators=names, objects=list(lemmas[there]))
     return tables
 
 
@@ -119,13 +130,17 @@ def presence(
     unknown = objects.loc[objects["group"] == "", "sample_id"].unique()
     known = images[~images["sample_id"].isin(unknown)]
     reason = NO_IMAGES if images.empty else NOT_GROUPED
-    others = objects[~objects["lemma"].isin(list(individuals))]
+    # -1: of an image that is not known
+    place = pd.Index(known["sample_id"]).get_indexer(objects["sample_id"])
+    others = ~objects["lemma"].isin(list(individuals)).to_numpy(bool)
+    of_name = {name: (known["indicator"] == name).to_numpy(bool) for name in names}
     rows = []
-    for treatment, chosen in ((INCLUDED, objects), (LEFT_OUT, others)):
+    for treatment, chosen in ((INCLUDED, place >= 0), (LEFT_OUT, others & (place >= 0))):
         for group in GROUPS:
-            has = known["sample_id"].isin(chosen.loc[chosen["group"] == group, "sample_id"])
+            has = np.full(len(known), False)
+            has[place[chosen & in_group(objects, group)]] = True
             for name in (ALL, *names):
-                own = has if name == ALL else has[known["indicator"] == name]
+                own = has if name == ALL else has[of_name[name]]
                 n, count = len(own), int(own.sum())
                 percent = 100 * count / n if n else np.nan
                 rows.append((treatment, group, name, percent, count, n, "" if n else reason))

@@ -1,6 +1,7 @@
 """What is measured: a row a metric, with its definition's version, its direction and range, and how it is shown.
 
-Where a metric stands in the paper's Table 5 (Wu et al. 2025) its row names the space and the site that stand there.
+Where a metric stands in the paper's Table 5 (Wu et al. 2025) its row names the space and the site that stand there: the
+only place that says that ``z0`` of a configuration, z₀ of a page and ``latent.final:cosine`` of ``captures/`` are one.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+import pandas as pd
+
 from probes.errors import UserError
 
 SPACES = {"prompt": "Prompt", "denoising": "Denoising", "image": "Image"}
+NO_STEP = -1  # of what has no steps: the end of each space
 READOUTS = ("sequence", "eos", "words")  # of the text encoder, the default first
 
 
@@ -42,6 +47,10 @@ class Metric:
         Decimal places shown.
     unit : str
         ``"%"`` or nothing.
+    key : str
+        Its name in ``measure.primary`` and in the column ``measure`` of tables; by default `metric`.
+    about : str
+        Its definition on the page, where that has one.
     noun : str
         What is compared, to be followed by "<indicator> prompts".
     function : str
@@ -62,14 +71,42 @@ class Metric:
     higher_is_nearer: bool = True
     digits: int = 3
     unit: str = ""
+    key: str = ""
+    about: str = ""
     noun: str = "images generated from"
     function: str = ""
     optional: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.key or self.metric)
+
     @property
-    def key(self) -> str:
-        """Its name in ``measure.primary``: ``t``, ``z0``, ``ssim``, ``diff_pix`` ..."""
-        return {"prompt": "t", "denoising": "z0"}.get(self.space, self.metric)
+    def place(self) -> tuple[str, str, str]:
+        """Space, site and metric under which tables hold it, at `NO_STEP`."""
+        return self.space, self.site, self.metric
+
+    def rows_of(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of a table that hold it: those of its `place`, and of `NO_STEP` where there are steps.
+
+        Examples
+        --------
+        >>> table = pd.DataFrame(
+        ...     {"space": "image", "site": "image", "metric": ["ssim", "diff_pix"], "gap": [0.1, 2]}
+        ... )
+        >>> METRICS["ssim"].rows_of(table)["gap"].tolist()
+        [0.1]
+        """
+        place = {"space": self.space, "site": self.site, "metric": self.metric}
+        place |= {"step": NO_STEP} if "step" in table else {}
+        chosen = np.full(len(table), True)
+        for name, value in place.items():
+            chosen &= (table[name] == value).to_numpy(bool)
+        return table[chosen]
+
+    @property
+    def sign(self) -> float:
+        """1 where a higher value is nearer, else -1: times this a difference is positive towards the nearer."""
+        return 1.0 if self.higher_is_nearer else -1.0
 
     @property
     def readout(self) -> str:
@@ -96,6 +133,9 @@ def _of_text(readout: str) -> Metric:
         space="prompt",
         site="text.final",
         latex="$\\mathbf{t}$",
+        key="t",
+        about="The conditional text embeddings given to the U-Net; cosine similarity of the flattened sequence, of the"
+        " end-of-text position, or of the shared words (Wu et al. 2025, Eq. 1).",
         digits=4,
         noun="text embeddings of",
     )
@@ -111,9 +151,19 @@ _ROWS = (
         space="denoising",
         site="latent.final",
         latex="$\\mathbf{z}_0$",
+        key="z0",
+        about="The last latent, before division by the VAE’s scaling factor; cosine similarity, flattened (Eq. 2).",
         noun="final latents generated from",
     ),
-    Metric("ssim", "ssim/1", "pictures", "SSIM", function="ssim_score"),
+    Metric(
+        metric="ssim",
+        version="ssim/1",
+        needs="pictures",
+        symbol="SSIM",
+        about="Structural similarity of the grey images, as scikit-image defines it (window 7, data range 255);"
+        " 1 means the same.",
+        function="ssim_score",
+    ),
     Metric(
         metric="diff_pix",
         version="diff_pix/1",
@@ -124,6 +174,8 @@ _ROWS = (
         higher_is_nearer=False,
         digits=2,
         unit="%",
+        about="Percent of the image inside the outer contours (over 40 px) of where 1 − SSIM exceeds Otsu’s threshold,"
+        " which is set for each pair anew.",
         function="diff_pix_score",
     ),
     Metric(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hooks.cosine import cosine_of
+
 
 def cosines(first: NDArray[np.floating], second: NDArray[np.floating]) -> NDArray[np.float64]:
-    r"""Return the cosine of each row of one matrix with the same row of another.
-
-    .. math:: \cos(u, v) = \frac{u \cdot v}{\lVert u \rVert \, \lVert v \rVert}
+    """Return the cosine (`hooks.cosine.cosine_of`) of each row of one matrix with the same row of another.
 
     Parameters
     ----------
@@ -30,8 +30,5 @@ def cosines(first: NDArray[np.floating], second: NDArray[np.floating]) -> NDArra
     [0.0, 0.96]
     """
     one, other = (np.asarray(matrix, np.float64) for matrix in (first, second))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        quotient = np.einsum("ij,ij->i", one, other) / (
-            np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
-        )
-    return np.clip(quotient, -1, 1)
+    norms = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    return cosine_of(np.einsum("ij,ij->i", one, other), norms)

@@ -74,7 +74,7 @@ def summaries(
     found = []
     for contrast in contrasts(config):
         words = contrast_words(contrast, reference, people)
-        here = gap[(gap["contrast"] == "-".join(contrast)) & (gap["step"] == -1)]
+        here = gap[gap["contrast"] == "-".join(contrast)]
         rows = [(metric, row) for metric in metrics if (row := _row(here, metric)) is not None]
         gate = 0 if rows and rows[0][0].key == primary else None
         p_values = gatekept([float(row.get("p_control", np.nan)) for _, row in rows], gate)
@@ -127,7 +127,7 @@ def contrast_words(contrast: tuple[str, str], reference: str, people: Sequence[M
     --------
     >>> people = [Member("n", "person"), Member("f", "woman"), Member("m", "man")]
     >>> contrast_words(("m", "f"), "n", [*people, Member("l", "lady", "f")])
-    Words(first=('man',), second=('woman', 'lady'), reference=('person',))
+    ContrastWords(first=('man',), second=('woman', 'lady'), reference=('person',))
     """
     spelled = {person.name: person.word for person in people}
     names = words_of(
@@ -142,7 +142,7 @@ def support(
     specifications: pd.DataFrame, metric: Metric, contrast: tuple[str, str]
 ) -> tuple[int, int] | None:
     """Count the specifications that support a direction, and all of them; None where there is but the run's own."""
-    own = specifications[_here(specifications, metric) & (specifications["contrast"] == "-".join(contrast))]
+    own = metric.rows_of(specifications[specifications["contrast"] == "-".join(contrast)])
     return (int(own["supports"].sum()), len(own)) if len(own) > 1 else None
 
 
@@ -211,12 +211,6 @@ def _verb(names: Sequence[str], verb: str) -> str:
     return verb if len(names) > 1 else f"{verb}s"
 
 
-def _here(table: pd.DataFrame, metric: Metric) -> pd.Series:
-    return (
-        (table["space"] == metric.space) & (table["site"] == metric.site) & (table["metric"] == metric.metric)
-    )
-
-
 def _row(table: pd.DataFrame, metric: Metric) -> dict | None:
-    rows = table[_here(table, metric)]
+    rows = metric.rows_of(table)
     return rows.iloc[0].to_dict() if len(rows) else None

@@ -16,6 +16,9 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
+from analysis.study import contrasts
+from probes.config.schema import Config
+
 LARGEST = 256  # pixels: larger images are shown reduced, the originals stay in samples/
 
 
@@ -29,13 +32,14 @@ class Chip:
 
 @dataclass
 class GalleryRow:
-    """One prompt and seed: a cell an indicator, a chip a word; ``extra`` rows are shown only when asked for."""
+    """One prompt and seed: a cell an indicator, a chip a word, a gap a contrast; ``extra`` rows only when asked for."""
 
     key: str
     prompt: str
     seed: int
     cells: list[dict]
     chips: list[dict] = field(default_factory=list)
+    gaps: list[dict] = field(default_factory=list)
     extra: bool = False
 
 
@@ -95,6 +99,7 @@ def build(
     *,
     more: Sequence[tuple[int, int]] = (),
     overlays: Mapping[str, list[dict]] | None = None,
+    gaps: pd.DataFrame | None = None,
 ) -> tuple[list[GalleryRow], dict]:
     """Make the gallery's rows and the heat maps they show.
 
@@ -116,14 +121,17 @@ def build(
         Rows that are shown only when asked for, see `choose_more`.
     overlays : mapping of str to list of dict, optional
         Objects of the images, see `analysis.report.overlays`.
+    gaps : DataFrame, optional
+        Of `primary_gaps`.
 
     Returns
     -------
-    rows : list of Row
+    rows : list of GalleryRow
     maps : dict
         ``maps[sample_id][word_index] = [base64 of 8-bit values, height, width, low, high, peak]``.
     """
     by_draw = dict(list(samples.groupby(["triplet", "seed"], sort=False)))
+    own_gaps = {} if gaps is None else _gaps_of(gaps, [*chosen, *more])
     shown = set()
     rows = []
     for triplet, seed in [*chosen, *more]:
@@ -144,11 +152,30 @@ def build(
             }
             for chip in align(prompts, lead)
         ]
+        row.gaps = own_gaps.get((triplet, seed), [])
         rows.append(row)
     maps = _maps(words[words["sample_id"].isin(shown)]) if words is not None and len(words) else {}
     for row in rows:
         row.chips = [chip for chip in row.chips if _has_map(chip, maps)]
     return rows, maps
+
+
+def primary_gaps(gaps: pd.DataFrame, config: Config) -> pd.DataFrame:
+    """Return the rows of ``tables/gap_prompts`` of the primary measure, with both sides of the contrast as columns."""
+    sides = pd.DataFrame(contrasts(config), columns=["first", "second"])
+    sides["contrast"] = sides["first"] + "-" + sides["second"]
+    return gaps[gaps["measure"] == config.measure.primary].merge(sides, on="contrast")
+
+
+def _gaps_of(gaps: pd.DataFrame, draws: Sequence[tuple[int, int]]) -> dict[tuple[int, int], list[dict]]:
+    """Rows of `primary_gaps` of each draw: those of its triplet, or of its seed where every seed has one."""
+    found: dict[tuple[int, int], list[dict]] = {draw: [] for draw in draws}
+    gaps = gaps[gaps["triplet"].isin([triplet for triplet, _ in draws])]
+    for row in gaps.to_dict("records"):
+        for triplet, seed in draws:
+            if triplet == row["triplet"] and seed == row.get("seed", seed):
+                found[triplet, seed].append(row)
+    return found
 
 
 def align(prompts: dict[str, list[str]], lead: str) -> list[Chip]:

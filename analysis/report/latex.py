@@ -192,9 +192,8 @@ def _disparity(
     missing: Mapping[str, str] | None,
 ) -> tuple[list[str], list[tuple[str, list[str]]], Raw]:
     """Heads, rows and note of Tables 5 and 10."""
-    final = disparity[disparity["step"] == -1].astype({"pair": str})
-    keys = zip(final["space"], final["site"], final["metric"], final["pair"])
-    cells = dict(zip(keys, final["mean"]))
+    found = {metric: metric.rows_of(disparity) for metric in metrics}
+    cells = {metric: dict(zip(rows["pair"].astype(str), rows["mean"])) for metric, rows in found.items()}
     heads = [
         Raw(
             (metric.latex or escaped(metric.symbol))
@@ -208,10 +207,10 @@ def _disparity(
         if other == chosen.reference:
             continue
         pair = pair_name(chosen.reference, other, chosen.names)
-        values = [cells.get((m.space, m.site, m.metric, pair), math.nan) for m in metrics]
+        values = [cells[metric].get(pair, math.nan) for metric in metrics]
         text = [fixed(value, metric.digits, LATEX_DASH) for value, metric in zip(values, metrics)]
         rows.append((f"({chosen.reference}, {other})", text))
-    absent = [m for m in metrics if not any(k[2] == m.metric for k in cells)]
+    absent = [metric for metric in metrics if not cells[metric]]
     named = ", ".join(m.latex or escaped(m.symbol) for m in absent)
     why = "".join(f" {escaped(line)}." for line in not_run(absent, missing or {}))
     note = Raw(f"{LATEX_DASH}: not measured in this run ({named}).{why}" if absent else "")

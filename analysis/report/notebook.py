@@ -17,7 +17,7 @@ from analysis.metrics.registry import Metric, headline_metrics
 from analysis.report.format import DASH, fixed
 from analysis.study import contrasts, indicators
 from analysis.tables.registry import TABLES
-from analysis.tables.similarities.similarities import NO_STEP, pair_name
+from analysis.tables.similarities.similarities import pair_name
 from analysis.tables.similarities.stored import StoredSimilarities
 from probes.errors import UserError
 from probes.runs import completeness
@@ -66,8 +66,7 @@ class LoadedRun:
         A row a (group, pair, object): presence, difference and bias score with intervals, p-values.
 
     `pairs` gives the similarities of a site, and `table` any other table that `tables` lists, such as
-    ``table06_similarity``. Each of them
-    raises `probes.errors.UserError` where the run does not hold it (yet).
+    ``gap_prompts`` with the gap of each triplet. Each of them raises `probes.errors.UserError` where the run does not hold it (yet).
     """
 
     def __init__(self, run: Run):
@@ -268,38 +267,22 @@ class LoadedRun:
 
     def _metrics(self) -> list[Metric]:
         """The headline metrics that this run holds."""
-        found = self._ends[["space", "site", "metric"]].drop_duplicates()
-        keys = set(found.astype(str).itertuples(index=False, name=None))
-        return [
-            m
-            for m in headline_metrics(self.run.config.measure.text_readout)
-            if (m.space, m.site, m.metric) in keys
-        ]
-
-    @cached_property
-    def _ends(self) -> pd.DataFrame:
-        return self.disparity[self.disparity["step"] == NO_STEP]
+        metrics = headline_metrics(self.run.config.measure.text_readout)
+        return [metric for metric in metrics if len(metric.rows_of(self.disparity))]
 
     def _reference_pairs(self) -> list[str]:
         names, reference = [member.name for member in indicators(self.run.config)], self.run.config.reference
         return [pair_name(reference, name, names) for name in names if name != reference]
 
     def _cell(self, metric: Metric, pair: str, column: str) -> float:
-        rows = _at(self._ends, metric)
+        rows = metric.rows_of(self.disparity)
         rows = rows[rows["pair"] == pair]
         return float(rows[column].iloc[0]) if len(rows) else float("nan")
 
     def _gap_row(self, metric: Metric, contrast: str) -> pd.Series | None:
-        rows = _at(self.gap[self.gap["step"] == NO_STEP], metric)
+        rows = metric.rows_of(self.gap)
         rows = rows[rows["contrast"] == contrast]
         return rows.iloc[0] if len(rows) else None
-
-
-def _at(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    keys = (
-        (table["space"] == metric.space) & (table["site"] == metric.site) & (table["metric"] == metric.metric)
-    )
-    return table[keys]
 
 
 def _gap(row: pd.Series | None, metric: Metric) -> str:

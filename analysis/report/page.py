@@ -75,6 +75,7 @@ class Content:
     words: pd.DataFrame | None
     objects: Objects | None = None
     more: list[tuple[int, int]] = field(default_factory=list)
+    gaps: pd.DataFrame | None = None  # of triplets, by the primary measure
     not_measured: pd.DataFrame | None = None
     attributes: Attributes | None = None
     traced: TraceSection | None = None
@@ -175,6 +176,7 @@ def read(run: Run) -> Content:
         words=run.of_samples("words", shown, WORDS),
         objects=objects,
         more=more,
+        gaps=gallery.primary_gaps(read_table(run, "gap_prompts"), run.config),
         not_measured=read_table(run, "not_measured") if run.config.images is not None else None,
         attributes=report_gep.read_attributes(run),
         traced=report_trace.read_trace(run),
@@ -218,6 +220,7 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         reference,
         more=content.more,
         overlays=overlays,
+        gaps=content.gaps,
     )
     templates = environment()
     if written is not None:
@@ -259,6 +262,9 @@ def render(content: Content, figures: dict[str, Drawn], written: Mapping[str, Sa
         group_names=report_objects.TITLES,
         ungrouped=any(entry["group"] == NOT_GROUPED for own in overlays.values() for entry in own),
         rows=rows,
+        metrics=content.metrics,
+        primary=next(metric for metric in content.metrics if metric.key == config.measure.primary),
+        contrasts=contrasts(config),
         n_rows=len(samples[["triplet", "seed"]].drop_duplicates()),
         has_maps=bool(maps),
         reduced=any(
@@ -323,15 +329,10 @@ def disparity_table(
         where the table has none; ``reasons`` why a value or an interval is undefined; ``not_run`` why a measure has no
         column, by ``not_observed`` of the run's record (`missing`).
     """
-    final = disparity[disparity["step"] == -1]
     columns = []
     values: dict[tuple[str, str], dict] = {}
     for metric in metrics:
-        here = final[
-            (final["space"] == metric.space)
-            & (final["site"] == metric.site)
-            & (final["metric"] == metric.metric)
-        ]
+        here = metric.rows_of(disparity)
         if len(here):
             columns.append(metric)
             values |= {(str(row["pair"]), metric.symbol): row for row in here.to_dict("records")}

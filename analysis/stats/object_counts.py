@@ -168,14 +168,15 @@ def object_table(
     else:
         counts, objects = _from_matrix(images, detections, objects)
     place = pd.Index(names).get_indexer(images["indicator"].astype(str))
-    pair, pairs = pd.factorize(pd.MultiIndex.from_frame(images[["prompt", "seed"]]))
+    (prompt, prompts), (seed, seeds) = (pd.factorize(images[name]) for name in ("prompt", "seed"))
+    pair, pairs = pd.factorize(prompt * len(seeds) + seed)
     known = place >= 0
     seen = np.bincount(pair[known] * len(names) + place[known], minlength=len(pairs) * len(names))
     if (seen > 1).any():
-        raise ValueError(f"images: expected each once, got {_text(pairs[seen.argmax() // len(names)])} twice")
+        number, at = divmod(int(pairs[seen.argmax() // len(names)]), len(seeds))
+        raise ValueError(f"images: expected each once, got {_text((prompts[number], seeds[at]))} twice")
     has_any = seen.reshape(-1, len(names)).any(axis=1)
     complete = seen.reshape(-1, len(names)).all(axis=1)
-    prompt, prompts = pd.factorize(images["prompt"])
     used = known & complete[pair]
     per_prompt = np.bincount(prompt[used], minlength=len(prompts)) // len(names)
     number = np.cumsum(per_prompt > 0) - 1  # prompts without a complete seed are left out
@@ -228,13 +229,7 @@ def _from_rows(
     images: pd.DataFrame, rows: pd.DataFrame, objects: Sequence[str] | None
 ) -> tuple[sparse.csr_array, Sequence[str]]:
     _require(rows, (*IMAGE_KEYS, "object"), "detections")
-    keys = pd.MultiIndex.from_frame(images[list(IMAGE_KEYS)])
-    if not keys.is_unique:
-        raise ValueError(f"images: expected each once, got {_text(keys[keys.duplicated()][0])} twice")
-    image = keys.get_indexer(pd.MultiIndex.from_frame(rows[list(IMAGE_KEYS)]))
-    if (image < 0).any():
-        where = tuple(rows[list(IMAGE_KEYS)].iloc[int((image < 0).argmax())])
-        raise ValueError(f"detections: expected an image for each, none for {_text(where)}")
+    image = image_of_each(images, rows)
     objects = sorted(rows["object"].unique()) if objects is None else list(objects)
     what = pd.Index(objects).get_indexer(rows["object"])
     if (what < 0).any():
@@ -244,6 +239,25 @@ def _from_rows(
     _whole(count)
     counts = sparse.coo_array((count.astype(np.float64), (image, what)), shape=(len(images), len(objects)))
     return counts.tocsr(), objects
+
+
+def image_of_each(images: pd.DataFrame, rows: pd.DataFrame) -> NDArray[np.intp]:
+    """Return the place of each row's image among the images, both with the columns prompt, seed and indicator.
+
+    Raises
+    ------
+    ValueError
+        If an image stands twice, or a row names none.
+    """
+    keys, own = (pd.MultiIndex.from_frame(table[list(IMAGE_KEYS)]) for table in (images, rows))
+    if not keys.is_unique:
+        raise ValueError(f"images: expected each once, got {_text(keys[keys.duplicated()][0])} twice")
+    image = keys.get_indexer(own)
+    if (image < 0).any():
+        raise ValueError(
+            f"detections: expected an image for each, none for {_text(own[(image < 0).argmax()])}"
+        )
+    return image
 
 
 def _text(key: tuple) -> str:

@@ -39,19 +39,18 @@ from analysis.tables.objects.wu import (
     figure_scores,
     similarity_pairs,
 )
-from analysis.tables.similarities import agreement, specifications
+from analysis.tables.similarities import agreement, gap_prompts, specifications
 from analysis.tables.similarities.disparity import DISPARITY_COLUMNS, disparity
 from analysis.tables.similarities.families import with_unit
 from analysis.tables.similarities.gap import GAP_COLUMNS, gap
-from analysis.tables.similarities.stored import (
+from analysis.tables.similarities.pictures import (
     FEATURE_METRICS,
     IMAGE_TABLE,
     OPTIONAL_METRICS,
-    TIMESTEP_TABLE,
-    StoredSimilarities,
     image_similarities,
     image_types,
 )
+from analysis.tables.similarities.stored import TIMESTEP_TABLE, StoredSimilarities
 from analysis.tables.table import Latex, Table
 from probes.runs.store import Run
 
@@ -102,6 +101,15 @@ _SIMILARITIES = (
         GAP_COLUMNS,
         gap,
         texts=("space", "site", "metric", "contrast", "delta_source", "reason", "warning", "version"),
+    ),
+    Table(
+        "gap_prompts",
+        "samples",
+        "a headline measure, contrast and triplet (of one prompt: and seed): its gap and the two similarities",
+        gap_prompts.COLUMNS,
+        gap_prompts.gap_prompts,
+        optional=(gap_prompts.SEED,),
+        texts=("prompt_id", "contrast", "space", "site", "metric", "measure", "reason", "version"),
     ),
     Table(
         "specifications",

@@ -25,21 +25,18 @@ from analysis.tables.sharing import Piece, Sharing, cut
 from analysis.tables.similarities.agreement import agreement
 from analysis.tables.similarities.disparity import DISPARITY_COLUMNS, family_disparity
 from analysis.tables.similarities.families import shares_noise, stacked
-from analysis.tables.similarities.family_plan import FamilyPlan
-from analysis.tables.similarities.features import (
+from analysis.tables.similarities.gap import GAP_COLUMNS, GapChoices, GapColumns, gap_columns, joined_gap
+from analysis.tables.similarities.gap_prompts import gap_prompts
+from analysis.tables.similarities.pictures import (
+    IMAGE_TABLE,
     feature_similarities,
+    image_similarities,
     part_names,
     stored_features,
     with_features,
 )
-from analysis.tables.similarities.gap import GAP_COLUMNS, GapChoices, GapColumns, gap_columns, joined_gap
 from analysis.tables.similarities.specifications import specifications
-from analysis.tables.similarities.stored import (
-    IMAGE_TABLE,
-    TIMESTEP_TABLE,
-    StoredSimilarities,
-    image_similarities,
-)
+from analysis.tables.similarities.stored import TIMESTEP_TABLE, FamilyPlan, StoredSimilarities
 from probes.config.checks import asks_for_skills
 from probes.errors import UserError
 from probes.execution.team import Team
@@ -54,9 +51,9 @@ SHARES, PICTURE_SHARES = 4, 24  # of a family with steps, and of the pictures; n
 def measure(run: Run, *, team: Team | None = None, processes: int = 1) -> None:
     """Write ``tables/disparity`` and ``tables/gap`` of a generated run, from matrices of one family at a time.
 
-    ``tables/specifications`` moves the choices behind the headline gaps, and ``tables/agreement`` says how far the
-    headline measures say one thing. The sentences of the report and the LaTeX are the report stage's
-    (`analysis.report.page`); those of an earlier measuring are removed.
+    ``tables/gap_prompts`` holds the headline gaps of each triplet, ``tables/specifications`` moves the choices behind
+    them, and ``tables/agreement`` says how far the headline measures say one thing. The sentences of the report and the
+    LaTeX are the report stage's (`analysis.report.page`); those of an earlier measuring are removed.
     ``tables/image_similarities`` keeps the similarities of the pictures for later stages, as Parquet alone, and
     ``tables/timesteps`` the timestep of each step.
     Of a run that is not finished, ``tables/unfinished`` says over how much the others speak.
@@ -109,9 +106,11 @@ def _measure(run: Run, sharing: Sharing) -> None:
     if (absent := not_measured(run.config)) is not None:
         write(run, "not_measured", absent)
     looked_for = bool(run.parts("objects")) and run.config.observe.objects
-    images, objects = _looked_at(sharing, looked_for)
+    samples = run.samples(["sample_id", "triplet", "seed", "indicator", "prompt_id", "fault"])
+    images, objects = _looked_at(sharing, looked_for, picture_shares(run, samples))
     images = with_features(images, _features(sharing))
-    pairs = StoredSimilarities(run, images).by_unit()
+    single = StoredSimilarities(run, images, samples)
+    pairs = single.by_unit()
     write(run, IMAGE_TABLE, images)
     times = {"step": list(pairs.timesteps), "timestep": list(pairs.timesteps.values())}
     write(run, TIMESTEP_TABLE, pd.DataFrame(times).astype({"step": "int32", "timestep": "float32"}))
@@ -136,11 +135,18 @@ def _measure(run: Run, sharing: Sharing) -> None:
     plans = [plan.shares(SHARES) for plan in pairs.plans()]
     families = [Piece(_columns, (pairs.only_for(share), share, choices)) for plan in plans for share in plan]
     moved = headline | {"level": options.level, "controls": controls, "shared_noise": choices.shared_noise}
-    said = [Piece(specifications, (pairs.apart(),), moved), Piece(agreement, (pairs.apart(),), headline)]
-    *found, moved, agreed = sharing.results([*families, *said])
+    of_prompts = headline | {"prompt_ids": dict(zip(samples["triplet"], samples["prompt_id"]))}
+    of_prompts |= {"indicators": choices.indicators, "each_seed": run.config.unit == "seed"}
+    others = [
+        Piece(specifications, (pairs.apart(),), moved),
+        Piece(agreement, (pairs.apart(),), headline),
+        Piece(gap_prompts, (single.apart(),), of_prompts),
+    ]
+    *found, moved, agreed, by_prompt = sharing.results([*families, *others])
     means, gaps = _joined(found, plans)
     write(run, "disparity", stacked(means, DISPARITY_COLUMNS))
     write(run, "gap", stacked(gaps, GAP_COLUMNS))
+    write(run, "gap_prompts", by_prompt)
     write(run, "specifications", moved)
     write(run, "agreement", agreed)
     if objects:
@@ -186,9 +192,10 @@ def _deltas(deltas: dict[str, float], metrics: list[str]) -> dict[str, float]:
     return deltas
 
 
-def _looked_at(sharing: Sharing, looked_for: bool) -> tuple[pd.DataFrame, tuple[Objects, Checked] | None]:
+def _looked_at(
+    sharing: Sharing, looked_for: bool, pictures: list[Piece]
+) -> tuple[pd.DataFrame, tuple[Objects, Checked] | None]:
     """The similarities of the pictures and, where objects were looked for, these with what the checker sees."""
-    pictures = picture_shares(sharing.run)
     if not looked_for:
         return pd.concat(sharing.results(pictures), ignore_index=True), None
     checker, *others = sharing.results(
@@ -212,15 +219,16 @@ def _features(sharing: Sharing) -> list[pd.DataFrame]:
 
 def picture_table(run: Run) -> pd.DataFrame:
     """Return the similarities of a run's pictures, see `image_similarities`; those with a picture left out are NaN."""
-    return pd.concat([share.done(run) for share in picture_shares(run)], ignore_index=True)
+    samples = run.samples(["sample_id", "triplet", "seed", "indicator"])
+    return pd.concat([share.done(run) for share in picture_shares(run, samples)], ignore_index=True)
 
 
-def picture_shares(run: Run) -> list[Piece]:
+def picture_shares(run: Run, samples: pd.DataFrame) -> list[Piece]:
     """Cut the comparison of a run's pictures by triplets and seeds; at least one share, which may be empty.
 
     Pictures that no seed pairs are not compared.
     """
-    samples, left_out = run.samples(["sample_id", "triplet", "seed", "indicator"]), run.left_out()
+    samples, left_out = samples[["sample_id", "triplet", "seed", "indicator"]], run.left_out()
     if run.config.images is not None and not run.config.images.paired:
         samples = samples.iloc[:0]
     group = samples.groupby(["triplet", "seed"], sort=False).ngroup().to_numpy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.tables.registry import TABLES
-from analysis.tables.similarities.stored import IMAGE_METRICS, IMAGE_TABLE
+from analysis.tables.similarities.pictures import IMAGE_METRICS, IMAGE_TABLE
 from analysis.tables.table import NEEDS, Table
 
 _HEAD = """# Tables

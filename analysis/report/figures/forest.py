@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.metrics.registry import Metric
+from analysis.metrics.registry import NO_STEP, Metric
 from analysis.report.figures.style import DOUBLE, FAINT, INK, PALETTE, Drawn, limits, new_figure, style
 from analysis.report.format import label
 
@@ -32,10 +32,10 @@ def draw_forest(
     reference : str
     """
     gaps, apart = (
-        table[(table["kind"] == "gap") & (table["what"] == "-".join(contrast)) & (table["step"] == -1)]
+        table[(table["kind"] == "gap") & (table["what"] == "-".join(contrast)) & (table["step"] == NO_STEP)]
         for table in (values, differences)
     )
-    panels = {metric: (_of(gaps, metric), _of(apart, metric)) for metric in metrics}
+    panels = {metric: (metric.rows_of(gaps), metric.rows_of(apart)) for metric in metrics}
     panels = {metric: rows for metric, rows in panels.items() if len(rows[0])}
     if not panels:
         return None
@@ -82,9 +82,3 @@ def draw_forest(
         "two runs, paired by prompt (diamonds), with intervals over prompts. Each measure has its own scale."
     )
     return Drawn(f"forest-{'-'.join(contrast)}", figure, "Runs compared", caption, wide=True)
-
-
-def _of(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    return table[
-        (table["space"] == metric.space) & (table["site"] == metric.site) & (table["metric"] == metric.metric)
-    ]

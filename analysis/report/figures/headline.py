@@ -24,7 +24,7 @@ def draw_headline(
     metrics : list of Metric
         The columns to draw; those without a row in ``gap`` are left out.
     """
-    found = {metric: _rows(gap, metric) for metric in metrics}
+    found = {metric: metric.rows_of(gap) for metric in metrics}
     found = {metric: rows for metric, rows in found.items() if not rows.empty}
     if not found or not contrasts:
         return None
@@ -80,8 +80,3 @@ def _named(contrast: tuple[str, str]) -> str:
     """A contrast as a label, on two lines where it is long."""
     first, second = map(label, contrast)
     return f"{first} − {second}" if len(first) + len(second) <= 24 else f"{first}\n− {second}"
-
-
-def _rows(gap: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    here = (gap["space"] == metric.space) & (gap["site"] == metric.site) & (gap["metric"] == metric.metric)
-    return gap[here & (gap["step"] == -1)]

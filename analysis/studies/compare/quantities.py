@@ -78,13 +78,13 @@ def _similarities(run: Run, triplets: NDArray, every: bool) -> tuple[pd.DataFram
     """Gaps and the similarities of the reference, by prompt."""
     config, pairs = run.config, StoredSimilarities(run)
     names, reference = [member.name for member in indicators(config)], config.reference
-    wanted = {(m.space, m.site, m.metric) for m in headline_metrics(config.measure.text_readout)}
+    wanted = {metric.place for metric in headline_metrics(config.measure.text_readout)}
     if not every:
         pairs = pairs.only(wanted)
     keys, values = [], []
     for family in pairs.families():
         row = np.searchsorted(triplets, family.prompts)
-        sign = 1.0 if definition(family.metric).higher_is_nearer else -1.0
+        sign = definition(family.metric).sign
         near = {
             name: prompt_means(family.pair(reference, name, names)) for name in names if name != reference
         }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.metrics.registry import headline_metrics
+from analysis.metrics.registry import NO_STEP, headline_metrics
 from analysis.report.figures import files
 from analysis.report.figures.forest import draw_forest
 from analysis.report.format import counted, interval, number, p_value
@@ -56,11 +56,11 @@ def models_said(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
 
 def summary(differences: pd.DataFrame, text_readout: str) -> str:
     """The headline gaps' differences, a line each."""
-    symbols = {(m.space, m.site, m.metric): m for m in headline_metrics(text_readout)}
+    headline = {metric.place: metric for metric in headline_metrics(text_readout)}
     lines = []
     for row in differences[differences["kind"] == "gap"].to_dict("records"):
-        metric = symbols.get((row["space"], row["site"], row["metric"]))
-        if metric is None or row["step"] != -1:
+        metric = headline.get((row["space"], row["site"], row["metric"]))
+        if metric is None or row["step"] != NO_STEP:
             continue
         test = f"{p_value(row['p_value'])}, adjusted {p_value(row['p_adjusted'])}"
         lines.append(

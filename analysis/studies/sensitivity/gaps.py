@@ -23,7 +23,7 @@ def gap_settings(run: Run) -> Iterator[Setting]:
     """Gaps of the headline metrics under every setting that the run leaves room for."""
     config, pairs = run.config, StoredSimilarities(run).by_unit()
     readout = config.measure.text_readout
-    symbols = {(m.space, m.site, m.metric): m.symbol for name in READOUTS for m in headline_metrics(name)}
+    symbols = {metric.place: metric.symbol for name in READOUTS for metric in headline_metrics(name)}
     pairs = pairs.only(symbols)
     other_readouts = [f"cosine_{name}" for name in READOUTS if name != readout]
     main = pairs.select(lambda space, site, metric: metric not in other_readouts)

@@ -89,8 +89,8 @@ def error_counts(run: Run, checked: Checked | None = None) -> DetectorCounts | N
 
 def looked_at(run: Run) -> pd.DataFrame:
     """The images of a run in which objects were looked for, in their order."""
-    images = run.samples(list(KEYS))
-    images = images[~images["sample_id"].isin(list(run.faults()))]
+    images = run.samples([*KEYS, "fault"])
+    images = images.loc[images["fault"].isna(), list(KEYS)]
     if run.parts("observed"):
         seen = run.observed(["sample_id", "status"])
         images = images[images["sample_id"].isin(seen.loc[seen["status"] == "ok", "sample_id"])]

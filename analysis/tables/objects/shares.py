@@ -70,6 +70,7 @@ class SomeParts(Run):
     def __init__(self, run: Run, names: Sequence[str]):
         super().__init__(run.path, run.meta)
         self._part_names = frozenset(names)
+        self._files_of: dict[str, list[Path]] = {}  # looked up once, and not for each of many reads
         self._here = pa.chunked_array(
             [
                 chunk
@@ -81,7 +82,9 @@ class SomeParts(Run):
 
     def parts(self, kind: str) -> list[Path]:
         """The part files of a kind that were chosen, in order."""
-        return [file for file in super().parts(kind) if file.name in self._part_names]
+        if kind not in self._files_of:
+            self._files_of[kind] = [file for file in super().parts(kind) if file.name in self._part_names]
+        return self._files_of[kind]
 
     def part_tables(self, kind: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield them one after another, see `Run.part_tables`."""

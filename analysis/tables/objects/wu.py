@@ -22,11 +22,12 @@ from scipy import sparse
 
 from analysis.metrics.cooccurrence import ALL, of_group
 from analysis.metrics.dependency import GROUPS
-from analysis.metrics.registry import definition
+from analysis.metrics.registry import NO_STEP, definition
 from analysis.stats.bias_scores import bias_scores
 from analysis.stats.object_counts import ObjectTable
 from analysis.stats.table_tests import chi_square_test
-from analysis.tables.similarities.similarities import COLUMNS, NO_STEP, pair_name
+from analysis.tables.similarities.similarities import COLUMNS, pair_name
+from hooks.cosine import cosine_of
 from probes.config.schema import Measure
 
 NO_OBJECT = "no object in one of the two images"
@@ -90,8 +91,7 @@ def similarity_pairs(
     both = [np.flatnonzero((rows_of[one] >= 0) & (rows_of[other] >= 0)) for one, other in pairs]
     a, b = (np.concatenate([rows_of[pair[side]][at] for pair, at in zip(pairs, both)]) for side in (0, 1))
     dot = np.asarray(counts[a].multiply(counts[b]).sum(axis=1)).ravel()
-    with np.errstate(invalid="ignore"):
-        value = np.where(length[a] * length[b] > 0, dot / (length[a] * length[b]), np.nan)
+    value = cosine_of(dot, length[a] * length[b])
     shown = place.index[np.concatenate(both)]
     pair_names = np.array([pair_name(*pair, names) for pair in pairs], object)
     return pd.DataFrame(
@@ -99,7 +99,7 @@ def similarity_pairs(
             **{"space": "image", "site": site, "step": NO_STEP, "timestep": np.nan, "metric": "cooccurrence"},
             **{name: shown.get_level_values(name) for name in ("triplet", "seed")},
             "pair": np.repeat(pair_names, [len(at) for at in both]),
-            "value": np.minimum(value, 1).astype(np.float32),
+            "value": value.astype(np.float32),
             "reason": np.where(np.isnan(value), NO_OBJECT, ""),
             "version": definition("cooccurrence").version,
         }

@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from analysis.metrics.registry import definition, headline_metrics
+from analysis.metrics.registry import headline_metrics
 from analysis.stats.effects import prompt_means
 from analysis.tables.similarities.similarities import Similarities
 from analysis.tables.similarities.specifications import headline_values
@@ -54,8 +54,7 @@ def agreement(
         for metric, family in measured.items():
             if family is not None:
                 near = [family.pair(reference, side, list(indicators)) for side in (first, second)]
-                sign = 1.0 if definition(metric.metric).higher_is_nearer else -1.0
-                gap = sign * prompt_means(near[0] - near[1])[:, 0]
+                gap = metric.sign * prompt_means(near[0] - near[1])[:, 0]
                 gaps[metric.key] = pd.Series(gap, index=family.prompts)
         for one, other in combinations(gaps, 2):
             # a measure may lack prompts that another has, such as those whose capture is gone

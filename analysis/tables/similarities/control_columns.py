@@ -52,7 +52,7 @@ def words_of(contrast: Sequence[str], reference: str, controls: Mapping[str, str
     Examples
     --------
     >>> words_of(("man", "woman"), "person", {"lady": "woman", "human": "person"})
-    Words(first=['man'], second=['woman', 'lady'], reference=['person', 'human'])
+    SideWords(first=['man'], second=['woman', 'lady'], reference=['person', 'human'])
     """
     return SideWords(
         *(

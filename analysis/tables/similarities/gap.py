@@ -280,22 +280,20 @@ def _block(
 ) -> tuple[dict[str, NDArray], NDArray[np.float64]]:
     """Columns of the gap table that no other column alters, and the gap of each prompt."""
     known, (first, second) = definition(family.metric), contrast
-    sign = 1.0 if known.higher_is_nearer else -1.0
     kept: dict[tuple[str, str], NDArray[np.float64]] = {}
 
     def near(one: str, other: str) -> NDArray[np.float64]:
         key = min((one, other), (other, one))
         if key not in kept:
-            kept[key] = sign * family.pair(one, other, choices.indicators)
+            kept[key] = known.sign * family.pair(one, other, choices.indicators)
         return kept[key]
 
     sides, width = (near(choices.reference, first), near(choices.reference, second)), family.shape[3]
-    single, nothing = sides[0] - sides[1], below_rounding(sides)
-    single = np.where(nothing & ~np.isnan(single), 0.0, single)
+    single, nothing = single_gaps(sides)
     values, reach = prompt_means(single), family.reach()
     stated = choices.deltas.get(family.metric)
     if stated is None:
-        delta = _smallest(family.pair(first, second, choices.indicators), sign, choices.smallest_effect)
+        delta = _smallest(family.pair(first, second, choices.indicators), known.sign, choices.smallest_effect)
     else:
         delta = np.full(width, stated)
     ends = (family.columns["step"] < 0).to_numpy() if stated is None else np.full(width, True)
@@ -337,6 +335,20 @@ def _block(
         tested=~np.isnan(against["p_control"]),
     )
     return columns, values
+
+
+def single_gaps(
+    sides: Sequence[NDArray[np.float64]],
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the gap of every prompt and seed, 0 where a column holds nothing but rounding, and which columns do.
+
+    Parameters
+    ----------
+    sides : (ndarray, ndarray) of shape (n_prompts, n_seeds, n_columns)
+        Nearness of the reference to the first and to the second of a contrast.
+    """
+    single, nothing = sides[0] - sides[1], below_rounding(sides)
+    return np.where(nothing & ~np.isnan(single), 0.0, single), nothing
 
 
 def _smallest(apart: NDArray[np.float64], sign: float, share: float | None) -> NDArray[np.float64]:

@@ -56,10 +56,12 @@ class SimilarityRows:
         )
 
 
-def faulty_images(run: Run) -> pd.DataFrame:
-    """The images of a run that were at fault when they were drawn, see `probes.runs.image_faults`."""
+def faulty_images(run: Run, samples: pd.DataFrame | None = None) -> pd.DataFrame:
+    """The images of a run that were at fault when they were drawn, see `probes.runs.image_faults`.
+
+    `samples`, where they were read already, have the columns ``triplet``, ``seed``, ``indicator`` and ``fault``.
+    """
     columns = ["triplet", "seed", "indicator", "fault"]
-    if not run.parts("samples"):
-        return pd.DataFrame(columns=columns)
-    samples = run.samples(columns)
-    return samples[samples["fault"].notna()]
+    if samples is None:
+        samples = run.samples(columns) if run.parts("samples") else pd.DataFrame(columns=columns)
+    return samples.loc[samples["fault"].notna(), columns]

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from analysis.stats.effects import prompt_means
 
-NO_STEP = -1
 COLUMNS = (
     *("space", "site", "step", "timestep", "metric", "triplet", "seed", "pair", "value"),
     *("reason", "version"),

@@ -126,7 +126,7 @@ def word_row(
     family: Family, indicators: Sequence[str], words: SideWords, level: float, *, shared_noise: bool = False
 ) -> dict[str, float]:
     """Return gap over words, interval and p against words of a family of one column."""
-    sign = 1.0 if definition(family.metric).higher_is_nearer else -1.0
+    sign = definition(family.metric).sign
 
     def near(one: str, other: str) -> NDArray[np.float64]:
         return sign * family.pair(one, other, indicators)
@@ -146,7 +146,7 @@ def word_row(
 
 def headline_values(pairs: Similarities | pd.DataFrame, metric: Metric) -> Family | None:
     """The values of one headline measure, a family of one column; None where there are none."""
-    return similarities(pairs).family(metric.space, metric.site, metric.metric)
+    return similarities(pairs).family(*metric.place)
 
 
 def _without_a_seed(family: Family, words: SideWords) -> Iterator[tuple[str, Family, SideWords]]:

@@ -1,8 +1,8 @@
 """The similarities that a run stores: captures of the model, part file by part file, and those of its pictures.
 
-Similarities inside the model were reduced while it ran and are taken from ``captures/`` as they are. Those of stored
-pictures are computed when a run is measured (`image_similarities`) and kept in ``tables/image_similarities``, a row a
-(triplet, seed, pair). No table of a row a number is made of them, but for what is asked for by name (`tidy`).
+Similarities inside the model were reduced while it ran and are taken from ``captures/`` as they are; those of stored
+pictures are `analysis.tables.similarities.pictures`. No table of a row a number is made of them, but for what is asked
+for by name (`tidy`).
 
 Sites without steps are few numbers a pair and are kept in memory; those with steps are read when their family is asked
 for, a part file at a time.
@@ -11,103 +11,82 @@ for, a part file at a time.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import combinations
-from types import MappingProxyType
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from PIL import Image
 
-from analysis.metrics import pixels
-from analysis.metrics.registry import METRICS, computed_from, definition
+from analysis.metrics.registry import NO_STEP, definition
 from analysis.tables.similarities.families import PROMPT_SPACE
-from analysis.tables.similarities.family_plan import FamilyPlan, Key, captured_key
+from analysis.tables.similarities.pictures import (
+    FEATURE_METRICS,
+    IMAGE_METRICS,
+    IMAGE_SITE,
+    IMAGE_TABLE,
+    OPTIONAL_METRICS,
+)
 from analysis.tables.similarities.rows import INDEX, SimilarityRows, faulty_images
-from analysis.tables.similarities.similarities import COLUMNS, NO_STEP, Family, Similarities, Where
+from analysis.tables.similarities.similarities import COLUMNS, Family, Similarities, Where
 from hooks.architectures.addresses import has_steps, space
 from probes.errors import UserError
 from probes.runs.image_faults import reason
 from probes.runs.store import Run
 
-IMAGE_TABLE, TIMESTEP_TABLE = "image_similarities", "timesteps"
-IMAGE_METRICS = computed_from("pictures")
-OPTIONAL_METRICS = tuple(name for name, row in METRICS.items() if row.needs == "pictures" and row.optional)
-FEATURE_METRICS = computed_from("features")  # further columns of `IMAGE_TABLE`, where the run holds them
-IMAGE_SITE = "image"
+TIMESTEP_TABLE = "timesteps"
 FIXED = (*INDEX, "first", "second", "timesteps")  # columns of captures/ that are no site
 NOT_CAPTURED = "not captured"
+JOINED_ROWS = 4096  # of parts that are worked on at a time; no result depends on it
 
 
-def image_types(metrics: Sequence[str] = IMAGE_METRICS) -> dict[str, str]:
-    """Columns and types of the table `IMAGE_TABLE` with these metrics, in order."""
-    index = {"triplet": "int32", "seed": "int64", "pair": "str"}
-    return {**index, **dict.fromkeys(metrics, "float32"), "reason": "str"}
+class Key(NamedTuple):
+    """What is compared, and how: a column of captures, or a metric of pictures."""
+
+    space: str
+    site: str
+    metric: str
+    captured: bool = True
+
+    @property
+    def column(self) -> str:
+        """Its column of ``captures/``."""
+        return f"{self.site}:{self.metric}"
 
 
-def image_similarities(
-    samples: pd.DataFrame,
-    load: Callable[[Sequence[str]], Sequence[Image.Image]],
-    indicators: Sequence[str],
-    metrics: Sequence[str] = IMAGE_METRICS,
-    left_out: Mapping[str, str] = MappingProxyType({}),
-) -> pd.DataFrame:
-    """Compare the pictures of each triplet and seed, two by two, by metrics of pictures in the registry.
-
-    Parameters
-    ----------
-    samples : DataFrame
-        With ``sample_id``, ``triplet``, ``seed`` and ``indicator``.
-    load : callable
-        From a list of sample ids to the pictures.
-    indicators : sequence of str
-        In the order that names the pairs. An indicator without a picture makes no pair.
-    metrics : sequence of str
-        By default all but the optional ones.
-    left_out : mapping of str to str, optional
-        Of sample ids whose picture is not compared, and why: what is compared with one is NaN.
-
-    Returns
-    -------
-    DataFrame
-        A row a (triplet, seed, pair), with `image_types`: each metric under its name (``ssim``: at most 1, no
-        difference; ``diff_pix``: percent, 0 no difference), and ``reason`` why one is NaN, empty where none is; several
-        reasons are parted by ``; ``.
+def captured_key(column: str) -> Key:
+    """Return the key of a column of ``captures/``.
 
     Raises
     ------
-    UserError
-        If two pictures cannot be compared, such as pictures of different size.
+    ValueError
+        If it is no ``<site>:<metric>`` with a site and a metric that are known.
     """
-    types = image_types(metrics)
-    numbers: dict[str, list] = {name: [] for name in types}
-    measures = [getattr(pixels, definition(metric).function) for metric in metrics]
-    for (triplet, seed), rows in samples.groupby(["triplet", "seed"], sort=False):
-        ids = dict(zip(rows["indicator"], rows["sample_id"]))
-        present = [name for name in indicators if name in ids]
-        fine = [name for name in present if ids[name] not in left_out]
-        pictures = dict(zip(fine, map(pixels.Picture, load([ids[name] for name in fine])))) if fine else {}
-        for first, second in combinations(present, 2):
-            why = [left_out[ids[name]] for name in (first, second) if ids[name] in left_out]
-            if why:
-                undefined = (np.nan for _ in measures)
-                row = (triplet, seed, f"{first}-{second}", *undefined, "; ".join(dict.fromkeys(why)))
-                for column, value in zip(numbers.values(), row):
-                    column.append(value)
-                continue
-            pair = pixels.PicturePair(pictures[first], pictures[second])
-            try:
-                scores = [measure(pair) for measure in measures]
-            except ValueError as error:
-                raise UserError(f"samples: {ids[first]}, {ids[second]}: {error}: store them alike") from None
-            reasons = "; ".join(dict.fromkeys(score.reason for score in scores if score.reason))
-            row = (triplet, seed, f"{first}-{second}", *(score.value for score in scores), reasons)
-            for column, value in zip(numbers.values(), row):
-                column.append(value)
-    return pd.DataFrame({name: pd.Series(numbers[name], dtype=kind) for name, kind in types.items()})
+    site, separator, metric = column.rpartition(":")
+    if not separator:
+        raise ValueError(f"captures: expected a column <site>:<metric>, got {column!r}")
+    definition(metric)  # raises where there is none
+    return Key(space(site), site, metric)
+
+
+class FamilyPlan(NamedTuple):
+    """What a family is made of: the keys of its sites, its pairs, and the prompts and seeds of all that was chosen."""
+
+    space: str
+    metric: str
+    keys: list[Key]
+    pairs: list[str]
+    prompts: NDArray[np.int64]
+    seeds: NDArray[np.int64]
+
+    def shares(self, number: int) -> list[FamilyPlan]:
+        """Cut it by sites into at most so many; a family without steps is small and stays whole."""
+        if not any(has_steps(key.site) for key in self.keys):
+            return [self]
+        width = -(-len(self.keys) // number)
+        return [self._replace(keys=self.keys[at : at + width]) for at in range(0, len(self.keys), width)]
 
 
 def timesteps(run: Run) -> dict[int, float]:
@@ -124,7 +103,9 @@ class StoredSimilarities(Similarities):
     run : Run
         ``captures/`` may be missing, as in a run made of the pictures of a closed model.
     images : DataFrame, optional
-        Of `image_similarities`; default: those stored when the run was measured.
+        Of `analysis.tables.similarities.pictures`; default: those stored when the run was measured.
+    samples : DataFrame, optional
+        The samples of the run where they were read already, see `faulty_images`.
 
     Attributes
     ----------
@@ -138,7 +119,7 @@ class StoredSimilarities(Similarities):
         ``<site>:<metric>`` with a site and a metric that are known.
     """
 
-    def __init__(self, run: Run, images: pd.DataFrame | None = None):
+    def __init__(self, run: Run, images: pd.DataFrame | None = None, samples: pd.DataFrame | None = None):
         self.run = run
         self.timesteps: dict[int, float] = {}
         self._images = run.table(IMAGE_TABLE) if images is None else images
@@ -150,7 +131,7 @@ class StoredSimilarities(Similarities):
         if run.parts("captures"):
             self._captured = self._read_ends()
         self._compared = SimilarityRows.of(self._images, str(run.path / "samples"))
-        self._faulty = faulty_images(run)  # what the model held of such an image is no value either
+        self._faulty = faulty_images(run, samples)  # what the model held of such an image is no value either
         members = {f"{a}-{b}": {a, b} for a in run.config.indicators for b in run.config.indicators}
         self._out = {
             captured: rows.with_any(self._faulty, members)
@@ -173,7 +154,8 @@ class StoredSimilarities(Similarities):
             raise UserError(f"{where}: {error}: mend or delete the column") from None
         ends: dict[Key, list] = {key: [] for key in self._chosen if not has_steps(key.site)}
         index: list[pd.DataFrame] = []
-        for table in run.part_tables("captures", [*INDEX, "timesteps", *(key.column for key in ends)]):
+        columns = [*INDEX, "timesteps", *(key.column for key in ends)]
+        for table in joined(run.part_tables("captures", columns)):
             index.append(table.select(INDEX).to_pandas())
             self._learn(list_matrix(table["timesteps"]))
             for key, parts in ends.items():
@@ -332,31 +314,69 @@ class StoredSimilarities(Similarities):
         """Values of each key, shape (n_pairs, n_prompts, n_seeds, n_steps)."""
         shape = (len(pairs), len(prompts), len(seeds))
         arrays = {key: np.empty((*shape, 0), np.float32) for key in keys}
+        places = {
+            captured: self._places(captured, pairs, prompts, seeds)
+            for captured in {key.captured for key in keys}
+        }
 
         def put(key: Key, values: NDArray[np.float32], start: int) -> None:
-            rows, chosen = self._rows(key), self._rows(key).chosen(self._seeds)
-            chosen = chosen[(chosen >= start) & (chosen < start + len(values))]
-            chosen = chosen[~self._out[key.captured][chosen]]
-            place = (
-                np.array([pairs.index(name) if name in pairs else -1 for name in rows.names])[
-                    rows.pair[chosen]
-                ],
-                np.searchsorted(prompts, rows.triplet[chosen]),
-                np.searchsorted(seeds, rows.seed[chosen]),
-            )
+            chosen, *place = places[key.captured]
+            own = slice(*np.searchsorted(chosen, (start, start + len(values))))
             arrays[key] = _padded(arrays[key], values.shape[1])
-            arrays[key][(*place, slice(0, values.shape[1]))] = values[chosen - start]
+            arrays[key][(*(axis[own] for axis in place), slice(0, values.shape[1]))] = values[
+                chosen[own] - start
+            ]
 
         streamed = [key for key in keys if key not in self._ends]
         for key in keys:
             if key in self._ends:
                 put(key, self._ends[key][:, None], 0)
         start = 0
-        for table in self.run.part_tables("captures", [key.column for key in streamed]) if streamed else ():
+        parts = self.run.part_tables("captures", [key.column for key in streamed]) if streamed else ()
+        for table in joined(parts):
             for key in streamed:
                 put(key, list_matrix(table[key.column]), start)
             start += len(table)
         return arrays
+
+    def _places(
+        self, captured: bool, pairs: list[str], prompts: NDArray[np.int64], seeds: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], ...]:
+        """Rows of captures, or of compared pictures, that hold a value, ascending; pair, prompt and seed of each."""
+        rows = self._captured if captured else self._compared
+        chosen = rows.chosen(self._seeds)
+        chosen = chosen[~self._out[captured][chosen]]
+        pair = np.array([pairs.index(name) if name in pairs else -1 for name in rows.names], np.int64)
+        return (
+            chosen,
+            pair[rows.pair[chosen]],
+            np.searchsorted(prompts, rows.triplet[chosen]),
+            np.searchsorted(seeds, rows.seed[chosen]),
+        )
+
+
+def joined(tables: Iterable[pa.Table], rows: int = JOINED_ROWS) -> Iterator[pa.Table]:
+    """Join tables that follow each other, of the same columns and types, until they have so many rows.
+
+    Examples
+    --------
+    >>> [
+    ...     len(table)
+    ...     for table in joined([pa.table({"a": [1]}), pa.table({"a": [2, 3]}), pa.table({"a": [4]})], 3)
+    ... ]
+    [3, 1]
+    """
+    held: list[pa.Table] = []
+    for table in tables:
+        if held and not table.schema.equals(held[0].schema):
+            yield pa.concat_tables(held)
+            held = []
+        held.append(table)
+        if sum(map(len, held)) >= rows:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)
 
 
 def list_matrix(column: pa.ChunkedArray) -> NDArray[np.float32]:

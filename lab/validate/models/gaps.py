@@ -17,7 +17,7 @@ from analysis.stats.word_test import word_test
 from analysis.tables.similarities.similarities import Similarities, similarities
 from probes.runs.store import Run
 
-QUANTITIES = {(metric.space, metric.site, metric.metric): metric.symbol for metric in headline_metrics()} | {
+QUANTITIES = {metric.place: metric.symbol for metric in headline_metrics()} | {
     ("denoising", "x0_pred", "cosine"): "x̂₀ at the last step"
 }
 

@@ -14,7 +14,7 @@ from analysis.metrics.registry import (
     headline_metrics,
     require_primary,
 )
-from analysis.tables.similarities.stored import OPTIONAL_METRICS
+from analysis.tables.similarities.pictures import OPTIONAL_METRICS
 from hooks.records import METRICS_OF_TEXT
 from probes.config.schema import Measure
 from probes.errors import UserError

@@ -86,7 +86,7 @@ def test_no_run_is_named(tmp_path):
 def test_only_what_is_there_is_listed(loaded, tmp_path):
     of_samples = (n for n, table in TABLES.items() if (table.needs, table.stage) == ("samples", "measure"))
     tables = ", ".join(sorted(of_samples))
-    assert tables.startswith("agreement, disparity, gap, image_similarities, ")
+    assert tables.startswith("agreement, disparity, gap, gap_prompts, image_similarities, ")
     assert f"samples, captures, words, {tables})" in repr(loaded)
     bare = analysis.load_run(write_run(tmp_path / "run", prompts=1, steps=2))
     assert repr(bare).endswith("samples, captures, words)")
@@ -100,7 +100,7 @@ def test_the_tables_that_are_there_are_listed(loaded):
 
 def test_tables_of_objects_that_were_not_looked_for(loaded):
     """Measuring again would not make them."""
-    with pytest.raises(UserError, match=r"found 6 others .*: no object was looked for: run --stage observe"):
+    with pytest.raises(UserError, match=r"found 7 others .*: no object was looked for: run --stage observe"):
         _ = loaded.objects
     configure(loaded.run, observe={"objects": False})
     with pytest.raises(

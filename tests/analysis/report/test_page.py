@@ -122,7 +122,7 @@ def test_page_is_the_same_twice(run, page):
 
 
 def test_all_numbers_stand_in_the_tables(run, page):
-    tables = [run.table(name) for name in ("gap", "disparity", "findings")]
+    tables = [run.table(name) for name in ("gap", "gap_prompts", "disparity", "findings")]
     known = {float(v) for table in tables for v in table.select_dtypes("number").to_numpy().ravel()}
     assert len(page.data) > 60
     for value, shown in page.data:
@@ -152,6 +152,25 @@ def test_disparity_table_holds_each_pair(run, page):
         assert len(rows) == 10
         assert set(rows["mean"]) | set(rows["ci_low"]) | set(rows["ci_high"]) <= set(values)
     assert "Diff. Pix. ↓" in page.text and "SSIM ↑" in page.text
+
+
+def test_gallery_says_the_gap_of_each_triplet(run, page):
+    single = run.table("gap_prompts").query("measure == 'z0'").set_index("triplet")
+    shown = [value for value, _ in page.data]
+    for row in single.itertuples():
+        assert {row.gap, row.similarity_first, row.similarity_second} <= set(shown)
+    assert page.text.count("z₀ gap ") == 12  # six prompts of two seeds
+    assert page.text.count("stands the gap of its prompt in z₀, the primary measure") == 1
+    towards = [row.gap > 0 for row in single.itertuples()]
+    assert page.text.count(", nearer to masculine: s(neutral") == 2 * sum(towards)
+    assert "s(neutral, masculine) − s(neutral, feminine), mean over its seeds. Above 0" in page.text
+
+
+def test_gallery_turns_the_sign_of_a_distance(run):
+    other = configure(Run.open(run.path), measure={"primary": "diff_pix"})
+    page = page_of(other)
+    assert "Diff. Pix., the primary measure: s(neutral, feminine) − s(neutral, masculine)" in page.text
+    assert page.text.count("Diff. Pix. gap ") == 12
 
 
 def test_embedded_maps_give_back_the_stored_heat(run, page):

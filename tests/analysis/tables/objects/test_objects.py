@@ -23,7 +23,7 @@ from probes.runs.store import Run
 from tests.analysis.object_parts import add_objects
 from tests.analysis.synthetic_run import write_run
 
-GAPS = {"image_similarities", "timesteps", "disparity", "gap", "specifications", "agreement"}
+GAPS = {"image_similarities", "timesteps", "disparity", "gap", "gap_prompts", "specifications", "agreement"}
 FRAMES = {
     *("nouns", "objects", "cooccurrence", "table06_similarity", "table06_gap", "table07_chi_square"),
     *("figure04_bias_scores", "figure06_group_objects", "table11_presence", "table12_amounts"),

@@ -13,8 +13,9 @@ from analysis.metrics.ssim import local_moments, ssim
 from analysis.tables.similarities import similarities as similarities_module
 from analysis.tables.similarities.disparity import disparity
 from analysis.tables.similarities.gap import gap
+from analysis.tables.similarities.pictures import image_similarities
 from analysis.tables.similarities.similarities import COLUMNS, TidySimilarities
-from analysis.tables.similarities.stored import StoredSimilarities, image_similarities
+from analysis.tables.similarities.stored import StoredSimilarities
 from analysis.tables.stage import measure
 from probes.errors import UserError
 from probes.runs.parts import read_part

@@ -1,27 +1,108 @@
-"""How alike are the images of a triplet by their features? From ``features/`` to columns beside the pictures' metrics.
+"""How alike are the images of a triplet, by their pixels and by their features? Table ``image_similarities``.
 
-What the observe stage stored of a feature is a vector of each image, or, of split-product, a number for two images. It
-is read part file by part file.
+A row is a (triplet, seed, pair), with a column a metric. What compares pictures is a function that the registry names.
+What the observe stage stored of a feature (``features/``) is a vector of each image, or, of split-product, a number for
+two images; it is read part file by part file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
+from PIL import Image
 
-from analysis.metrics.registry import computed_from
+from analysis.metrics import pixels
+from analysis.metrics.registry import METRICS, computed_from, definition
 from analysis.metrics.vectors import cosines
-from analysis.tables.similarities.stored import INDEX
+from analysis.tables.similarities.rows import INDEX
 from probes.errors import UserError
 from probes.runs.parts import read_part
 from probes.runs.schemas import FEATURE_PAIRS
 from probes.runs.selection import KEY
 from probes.runs.store import Run
 
+IMAGE_TABLE = "image_similarities"
+IMAGE_METRICS = computed_from("pictures")
+OPTIONAL_METRICS = tuple(name for name, row in METRICS.items() if row.needs == "pictures" and row.optional)
+FEATURE_METRICS = computed_from("features")  # further columns of `IMAGE_TABLE`, where the run holds them
+IMAGE_SITE = "image"
 NO_VECTOR = "feature without a direction"
+
+
+def image_types(metrics: Sequence[str] = IMAGE_METRICS) -> dict[str, str]:
+    """Columns and types of the table `IMAGE_TABLE` with these metrics, in order."""
+    index = {"triplet": "int32", "seed": "int64", "pair": "str"}
+    return {**index, **dict.fromkeys(metrics, "float32"), "reason": "str"}
+
+
+def image_similarities(
+    samples: pd.DataFrame,
+    load: Callable[[Sequence[str]], Sequence[Image.Image]],
+    indicators: Sequence[str],
+    metrics: Sequence[str] = IMAGE_METRICS,
+    left_out: Mapping[str, str] = MappingProxyType({}),
+) -> pd.DataFrame:
+    """Compare the pictures of each triplet and seed, two by two, by metrics of pictures in the registry.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        With ``sample_id``, ``triplet``, ``seed`` and ``indicator``.
+    load : callable
+        From a list of sample ids to the pictures.
+    indicators : sequence of str
+        In the order that names the pairs. An indicator without a picture makes no pair.
+    metrics : sequence of str
+        By default all but the optional ones.
+    left_out : mapping of str to str, optional
+        Of sample ids whose picture is not compared, and why: what is compared with one is NaN.
+
+    Returns
+    -------
+    DataFrame
+        A row a (triplet, seed, pair), with `image_types`: each metric under its name (``ssim``: at most 1, no
+        difference; ``diff_pix``: percent, 0 no difference), and ``reason`` why one is NaN, empty where none is; several
+        reasons are parted by ``; ``.
+
+    Raises
+    ------
+    UserError
+        If two pictures cannot be compared, such as pictures of different size.
+    """
+    types = image_types(metrics)
+    numbers: dict[str, list] = {name: [] for name in types}
+    measures = [getattr(pixels, definition(metric).function) for metric in metrics]
+    draws: dict[tuple[int, int], dict[str, str]] = {}
+    for *draw, indicator, sample in zip(
+        *(samples[name].tolist() for name in ("triplet", "seed", "indicator", "sample_id"))
+    ):
+        draws.setdefault((draw[0], draw[1]), {})[indicator] = sample
+    for (triplet, seed), ids in draws.items():
+        present = [name for name in indicators if name in ids]
+        fine = [name for name in present if ids[name] not in left_out]
+        pictures = dict(zip(fine, map(pixels.Picture, load([ids[name] for name in fine])))) if fine else {}
+        for first, second in combinations(present, 2):
+            why = [left_out[ids[name]] for name in (first, second) if ids[name] in left_out]
+            if why:
+                undefined = (np.nan for _ in measures)
+                row = (triplet, seed, f"{first}-{second}", *undefined, "; ".join(dict.fromkeys(why)))
+                for column, value in zip(numbers.values(), row):
+                    column.append(value)
+                continue
+            pair = pixels.PicturePair(pictures[first], pictures[second])
+            try:
+                scores = [measure(pair) for measure in measures]
+            except ValueError as error:
+                raise UserError(f"samples: {ids[first]}, {ids[second]}: {error}: store them alike") from None
+            reasons = "; ".join(dict.fromkeys(score.reason for score in scores if score.reason))
+            row = (triplet, seed, f"{first}-{second}", *(score.value for score in scores), reasons)
+            for column, value in zip(numbers.values(), row):
+                column.append(value)
+    return pd.DataFrame({name: pd.Series(numbers[name], dtype=kind) for name, kind in types.items()})
 
 
 def stored_features(run: Run) -> list[str]:
@@ -96,7 +177,7 @@ def with_features(images: pd.DataFrame, features: Sequence[pd.DataFrame]) -> pd.
     Parameters
     ----------
     images : DataFrame
-        Of `analysis.tables.similarities.stored.image_similarities`.
+        Of `image_similarities`.
     features : sequence of DataFrame
         Of `feature_similarities`, each all rows of one feature.
     """

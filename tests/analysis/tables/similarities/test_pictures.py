@@ -9,7 +9,7 @@ from analysis.metrics.registry import METRICS
 from analysis.report.latex import disparity_table as latex_table
 from analysis.report.page import disparity_table
 from analysis.study import comparison, indicators
-from analysis.tables.similarities.features import feature_similarities, stored_features, with_features
+from analysis.tables.similarities.pictures import feature_similarities, stored_features, with_features
 from analysis.tables.stage import measure, picture_table
 from probes.errors import UserError
 from probes.runs import parts, schemas

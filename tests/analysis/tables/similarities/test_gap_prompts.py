@@ -1,0 +1,89 @@
+"""The gap of each triplet: against plain pandas, and its mean against ``tables/gap``."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.metrics.registry import headline_metrics
+from analysis.tables.registry import TABLES, read
+from analysis.tables.similarities.gap_prompts import COLUMNS, NO_PAIR, gap_prompts
+from analysis.tables.stage import measure
+from probes.runs.store import Run
+from tests.analysis.synthetic_run import write_run
+
+MEASURES = [metric for metric in headline_metrics() if metric.needs != "features"]
+NAMES = {"indicators": ["n", "f", "m"], "reference": "n", "contrasts": [("m", "f")]}
+
+
+def test_each_gap_by_plain_pandas(run, pairs):
+    table = read(run, "gap_prompts")
+    assert tuple(table.columns) == COLUMNS and len(table) == 9 * len(MEASURES)
+    prompts = run.samples(["triplet", "prompt_id"]).drop_duplicates().set_index("triplet")["prompt_id"]
+    assert (table["prompt_id"] == table["triplet"].map(prompts)).all() and (table["n_seeds"] == 2).all()
+    for metric in MEASURES:
+        own = table[table["measure"] == metric.key].set_index("triplet")
+        rows = pairs[(pairs["site"] == metric.site) & (pairs["metric"] == metric.metric)]
+        wide = rows.astype({"value": float, "pair": str}).pivot_table("value", "triplet", "pair")
+        first, second = wide["neutral-masculine"], wide["neutral-feminine"]
+        np.testing.assert_allclose(own["similarity_first"], first, rtol=1e-12)
+        np.testing.assert_allclose(own["similarity_second"], second, rtol=1e-12)
+        sign = -1 if metric.key == "diff_pix" else 1
+        np.testing.assert_allclose(own["gap"], sign * (first - second), rtol=0, atol=1e-12)
+
+
+def test_the_mean_over_prompts_is_the_gap_of_the_run(run):
+    single, whole = read(run, "gap_prompts"), read(run, "gap")
+    for metric in MEASURES:
+        row = metric.rows_of(whole).iloc[0]
+        own = metric.rows_of(single)
+        assert own["gap"].mean() == pytest.approx(row["gap"], abs=1e-12)
+        assert own["n_seeds"].sum() == row["n"]
+
+
+def test_csv_holds_what_parquet_holds(run):
+    csv = pd.read_csv(run.path / "tables" / "gap_prompts.csv", keep_default_na=False, na_values=[""])
+    there = read(run, "gap_prompts")
+    for name in there.columns.difference(["reason"]):
+        assert csv[name].tolist() == there[name].tolist(), name
+
+
+def small(values):
+    """Similarities n-f and n-m of one prompt, by seed."""
+    rows = [
+        {"pair": pair, "triplet": 3, "seed": seed, "value": value}
+        for seed, both in enumerate(values)
+        for pair, value in zip(("n-f", "n-m"), both)
+    ]
+    return pd.DataFrame(rows).assign(space="denoising", site="latent.final", metric="cosine", step=-1)
+
+
+def test_a_seed_without_one_of_both_counts_in_none():
+    table = small([(0.5, 0.8), (0.1, np.nan), (0.6, 0.7)])
+    row = gap_prompts(table, **NAMES, prompt_ids={3: "p"}).iloc[0]
+    assert (row["n_seeds"], row["reason"]) == (2, "")
+    assert row["gap"] == pytest.approx(0.2) and row["similarity_second"] == pytest.approx(0.55)
+    nothing = gap_prompts(small([(0.5, np.nan)]), **NAMES, prompt_ids={3: "p"}).iloc[0]
+    assert np.isnan(nothing["gap"]) and (nothing["n_seeds"], nothing["reason"]) == (0, NO_PAIR)
+
+
+def test_what_is_rounding_alone_is_no_gap():
+    row = gap_prompts(small([(0.9, 0.9 + 1e-8)]), **NAMES, prompt_ids={3: "p"}).iloc[0]
+    assert row["gap"] == 0
+
+
+def test_without_contrasts_it_has_its_columns_and_no_row():
+    table = gap_prompts(small([(0.5, 0.8)]), **NAMES | {"contrasts": []}, prompt_ids={3: "p"})
+    assert tuple(table.columns) == COLUMNS and table.empty
+
+
+def test_of_one_prompt_each_seed_has_a_row(tmp_path):
+    run = Run.open(write_run(tmp_path / "run", prompts=1, seeds=4, steps=2))
+    measure(run)
+    table = read(run, "gap_prompts")
+    assert TABLES["gap_prompts"].fits(list(table.columns))
+    assert (table.groupby("measure")["seed"].apply(list).map(lambda seeds: seeds == [0, 1, 2, 3])).all()
+    z0 = table[table["measure"] == "z0"]
+    captured = run.captures(["seed", "pair", "latent.final:cosine"]).set_index(["seed", "pair"])
+    for row in z0.itertuples():
+        value = captured.loc[(row.seed, "neutral-masculine"), "latent.final:cosine"][0]
+        assert row.similarity_first == value
