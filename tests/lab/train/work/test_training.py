@@ -143,7 +143,7 @@ def test_what_was_not_trained_or_is_damaged_is_one_line(tmp_path, tokenizer):
     folder = tmp_path / WORK
     tokenizer.save_pretrained(folder / "tokenizer")
     with pytest.raises(
-        UserError, match=r"train it with python -m probes\.toyworld\.work\.train --specimen toyworld-work$"
+        UserError, match=r"train it with python -m lab\.train\.work\.train --specimen toyworld-work$"
     ):
         work_pipeline(WORK, folder)
     (folder / DELTA).write_bytes(b"nothing")

@@ -124,7 +124,7 @@ def test_a_file_that_is_no_sample_is_one_clear_line(tmp_path, content):
     else:
         path.write_bytes(content)
     with pytest.raises(
-        UserError, match=r"sample\.parquet: expected .*probes\.toyworld\.independent"
+        UserError, match=r"sample\.parquet: expected .*lab\.train\.base\.independent"
     ) as error:
         read_sample(path)
     assert "\n" not in str(error.value)
