@@ -74,7 +74,12 @@ ENVIRONMENT = jinja2.Environment(
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
-ENVIRONMENT.filters |= FILTERS | {"percent": percent, "plus": plus, "slashed": slashed, "thousands": thousands}
+ENVIRONMENT.filters |= FILTERS | {
+    "percent": percent,
+    "plus": plus,
+    "slashed": slashed,
+    "thousands": thousands,
+}
 ENVIRONMENT.globals |= {"interval": interval}
 
 
