@@ -12,15 +12,7 @@ from pathlib import Path
 import jinja2
 
 from analysis.report.format import counted, fixed, interval, listed, number, p_number, p_value
-
-FILTERS = {
-    "counted": counted,
-    "fixed": fixed,
-    "listed": listed,
-    "number": number,
-    "p_number": p_number,
-    "p_value": p_value,
-}
+from analysis.report.verdict import defined
 
 
 def percent(share: float | None, digits: int = 1) -> str:
@@ -56,6 +48,20 @@ def slashed(values: Iterable[float], digits: int = 2) -> str:
     return " / ".join(fixed(value, digits) for value in values)
 
 
+def printed(value: float, decimals: int = 4, sign: bool = False) -> str:
+    """Write a number as the papers do, with a hyphen for minus; a dash for NaN, no minus before a zero.
+
+    Examples
+    --------
+    >>> printed(-0.123, 2), printed(-0.001, 2), printed(0.1, 2, sign=True), printed(0.0, 2, sign=True)
+    ('-0.12', '0.00', '+0.10', '0.00')
+    """
+    text = fixed(value, decimals)
+    if not defined(value) or float(text) == 0:
+        return text.lstrip("-")
+    return f"+{text}" if sign and value > 0 else text
+
+
 def thousands(value: int) -> str:
     """Write a whole number with commas.
 
@@ -74,12 +80,23 @@ ENVIRONMENT = jinja2.Environment(
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
-ENVIRONMENT.filters |= FILTERS | {
-    "percent": percent,
-    "plus": plus,
-    "slashed": slashed,
-    "thousands": thousands,
+ENVIRONMENT.filters |= {
+    function.__name__: function
+    for function in (
+        counted,
+        fixed,
+        listed,
+        number,
+        p_number,
+        p_value,
+        percent,
+        plus,
+        printed,
+        slashed,
+        thousands,
+    )
 }
+ENVIRONMENT.tests |= {"missing": lambda value: not defined(value)}
 ENVIRONMENT.globals |= {"interval": interval}
 
 

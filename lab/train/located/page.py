@@ -10,6 +10,7 @@ from probes.toyworld.located.truth import TIMES, Specimen, specimens
 
 REFERENCE = "toyworld"
 
+
 def located_section(folder: Path = WEIGHTS / "located") -> str:
     """Return the section in Markdown, from ``quality.json`` of each model and of `toyworld`, measured alike."""
     reference = _quality(folder, REFERENCE)
@@ -32,9 +33,7 @@ def _quality(folder: Path, name: str) -> dict[str, Any]:
     return json.loads((folder / name / "quality.json").read_text())
 
 
-def _row(
-    folder: Path, name: str, specimen: Specimen | None, reference: dict[str, Any]
-) -> dict[str, Any]:
+def _row(folder: Path, name: str, specimen: Specimen | None, reference: dict[str, Any]) -> dict[str, Any]:
     measured, stored = _quality(folder, name), folder / name / "delta.safetensors"
     control = is_control(measured, reference)
     return {
