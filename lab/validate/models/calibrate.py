@@ -1,4 +1,4 @@
-"""Hold the instrument against the benchmark models: ``python -m lab.validate.models.calibrate RUN [RUN ...] --out PAGE``.
+"""Hold the tool against the benchmark models: ``python -m lab.validate.models.calibrate RUN [RUN ...] --out PAGE``.
 
 Each run is one model on the same prompts. The page says what was planted, what the checker finds in the images,
 and what the gaps say: their sign, their interval, whether they are more than words of one meaning differ among

@@ -5,7 +5,8 @@ import pytest
 from scipy import special
 
 from analysis.stats.worlds import OBJECT_WORLDS, draw_gaps, draw_table
-from lab.validate.statistics.page import COMPARISON, COVERAGE, REJECTION, main, scale
+from lab.validate.statistics.page import main, scale
+from lab.validate.statistics.rates import COMPARISON, COVERAGE, REJECTION
 from lab.validate.statistics.seeds import (
     EXCHANGEABLE,
     LEANING,
