@@ -18,6 +18,7 @@ from lab.validate.skin_tone.card import (
     shares_right,
 )
 from lab.validate.skin_tone.page import page
+from lab.validate.skin_tone.toyworld import rendered
 
 TEN = list(range(1, 11))
 PAGE = (Path(__file__).parents[4] / "docs" / "skin_tone.md").read_text("utf-8")
