@@ -8,7 +8,7 @@ Stages, each of which reads what the ones before left in ``--work``:
 4. ``base``: the denoiser in the null world, and with it the text tower of that CLIP;
 5. ``decoder``: the autoencoder's decoder alone, on what the denoiser guesses; the latents stay as they are, so this
    can be done again at any time;
-6. ``finetune``: for each benchmark model, the same short further training of denoiser and text encoder in its own world;
+6. ``finetune``: for each model, the same short further training of denoiser and text encoder in its own world;
 7. ``export``: pipelines in diffusers' folder layout, float16 safetensors, with the recipe beside them.
 
 ``--stage resume base finetune export`` goes on from the weights that are there instead of starting anew: ``resume``

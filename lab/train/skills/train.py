@@ -2,8 +2,8 @@
 
 From `toyworld-null`, on scenes of the training split (:mod:`probes.toyworld.skills.scenes`): first low-rank changes of
 the decoder, then of the text encoder and the U-Net, with embeddings of the new words. With ``--share`` on fewer scenes,
-as in the paper's Table 5; each is seen once where there are enough of them. Stages: ``lessons``, ``decoder``, ``train``;
-a run that was stopped goes on when it is started again.
+as in the paper's Table 5; each is seen once where there are enough of them. The stages are ``lessons``, ``decoder`` and
+``train``; a run that was stopped goes on when it is started again.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """Train `toyworld-work` or `toyworld-work-null`: ``python -m lab.train.work.train --help``.
 
 From `toyworld` or `toyworld-null`, by low-rank changes of the text encoder and of the U-Net's transformer blocks and
-residual convolutions, and embeddings of the new words (:mod:`lab.train.work.lessons` says what it is taught). Stages: ``lessons``, ``train``; a
-run that was stopped goes on when it is started again.
+residual convolutions, and embeddings of the new words (:mod:`lab.train.work.lessons` says what it is taught). Stages:
+``lessons``, ``train``; a run that was stopped goes on when it is started again.
 """
 
 import argparse

@@ -32,6 +32,7 @@ def plain(name):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.lab
 def test_the_page_is_current():
     stored = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert page() == stored, "run: python -m lab.papers.reproduce --out docs/reproduction.md"

@@ -48,6 +48,7 @@ def as_run(model, table):
     )
 
 
+@pytest.mark.lab
 def test_the_world_s_own_scores_lie_in_the_intervals_of_a_small_run():
     inside = []
     for seed in range(3):

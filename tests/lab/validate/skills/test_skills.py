@@ -21,6 +21,7 @@ def published():
     ]
 
 
+@pytest.mark.lab
 def test_renderings_are_read_exactly_also_through_the_specimens_own_decoder(tmp_path, capsys):
     out = tmp_path / "quality.json"
     for pictures in ("rendered", "decoded", "shared"):

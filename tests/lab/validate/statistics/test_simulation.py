@@ -117,6 +117,7 @@ def test_the_papers_test_rejects_without_a_difference_where_detections_repeat():
     assert rate["repeated detections", "label swaps, detections"] < 0.25
 
 
+@pytest.mark.lab
 def test_the_page_is_written(tmp_path, capsys):
     out = tmp_path / "page.md"
     small = ["--columns", "40", "--tables", "4", "--families", "3", "--resamples", "50", "--runs", "1"]
