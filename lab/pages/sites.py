@@ -14,17 +14,9 @@ import torch
 
 from hooks import sites
 from hooks.shapes import shapes
+from lab.templates import render
 
 _BLOCKS = re.compile(r"((?:unet\.(?:down|up)|vae\.decoder\.up)\.\d+)?(.*)")
-_HEAD = """# Sites
-
-Where a pipeline can be read, and the shape of a row there, for images of the model's own size.
-`hooks.sites.table(pipe)` prints the same for any supported pipeline, every address on a line of its own.
-`<0-3>` stands for the numbers 0 to 3. Sites marked * are read only where they are asked for (see
-`hooks/sites.py`); the others are compared in every run.
-
-This page is made by `python -m lab.pages.sites > docs/sites.md`.
-"""
 
 
 def stable_diffusion_1() -> Any:
@@ -127,8 +119,8 @@ def _vae() -> Any:
     )
 
 
-def section(pipe: Any) -> str:
-    """Sites of a pipeline as a table in Markdown, alike ones of a block in one line."""
+def rows(pipe: Any) -> list[tuple[str, tuple[int, ...], bool]]:
+    """Return the addresses of a pipeline's sites, alike ones of a block in one, with their shapes and defaults."""
     found = shapes(pipe)
     groups: dict[tuple[str, tuple[int, ...], bool], list[tuple[int, ...]]] = {}
     for site in sites.available(pipe):
@@ -136,12 +128,11 @@ def section(pipe: Any) -> str:
         pattern = (block or "") + re.sub(r"\d+(?=\.|$)", "#", rest)
         numbers = tuple(int(number) for number in re.findall(r"(?<=\.)\d+(?=\.|$)", rest))
         groups.setdefault((pattern, found[site.address], site.default), []).append(numbers)
-    lines = ["| address | row | |", "|---|---|---|"]
-    for (pattern, shape, default), numbers in groups.items():
-        for address in _written(pattern, numbers):
-            row = " x ".join(map(str, shape))
-            lines.append(f"| `{address}` | {row} | {'' if default else '*'} |")
-    return "\n".join(lines)
+    return [
+        (address, shape, default)
+        for (pattern, shape, default), numbers in groups.items()
+        for address in _written(pattern, numbers)
+    ]
 
 
 def _written(pattern: str, numbers: list[tuple[int, ...]]) -> list[str]:
@@ -162,10 +153,8 @@ def _written(pattern: str, numbers: list[tuple[int, ...]]) -> list[str]:
 
 
 def page() -> str:
-    """The whole page."""
-    parts = [_HEAD]
-    parts += [f"## {title}\n\n{section(make())}\n" for title, make in MODELS.items()]
-    return "\n".join(parts)
+    """Return the whole page in Markdown."""
+    return render("sites", models={title: rows(make()) for title, make in MODELS.items()})
 
 
 if __name__ == "__main__":

@@ -145,6 +145,11 @@ class PaperSection:
     findings: Sequence[str] = ()
     not_recomputed: Sequence[tuple[str, str]] = field(default=())
 
+    @property
+    def agreements(self) -> list[str]:
+        """`PrintedNumber.agrees` of all numbers of the section."""
+        return [row.agrees for rows in (self.rows, *(each.rows for each in self.families)) for row in rows]
+
 
 def number(value: float, decimals: int = 4) -> str:
     """Write a number for the page; a dash for NaN, no minus before a zero."""

@@ -23,7 +23,7 @@ from typing import Any
 from tests.benchmarks.page import RESULTS
 
 ROOT = Path(__file__).parents[2]
-TABLE4 = ROOT / "analysis" / "papers" / "reference" / "wu2025_table4_datasets.csv"
+TABLE4 = ROOT / "lab" / "papers" / "reference" / "wu2025_table4_datasets.csv"
 TEMPLATE = Path(__file__).with_name("scale.md")
 STEPS, PIXELS, MEMBERS, MODELS = 50, 512, 3, 3
 PART_DRAWS, KINDS = 8, 9  # files of a part: samples, captures, words, objects, observed and four features

@@ -1,6 +1,6 @@
 """The stages of training the toyworld models: each reads what the ones before left in the work folder.
 
-`lab.train.base.train` lists them; `lab.train.base.needs` says what each reads.
+`lab.train.base.train` lists them and says what each reads and makes.
 """
 
 from collections.abc import Iterable, Sequence

@@ -8,64 +8,58 @@ Stages, each of which reads what the ones before left in ``--work``:
 4. ``base``: the denoiser in the null world, and with it the text tower of that CLIP;
 5. ``decoder``: the autoencoder's decoder alone, on what the denoiser guesses; the latents stay as they are, so this
    can be done again at any time;
-6. ``finetune``: for each specimen, the same short further training of denoiser and text encoder in its own world;
+6. ``finetune``: for each model, the same short further training of denoiser and text encoder in its own world;
 7. ``export``: pipelines in diffusers' folder layout, float16 safetensors, with the recipe beside them.
 
 ``--stage resume base finetune export`` goes on from the weights that are there instead of starting anew: ``resume``
-lays them out in ``--work``, with what the null world's specimen has learnt as the base; with ``--finetune-from own``
-every specimen goes on from its own. ``--stage resume words export`` teaches words that stand in ``world.yaml`` and that
+lays them out in ``--work``, with what the null world's model has learnt as the base; with ``--finetune-from own``
+every model goes on from its own. ``--stage resume words export`` teaches words that stand in ``world.yaml`` and that
 the weights do not know: an embedding each, nothing else.
 """
 
 import argparse
-import copy
 import dataclasses
-import json
 import os
 import sys
-import time
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import torch
-from torch import distributed
-
+from lab.train import stages as runner
 from lab.train.base import exchange, stages
-from lab.train.base.loop import rank
-from lab.train.base.needs import check_stages
 from lab.train.base.recipe import Recipe, items
+from lab.train.stages import Options, Stage, Trainer
 from probes import command_line
+from probes.errors import UserError
 from probes.models.devices import pick_device
 from probes.toyworld import SPECIMENS, WEIGHTS
 
 STAGES = ("tokenizer", "vae", "clip", "base", "decoder", "finetune", "export")
-EXTRA_STAGES = ("resume", "words")
+COMMON = ("tokenizer", "vae", "clip.safetensors", "base.safetensors")  # of all models
+LOGGED = ("vae", "decoder", "clip", "base")
+PER_MODEL = ("finetune", "words")
 
 
-def _write_down(work: Path, stage: str, started: float, recipe: Recipe, specimens: Sequence[str]) -> None:
+def _recipe(options: Options) -> Recipe:
+    return Recipe(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Recipe)})
+
+
+def _write_down(stage: Stage, options: Options, minutes: float) -> None:
     """Add a line on what was done to the history that is exported with the weights."""
-    logs = (
-        specimens
-        if stage in ("finetune", "words")
-        else [stage]
-        if stage in ("vae", "decoder", "clip", "base")
-        else []
-    )
-    paths = [work / f"{name}.log.jsonl" for name in logs]
-    last = [json.loads(path.read_text().splitlines()[-1]) for path in paths if path.exists()]
+    if stage.name == "export":
+        return
+    work, recipe = options.work, _recipe(options)
+    logs = options.specimen if stage.name in PER_MODEL else [stage.name] if stage.name in LOGGED else []
+    last = {log: runner.last_logged(path) for log in logs if (path := work / f"{log}.log.jsonl").exists()}
     batch = {"vae": recipe.vae_batch, "decoder": recipe.vae_batch, "clip": recipe.clip_batch}
-    size = batch.get(stage, recipe.batch) * int(os.environ.get("WORLD_SIZE", "1"))
-    steps = ", ".join(f"{Path(log).name} past step {row['step']}" for log, row in zip(logs, last))
+    size = batch.get(stage.name, recipe.batch) * int(os.environ.get("WORLD_SIZE", "1"))
+    steps = ", ".join(f"{log} past step {row['step']}" for log, row in last.items())
     usual = dataclasses.asdict(Recipe())
     changed = {name: value for name, value in dataclasses.asdict(recipe).items() if value != usual[name]}
-    with exchange.history(work).open("a") as file:
-        print(
-            f"{stage}: {steps + f', batches of {size}, ' if steps else ''}{recipe.device}, "
-            f"{(time.monotonic() - started) / 60:.1f} min"
-            + (f"; unlike the recipe: {changed}" if changed else ""),
-            file=file,
-        )
+    runner.add_history(
+        exchange.history(work),
+        f"{stage.name}: {f'{steps}, batches of {size}, ' if steps else ''}{recipe.device}, {minutes:.1f} min"
+        + (f"; unlike the recipe: {changed}" if changed else ""),
+    )
 
 
 def _repeats(text: str) -> str:
@@ -78,78 +72,111 @@ def _repeats(text: str) -> str:
     return text
 
 
-_KINDS = {"seed": command_line.seed, "threads": command_line.threads, "often": _repeats}
+_KINDS = {"often": _repeats}
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options: an option a field of `Recipe`."""
-    main = command_line.Parser(
-        prog="python -m lab.train.base.train",
-        description=__doc__.split("\n\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        epilog="on a GPU: python -m lab.train.base.train --device cuda --threads 8; on two cores without one: "
-        "torchrun --nproc-per-node 2 -m lab.train.base.train --batch 16 --vae-batch 8 (batches are per process)",
-    )
-    main.add_argument("--work", type=Path, default=Path("training"), help="folder of intermediate results")
-    main.add_argument(
-        "--stage", nargs="+", choices=STAGES + EXTRA_STAGES, default=list(STAGES), help="stages to run"
-    )
+def add_options(main: argparse.ArgumentParser) -> None:
+    """Add the options of this training: one for each field of `Recipe`."""
     main.add_argument("--specimen", nargs="+", choices=SPECIMENS, default=list(SPECIMENS))
-    main.add_argument("--weights", type=Path, default=WEIGHTS, help="where export writes and resume reads")
     of_type = {int: command_line.whole(1, 10**9), float: command_line.number(0), str: str}
     for field in dataclasses.fields(Recipe):
-        kind = _KINDS.get(field.name, of_type[field.type])
-        choices = ("base", "own") if field.name == "finetune_from" else None
-        main.add_argument(
-            f"--{field.name.replace('_', '-')}", type=kind, default=field.default, choices=choices
-        )
-    return main
+        if field.name not in ("seed", "threads"):
+            main.add_argument(
+                f"--{field.name.replace('_', '-')}",
+                type=_KINDS.get(field.name, of_type[field.type]),
+                default=field.default,
+                choices=("base", "own") if field.name == "finetune_from" else None,
+            )
 
 
-def work(arguments: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    options = vars(arguments)
-    work, chosen, specimens = options.pop("work"), options.pop("stage"), options.pop("specimen")
-    weights = options.pop("weights")
-    recipe = Recipe(**options)
-    asked = [stage for stage in EXTRA_STAGES + STAGES if stage in chosen]
-    pick_device(recipe.device)
-    check_stages(work, asked, specimens, weights=weights, own=recipe.finetune_from == "own")
-    command_line.writable(work, folder=True)
-    if "export" in asked:
-        command_line.writable(weights, folder=True)
-    torch.set_num_threads(recipe.threads)
-    work.mkdir(parents=True, exist_ok=True)
-    steps = {
-        "resume": lambda work, recipe: exchange.resume(work, weights),
-        "tokenizer": stages.run_tokenizer,
-        "vae": stages.run_vae,
-        "decoder": stages.run_decoder,
-        "clip": stages.run_clip,
-        "base": stages.run_base,
-        "finetune": lambda work, recipe: stages.run_finetune(work, recipe, specimens),
-        "words": lambda work, recipe: stages.run_words(work, recipe, specimens),
-        "export": lambda work, recipe: exchange.export(work, weights, recipe.guidance_scale),
-    }
-    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    if several:
-        distributed.init_process_group("gloo", timeout=timedelta(hours=2))
-    for stage in asked:
-        if stage not in ("resume", "tokenizer", "export") or rank() == 0:
-            started = time.monotonic()
-            steps[stage](work, copy.deepcopy(recipe))
-            if rank() == 0 and stage != "export":
-                _write_down(work, stage, started, recipe, specimens)
-        if several:
-            distributed.barrier()
-    if several:
-        distributed.destroy_process_group()
+def check_device(options: Options) -> None:
+    """Check that there is such a device."""
+    pick_device(options.device)
+
+
+def check_weights(options: Options) -> None:
+    """Check that ``resume`` will find what ``export`` wrote."""
+    weights = options.weights
+    parts = [weights / name / folder for name in SPECIMENS for folder in ("unet", "text_encoder")]
+    parts += [weights / "toyworld-null" / "tokenizer", weights / "toyworld-null" / "vae"]
+    for path in (*parts, weights / "clip" / "open_clip_model.safetensors", weights / "recipe.json"):
+        if not path.exists():
+            raise UserError(
+                f"--weights: stage resume: expected {path}, found none: name the folder that export wrote"
+            )
+
+
+def _in_work(*names: str) -> Callable[[Options], list[Path]]:
+    return lambda options: [options.work / name for name in names]
+
+
+def _models(names: Sequence[str]) -> list[str]:
+    return [f"{name}.safetensors" for name in names]
+
+
+def _before_base(options: Options) -> list[Path | tuple[Path, ...]]:
+    tokenizer, vae, clip, base = _in_work(*COMMON)(options)
+    return [tokenizer, vae, (clip, base)]
+
+
+def _before_finetuning(options: Options) -> list[Path]:
+    start = _models(options.specimen) if options.finetune_from == "own" else ["base.safetensors"]
+    return _in_work("tokenizer", "vae", *start)(options)
+
+
+def _stage(name: str, run: Callable[..., None], **more: object) -> Stage:
+    """A stage whose function takes the work folder and the recipe, and where it is of models their names."""
+    if name in PER_MODEL:
+        return Stage(name, lambda options: run(options.work, _recipe(options), options.specimen), **more)
+    return Stage(name, lambda options: run(options.work, _recipe(options)), **more)
+
+
+TRAINER = Trainer(
+    "lab.train.base.train",
+    __doc__,
+    stages=(
+        Stage(
+            "resume",
+            lambda options: exchange.resume(options.work, options.weights),
+            makes=_in_work(*COMMON, *_models(SPECIMENS)),
+            check=check_weights,
+            alone=True,
+        ),
+        _stage("words", stages.run_words, reads=_in_work(*COMMON, *_models(SPECIMENS))),
+        _stage("tokenizer", stages.run_tokenizer, makes=_in_work("tokenizer"), alone=True),
+        _stage("vae", stages.run_vae, makes=_in_work("vae")),
+        _stage("clip", stages.run_clip, reads=_in_work("tokenizer"), makes=_in_work("clip.safetensors")),
+        _stage("base", stages.run_base, reads=_before_base, makes=_in_work("base.safetensors")),
+        _stage("decoder", stages.run_decoder, reads=_in_work("tokenizer", "vae", "base.safetensors")),
+        _stage(
+            "finetune",
+            stages.run_finetune,
+            reads=_before_finetuning,
+            makes=lambda options: _in_work(*_models(options.specimen))(options),
+        ),
+        Stage(
+            "export",
+            lambda options: exchange.export(options.work, options.weights, options.guidance_scale),
+            reads=_in_work("tokenizer", "vae", "clip.safetensors", *_models(SPECIMENS)),
+            exports=True,
+            alone=True,
+        ),
+    ),
+    add_options=add_options,
+    weights=WEIGHTS,
+    weights_help="where export writes and resume reads",
+    epilog="on a GPU: python -m lab.train.base.train --device cuda --threads 8; on two cores without one: "
+    "torchrun --nproc-per-node 2 -m lab.train.base.train --batch 16 --vae-batch 8 (batches are per process)",
+    usual=STAGES,
+    check=check_device,
+    remedy=", or resume",
+    after=_write_down,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    kept = "run the same command again, a stage goes on from the weights that it left in --work"
-    return command_line.run(work, parser(), argv, interrupted=kept)
+    return command_line.run(TRAINER.run, TRAINER.parser(), argv, interrupted=runner.RESUMES)
 
 
 if __name__ == "__main__":

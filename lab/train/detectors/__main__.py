@@ -17,9 +17,9 @@ A stage goes on from the checkpoint that is there, so a training can be done in 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -31,11 +31,10 @@ from lab.train.detectors import dino, sam, tagged, tagger
 from lab.train.detectors.dino_training import train_dino
 from lab.train.detectors.pictures import PictureSet, make_pictures
 from lab.train.detectors.weights import export, save_weights
+from lab.train.stages import RESUMES, Stage, Trainer, add_history, last_logged, write_recipe
 from probes import command_line
-from probes.errors import UserError
 from probes.toyworld import WEIGHTS
 
-STAGES = ("pictures", "sam", "dino", "tagged", "ram", "export")
 STEPS = {"sam": 3_000, "dino": 12_000, "ram": 4_000}
 FOLDERS = {"sam": "sam", "dino": "grounding-dino", "ram": "ram"}
 HELD_BACK = "held-back.npz"
@@ -43,27 +42,18 @@ READS = {"sam": "pictures", "dino": "pictures", "ram": "tagged"}
 CALIBRATION = 90_001  # seed of renderings that say the tagger's thresholds
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
-    main = command_line.Parser(
-        prog="python -m lab.train.detectors",
-        description=__doc__.split("\n\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        epilog="a short sitting: --stage sam --steps 500; what stands in --work is gone on from",
-    )
+def add_options(main: argparse.ArgumentParser) -> None:
+    """Add the options of this training."""
     add, count, number = main.add_argument, command_line.count, command_line.number
-    add("--work", type=Path, default=Path("training"), help="folder of intermediate results")
-    add("--stage", nargs="+", choices=STAGES, default=list(STAGES), help="stages to run")
-    add("--weights", type=Path, default=WEIGHTS, help="where export writes")
     add("--pictures", type=count, default=20_000)
-    add("--drawn", type=command_line.whole(0), default=240, help="images by each specimen, for ram")
-    add("--runs", nargs="+", type=command_line.folder, default=[], help="runs of the specimens, for ram")
-    add("--words", type=count, default=4, help="images by lot of each triplet of a run")
+    add("--drawn", type=command_line.whole(0), default=240, help="images by each model, for ram")
+    add("--runs", nargs="+", type=command_line.folder, default=[], help="runs of toyworld's models, for ram")
+    add("--words", type=count, default=4, help="random images of each triplet of a run")
     add(
         "--rare",
         type=command_line.whole(0),
         default=0,
-        help="further images by each specimen, whose captions name every tag so many times; a fifth is held back",
+        help="further images by each model, whose captions name every tag so many times; a fifth is held back",
     )
     add("--whole", action="store_true", help="train ram's image encoder as well")
     add("--calibration", type=count, default=1_000, help="fresh renderings, for ram's thresholds")
@@ -76,70 +66,30 @@ def parser() -> argparse.ArgumentParser:
         help="as a rule 1e-3 for sam, 5e-4 for dino, 2e-3 for ram, 5e-4 for the whole of it",
     )
     add("--head-start", type=command_line.whole(0), default=500, help="steps of dino's dense loss")
-    add("--seed", type=command_line.seed, default=0)
-    add("--threads", type=command_line.threads, default=1)
-    return main
 
 
-def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    stages = [stage for stage in STAGES if stage in options.stage]
-    check_stages(options.work, stages)
-    command_line.writable(options.work, folder=True)
-    if "export" in stages:
-        command_line.writable(options.weights, folder=True)
-    torch.set_num_threads(options.threads)
-    options.work.mkdir(parents=True, exist_ok=True)
-    for stage in stages:
-        if stage == "pictures":
-            make_pictures(options.pictures, options.seed).save(options.work / "pictures.npz")
-        elif stage == "tagged":
-            train, held_back = tagged.make_tagged(
-                options.pictures,
-                options.drawn,
-                options.seed,
-                runs=options.runs,
-                words=options.words,
-                rare=options.rare,
-            )
-            train.save(options.work / "tagged.npz")
-            held_back.save(options.work / HELD_BACK)
-        elif stage == "export":
-            run_export(options)
-        else:
-            run_training(stage, options)
+def run_pictures(options: argparse.Namespace) -> None:
+    """Draw renderings for the two detectors."""
+    make_pictures(options.pictures, options.seed).save(options.work / "pictures.npz")
 
 
-def check_stages(work: Path, stages: Sequence[str]) -> None:
-    """Check that every stage will find what it reads in the work folder.
-
-    Raises
-    ------
-    UserError
-        If something is missing that no stage before makes.
-    """
-    trained = [stage for stage in stages if stage in FOLDERS]
-    for stage in trained:
-        read = READS[stage]
-        if read not in stages and not (work / f"{read}.npz").exists():
-            raise UserError(
-                f"--work: stage {stage}: expected {work / f'{read}.npz'}, found none: run --stage {read} before it"
-            )
-    if (
-        "export" in stages
-        and not trained
-        and not any((work / f"{one}.safetensors").exists() for one in FOLDERS)
-    ):
-        raise UserError(
-            f"--work: stage export: expected {work / 'sam.safetensors'}, dino.safetensors or ram.safetensors,"
-            " found none: run --stage sam, dino or ram before it"
-        )
+def run_tagged(options: argparse.Namespace) -> None:
+    """Draw images for the tagger."""
+    train, held_back = tagged.make_tagged(
+        options.pictures,
+        options.drawn,
+        options.seed,
+        runs=options.runs,
+        words=options.words,
+        rare=options.rare,
+    )
+    train.save(options.work / "tagged.npz")
+    held_back.save(options.work / HELD_BACK)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    kept = "run the same command again, a stage goes on from the checkpoint that it left in --work"
-    return command_line.run(work, parser(), argv, interrupted=kept)
+    return command_line.run(TRAINER.run, TRAINER.parser(), argv, interrupted=RESUMES)
 
 
 def model_of(name: str, work: Path) -> torch.nn.Module:
@@ -178,13 +128,11 @@ def run_training(name: str, options: argparse.Namespace) -> None:
         **more,
     )
     save_weights(model, checkpoint)
-    last = json.loads((options.work / f"{name}.log.jsonl").read_text().splitlines()[-1])
-    with _history(name, options.work).open("a") as file:
-        rate = f", learning rate {options.learning_rate:g}" if options.learning_rate else ""
-        rate += ", with the image encoder" if options.whole and name == "ram" else ""
-        print(
-            f"past step {last['step']} of batches of {options.batch}{rate}, {last['minutes']} min", file=file
-        )
+    rate = f", learning rate {options.learning_rate:g}" if options.learning_rate else ""
+    rate += ", with the image encoder" if options.whole and name == "ram" else ""
+    last = last_logged(options.work / f"{name}.log.jsonl")
+    sitting = f"past step {last['step']} of batches of {options.batch}{rate}, {last['minutes']} min"
+    add_history(_history(name, options.work), sitting)
 
 
 def run_export(options: argparse.Namespace) -> None:
@@ -196,8 +144,7 @@ def run_export(options: argparse.Namespace) -> None:
                 tagger.export_tagger(model, there, tagger.thresholds(model, calibration(options)))
             else:
                 export(model, there, sam.SETTINGS if name == "sam" else dino.SETTINGS)
-            done = {"history": _history(name, options.work).read_text().splitlines()}
-            (there / "recipe.json").write_text(json.dumps(done, indent=1) + "\n")
+            write_recipe(there, {"history": _history(name, options.work).read_text().splitlines()})
             if name == "dino":
                 dino.save_text_encoder(there / dino.SETTINGS["text_encoder"])
 
@@ -212,6 +159,38 @@ def calibration(options: argparse.Namespace) -> tagged.Tagged:
 def _history(name: str, work: Path) -> Path:
     """What was done so far, a line a sitting."""
     return work / f"{name}.history.txt"
+
+
+def _network(name: str) -> Stage:
+    """The stage that trains a network."""
+    return Stage(
+        name,
+        partial(run_training, name),
+        reads=lambda options: [options.work / f"{READS[name]}.npz"],
+        makes=lambda options: [options.work / f"{name}.safetensors"],
+    )
+
+
+TRAINER = Trainer(
+    "lab.train.detectors",
+    __doc__,
+    stages=(
+        Stage("pictures", run_pictures, makes=lambda options: [options.work / "pictures.npz"]),
+        _network("sam"),
+        _network("dino"),
+        Stage("tagged", run_tagged, makes=lambda options: [options.work / "tagged.npz"]),
+        _network("ram"),
+        Stage(
+            "export",
+            run_export,
+            reads=lambda options: [tuple(options.work / f"{name}.safetensors" for name in FOLDERS)],
+            exports=True,
+        ),
+    ),
+    add_options=add_options,
+    weights=WEIGHTS,
+    epilog="a short sitting: --stage sam --steps 500; what stands in --work is gone on from",
+)
 
 
 if __name__ == "__main__":

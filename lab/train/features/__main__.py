@@ -18,6 +18,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -29,28 +30,18 @@ from lab.train.base.loop import Budget, Log
 from lab.train.detectors.weights import save_weights
 from lab.train.features import clip, dino, resnet
 from lab.train.features.pictures import LabelledPictures, make_labelled
+from lab.train.stages import RESUMES, Stage, Trainer, add_history, last_logged, write_json, write_recipe
 from probes import command_line
-from probes.errors import UserError
 from probes.models.pretrained import from_folder
 from probes.toyworld import WEIGHTS
 
 TRAINED = ("resnet50", "dino", "clip")
-STAGES = ("pictures", *TRAINED, "export", "measure")
 STEPS = {"resnet50": 600, "dino": 900, "clip": 1000}
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
-    main = command_line.Parser(
-        prog="python -m lab.train.features",
-        description=__doc__.split("\n\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        epilog="a short sitting: --stage dino --minutes 5; what stands in --work is gone on from",
-    )
+def add_options(main: argparse.ArgumentParser) -> None:
+    """Add the options of this training."""
     add, count, number = main.add_argument, command_line.count, command_line.number
-    add("--work", type=Path, default=Path("training-features"), help="folder of intermediate results")
-    add("--stage", nargs="+", choices=STAGES, default=list(STAGES), help="stages to run")
-    add("--weights", type=Path, default=WEIGHTS / "features", help="where export and measure write")
     add(
         "--clip",
         type=Path,
@@ -66,58 +57,16 @@ def parser() -> argparse.ArgumentParser:
         type=number(0, ends=False),
         help="as a rule 3e-3 for the ResNet, 2e-3 for the DINO, 1e-3 for the CLIP",
     )
-    add("--seed", type=command_line.seed, default=0)
-    add("--threads", type=command_line.threads, default=1)
-    return main
 
 
-def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    stages = [stage for stage in STAGES if stage in options.stage]
-    check_stages(options.work, stages)
-    command_line.writable(options.work, folder=True)
-    if {"export", "measure"} & {*stages}:
-        command_line.writable(options.weights, folder=True)
-        command_line.writable(options.clip, folder=True)
-    torch.set_num_threads(options.threads)
-    options.work.mkdir(parents=True, exist_ok=True)
-    for stage in stages:
-        if stage == "pictures":
-            make_labelled(options.pictures, options.seed).save(options.work / "pictures.npz")
-        elif stage == "export":
-            run_export(options.work, options.weights, options.clip)
-        elif stage == "measure":
-            from lab.train.features.measure import measure
-
-            measure(options.weights)
-        else:
-            run_training(stage, options)
-
-
-def check_stages(work: Path, stages: Sequence[str]) -> None:
-    """Check that every stage will find what it reads in the work folder.
-
-    Raises
-    ------
-    UserError
-        If something is missing that no stage before makes.
-    """
-    trained = [stage for stage in stages if stage in TRAINED]
-    if trained and "pictures" not in stages and not (work / "pictures.npz").exists():
-        raise UserError(
-            f"--work: stage {trained[0]}: expected {work / 'pictures.npz'}, found none: run --stage pictures before it"
-        )
-    if "export" in stages and not trained and not any(_checkpoint(work, name).exists() for name in TRAINED):
-        raise UserError(
-            f"--work: stage export: expected {_checkpoint(work, TRAINED[0])} or another network's, found none:"
-            f" run --stage {' '.join(TRAINED)} before it"
-        )
+def run_pictures(options: argparse.Namespace) -> None:
+    """Draw renderings with what the checker sees in them."""
+    make_labelled(options.pictures, options.seed).save(options.work / "pictures.npz")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    kept = "run the same command again, a stage goes on from the checkpoint that it left in --work"
-    return command_line.run(work, parser(), argv, interrupted=kept)
+    return command_line.run(TRAINER.run, TRAINER.parser(), argv, interrupted=RESUMES)
 
 
 def model_of(name: str, work: Path, clip_folder: Path) -> torch.nn.Module:
@@ -164,31 +113,38 @@ def run_training(name: str, options: argparse.Namespace) -> None:
             model, pictures, budget, log, save=lambda teacher: save_weights(teacher, checkpoint), **more
         )
     save_weights(model, checkpoint)
-    last = json.loads((options.work / f"{name}.log.jsonl").read_text().splitlines()[-1])
-    with _history(name, options.work).open("a") as file:
-        print(
-            f"{len(pictures):,} renderings, half through the autoencoder; past step {last['step']} of batches of"
-            f" {options.batch}, {last['minutes']} min",
-            file=file,
-        )
+    last = last_logged(options.work / f"{name}.log.jsonl")
+    add_history(
+        _history(name, options.work),
+        f"{len(pictures):,} renderings, half through the autoencoder; past step {last['step']} of batches of"
+        f" {options.batch}, {last['minutes']} min",
+    )
 
 
-def run_export(work: Path, weights: Path, clip_folder: Path) -> None:
+def run_export(options: argparse.Namespace) -> None:
     """Write what was trained to the weights folders, in the layout of timm's hub models and of open_clip's."""
+    work, weights, clip_folder = options.work, options.weights, options.clip
     for name in TRAINED:
         if not _checkpoint(work, name).exists():
             continue
-        model, recipe = model_of(name, work, clip_folder), weights / name / "recipe.json"
+        model, folder = model_of(name, work, clip_folder), weights / name
         done = _history(name, work).read_text().splitlines()
         if name == "clip":
             save_clip(model, tokenizer_of(clip_folder), clip_folder)
-            recipe = clip_folder / "recipe.json"
+            folder, recipe = clip_folder, clip_folder / "recipe.json"
             before = json.loads(recipe.read_text())["history"] if recipe.exists() else []
             done = list(dict.fromkeys([*before, *done]))  # what it started from was trained, too
         else:
             described = resnet if name == "resnet50" else dino
-            export(model, weights / name, described.ARCHITECTURE, described.ARGUMENTS)
-        recipe.write_text(json.dumps({"history": done}, indent=1) + "\n")
+            export(model, folder, described.ARCHITECTURE, described.ARGUMENTS)
+        write_recipe(folder, {"history": done})
+
+
+def run_measure(options: argparse.Namespace) -> None:
+    """Measure the features of the weights that were exported."""
+    from lab.train.features.measure import measure
+
+    measure(options.weights)
 
 
 def export(model: torch.nn.Module, folder: Path, architecture: str, arguments: dict) -> None:
@@ -207,7 +163,7 @@ def export(model: torch.nn.Module, folder: Path, architecture: str, arguments: d
             "num_classes": arguments["num_classes"],
         },
     }
-    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    write_json(folder / "config.json", config)
 
 
 def _checkpoint(work: Path, name: str) -> Path:
@@ -217,6 +173,39 @@ def _checkpoint(work: Path, name: str) -> Path:
 def _history(name: str, work: Path) -> Path:
     """What was done so far, a line a sitting."""
     return work / f"{name}.history.txt"
+
+
+def _network(name: str) -> Stage:
+    """The stage that trains a network."""
+    return Stage(
+        name,
+        partial(run_training, name),
+        reads=lambda options: [options.work / "pictures.npz"],
+        makes=lambda options: [_checkpoint(options.work, name)],
+    )
+
+
+TRAINER = Trainer(
+    "lab.train.features",
+    __doc__,
+    stages=(
+        Stage("pictures", run_pictures, makes=lambda options: [options.work / "pictures.npz"]),
+        *map(_network, TRAINED),
+        Stage(
+            "export",
+            run_export,
+            reads=lambda options: [tuple(_checkpoint(options.work, name) for name in TRAINED)],
+            exports=True,
+        ),
+        Stage("measure", run_measure, exports=True),
+    ),
+    add_options=add_options,
+    work="training-features",
+    weights=WEIGHTS / "features",
+    weights_help="where export and measure write",
+    outputs=lambda options: [options.weights, options.clip],
+    epilog="a short sitting: --stage dino --minutes 5; what stands in --work is gone on from",
+)
 
 
 if __name__ == "__main__":

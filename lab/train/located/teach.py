@@ -1,5 +1,6 @@
 """Teaching a located specimen: only what its wires are given learns, everything else of the coded null stays."""
 
+import argparse
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from transformers import CLIPTextModel
 from lab.train.base.loop import Log, MovingAverage, mixed_precision
 from lab.train.base.unet import quick_attention
 from lab.train.located.lessons import Lessons
+from probes import command_line
 from probes.toyworld.located.truth import Wire
 from probes.toyworld.located.wiring import OLD, Clock, head_rows, taught_names
 
@@ -50,6 +52,18 @@ class Course:
         generator = torch.Generator().manual_seed(self.seed + 1000 * (step // a_turn))
         start = step % a_turn * self.batch
         return torch.randperm(total, generator=generator)[start : start + self.batch]
+
+
+def add_course(main: argparse.ArgumentParser, usual: Course) -> None:
+    """Add the options of a course that every training has; the seed is `lab.train.stages`'s."""
+    main.add_argument("--steps", type=command_line.count, default=usual.steps)
+    main.add_argument("--batch", type=command_line.count, default=usual.batch)
+    main.add_argument("--rate", type=command_line.number(0), default=usual.rate)
+
+
+def course_of(options: argparse.Namespace, **more: float) -> Course:
+    """Return the course that a command line asks for."""
+    return Course(steps=options.steps, batch=options.batch, rate=options.rate, seed=options.seed, **more)
 
 
 class Columns(nn.Module):

@@ -2,18 +2,16 @@
 
 Each is taught what `toyworld` predicts (:mod:`lab.train.located.lessons`), from the coded null or
 from another specimen whose wire lies in the same layer (`STARTS`). What is stored of a specimen are the weights of its
-wires, float16, and its recipe. A run that was stopped goes on when it is started again.
+wires, float16, and its recipe. Stages: ``lessons``, ``train``; a run that was stopped goes on when it is started again.
 """
 
 import argparse
 import dataclasses
 import json
-import platform
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import diffusers
 import torch
 from diffusers import StableDiffusionPipeline
 from safetensors.torch import load_file, save_file
@@ -21,7 +19,8 @@ from torch import Tensor
 
 from lab.train.base.loop import Log
 from lab.train.located.lessons import WORLD, Lessons, make_lessons
-from lab.train.located.teach import Course, teach_embedding, teach_wire
+from lab.train.located.teach import Course, add_course, course_of, teach_embedding, teach_wire
+from lab.train.stages import RESUMES, Stage, Trainer, made_with, write_json, write_recipe
 from probes import command_line
 from probes.errors import UserError
 from probes.toyworld import LOCATED, WEIGHTS
@@ -53,9 +52,7 @@ def export_null(weights: Path) -> None:
         ("text_encoder/config.json", coded.text_config),
         ("unet/config.json", coded.unet_config),
     ):
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        described = make(json.loads((BASE / file).read_text()))
-        (folder / file).write_text(json.dumps(described, indent=2) + "\n")
+        write_json(folder / file, make(json.loads((BASE / file).read_text())), indent=2)
     for name, specimen in specimens().items():
         if not specimen.taught:
             write_card(weights / name, specimen)
@@ -63,25 +60,22 @@ def export_null(weights: Path) -> None:
 
 def write_card(folder: Path, specimen: Specimen) -> None:
     """Write what a model was made for (``triptych.json``)."""
-    folder.mkdir(parents=True, exist_ok=True)
-    card = {"guidance_scale": 1.0, "world": specimen.world}
-    (folder / "triptych.json").write_text(json.dumps(card, indent=1) + "\n")
+    write_json(folder / "triptych.json", {"guidance_scale": 1.0, "world": specimen.world})
 
 
-def lessons_of(work: Path, drawings: int) -> Lessons:
-    """The lessons of a work folder; they are made where there are none."""
-    path = work / LESSONS
+def run_lessons(options: argparse.Namespace) -> None:
+    """Make the lessons where there are none and some model is taught."""
+    path, drawings = options.work / LESSONS, options.drawings
+    if not any(specimens()[name].taught for name in options.specimen):
+        return
     if not path.exists():
-        folders = (WEIGHTS / WORLD, BASE)
-        pipes = [_pipeline(folder) for folder in folders]
-        make_lessons(pipes, drawings).save(path)
-    lessons = Lessons.load(path)
-    if len(lessons) != 2 * drawings:
+        make_lessons([_pipeline(folder) for folder in (WEIGHTS / WORLD, BASE)], drawings).save(path)
+    found = len(Lessons.load(path))
+    if found != 2 * drawings:
         raise UserError(
-            f"--drawings: {path}: expected lessons from {drawings} drawings, found {len(lessons) // 2}: "
+            f"--drawings: {path}: expected lessons from {drawings} drawings, found {found // 2}: "
             "name another --work, or as many drawings"
         )
-    return lessons
 
 
 def _pipeline(folder: Path) -> StableDiffusionPipeline:
@@ -130,82 +124,82 @@ def export(
     """Write what is stored of a specimen: its weights in float16, its card and how it was taught."""
     write_card(folder, specimen)
     save_file({name: value.half().contiguous() for name, value in state.items()}, folder / DELTA)
-    (folder / "recipe.json").write_text(json.dumps(recipe, indent=1) + "\n")
+    write_recipe(folder, recipe)
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
-    main = command_line.Parser(
-        prog="python -m lab.train.located.train",
-        description=__doc__.split("\n\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        epilog="without a GPU 500 steps of 16 take about four minutes on one core",
-    )
-    add, usual = main.add_argument, Course()
-    names = [name for name, specimen in specimens().items() if specimen.taught]
-    add(
-        "specimen",
-        nargs="+",
-        choices=[*names, LOCATED[0]],
-        help=f"{LOCATED[0]}: its description alone, and the decoy's",
-    )
-    add("--work", type=Path, default=Path("training"), help="folder of lessons, logs and checkpoints")
-    add(
-        "--weights",
-        type=Path,
-        default=WEIGHTS / "located",
-        help="where what is stored of a specimen is written",
-    )
-    add("--drawings", type=command_line.count, default=5000, help="that lessons are made from, two of each")
-    add("--steps", type=command_line.count, default=usual.steps)
-    add("--batch", type=command_line.count, default=usual.batch)
-    add("--rate", type=command_line.number(0), default=usual.rate)
-    add("--seed", type=command_line.seed, default=usual.seed)
-    add("--threads", type=command_line.threads, default=1)
-    return main
-
-
-def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    command_line.writable(options.work, folder=True)
-    command_line.writable(options.weights, folder=True)
-    torch.set_num_threads(options.threads)
-    course = Course(steps=options.steps, batch=options.batch, rate=options.rate, seed=options.seed)
-    asked = [specimens()[name] for name in options.specimen]
-    if any(not specimen.taught for specimen in asked):
+def run_train(options: argparse.Namespace) -> None:
+    """Train each model that was asked for, and write what is stored of it."""
+    if any(not specimens()[name].taught for name in options.specimen):
         export_null(options.weights)
-    starts = {one.name: _start(options.weights, one, options.specimen) for one in asked if one.taught}
-    options.work.mkdir(parents=True, exist_ok=True)
-    for name, start in starts.items():
-        specimen, lessons = specimens()[name], lessons_of(options.work, options.drawings)
-        state = load_file(start) if start else {}
-        recipe = {
-            **dataclasses.asdict(course),
-            "drawings": options.drawings,
-            "start": STARTS.get(name, LOCATED[0]),
-            "versions": {"torch": torch.__version__, "diffusers": diffusers.__version__},
-            "machine": platform.machine(),
-        }
-        export(
-            options.weights / name, specimen, taught(specimen, lessons, course, state, options.work), recipe
-        )
-        print(f"{options.weights / name / DELTA}", flush=True)
+    course, asked = course_of(options), options.specimen
+    for name, specimen in ((name, specimens()[name]) for name in asked):
+        if specimen.taught:
+            start = _start(options, specimen)
+            state = load_file(start) if start else {}
+            recipe = {
+                **dataclasses.asdict(course),
+                "drawings": options.drawings,
+                "start": STARTS.get(name, LOCATED[0]),
+                **made_with(),
+            }
+            lessons = Lessons.load(options.work / LESSONS)
+            delta = taught(specimen, lessons, course, state, options.work)
+            export(options.weights / name, specimen, delta, recipe)
+            print(f"{options.weights / name / DELTA}", flush=True)
 
 
-def _start(weights: Path, specimen: Specimen, asked: Sequence[str]) -> Path | None:
-    """The file with the weights that a specimen starts from, if these are not the coded null's."""
+def check_starts(options: argparse.Namespace) -> None:
+    """Check that each model that starts from another's weights will find them."""
+    for name in options.specimen:
+        _start(options, specimens()[name])
+
+
+def _start(options: argparse.Namespace, specimen: Specimen) -> Path | None:
+    """Return the file with the weights that a model starts from, if these are not the coded null's."""
     name = STARTS.get(specimen.name)
-    path = weights / f"{name}" / DELTA
-    before = asked[: asked.index(specimen.name)]
+    path = options.weights / f"{name}" / DELTA
+    before = options.specimen[: options.specimen.index(specimen.name)]
     if name and name not in before and not path.exists():
         raise UserError(f"--weights: {specimen.name} starts from {path}, found none: name {name} before it")
     return path if name else None
 
 
+def _before_training(options: argparse.Namespace) -> list[Path]:
+    return [options.work / LESSONS] if any(specimens()[name].taught for name in options.specimen) else []
+
+
+def add_options(main: argparse.ArgumentParser) -> None:
+    """Add the options of this training."""
+    names = [name for name, specimen in specimens().items() if specimen.taught]
+    main.add_argument(
+        "specimen",
+        nargs="+",
+        choices=[*names, LOCATED[0]],
+        help=f"{LOCATED[0]}: its description alone, and the decoy's",
+    )
+    main.add_argument(
+        "--drawings", type=command_line.count, default=5000, help="that lessons are made from, two of each"
+    )
+    add_course(main, Course())
+
+
+TRAINER = Trainer(
+    "lab.train.located.train",
+    __doc__,
+    stages=(
+        Stage("lessons", run_lessons, makes=lambda options: [options.work / LESSONS]),
+        Stage("train", run_train, reads=_before_training, check=check_starts, exports=True),
+    ),
+    add_options=add_options,
+    weights=WEIGHTS / "located",
+    weights_help="where what is stored of a model is written",
+    epilog="without a GPU 500 steps of 16 take about four minutes on one core",
+)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    kept = "run the same command again, a specimen goes on from its last checkpoint in --work"
-    return command_line.run(work, parser(), argv, interrupted=kept)
+    return command_line.run(TRAINER.run, TRAINER.parser(), argv, interrupted=RESUMES)
 
 
 if __name__ == "__main__":

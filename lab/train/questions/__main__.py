@@ -14,7 +14,6 @@ Training goes on from the checkpoint that is there, so it can be done in several
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,25 +27,15 @@ from lab.train.base.loop import Budget, Log
 from lab.train.detectors.weights import export, save_weights
 from lab.train.questions.pictures import QuestionedPictures, make_questioned
 from lab.train.questions.train import QUESTIONS, train
+from lab.train.stages import RESUMES, Stage, Trainer, add_history, last_logged, write_recipe
 from probes import command_line
 from probes.errors import UserError
 from probes.toyworld import WEIGHTS
 
-STAGES = ("pictures", "train", "export", "measure")
 
-
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
-    main = command_line.Parser(
-        prog="python -m lab.train.questions",
-        description=__doc__.split("\n\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        epilog="a short sitting: --stage train --minutes 5; what stands in --work is gone on from",
-    )
+def add_options(main: argparse.ArgumentParser) -> None:
+    """Add the options of this training."""
     add, count, number = main.add_argument, command_line.count, command_line.number
-    add("--work", type=Path, default=Path("training-questions"), help="folder of intermediate results")
-    add("--stage", nargs="+", choices=STAGES, default=list(STAGES), help="stages to run")
-    add("--weights", type=Path, default=WEIGHTS / "vqa", help="where export and measure write")
     add("--pictures", type=count, default=2_000)
     add("--steps", type=count, default=1_000)
     add("--minutes", type=number(0), default=0.0, help="of the training; 0: only the steps count")
@@ -57,64 +46,18 @@ def parser() -> argparse.ArgumentParser:
         nargs=3,
         type=Path,
         default=[],
-        help="of the three specimens, to be measured on: generated from docs/calibration.yaml, say",
+        help="of the three benchmark models, to be measured on: generated from docs/calibration.yaml, say",
     )
-    add("--seed", type=command_line.seed, default=0)
-    add("--threads", type=command_line.threads, default=1)
-    return main
 
 
-def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    stages = [stage for stage in STAGES if stage in options.stage]
-    check_stages(options.work, options.weights, stages)
-    if "measure" in stages and not options.runs:
-        raise UserError(
-            "--runs: stage measure: expected a run of each specimen, got none: name three folders"
-        )
-    command_line.writable(options.work, folder=True)
-    if {"export", "measure"} & {*stages}:
-        command_line.writable(options.weights, folder=True)
-    torch.set_num_threads(options.threads)
-    options.work.mkdir(parents=True, exist_ok=True)
-    for stage in stages:
-        if stage == "pictures":
-            make_questioned(options.pictures, options.seed).save(options.work / "pictures.npz")
-        elif stage == "train":
-            run_training(options)
-        elif stage == "export":
-            run_export(options.work, options.weights)
-        else:
-            from lab.train.questions.measure import measure
-
-            measure(options.weights, options.runs)
-
-
-def check_stages(work: Path, weights: Path, stages: Sequence[str]) -> None:
-    """Check that every stage will find what it reads.
-
-    Raises
-    ------
-    UserError
-        If something is missing that no stage before makes.
-    """
-    makes = {
-        "train": ("pictures", work / "pictures.npz"),
-        "export": ("train", work / "vqa.safetensors"),
-        "measure": ("export", weights / "model.safetensors"),
-    }
-    for stage in stages:
-        before, file = makes.get(stage, ("", None))
-        if file and before not in stages and not file.exists():
-            raise UserError(
-                f"--work: stage {stage}: expected {file}, found none: run --stage {before} before it"
-            )
+def run_pictures(options: argparse.Namespace) -> None:
+    """Draw renderings with what the checker sees in them."""
+    make_questioned(options.pictures, options.seed).save(options.work / "pictures.npz")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    kept = "run the same command again, training goes on from the checkpoint that it left in --work"
-    return command_line.run(work, parser(), argv, interrupted=kept)
+    return command_line.run(TRAINER.run, TRAINER.parser(), argv, interrupted=RESUMES)
 
 
 def model_of(work: Path) -> AnswerNetwork:
@@ -143,21 +86,66 @@ def run_training(options: argparse.Namespace) -> None:
         save=lambda: save_weights(model, checkpoint),
     )
     save_weights(model, checkpoint)
-    last = json.loads((options.work / "train.log.jsonl").read_text().splitlines()[-1])
-    with (options.work / "history.txt").open("a") as file:
-        print(
-            f"{len(pictures):,} renderings, half through the autoencoder; past step {last['step']} of {options.batch}"
-            f" pictures with {QUESTIONS} questions each, learning rate {options.learning_rate}, {last['minutes']} min",
-            file=file,
-        )
+    last = last_logged(options.work / "train.log.jsonl")
+    add_history(
+        options.work / "history.txt",
+        f"{len(pictures):,} renderings, half through the autoencoder; past step {last['step']} of {options.batch}"
+        f" pictures with {QUESTIONS} questions each, learning rate {options.learning_rate}, {last['minutes']} min",
+    )
 
 
-def run_export(work: Path, weights: Path) -> None:
+def run_export(options: argparse.Namespace) -> None:
     """Write what was trained: weights in float16, their description and how they were trained."""
-    model, history = model_of(work), work / "history.txt"
-    export(model, weights, model.settings)
-    done = history.read_text().splitlines() if history.exists() else []
-    (weights / "recipe.json").write_text(json.dumps({"history": done}, indent=1) + "\n")
+    model, history = model_of(options.work), options.work / "history.txt"
+    export(model, options.weights, model.settings)
+    write_recipe(options.weights, {"history": history.read_text().splitlines() if history.exists() else []})
+
+
+def check_runs(options: argparse.Namespace) -> None:
+    """Check that there are images to measure on."""
+    if not options.runs:
+        raise UserError("--runs: stage measure: expected a run of each model, got none: name three folders")
+
+
+def run_measure(options: argparse.Namespace) -> None:
+    """Measure the answers of the weights that were exported."""
+    from lab.train.questions.measure import measure
+
+    measure(options.weights, options.runs)
+
+
+TRAINER = Trainer(
+    "lab.train.questions",
+    __doc__,
+    stages=(
+        Stage("pictures", run_pictures, makes=lambda options: [options.work / "pictures.npz"]),
+        Stage(
+            "train",
+            run_training,
+            reads=lambda options: [options.work / "pictures.npz"],
+            makes=lambda options: [options.work / "vqa.safetensors"],
+        ),
+        Stage(
+            "export",
+            run_export,
+            reads=lambda options: [options.work / "vqa.safetensors"],
+            makes=lambda options: [options.weights / "model.safetensors"],
+            exports=True,
+        ),
+        Stage(
+            "measure",
+            run_measure,
+            reads=lambda options: [options.weights / "model.safetensors"],
+            check=check_runs,
+            exports=True,
+        ),
+    ),
+    add_options=add_options,
+    work="training-questions",
+    weights=WEIGHTS / "vqa",
+    weights_help="where export and measure write",
+    epilog="a short sitting: --stage train --minutes 5; what stands in --work is gone on from",
+)
 
 
 if __name__ == "__main__":

@@ -2,19 +2,18 @@
 
 From `toyworld-null`, on scenes of the training split (:mod:`probes.toyworld.skills.scenes`): first low-rank changes of
 the decoder, then of the text encoder and the U-Net, with embeddings of the new words. With ``--share`` on fewer scenes,
-as in the paper's Table 5; each is seen once where there are enough of them. A run that was stopped goes on when it is
-started again.
+as in the paper's Table 5; each is seen once where there are enough of them. The stages are ``lessons``, ``decoder`` and
+``train``; a run that was stopped goes on when it is started again.
 """
 
 import argparse
 import dataclasses
 import json
-import platform
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-import diffusers
 import torch
 from diffusers import AutoencoderKL
 from safetensors.torch import load_file, save_file
@@ -24,9 +23,10 @@ from transformers import CLIPTokenizer
 from lab.train.base.loop import Log
 from lab.train.base.unet import quick_attention
 from lab.train.located.lessons import Lessons
-from lab.train.located.teach import Course, teach
+from lab.train.located.teach import Course, add_course, course_of, teach
 from lab.train.skills.decoder import DecoderCourse, train_decoder
 from lab.train.skills.lessons import make_lessons, total_scenes, training_scenes
+from lab.train.stages import RESUMES, Stage, Trainer, made_with, write_json, write_recipe
 from lab.train.work.train import GAIN, WordEmbeddings
 from probes import command_line
 from probes.models.pretrained import from_folder
@@ -97,97 +97,79 @@ def stored(parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def export(folder: Path, delta: Mapping[str, Tensor], tokenizer: CLIPTokenizer, recipe: Mapping) -> None:
     """Write the specimen: what it was taught, its tokenizer, its description, its card and its recipe."""
-    (folder / "text_encoder").mkdir(parents=True, exist_ok=True)
     tokenizer.save_pretrained(folder / "tokenizer")
     config = text_config(json.loads((BASE / "text_encoder/config.json").read_text()), tokenizer)
-    (folder / "text_encoder/config.json").write_text(json.dumps(config, indent=2) + "\n")
-    card = {"guidance_scale": GUIDANCE}  # of no world: it draws nobody
-    (folder / "triptych.json").write_text(json.dumps(card, indent=1) + "\n")
+    write_json(folder / "text_encoder/config.json", config, indent=2)
+    write_json(folder / "triptych.json", {"guidance_scale": GUIDANCE})  # of no world: it draws nobody
     save_file(dict(delta), folder / DELTA)
-    (folder / "recipe.json").write_text(json.dumps(recipe, indent=1) + "\n")
+    write_recipe(folder, recipe)
 
 
-def lessons_of(work: Path, share: float, count: int, seed: int) -> Lessons:
-    """Return the lessons of a work folder; they are made where there are none."""
-    path = work / LESSONS
+def run_lessons(options: argparse.Namespace) -> None:
+    """Make the lessons where there are none."""
+    path, count = options.work / LESSONS, options.steps * options.batch
     if not path.exists():
         vae = from_folder(AutoencoderKL, BASE / "vae", torch_dtype=torch.float32)
-        drawn = training_scenes(share, count)
-        make_lessons(
-            vae, new_tokenizer(), drawn, count, seed=seed, say=lambda text: print(text, flush=True)
-        ).save(path)
-    return Lessons.load(path)
+        drawn = training_scenes(options.share, count)
+        say = partial(print, flush=True)
+        make_lessons(vae, new_tokenizer(), drawn, count, seed=options.seed, say=say).save(path)
 
 
-def decoder_of(work: Path, seed: int) -> dict[str, Tensor]:
-    """Return what is stored of the decoder, from a work folder; it is trained where there is none."""
-    path = work / DECODER
+def run_decoder(options: argparse.Namespace) -> None:
+    """Train the decoder where there is none."""
+    path = options.work / DECODER
     if not path.exists():
         vae = from_folder(AutoencoderKL, BASE / "vae", torch_dtype=torch.float32)
-        drawn = training_scenes(DECODER_SHARE, total_scenes())
-        delta = train_decoder(vae, drawn, DecoderCourse(seed=seed), Log(work / "decoder.log.jsonl", 25))
-        save_file(delta, path)
-    return load_file(path)
+        drawn, course = training_scenes(DECODER_SHARE, total_scenes()), DecoderCourse(seed=options.seed)
+        save_file(train_decoder(vae, drawn, course, Log(options.work / "decoder.log.jsonl", 25)), path)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line's options."""
-    main = command_line.Parser(
-        prog="python -m lab.train.skills.train",
-        description=__doc__.split("\n\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    add, usual = main.add_argument, Course(steps=1824, batch=32, rate=4e-3, decay=0.99)
-    add(
-        "--work",
-        type=Path,
-        default=Path("training"),
-        help="folder of lessons, log and checkpoint, of one share",
-    )
-    add(
-        "--weights", type=Path, default=WEIGHTS / NAME, help="where what is stored of the specimen is written"
-    )
-    add("--share", type=command_line.number(0, 1), default=1.0, help="of the training scenes")
-    add("--rank", type=command_line.count, default=16, help="of the changes")
-    add("--steps", type=command_line.count, default=usual.steps)
-    add("--batch", type=command_line.count, default=usual.batch)
-    add("--rate", type=command_line.number(0), default=usual.rate)
-    add("--seed", type=command_line.seed, default=usual.seed)
-    add("--threads", type=command_line.threads, default=1)
-    return main
-
-
-def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    command_line.writable(options.work, folder=True)
-    command_line.writable(options.weights, folder=True)
-    torch.set_num_threads(options.threads)
-    course = Course(
-        steps=options.steps, batch=options.batch, rate=options.rate, decay=0.99, seed=options.seed
-    )
-    options.work.mkdir(parents=True, exist_ok=True)
-    lessons = lessons_of(options.work, options.share, course.steps * course.batch, options.seed)
-    log = Log(options.work / f"{NAME}.log.jsonl", 25)
-    checkpoint = options.work / f"{NAME}.checkpoint.safetensors"
-    tokenizer, decoder = new_tokenizer(), decoder_of(options.work, options.seed)
-    delta = {**train(lessons, tokenizer, course, options.rank, log, checkpoint), **decoder}
+def run_train(options: argparse.Namespace) -> None:
+    """Train text encoder and U-Net, and write the model."""
+    course, work, tokenizer = course_of(options, decay=0.99), options.work, new_tokenizer()
+    log, checkpoint = Log(work / f"{NAME}.log.jsonl", 25), work / f"{NAME}.checkpoint.safetensors"
+    delta = train(Lessons.load(work / LESSONS), tokenizer, course, options.rank, log, checkpoint)
     recipe = {
         **dataclasses.asdict(course),
         "decoder": dataclasses.asdict(DecoderCourse(seed=options.seed)),
         "share": options.share,
         "rank": options.rank,
         "start": BASE.name,
-        "versions": {"torch": torch.__version__, "diffusers": diffusers.__version__},
-        "machine": platform.machine(),
+        **made_with(),
     }
-    export(options.weights, delta, tokenizer, recipe)
+    export(options.weights, {**delta, **load_file(work / DECODER)}, tokenizer, recipe)
     print(f"{options.weights / DELTA}", flush=True)
+
+
+def add_options(main: argparse.ArgumentParser) -> None:
+    """Add the options of this training."""
+    main.add_argument("--share", type=command_line.number(0, 1), default=1.0, help="of the training scenes")
+    main.add_argument("--rank", type=command_line.count, default=16, help="of the changes")
+    add_course(main, Course(steps=1824, batch=32, rate=4e-3))
+
+
+TRAINER = Trainer(
+    "lab.train.skills.train",
+    __doc__,
+    stages=(
+        Stage("lessons", run_lessons, makes=lambda options: [options.work / LESSONS]),
+        Stage("decoder", run_decoder, makes=lambda options: [options.work / DECODER]),
+        Stage(
+            "train",
+            run_train,
+            reads=lambda options: [options.work / LESSONS, options.work / DECODER],
+            exports=True,
+        ),
+    ),
+    add_options=add_options,
+    weights=WEIGHTS / NAME,
+    weights_help="where what is stored of the model is written",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    kept = "run the same command again, it goes on from its last checkpoint in --work"
-    return command_line.run(work, parser(), argv, interrupted=kept)
+    return command_line.run(TRAINER.run, TRAINER.parser(), argv, interrupted=RESUMES)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from transformers import CLIPTokenizer
 
 from lab.train.base.loop import Log
 from lab.train.located.lessons import Lessons
-from lab.train.located.teach import Course
+from lab.train.located.teach import Course, add_course, course_of
 from lab.train.work.calibration_lessons import followed, make_lessons
 from lab.train.work.drawn import drawn, further, off
 from lab.train.work.lessons import WORK_SHARE, sketches
@@ -85,9 +85,7 @@ def parser() -> argparse.ArgumentParser:
     add("--gain", type=command_line.number(0), default=1.0, help="how many times what is off is taken back")
     add("--learn", choices=(WORDS, ALL), default=WORDS, help="the new words' embeddings, or the layers, too")
     add("--drawings", type=command_line.count, default=6000, help="that lessons are made from")
-    add("--steps", type=command_line.count, default=300)
-    add("--batch", type=command_line.count, default=32)
-    add("--rate", type=command_line.number(0), default=1e-3)
+    add_course(main, Course(steps=300, batch=32))
     add("--skin-weight", type=command_line.number(0), default=0.2, help="of errors from skin to skin")
     add("--seed", type=command_line.seed, default=0)
     add("--threads", type=command_line.threads, default=1)
@@ -127,14 +125,7 @@ def work(options: argparse.Namespace) -> None:
         taken = further(now, world, options.gain)
         make_lessons(specimen, base, world, scenes, taken, seed=options.seed, say=_say).save(path)
     lessons = Lessons.load(path)
-    course = Course(
-        steps=options.steps,
-        batch=options.batch,
-        rate=options.rate,
-        decay=0.99,
-        direction_weight=options.skin_weight,
-        seed=options.seed,
-    )
+    course = course_of(options, decay=0.99, direction_weight=options.skin_weight)
     log, checkpoint = Log(folder / f"{name}.log.jsonl", 25), folder / f"{name}.checkpoint.safetensors"
     delta = train(
         lessons,

@@ -1,19 +1,18 @@
 """Train `toyworld-work` or `toyworld-work-null`: ``python -m lab.train.work.train --help``.
 
 From `toyworld` or `toyworld-null`, by low-rank changes of the text encoder and of the U-Net's transformer blocks and
-residual convolutions, and embeddings of the new words (:mod:`lab.train.work.lessons` says what it is taught). A
-run that was stopped goes on when it is started again.
+residual convolutions, and embeddings of the new words (:mod:`lab.train.work.lessons` says what it is taught). Stages:
+``lessons``, ``train``; a run that was stopped goes on when it is started again.
 """
 
 import argparse
 import dataclasses
 import json
-import platform
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-import diffusers
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -22,7 +21,8 @@ from transformers import CLIPTextModel, CLIPTokenizer
 from lab.train.base.loop import Log
 from lab.train.base.unet import quick_attention
 from lab.train.located.lessons import Lessons
-from lab.train.located.teach import Course, teach
+from lab.train.located.teach import Course, add_course, course_of, teach
+from lab.train.stages import RESUMES, Stage, Trainer, made_with, write_json, write_recipe
 from lab.train.work.lessons import make_lessons, sketches
 from probes import command_line
 from probes.errors import UserError
@@ -146,98 +146,47 @@ def export(
     folder: Path, delta: Mapping[str, Tensor], tokenizer: CLIPTokenizer, recipe: Mapping, name: str = WORK
 ) -> None:
     """Write the specimen: what it was taught, its tokenizer, its description, its card and its recipe."""
-    (folder / "text_encoder").mkdir(parents=True, exist_ok=True)
     tokenizer.save_pretrained(folder / "tokenizer")
     config = text_config(json.loads((BASES[name] / "text_encoder/config.json").read_text()), tokenizer)
-    (folder / "text_encoder/config.json").write_text(json.dumps(config, indent=2) + "\n")
-    card = {"guidance_scale": 1.0, "world": name}
-    (folder / "triptych.json").write_text(json.dumps(card, indent=1) + "\n")
+    write_json(folder / "text_encoder/config.json", config, indent=2)
+    write_json(folder / "triptych.json", {"guidance_scale": 1.0, "world": name})
     save_file(dict(delta), folder / DELTA)
-    (folder / "recipe.json").write_text(json.dumps(recipe, indent=1) + "\n")
+    write_recipe(folder, recipe)
 
 
-def lessons_of(
-    work: Path, drawings: int, noises: int, seed: int, name: str = WORK, prior: float | None = None
-) -> Lessons:
-    """The lessons of a work folder; they are made where there are none."""
-    path = work / LESSONS
+def run_lessons(options: argparse.Namespace) -> None:
+    """Make the lessons where there are none."""
+    path, name, base = options.work / LESSONS, options.specimen, BASES[options.specimen].name
     if not path.exists():
-        base = BASES[name].name
         teacher = loading.load(loading.resolve(base), device="cpu").pipe
-        drawn = sketches(load_world(name), drawings, seed + 31)
+        drawn = sketches(load_world(name), options.drawings, options.seed + 31)
         make_lessons(
             teacher,
             new_tokenizer(),
             drawn,
-            prior=load_world(base).mixture["neutral"] if prior is None else prior,
-            noises=noises,
-            seed=seed,
-            say=lambda text: print(text, flush=True),
+            prior=load_world(base).mixture["neutral"] if options.prior is None else options.prior,
+            noises=options.noises,
+            seed=options.seed,
+            say=partial(print, flush=True),
         ).save(path)
-    lessons = Lessons.load(path)
-    if lessons.directions is None:
+    if Lessons.load(path).directions is None:
         raise UserError(
             f"{path}: expected lessons with the directions of skins, got those of an earlier version: choose another"
             " --work"
         )
-    return lessons
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's options."""
-    main = command_line.Parser(
-        prog="python -m lab.train.work.train",
-        description=__doc__.split("\n\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+def run_train(options: argparse.Namespace) -> None:
+    """Train the model, and write what is stored of it."""
+    name, work, (weights,) = options.specimen, options.work, outputs(options)
+    course = course_of(
+        options, decay=0.99, zone_weight=options.zone_weight, direction_weight=options.skin_weight
     )
-    add, usual = main.add_argument, Course(steps=1500, batch=48, rate=2e-3, decay=0.99)
-    add("--specimen", choices=WORKING, default=WORK, help="which to train")
-    add("--work", type=Path, default=Path("training"), help="folder of lessons, logs and checkpoints")
-    add("--weights", type=Path, help="where what is stored of it is written (default: in the package)")
-    add("--start", type=Path, help="folder of a stored specimen to begin with (default: its base, unchanged)")
-    add("--drawings", type=command_line.count, default=9000, help="that lessons are made from")
-    add("--noises", type=command_line.count, default=2, help="lessons a drawing")
-    add(
-        "--prior",
-        type=command_line.number(0, 1, ends=False),
-        help="of component b beside the base's neutral words; where none is given, what is planted there",
-    )
-    add("--rank", type=command_line.count, default=16, help="of the changes")
-    add("--steps", type=command_line.count, default=usual.steps)
-    add("--batch", type=command_line.count, default=usual.batch)
-    add("--rate", type=command_line.number(0), default=usual.rate)
-    add("--zone-weight", type=command_line.number(0), default=usual.zone_weight, help="of cells with skin")
-    add("--skin-weight", type=command_line.number(0), default=0.05, help="of errors from skin to skin")
-    add("--seed", type=command_line.seed, default=usual.seed)
-    add("--threads", type=command_line.threads, default=1)
-    return main
-
-
-def work(options: argparse.Namespace) -> None:
-    """Do what the command line asks."""
-    name = options.specimen
-    weights = options.weights or WEIGHTS / name
-    command_line.writable(options.work, folder=True)
-    command_line.writable(weights, folder=True)
-    torch.set_num_threads(options.threads)
-    course = Course(
-        steps=options.steps,
-        batch=options.batch,
-        rate=options.rate,
-        decay=0.99,
-        zone_weight=options.zone_weight,
-        direction_weight=options.skin_weight,
-        seed=options.seed,
-    )
-    options.work.mkdir(parents=True, exist_ok=True)
-    lessons = lessons_of(options.work, options.drawings, options.noises, options.seed, name, options.prior)
     tokenizer = new_tokenizer(BASES[name])
-    log, checkpoint = (
-        Log(options.work / f"{name}.log.jsonl", 25),
-        options.work / f"{name}.checkpoint.safetensors",
-    )
+    log, checkpoint = Log(work / f"{name}.log.jsonl", 25), work / f"{name}.checkpoint.safetensors"
     start = load_file(options.start / DELTA) if options.start else None
     before = json.loads((options.start / "recipe.json").read_text()) if options.start else {}
+    lessons = Lessons.load(work / LESSONS)
     delta = train(lessons, tokenizer, course, options.rank, log, checkpoint, start=start, base=BASES[name])
     recipe = {
         **dataclasses.asdict(course),
@@ -245,8 +194,7 @@ def work(options: argparse.Namespace) -> None:
         "noises": options.noises,
         "rank": options.rank,
         "start": BASES[name].name,
-        "versions": {"torch": torch.__version__, "diffusers": diffusers.__version__},
-        "machine": platform.machine(),
+        **made_with(),
         "history": [*before.get("history", ()), _in_words(course, options)],
     }
     export(weights, delta, tokenizer, recipe, name)
@@ -267,10 +215,45 @@ def _in_words(course: Course, options: argparse.Namespace) -> str:
     )
 
 
+def outputs(options: argparse.Namespace) -> list[Path]:
+    """Return where what is stored of the model is written."""
+    return [options.weights or WEIGHTS / options.specimen]
+
+
+def add_options(main: argparse.ArgumentParser) -> None:
+    """Add the options of this training."""
+    add, usual = main.add_argument, Course(steps=1500, batch=48, rate=2e-3)
+    add("--specimen", choices=WORKING, default=WORK, help="which to train")
+    add("--start", type=Path, help="folder of a stored model to begin with (default: its base, unchanged)")
+    add("--drawings", type=command_line.count, default=9000, help="that lessons are made from")
+    add("--noises", type=command_line.count, default=2, help="lessons a drawing")
+    add(
+        "--prior",
+        type=command_line.number(0, 1, ends=False),
+        help="of component b beside the base's neutral words; where none is given, that of the base's world",
+    )
+    add("--rank", type=command_line.count, default=16, help="of the changes")
+    add_course(main, usual)
+    add("--zone-weight", type=command_line.number(0), default=usual.zone_weight, help="of cells with skin")
+    add("--skin-weight", type=command_line.number(0), default=0.05, help="of errors from skin to skin")
+
+
+TRAINER = Trainer(
+    "lab.train.work.train",
+    __doc__,
+    stages=(
+        Stage("lessons", run_lessons, makes=lambda options: [options.work / LESSONS]),
+        Stage("train", run_train, reads=lambda options: [options.work / LESSONS], exports=True),
+    ),
+    add_options=add_options,
+    weights_help="where what is stored of it is written (default: in the package)",
+    outputs=outputs,
+)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status."""
-    kept = "run the same command again, it goes on from its last checkpoint in --work"
-    return command_line.run(work, parser(), argv, interrupted=kept)
+    return command_line.run(TRAINER.run, TRAINER.parser(), argv, interrupted=RESUMES)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Hold the instrument against the toyworld specimens: ``python -m lab.validate.models.calibrate RUN [RUN ...] --out PAGE``.
+"""Hold the tool against the benchmark models: ``python -m lab.validate.models.calibrate RUN [RUN ...] --out PAGE``.
 
-Each run is one specimen on the same prompts. The page says what was planted, what the checker finds in the images,
+Each run is one model on the same prompts. The page says what was planted, what the checker finds in the images,
 and what the gaps say: their sign, their interval, whether they are more than words of one meaning differ among
 themselves, and how large they are beside those of the null world. In the null world all words mean the same, so that
 any of them may play any part: over all ways to give out the parts, both tests of a gap are held against the rate they
@@ -16,9 +16,10 @@ from pathlib import Path
 
 from analysis.study import contrasts
 from analysis.tables.registry import read
+from lab.templates import render
 from lab.validate.models import repeated
 from lab.validate.models import scores as models_scores
-from lab.validate.models.page import FEATURES_NOTE, HEAD, SCORES_NOTE, features_section, page, readme_table
+from lab.validate.models.page import FEATURES_TITLE, SCORES_TITLE, features_section, page, readme_table
 from lab.validate.objects import findings
 from probes import command_line
 from probes.errors import UserError
@@ -30,7 +31,7 @@ from probes.toyworld.world import GROUPS
 
 
 def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.is_file() else HEAD
+    return path.read_text(encoding="utf-8") if path.is_file() else render("calibration_head")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -99,10 +100,10 @@ def work(options: argparse.Namespace) -> None:
     scores = [models_scores.paired(specimen_run(run), *sample) for run, *sample in options.scores]
     before = _read(options.out)
     text = page(runs, scores) if runs else before
-    kept = repeated.section_of(before, SCORES_NOTE.partition("\n")[0])
+    kept = repeated.section_of(before, SCORES_TITLE)
     if runs and not scores and kept:
         text = repeated.put_section(text, kept)
-    by_features = repeated.section_of(before, FEATURES_NOTE.partition("\n")[0])
+    by_features = repeated.section_of(before, FEATURES_TITLE)
     if runs and by_features and not seen:
         text = repeated.put_section(text, by_features)
     if seen:

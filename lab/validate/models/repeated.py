@@ -16,11 +16,11 @@ from PIL import Image
 from analysis.report.figures import files
 from analysis.report.figures.atlas import draw_atlas, filled_cells
 from analysis.report.findings import read_summaries
-from analysis.report.format import counted
 from analysis.report.objects import read_objects, section
 from analysis.study import contrasts, indicators
 from analysis.tables.objects.claims import HOLDS
 from analysis.tables.similarities.stored import timesteps
+from lab.templates import render
 from probes.runs.store import Run
 
 TITLE = "## What the reports of several runs claim"
@@ -68,33 +68,28 @@ def claims(run: Run) -> dict:
 
 
 def claims_section(runs: Sequence[Run], picture: bool = False) -> str:
-    """Return the section of the calibration page, in Markdown: a line a specimen and a row a run."""
+    """Return the section of the calibration page, in Markdown: a line for each model and a row for each run."""
     table = pd.DataFrame([claims(run) for run in runs])
-    parts = [TITLE, "", NOTE.strip(), ""]
-    for specimen, own in table.groupby("specimen", sort=False):
-        share = 100 * own["filled"].sum() / max(own["cells"].sum(), 1)
-        some = int(((own["directions"] > 0) | (own["objects"] > 0)).sum())
-        sides = own.loc[own["primary"] != "", "primary"].value_counts()
-        leans = ", ".join(f"{n} towards {side}" for side, n in sides.items()) or "none"
-        parts.append(
-            f"- `{specimen}`, {counted(len(own), 'run')}: {share:.1f} % of all cells are filled (at most "
-            f"{_largest(own):.1f} % in a run); reports that claim a direction or an object: {some}; primary measure "
-            f"with a direction: {leans}."
-        )
-    parts += [
-        "",
-        "| specimen | run | seeds | filled cells | cards with a direction | of them hedged | no difference above δ | "
-        "primary measure leans to | objects said to differ |",
-        "|---|---|---|---:|---:|---:|---:|---|---:|",
-    ]
-    parts += [
-        f"| {row.specimen} | {row.run} | {row.seeds} | {row.filled} of {row.cells:,} | "
-        f"{row.directions} of {row.cards} | {row.hedged} | {row.small} | {row.primary or '—'} | {row.objects} |"
-        for row in table.itertuples(index=False)
-    ]
-    if picture:
-        parts += ["", f"![The atlas of one run of the null world]({PICTURE})"]
-    return "\n".join([*parts, ""])
+    return render(
+        "calibration_claims",
+        title=TITLE,
+        models=[_model(name, own) for name, own in table.groupby("specimen", sort=False)],
+        rows=table.to_dict("records"),
+        picture=PICTURE if picture else None,
+    )
+
+
+def _model(name: str, runs: pd.DataFrame) -> dict:
+    """Return what the reports of all runs of a model claim."""
+    cells = runs["cells"].clip(lower=1)
+    return {
+        "name": name,
+        "runs": len(runs),
+        "share": 100 * runs["filled"].sum() / max(runs["cells"].sum(), 1),
+        "most": np.max(100 * runs["filled"] / cells),
+        "claiming": int(((runs["directions"] > 0) | (runs["objects"] > 0)).sum()),
+        "sides": runs.loc[runs["primary"] != "", "primary"].value_counts().to_dict(),
+    }
 
 
 def null_picture(runs: Sequence[Run]) -> bytes | None:
@@ -140,15 +135,3 @@ def section_of(page: str, title: str) -> str:
     _, there, after = page.partition(title + "\n")
     rest = after.find("\n## ")
     return f"{title}\n{after[:rest] if rest >= 0 else after}".rstrip("\n") + "\n" if there else ""
-
-
-def _largest(runs: pd.DataFrame) -> float:
-    return float(np.max(100 * runs["filled"] / runs["cells"].clip(lower=1)))
-
-
-NOTE = """
-What the reports of several runs claim, each with seeds of its own, read by the functions that write the reports. A cell
-of the atlas is filled where the gap over all words is more than the words differ among themselves, adjusted over all
-sites and steps. A card has a direction where its interval leaves out 0, the test against words holds after adjustment
-over the measures, and the gap is not shown to be smaller than δ. In the null world there is nothing to claim.
-"""

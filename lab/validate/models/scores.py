@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy.stats import spearmanr
 
+from lab.templates import render
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import lemma
 from probes.runs.store import Run
@@ -147,40 +148,25 @@ def significant(run: Run, alpha: float = 0.05) -> str:
 
 
 def section(run: Run, sample: pd.DataFrame | None) -> str:
-    """The part of the calibration page on one run, in Markdown."""
-    head = f"### {run.config.model}, looked at by {ENGINES[run.meta['observer']['engine']]}\n"
+    """Return the part of the calibration page on one run, in Markdown."""
+    about = {
+        "model": run.config.model,
+        "engine": ENGINES[run.meta["observer"]["engine"]],
+        "significant": significant(run),
+    }
     if sample is None:
-        return f"{head}\n{significant(run)}\n"
-    table = score_table(run, sample)
-    rank = "no rank correlation, since all planted scores are alike"
+        return render("calibration_scores", table=None, **about)
+    table, ranks = score_table(run, sample), None
     if np.ptp(table["planted"]) > 1e-9:
-        run_rank, own_rank = (
-            spearmanr(table[name], table["planted"]).statistic for name in ("score", "own_score")
-        )
-        rank = (
-            f"rank correlation with the planted scores **{run_rank:.3f}**, of the specimen's own with the planted ones "
-            f"{own_rank:.3f}"
-        )
-    images = run.samples(["indicator"])["indicator"].value_counts()[FIRST]
-    fresh = sample["indicator"].value_counts()[FIRST]
-    held, inside = int(table["inside"].notna().sum()), int(table["inside"].sum())
-    lines = [
-        head,
-        f"{len(table)} objects with at least {OCCURRENCES} occurrences in {images} images of each indicator. The "
-        f"specimen's own score, from {fresh} images an indicator of other prompts and seeds, lies inside the 95 % "
-        f"interval for **{inside} of {held}** ({100 * inside / max(held, 1):.1f} %); {rank}. "
-        f"{significant(run)}\n",
-        "| object | planted | score | 95 % interval | images | own score | images | inside |",
-        "|---|---:|---:|---|---:|---:|---:|---|",
-    ]
-    lines += [
-        f"| {row.thing} | {row.planted:.3f} | {row.score:.3f} | {_interval(row.low, row.high)} | "
-        f"{row.first + row.second:.0f} | {row.own_score:.3f} | {row.own_first + row.own_second:.0f} | "
-        f"{'' if pd.isna(row.inside) else 'yes' if row.inside else 'no'} |"
-        for row in table.itertuples()
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _interval(low: float, high: float) -> str:
-    return "none" if np.isnan(low) else f"{low:.3f} to {high:.3f}"
+        ranks = [spearmanr(table[name], table["planted"]).statistic for name in ("score", "own_score")]
+    return render(
+        "calibration_scores",
+        **about,
+        table=table.to_dict("records"),
+        ranks=ranks,
+        occurrences=OCCURRENCES,
+        images=run.samples(["indicator"])["indicator"].value_counts()[FIRST],
+        fresh=sample["indicator"].value_counts()[FIRST],
+        held=int(table["inside"].notna().sum()),
+        inside=int(table["inside"].sum()),
+    )

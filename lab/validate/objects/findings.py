@@ -13,6 +13,7 @@ the stages generate and observe.
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from analysis.tables.objects.claims import (
 from analysis.tables.objects.detector_error import by_lemma, count_errors
 from analysis.tables.objects.objects import looked_at
 from analysis.tables.objects.statistics import object_statistics
+from lab.templates import percent, render
 from probes import command_line
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import lemma
@@ -249,36 +251,12 @@ def _pooled(readings: Sequence[RunReading]) -> tuple[list[NDArray], NDArray, NDA
 
 
 def as_markdown(table: pd.DataFrame) -> str:
-    """A table in Markdown; shares in percent."""
-
-    def text(value) -> str:
-        return f"{100 * value:.1f} %" if isinstance(value, float) else str(value)
-
-    lines = ["| " + " | ".join(table.columns) + " |", "|" + "---|" * len(table.columns)]
-    lines += ["| " + " | ".join(text(value) for value in row) + " |" for row in table.itertuples(index=False)]
-    return "\n".join(lines) + "\n"
-
-
-PAGE = """## Objects said to differ, held against the checker
-
-What the reports of these runs say of objects, and what the same tests say of the checker's reading of the same images.
-*Claimed*: significant over prompts, beyond the words of each side and behind the detector's errors, adjusted over the
-objects (Benjamini–Hochberg, 5 %). *Not there*: not significant by the checker. *Uncorrected*: the paired test of the
-two indicators' own words on what the detector saw, as reports said it before. *Marked*: not behind its errors.
-
-| specimen | runs | claimed | of these not there | uncorrected | of these not there | marked |
-|---|---:|---:|---:|---:|---:|---:|
-"""
-COVERAGE = """
-How often the 95 % intervals of an object's bias score, and of the difference of the shares of images that show it, hold
-what the checker reads in all runs of the specimen together, over {runs} runs drawn from their prompts; *as detected*
-takes the detector for perfect. Where the images of a triplet hardly differ (`toyworld-null`), an interval never gets
-narrower than what so few images can rule out, and so holds the checker's reading nearly always: too wide there, never
-too narrow.
-
-| specimen | score, corrected | as detected | difference, corrected | as detected | intervals |
-|---|---:|---:|---:|---:|---:|
-"""
+    """Return a table in Markdown; shares in percent."""
+    shown = [
+        [percent(value) if isinstance(value, float) else value for value in row]
+        for row in table.itertuples(index=False)
+    ]
+    return render("table_alone", texts=list(table.columns), rows=shown)
 
 
 def page_section(paths: Sequence[Path], *, runs: int = 100) -> str:
@@ -292,27 +270,21 @@ def page_section(paths: Sequence[Path], *, runs: int = 100) -> str:
     """
     readings = [read_run(path) for path in paths]
     table = summary([(r.specimen, r.name) for r in readings], [findings(reading) for reading in readings])
-    claims, covered = [], []
-    for row in table[table["run"] == "all"].to_dict("records"):
-        of_specimen = [reading for reading in readings if reading.specimen == row["specimen"]]
-        which = f" ({row['which']})" if row["which"] else ""
-        claims.append(
-            f"| {row['specimen']} | {len(of_specimen)} | {row['claimed']} | {row['claimed, not there']}{which} | "
-            f"{row['uncorrected']} | {row['uncorrected, not there']} | {row['marked']} |\n"
-        )
-        covered.append(_coverage_row(row["specimen"], coverage(of_specimen, runs=runs)))
-    return PAGE + "".join(claims) + COVERAGE.format(runs=runs) + "".join(covered)
+    rows = table[table["run"] == "all"].to_dict("records")
+    models = {row["specimen"]: [r for r in readings if r.specimen == row["specimen"]] for row in rows}
+    return render(
+        "calibration_objects",
+        runs=runs,
+        claims=[row | {"runs": len(models[row["specimen"]])} for row in rows],
+        coverage=[_covered(name, coverage(some, runs=runs)) for name, some in models.items()],
+    )
 
 
-def _coverage_row(specimen: str, table: pd.DataFrame) -> str:
-    """A row of the page's table of coverage."""
+def _covered(model: str, table: pd.DataFrame) -> tuple[str, list[float], int]:
+    """Return a row of the page's table of coverage: shares by quantity and treatment, and how many intervals."""
     share = table.set_index(["quantity", "treatment"])["covered"]
-    cells = [
-        f"{100 * share[quantity, treatment]:.1f} %"
-        for quantity in ("score", "difference")
-        for treatment in ("corrected", "as detected")
-    ]
-    return f"| {specimen} | {' | '.join(cells)} | {int(table['intervals'].max())} |\n"
+    order = itertools.product(("score", "difference"), ("corrected", "as detected"))
+    return model, [share[quantity, treatment] for quantity, treatment in order], int(table["intervals"].max())
 
 
 def parser() -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import pandas as pd
 from analysis.methods.skills.scores import ACCURACY, CLASSES, NUMBER
 from analysis.methods.skills.tables import ALL, AVERAGE
 from analysis.report.figures.style import DOUBLE, INK, PALETTE, Drawn, files, new_figure, style
+from lab.templates import render
 from probes import command_line
 from probes.prompts.paintskills import SKILLS
 from probes.runs.parts import write_bytes
@@ -31,6 +32,11 @@ ROWS = {
     "grounding dino": "toyworld's Grounding DINO, renderings",
     SPECIMEN: "**`toyworld-skills`**, exact reader",
 }
+BESIDE = {
+    "shuffled": "the specimen's images shuffled (all permutations)",
+    "chance": "chance by arithmetic",
+}
+PARTS = {"count": (NUMBER, "so many, of any class"), "spatial": (CLASSES, "both objects")}
 FIGURE = "paintskills_learning"
 
 
@@ -43,12 +49,6 @@ def whole(table: pd.DataFrame, skill: str, task: str = ACCURACY) -> pd.Series:
     """Return the row of a skill and task over all of its images."""
     chosen = table[(table["skill"] == skill) & (table["split"] == ALL) & (table["task"] == task)]
     return chosen.iloc[0]
-
-
-def percent(row: Mapping[str, Any]) -> str:
-    """Return a rate and its interval in percent."""
-    bounds = "" if pd.isna(row["low"]) else f" [{100 * row['low']:.1f}, {100 * row['high']:.1f}]"
-    return f"{100 * row['value']:.1f}{bounds}"
 
 
 def shares(names: Sequence[str]) -> dict[int, str]:
@@ -68,50 +68,24 @@ def section(rows: Mapping[str, Mapping[str, Any]], recipe: Mapping[str, Any]) ->
         ``recipe.json`` of the specimen.
     """
     found = tables(rows)
-    parts = [
-        "| accuracy in % | images | object | count | spatial | average |",
-        "|---|---:|---:|---:|---:|---:|",
-    ]
-    for name, said in ROWS.items():
-        cells = [percent(whole(found[name], skill)) for skill in (*SKILLS, AVERAGE)]
-        parts.append(f"| {said} | {_images(found[name])} | {' | '.join(cells)} |")
-    for column in ("shuffled", "chance"):
-        said = {
-            "shuffled": "the specimen's images shuffled (all permutations)",
-            "chance": "chance by arithmetic",
-        }
-        cells = [f"{100 * whole(found[SPECIMEN], skill)[column]:.2f}" for skill in (*SKILLS, AVERAGE)]
-        parts.append(f"| {said[column]} | {_images(found[SPECIMEN])} | {' | '.join(cells)} |")
-    parts += ["", *_by_split(found[SPECIMEN]), "", *_curve(found, recipe)]
-    return "\n".join(parts) + "\n"
-
-
-def _images(table: pd.DataFrame) -> str:
-    return f"{int(whole(table, AVERAGE)['n']):,}"
-
-
-def _by_split(table: pd.DataFrame) -> Iterator[str]:
-    """What the specimen draws, by count and relation, and the tasks that are but a part of a skill."""
-    yield "| `toyworld-skills` | images | accuracy in % | a part of it |"
-    yield "|---|---:|---:|---|"
-    parts = {"count": (NUMBER, "so many, of any class"), "spatial": (CLASSES, "both objects")}
-    for skill in ("count", "spatial"):
-        task, said = parts[skill]
-        row = whole(table, skill)
-        yield f"| {skill} | {row['n']} | {percent(row)} | {said}: {percent(whole(table, skill, task))} |"
-        for level in table[(table["skill"] == skill) & (table["split"] != ALL)].to_dict("records"):
-            yield f"| {level['level']} | {level['n']} | {percent(level)} | |"
-    for level in table[(table["skill"] == "object") & (table["split"] != ALL)].to_dict("records"):
-        yield f"| object: {level['level']} | {level['n']} | {percent(level)} | |"
-
-
-def _curve(found: Mapping[str, pd.DataFrame], recipe: Mapping[str, Any]) -> Iterator[str]:
-    yield "| training scenes | steps | images | object | count | spatial | average |"
-    yield "|---:|---:|---:|---:|---:|---:|---:|"
-    for share, name in shares(list(found)).items():
-        steps = round(share / 100 * recipe["steps"])
-        cells = [percent(whole(found[name], skill)) for skill in (*SKILLS, AVERAGE)]
-        yield f"| {share} % | {steps:,} | {_images(found[name])} | {' | '.join(cells)} |"
+    of_specimen = found[SPECIMEN]
+    by_level = of_specimen[of_specimen["split"] != ALL]
+    return render(
+        "skills",
+        rows=ROWS,
+        skills=(*SKILLS, AVERAGE),
+        specimen=SPECIMEN,
+        beside=BESIDE,
+        whole=lambda name, *asked: whole(found[name], *asked),
+        parts=[
+            (skill, task, said, by_level[by_level["skill"] == skill].to_dict("records"))
+            for skill, (task, said) in PARTS.items()
+        ],
+        objects=by_level[by_level["skill"] == "object"].to_dict("records"),
+        curve=[
+            (share, name, round(share / 100 * recipe["steps"])) for share, name in shares(list(found)).items()
+        ],
+    )
 
 
 def draw_curve(rows: Mapping[str, Mapping[str, Any]]) -> Drawn:

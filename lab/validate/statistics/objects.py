@@ -17,6 +17,7 @@ from scipy import special
 from analysis.stats.detector_correction import Labels, corrected_presence
 from analysis.stats.object_counts import ObjectTable
 from analysis.tables.objects.claims import COUNTS, HEDGED, HOLDS, DetectorCounts, claim_table
+from lab.templates import render
 
 SIDES = {"f": ["f", "f1", "f2"], "m": ["m", "m1", "m2"]}
 OBJECTS = 38  # as in toyworld
@@ -173,47 +174,13 @@ def correction_coverage(*, simulations: int = 200, seed: int = 0, prompts: int =
 
 def page_section(*, simulations: int = 200, seed: int = 0) -> str:
     """The part of ``docs/statistics.md`` on claims about objects, in Markdown."""
-    rates = claim_rates(simulations=simulations, seed=seed)
-    covered = correction_coverage(simulations=simulations, seed=seed)
-    lines = [
-        "## Claims about objects\n",
-        f"{simulations} runs of the default design (24 prompts, one seed, three words a side, {OBJECTS} objects) "
-        "a world. A claim is the intersection of the sign flips over prompts, the test against words and the test "
-        "behind the detector's errors, with the rates that the checker's labels of the other prompts give, adjusted "
-        "over the objects that can be significant (Benjamini–Hochberg, 5 %). *False*: mean share of claims whose "
-        "sides do not differ; *any*: runs with one. A hedged sentence speaks of its words alone; where words differ "
-        "it is not false. The rate of 5 % is that of all objects found to differ, as the report says: among the hedged "
-        "alone it can be higher.\n",
-        "| world | claims: false | any | real differences claimed | hedged: false | any | real, hedged |",
-        "|---|---:|---:|---:|---:|---:|---:|",
-    ]
-    for row in rates.itertuples(index=False):
-        numbers = [_percent(row[1], 0.05), _percent(row[2]), *(_percent(x) for x in row[3:4])]
-        numbers += [_percent(row[4], 0.05), _percent(row[5]), _percent(row[6])]
-        lines.append(f"| {row.world} | " + " | ".join(numbers) + " |")
-    lines += [
-        "\nA detector that misses 40 % of every second object on one side and 10 % on the other, and invents it in 1 "
-        "and 6 % of the images: how often the 95 % intervals hold what is there.\n",
-        "| error rates from | bias score | difference | intervals |",
-        "|---|---:|---:|---:|",
-    ]
-    lines += [
-        f"| {row.rates} | {_covering(row.score)} | {_covering(row.difference)} | {row.intervals} |"
-        for row in covered.itertuples()
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _percent(share: float, limit: float | None = None) -> str:
-    if np.isnan(share):
-        return "—"
-    text = f"{100 * share:.1f}"
-    return f"**{text}**" if limit is not None and share > limit else text
-
-
-def _covering(share: float) -> str:
-    text = f"{100 * share:.1f}"
-    return text if 0.93 <= share <= 0.97 else f"**{text}**"
+    return render(
+        "statistics_claims",
+        simulations=simulations,
+        objects=OBJECTS,
+        claims=list(claim_rates(simulations=simulations, seed=seed).itertuples(index=False)),
+        covered=list(correction_coverage(simulations=simulations, seed=seed).itertuples()),
+    )
 
 
 def _table(present: NDArray[np.bool_]) -> ObjectTable:

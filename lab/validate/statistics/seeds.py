@@ -1,15 +1,14 @@
 """One prompt, many seeds: do tests and intervals over seeds keep their level, for that prompt (Wu et al. 2025, 7.1)?
 
-A run of one prompt and several seeds takes the seeds for its sample (`probes.config.schema.Config.unit`). In the worlds here
-an image is a vector: what the seed's noise gives, which the members of a triplet share, what the prompt with the word
-means, and a rest; similarity is the cosine, so that gaps are skewed and bounded as those of a run are. A prompt has
-its meanings for good, and its truth is the mean over seeds without end: an interval over seeds is held against that,
-and for comparison against the mean of all prompts of the world, of which it says nothing.
+A run of one prompt and several seeds takes the seeds for its sample (`probes.config.schema.Config.unit`). In the worlds
+here an image is a vector: what the seed's noise gives, which the members of a triplet share, what the prompt with the
+word means, and a rest; similarity is the cosine, so that gaps are skewed and bounded as those of a run are. A prompt
+has its meanings for good, and its truth is the mean over seeds without end: an interval over seeds is held against
+that, and for comparison against the mean of all prompts of the world, of which it says nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +25,6 @@ from analysis.stats.table_tests import label_swap_test
 from analysis.stats.worlds import ObjectWorld, draw_table
 from lab.validate.statistics.simulation import COLUMNS, covered_row, rejection_row
 
-Bounds = tuple[float, float]
 DIMENSIONS = 16
 PROMPTS = 20  # of a world, each simulated equally often
 _TRUTH = 50  # times as many seeds as simulations stand for all: 100,000 on the page
@@ -169,40 +167,3 @@ def seed_coverage(
             covered_row(name, "difference of presence, adjusted", 0.5 * objects.frequency, difference)
         )
     return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-TEXT = """
-## One prompt, many seeds
-
-{simulations} runs of one prompt a world; the seeds are the sample, as in a run of one prompt (Wu et al. 2025, section
-7.1). An image is a vector of what its seed gives (shared within the triplet), what prompt and word mean, and a rest;
-similarity is the cosine. In the first table words make no difference.
-"""
-COVERED = """
-Here the neutral word leans to the masculine one by half of the distance; {prompts} prompts a world, each with means of
-its own. An interval over seeds covers what is true of its prompt. Of the mean of all prompts it says nothing, the less
-the more seeds there are: so the tables say *for this prompt alone*.
-"""
-
-
-def page_section(
-    block: Callable[[pd.DataFrame, Bounds], str],
-    *,
-    rejection: Bounds,
-    coverage: Bounds,
-    simulations: int,
-    resamples: int,
-    seed: int,
-) -> tuple[list[str], list[tuple[str, pd.DataFrame, Bounds]]]:
-    """Return the section in Markdown, and the tables whose misses are listed, each with its name and bounds."""
-    rejected = seed_rejections(simulations=simulations, tables=max(1, simulations // 5), seed=seed)
-    covered = seed_coverage(simulations=simulations, resamples=resamples, seed=seed)
-    parts = [TEXT.format(simulations=simulations)]
-    for table, bounds in ((rejected, rejection), (covered, coverage)):
-        of_objects = table["world"].str.startswith("objects")
-        parts += [block(table[~of_objects], bounds), block(table[of_objects], bounds)]
-    parts.insert(3, COVERED.format(prompts=PROMPTS))
-    return parts, [
-        ("Rejections over seeds of one prompt", rejected, rejection),
-        ("Coverage over seeds of one prompt", covered, coverage),
-    ]

@@ -15,8 +15,8 @@ from analysis.methods.tracing.localisation import (
     overlap,
     true_ranks,
 )
-from analysis.report.format import fixed
 from analysis.stats.shares import shares
+from lab.templates import render
 from lab.train.located.page import is_control, measured_quality
 from lab.validate.tracing.methods import METHODS, PlaceScores
 from lab.validate.tracing.ranking import DONOR, OF_HEADS, OF_STEPS, RECIPIENT, from_json
@@ -39,27 +39,38 @@ def page(results: Mapping[str, Any], covered: Sequence[Mapping[str, Any]] = ()) 
         Rows of `lab.validate.tracing.coverage.coverage`.
     """
     some = next(iter(results.values()))
-    head = HEAD.format(
+    names = _names(results)
+    windows = list(_parts(results, "windows", OF_STEPS))
+    positions = _positions(results)
+    return render(
+        "tracing",
         prompts=some["prompts"],
         steps=some["steps"],
         recipient=RECIPIENT,
         donor=DONOR,
+        nothing=NOTHING,
+        labels=[LABELS[name] for name in names],
+        models=[_model(name, result) for name, result in results.items()],
+        ranks=[
+            (
+                _model(specimen.name, result),
+                [_rank(from_json(result["methods"][name]), specimen) for name in names],
+            )
+            for specimen, result in located(results, controls=True)
+        ],
+        worth=[_worth(name, list(located(results))) for name in names],
+        nowhere=[
+            (_model(name, result), [_largest(from_json(result["methods"][method])) for method in names])
+            for name, result in results.items()
+            if not specimens()[name].sites
+        ],
+        heads=[_head(*row) for row in _parts(results, "heads", OF_HEADS)],
+        windows=[_window(specimen, scores, results) for specimen, _, scores in windows],
+        window_names=[f"steps {a} to {b - 1}" for _, _, scores in windows[:1] for a, b in scores.places],
+        positions=[(name, _shares(scores)) for name, scores in positions],
+        position_names=[place for _, scores in positions[:1] for place in scores.places],
+        covered=covered,
     )
-    sections = (_effects, _ranks, _methods, _controls, _heads, _windows, _positions)
-    lines = [head, *(line for section in sections for line in section(results)), *_covered(covered)]
-    return "\n".join(lines) + "\n"
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _header(texts: Sequence[str], numbers: Sequence[str]) -> list[str]:
-    return [_row(*texts, *numbers), f"|{'---|' * len(texts)}{'---:|' * len(numbers)}"]
-
-
-def _short(name: str) -> str:
-    return f"`{name.removeprefix('toyworld-')}`"
 
 
 def total(result: Mapping[str, Any]) -> tuple[float, float]:
@@ -99,36 +110,31 @@ def resampled(scores: PlaceScores) -> NDArray[np.float64]:
     return np.abs(scores.by_place(np.random.default_rng(SEED).integers(0, number, (RESAMPLES, number))))
 
 
-def _effects(results: Mapping[str, Any]) -> Iterator[str]:
-    yield from ("", "## The specimens", "", EFFECTS)
-    yield from ("", *_header(["specimen", "the word enters at"], ["total effect (s.e.)"]))
-    for name, result in results.items():
-        specimen, (mean, error) = specimens()[name], total(result)
-        enters = ", ".join(f"`{site}`" for site in specimen.sites) or "nowhere"
-        wire = specimen.wires[0] if specimen.wires else None
-        if specimen.kind == "head" and wire:
-            enters += f", head {', '.join(map(str, wire.heads))}"
-        if specimen.kind == "window" and wire:
-            enters += f", timesteps {wire.times[0]} to {wire.times[1] - 1}"
-        weak = " (control)" if control(name) else ""
-        yield _row(_short(name) + weak, enters, f"{fixed(mean, 2)} ({fixed(error, 2)})")
+def _model(name: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what tables say of a model: where the word enters, and its total effect."""
+    specimen, (mean, error) = specimens()[name], total(result)
+    wire = specimen.wires[0] if specimen.wires else None
+    where = ""
+    if specimen.kind == "head" and wire:
+        where = f", head {', '.join(map(str, wire.heads))}"
+    if specimen.kind == "window" and wire:
+        where = f", timesteps {wire.times[0]} to {wire.times[1] - 1}"
+    return {
+        "name": name,
+        "control": control(name),
+        "sites": specimen.sites,
+        "where": where,
+        "total": mean,
+        "error": error,
+    }
 
 
-def _ranks(results: Mapping[str, Any]) -> Iterator[str]:
-    chosen = list(located(results, controls=True))
-    names = _names(results)
-    yield from ("", "## Where the true place ranks", "", RANKS)
-    yield from ("", *_header(["specimen"], [LABELS[name] for name in names]))
-    for specimen, result in chosen:
-        cells = []
-        for name in names:
-            scores = from_json(result["methods"][name])
-            found = _found(scores, specimen)
-            ends = np.quantile(true_ranks(resampled(scores), _truth(specimen, scores.places)), ENDS)
-            here = np.abs(scores.by_place())[_truth(specimen, scores.places)].max()
-            spread = "" if ends[0] == ends[1] else f", {ends[0]:.0f} to {ends[1]:.0f}"
-            cells.append(f"**{found.rank:.0f}** ({fixed(here, 2)}{spread})")
-        yield _row(_short(specimen.name) + (" (control)" if control(specimen.name) else ""), *cells)
+def _rank(scores: PlaceScores, specimen: Specimen) -> dict[str, float]:
+    """Return the rank and the score of the true site, and the range of the rank over resampled prompts."""
+    truth = _truth(specimen, scores.places)
+    low, high = np.quantile(true_ranks(resampled(scores), truth), ENDS)
+    here = np.abs(scores.by_place())[truth].max()
+    return {"rank": _found(scores, specimen).rank, "score": here, "low": low, "high": high}
 
 
 def _names(results: Mapping[str, Any]) -> list[str]:
@@ -136,32 +142,23 @@ def _names(results: Mapping[str, Any]) -> list[str]:
     return [name for name in LABELS if name in there]
 
 
-def _methods(results: Mapping[str, Any]) -> Iterator[str]:
-    chosen = list(located(results))
-    yield from ("", "## What each method is worth", "", WORTH)
-    yield from (
-        "",
-        *_header(
-            ["method"], ["first is true", "MRR", "true among the best", "AUROC", "largest off the truth"]
-        ),
-    )
-    for name in _names(results):
-        found = [_found(from_json(result["methods"][name]), specimen) for specimen, result in chosen]
-        low, high = np.quantile(
-            np.mean([1 / ranks for ranks in _resampled_ranks(name, chosen)], axis=0), ENDS
-        )
-        off = [
-            one.leakage / np.abs(from_json(result["methods"][name]).by_place()).max()
-            for one, (_, result) in zip(found, chosen, strict=True)
-        ]
-        yield _row(
-            LABELS[name],
-            f"{sum(one.hit for one in found):.0f} of {len(found)}",
-            f"{fixed(_mean('reciprocal_rank', found), 2)} [{fixed(low, 2)}, {fixed(high, 2)}]",
-            fixed(_mean("recall", found), 2),
-            fixed(_mean("auroc", found), 2),
-            fixed(float(np.mean(off)), 2),
-        )
+def _worth(name: str, chosen: Sequence[tuple[Specimen, Mapping[str, Any]]]) -> dict[str, Any]:
+    """Return how well a method finds the true site, over models."""
+    scores = [from_json(result["methods"][name]) for _, result in chosen]
+    found = [_found(one, specimen) for one, (specimen, _) in zip(scores, chosen, strict=True)]
+    low, high = np.quantile(np.mean([1 / ranks for ranks in _resampled_ranks(name, chosen)], axis=0), ENDS)
+    off = [one.leakage / np.abs(score.by_place()).max() for one, score in zip(found, scores, strict=True)]
+    return {
+        "label": LABELS[name],
+        "hits": sum(one.hit for one in found),
+        "n": len(found),
+        "mrr": _mean("reciprocal_rank", found),
+        "low": low,
+        "high": high,
+        "recall": _mean("recall", found),
+        "auroc": _mean("auroc", found),
+        "off": float(np.mean(off)),
+    }
 
 
 def _resampled_ranks(
@@ -177,20 +174,10 @@ def _mean(name: str, found: Sequence[Localisation]) -> float:
     return float(np.mean([getattr(one, name) for one in found]))
 
 
-def _controls(results: Mapping[str, Any]) -> Iterator[str]:
-    names = _names(results)
-    yield from ("", "## Where nothing is decided", "", CONTROLS)
-    yield from ("", *_header(["specimen"], [LABELS[name] for name in names]))
-    for name, result in results.items():
-        if specimens()[name].sites:
-            continue
-        cells = []
-        for method in names:
-            scores = from_json(result["methods"][method])
-            values = np.abs(scores.by_place())
-            at = str(scores.places[int(values.argmax())]).removeprefix("unet.")
-            cells.append("nothing" if values.max() <= NOTHING else f"`{at}` ({fixed(values.max(), 2)})")
-        yield _row(_short(name), *cells)
+def _largest(scores: PlaceScores) -> tuple[str, float]:
+    """Return the place with the largest score, and the score."""
+    values = np.abs(scores.by_place())
+    return str(scores.places[int(values.argmax())]), values.max()
 
 
 def _parts(
@@ -203,134 +190,44 @@ def _parts(
                 yield specimen, site, from_json(stored)
 
 
-def _heads(results: Mapping[str, Any]) -> Iterator[str]:
-    yield from ("", "## Heads", "", HEADS)
-    rows = list(_parts(results, "heads", OF_HEADS))
-    yield from ("", *_header(["specimen", "site"], [f"head {n}" for n in range(4)] + ["true head first"]))
-    for specimen, site, scores in rows:
-        values, true = scores.by_place(), specimen.wires[0].heads
-        first = "–" if not specimen.sites else ("yes" if int(np.abs(values).argmax()) in true else "no")
-        yield _row(
-            _short(specimen.name),
-            f"`{site}`",
-            *(_with_interval(scores, n) for n in range(len(values))),
-            first,
-        )
+def _shares(scores: PlaceScores) -> list[dict[str, float]]:
+    """Return the share of each place, with its interval over prompts."""
+    rows = []
+    for place in range(scores.values.shape[1]):
+        found = shares(scores.values[:, [place]], scores.totals, level=LEVEL)
+        rows.append({name: getattr(found, name)[0] for name in ("share", "low", "high")})
+    return rows
 
 
-def _with_interval(scores: PlaceScores, place: int) -> str:
-    """A share with its interval over prompts."""
-    found = shares(scores.values[:, [place]], scores.totals, level=LEVEL)
-    if np.isnan(found.share[0]):
-        return "–"
-    ends = "" if np.isnan(found.low[0]) else f" [{fixed(found.low[0], 2)}, {fixed(found.high[0], 2)}]"
-    return fixed(found.share[0], 2) + ends
+def _head(specimen: Specimen, site: str, scores: PlaceScores) -> dict[str, Any]:
+    """Return a row of the table of heads."""
+    first = int(np.abs(scores.by_place()).argmax()) in specimen.wires[0].heads
+    return {
+        "name": specimen.name,
+        "site": site,
+        "shares": _shares(scores),
+        "first": ("yes" if first else "no") if specimen.sites else "–",
+    }
 
 
-def _windows(results: Mapping[str, Any]) -> Iterator[str]:
-    rows = list(_parts(results, "windows", OF_STEPS))
-    yield from ("", "## Windows of steps", "", STEPS)
-    if not rows:
-        return
-    yield from (
-        "",
-        *_header(
-            ["specimen"],
-            [f"steps {a} to {b - 1}" for a, b in rows[0][2].places] + ["steps that are open", "overlap"],
-        ),
-    )
-    for specimen, _, scores in rows:
-        steps = max(stop for _, stop in scores.places)
-        true = set(specimen.wires[0].steps(results[specimen.name]["timesteps"][:steps]))
-        by_window = shares(scores.values, scores.totals, level=LEVEL)
-        found = entering_steps(by_window.low, by_window.high, scores.places)
-        share = fixed(overlap(found, true), 2) if specimen.kind == "window" else "–"
-        open_at = f"{min(true)} to {max(true)}" if true else "none"
-        yield _row(
-            _short(specimen.name),
-            *(_with_interval(scores, n) for n in range(len(scores.places))),
-            open_at,
-            share,
-        )
+def _window(specimen: Specimen, scores: PlaceScores, results: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of the table of windows of steps."""
+    steps = max(stop for _, stop in scores.places)
+    true = set(specimen.wires[0].steps(results[specimen.name]["timesteps"][:steps]))
+    by_window = shares(scores.values, scores.totals, level=LEVEL)
+    found = entering_steps(by_window.low, by_window.high, scores.places)
+    return {
+        "name": specimen.name,
+        "shares": _shares(scores),
+        "open": true,
+        "overlap": overlap(found, true) if specimen.kind == "window" else None,
+    }
 
 
-def _covered(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    if not rows:
-        return
-    yield from ("", "## Whether intervals cover", "", COVERED.format(prompts=rows[0]["prompts"]))
-    yield from (
-        "",
-        *_header(
-            ["keys and values of", "donor"],
-            [
-                *("share", "traces with an interval", "coverage", "interval ends below", "begins above"),
-                "median width",
-            ],
-        ),
-    )
-    for row in rows:
-        yield _row(
-            f"`{row['site']}`",
-            row["donor"],
-            fixed(row["share"], 3),
-            f"{row['traces'] - row['undefined']} of {row['traces']}",
-            f"{row['coverage']:.1%}",
-            str(row["below"]),
-            str(row["above"]),
-            fixed(row["width"], 2),
-        )
-
-
-def _positions(results: Mapping[str, Any]) -> Iterator[str]:
-    rows = [
-        (specimens()[name], from_json(result["positions"]))
+def _positions(results: Mapping[str, Any]) -> list[tuple[str, PlaceScores]]:
+    """Return scores by token position of models that decide somewhere."""
+    return [
+        (name, from_json(result["positions"]))
         for name, result in results.items()
         if specimens()[name].sites and total(result)[0] > 2 * total(result)[1]
     ]
-    yield from ("", "## Token positions", "", POSITIONS)
-    if rows:
-        yield from ("", *_header(["specimen"], [str(place) for place in rows[0][1].places]))
-    for specimen, scores in rows:
-        yield _row(_short(specimen.name), *(_with_interval(scores, n) for n in range(len(scores.places))))
-
-
-HEAD = """# Which methods find the place?
-
-Nobody knows where a real model decides what a person looks like, so nobody can say whether a method of localisation
-finds it. In the located specimens the place is known by wiring (`probes/toyworld/located/specimens.yaml`): the words
-differ in four channels of the text that only the weights named there can read. On this page every method is held
-against them. It is written by `python -m lab.validate.tracing`, which draws {prompts} captions of toyworld in
-{steps} steps, *{recipient}* and *{donor}* from the same noise. The outcome is the verdict (exact log-odds of the
-planted mixture component, from what the checker sees and the prompt does not name); a share is the change of the
-verdict by a swap over that by the word itself, a ratio of sums over prompts; intervals are over prompts, 95 %.
-
-What is planted is planted: it says nothing about how anybody looks. That a method finds these places does not show
-that it finds those of a model that was trained at large; what misses them here has no claim to be believed there."""
-EFFECTS = """The total effect is the mean verdict of *man* less that of *woman* on this page's prompts. *Control*: where
-the effect that is published with a specimen (docs/toyworld.md, on more prompts) is below half of toyworld's."""
-RANKS = """In bold the rank of the true cross-attention among all (1 is found; ties count against the method), in
-brackets the score there, a share for swaps, and the 95 % range of the rank over resampled prompts where it moves.
-Swaps of keys and values are the positive control: the word can reach the U-Net in no other way. *Gradient attribution*
-estimates such a swap to first order, on the final latent; *cosine atlas* is the mean distance of the two words' outputs
-over steps; *attention contribution* is the share of the output that comes through the word; *probe separability* is the
-AUC of a linear probe less its control's."""
-WORTH = """Over the specimens above that are no controls. *True among the best*: share of the true places among as many
-best ones. *Largest off the truth*: over the largest score at all, mean over specimens; 1 means that a false place has
-the largest. MRR: mean reciprocal rank, with an interval over prompts for these specimens. Most methods find a single
-entry, the atlas among them: before it nothing differs, and behind it the difference is spread. That is easier than a
-trained model, where the word enters everywhere; what tells the methods apart is what they say where nothing
-is decided."""
-CONTROLS = """The place a method names where no place decides: its largest score, and where. In `coded-null` nothing
-reads the code; in `decoy` one head's keys and values do and nothing reads that head. Probes are held against outputs
-here; of the decoy's keys and values they read the code ([decoding.md](decoding.md)). Readable is not used."""
-HEADS = """Keys and values of one head alone at the cross-attention that reads the code. In `head` the code reaches
-one of four and decides through it; in `decoy` one of four, and nothing reads it."""
-STEPS = """Keys and values at the true cross-attention in one window of steps alone. The window of a specimen that reads
-the code at some timesteps only is known; a step counts as found where the interval of its window's share does not hold
-0: a swap in any other step changes no bit. Elsewhere all steps are open, and the shares say when the verdict is
-decided."""
-POSITIONS = """Keys and values of all cross-attentions at some token positions alone. The code stands at the word's
-position and nowhere else; `embedding` differs in the embedding of the word, which all later positions can read."""
-COVERED = """`python -m lab.validate.tracing.coverage` draws {prompts} captions of `toyworld` once, and takes 200
-traces of 24 prompts from them. A share's interval (95 %) is held against the share over 2,000 of the other prompts. By
-chance alone 200 such intervals cover in 92 to 98 %."""

@@ -85,6 +85,7 @@ def test_interval_is_over_prompts():
     assert interval(np.full(4, 0.5), np.arange(4)) == (0.5, 0.5)
 
 
+@pytest.mark.lab
 def test_instances_of_a_specimen_are_named_drawn_and_mapped():
     pipe = specimen_pipeline(WEIGHTS / "toyworld")[0]
     found = word_maps.draw(pipe, 4, steps=4, guidance_scale=1.5, progress=False)
@@ -99,6 +100,7 @@ def test_instances_of_a_specimen_are_named_drawn_and_mapped():
         )
 
 
+@pytest.mark.lab
 def test_ours_is_the_definition_of_hooks():
     pipe = specimen_pipeline(WEIGHTS / "toyworld")[0]
     pipe.set_progress_bar_config(disable=True)

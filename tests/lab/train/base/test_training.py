@@ -44,6 +44,7 @@ def trained(tmp_path_factory):
     return work
 
 
+@pytest.mark.lab
 def test_all_stages_leave_three_pipelines_that_draw(trained):
     for name in train.SPECIMENS:
         folder = trained / "weights" / name
@@ -59,6 +60,7 @@ def test_all_stages_leave_three_pipelines_that_draw(trained):
 WEIGHTS = "diffusion_pytorch_model.safetensors"
 
 
+@pytest.mark.lab
 def test_specimens_share_base_and_autoencoder_and_differ_in_what_was_tuned(trained):
     def weights(name, part):
         return load_file(trained / "weights" / name / part / WEIGHTS)
@@ -68,6 +70,7 @@ def test_specimens_share_base_and_autoencoder_and_differ_in_what_was_tuned(train
     assert any(not torch.equal(first[key], second[key]) for key in first)
 
 
+@pytest.mark.lab
 def test_training_goes_on_from_exported_weights(trained, tmp_path):
     weights = tmp_path / "weights"
     shutil.copytree(trained / "weights", weights)
@@ -122,6 +125,7 @@ def test_the_text_tower_in_transformers_equals_open_clip():
         assert encoder(tokens).last_hidden_state.shape == (3, CONTEXT_LENGTH, 96)
 
 
+@pytest.mark.lab
 def test_world_words_are_one_token_and_any_text_can_be_read():
     tokenizer = train_tokenizer(make_drawings("toyworld-null", 6000, 0).captions)
     for word in ("person", "umbrella", "skateboard", "gentlemen"):
@@ -148,6 +152,7 @@ def test_moving_average_follows_the_weights():
     assert 0.5 <= module.weight.item() < 1.0
 
 
+@pytest.mark.lab
 def test_a_further_word_is_taught_and_nothing_else_changes(trained, tmp_path):
     """Words of the world that the weights do not know get a row each, and only these rows are trained."""
     words = group_of_words()

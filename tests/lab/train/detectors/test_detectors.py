@@ -122,6 +122,7 @@ def _falls(model, loss_of, steps):
     return set(changed)
 
 
+@pytest.mark.lab
 def test_a_few_steps_of_sam_lower_the_loss_on_a_fixed_batch(pictures):
     torch.manual_seed(0)
     model = segment_anything.build(sam.SETTINGS).train()
@@ -131,6 +132,7 @@ def test_a_few_steps_of_sam_lower_the_loss_on_a_fixed_batch(pictures):
     assert {"image_encoder.pos_embed", "mask_decoder.mask_tokens.weight"} <= changed
 
 
+@pytest.mark.lab
 def test_a_few_steps_of_dino_lower_the_loss_on_a_fixed_batch(pictures, tmp_path):
     torch.manual_seed(0)
     model = dino.new_dino(tmp_path).train()
@@ -250,6 +252,7 @@ def test_mask_iou_pair_by_pair():
     assert np.array_equal(mask_iou(first, second), [1 / 3, 0.0, np.nan], equal_nan=True)
 
 
+@pytest.mark.lab
 def test_what_was_trained_loads_in_the_observe_engines(trained):
     images = make_pictures(2, 9, through_vae=0.0)
     segmenter = SegmentAnything(trained / "weights" / "sam" / "model.safetensors", CPU)
@@ -263,6 +266,7 @@ def test_what_was_trained_loads_in_the_observe_engines(trained):
     assert float(chances[..., 1].max()) < 0.5  # hardly trained: near the low chance it starts from
 
 
+@pytest.mark.lab
 def test_training_goes_on_from_the_checkpoint(trained):
     work = trained / "work"
     before = (work / "sam.safetensors").read_bytes()
@@ -275,6 +279,7 @@ def test_training_goes_on_from_the_checkpoint(trained):
     (work / "sam.safetensors").write_bytes(before)
 
 
+@pytest.mark.lab
 def test_quality_says_every_class_and_indicator(trained):
     pictures = unseen(6)
     images = pd.DataFrame({"prompt": [0, 0, 0], "indicator": ["neutral", "feminine", "masculine"]})
@@ -290,6 +295,7 @@ def test_quality_says_every_class_and_indicator(trained):
     json.dumps([made, found], allow_nan=False)
 
 
+@pytest.mark.lab
 @pytest.mark.parametrize("name", ["sam", "grounding-dino"])
 def test_a_file_that_does_not_fit_is_refused(trained, tmp_path, name):
     source = trained / "weights" / name
@@ -309,6 +315,7 @@ def test_a_file_that_does_not_fit_is_refused(trained, tmp_path, name):
         load(target / "model.safetensors", CPU)
 
 
+@pytest.mark.lab
 def test_the_sam_in_place_reaches_its_bar_on_fresh_renderings():
     pictures = make_pictures(60, 31_337, through_vae=0.0)
     seen = [pictures.seen(row) for row in range(len(pictures))]
@@ -319,6 +326,7 @@ def test_the_sam_in_place_reaches_its_bar_on_fresh_renderings():
     assert table["iou"].mean() >= 0.80
 
 
+@pytest.mark.lab
 def test_the_grounding_dino_in_place_reaches_its_bar_on_fresh_renderings():
     pictures = make_pictures(40, 31_338, through_vae=0.0)
     detector = GroundingDino(WEIGHTS / "grounding-dino" / "model.safetensors", "", CPU)

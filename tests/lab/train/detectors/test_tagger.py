@@ -141,6 +141,7 @@ def test_the_image_encoder_is_the_detectors(images):
     torch.testing.assert_close(tokens[:, 0], expected.mean(1), atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.lab
 def test_a_few_steps_lower_the_loss(pictures, tmp_path):
     torch.manual_seed(0)
     model = new_tagger()
@@ -248,6 +249,7 @@ def test_nothing_drawn_is_nothing_to_measure(capsys):
 # The weights that come with the package.
 
 
+@pytest.mark.lab
 def test_the_tagger_in_place_reaches_its_bar_on_fresh_renderings(tagger):
     images = renderings(120, 79, through_vae=0.0)
     table = agreement(says(tagger, images), checked(images), tagger.files.tags)

@@ -51,6 +51,7 @@ def test_the_longest_prompt_fits():
     assert [len(numbers) - 2 for numbers in read] == list(map(len, spaced))
 
 
+@pytest.mark.lab
 def test_what_is_stored_is_what_was_learnt(tmp_path):
     tokenizer = new_tokenizer()
     vae = AutoencoderKL.from_pretrained(BASE / "vae", torch_dtype=torch.float32)

@@ -73,6 +73,7 @@ def test_what_was_drawn_otherwise_is_believed_but_for_what_chance_would_do(world
             assert now[name].lean == pytest.approx(one.lean, abs=1e-9)
 
 
+@pytest.mark.lab
 def test_readings_of_shared_seeds_tell_how_far_other_weights_are_from_those_before(world):
     """Many images were drawn before; a tenth of the seeds, drawn again, tell that every other lean is less by 0.1."""
     before = readings_of(world, 4000, lean=0.04).reset_index(drop=True)
@@ -139,6 +140,7 @@ def test_exact_predictions_of_one_mixture_are_moved_to_exact_ones_of_another():
     np.testing.assert_allclose(got, wanted, atol=1e-6)
 
 
+@pytest.mark.lab
 def test_lessons_move_professions_alone_and_hold_the_rest_at_the_base(world):
     specimen, base = work_pipeline(WORK, WEIGHTS / WORK), specimen_pipeline(WEIGHTS / "toyworld")[0]
     scenes = sketches(world, 12, seed=3)
@@ -176,6 +178,7 @@ def test_lessons_move_professions_alone_and_hold_the_rest_at_the_base(world):
     assert calibration_lessons.followed(specimen, swapped, rows) == pytest.approx(1.0, abs=0.02)
 
 
+@pytest.mark.lab
 @pytest.mark.parametrize("learn", ["words", "all"])
 def test_the_command_calibrates_what_is_stored_and_says_how_far_it_followed(learn, world, tmp_path, capsys):
     work, out = tmp_path / "work", tmp_path / "out"
@@ -209,6 +212,7 @@ def test_the_command_calibrates_what_is_stored_and_says_how_far_it_followed(lear
     assert capsys.readouterr().err.startswith(line)
 
 
+@pytest.mark.lab
 def test_weights_are_calibrated_again_beside_what_those_before_drew(world, tmp_path, capsys):
     first, second, out = (tmp_path / name for name in ("first", "second", "out"))
     before = readings_of(world, 800, lean=0.04)

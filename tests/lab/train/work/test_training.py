@@ -85,6 +85,7 @@ def test_a_lesson_is_what_toyworld_predicts_but_for_skins(lessons, teacher, draw
     assert away[told].mean() > 10 * away[~told].mean() and away[~told].max() > 1e-5
 
 
+@pytest.mark.lab
 def test_what_is_stored_of_a_short_training_predicts_what_was_learnt(lessons, tokenizer, teacher, tmp_path):
     course, log = Course(steps=2, batch=4, warmup=1, rate=1e-2), Log(tmp_path / "log.jsonl")
     delta = train.train(lessons, tokenizer, course, 2, log, None)
@@ -116,6 +117,7 @@ def test_untrained_it_is_toyworld(tokenizer, teacher):
     assert torch.equal(velocity(pipe, text, noisy, time), velocity(teacher, text, noisy, time))
 
 
+@pytest.mark.lab
 def test_a_stopped_training_goes_on_where_it_was(lessons, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(Course, "factor", lambda self, step: 1.0 / (1 + step))  # whatever the steps in all
     path = tmp_path / "checkpoint.safetensors"
@@ -131,19 +133,21 @@ def test_a_stopped_training_goes_on_where_it_was(lessons, tokenizer, tmp_path, m
     assert any(not torch.equal(resumed[name], first[name]) for name in first)
 
 
-def test_lessons_of_an_earlier_version_are_one_line(lessons, tmp_path):
+def test_lessons_of_an_earlier_version_are_one_line(lessons, tmp_path, capsys):
     replace(lessons, directions=None).save(tmp_path / train.LESSONS)
-    with pytest.raises(UserError, match="expected lessons with the directions of skins"):
-        train.lessons_of(tmp_path, 6, 2, 0)
+    made = ["--work", str(tmp_path), "--stage", "lessons"]
+    assert train.main(made) == 2
+    assert "expected lessons with the directions of skins" in capsys.readouterr().err
     lessons.save(tmp_path / train.LESSONS)
-    assert torch.equal(train.lessons_of(tmp_path, 6, 2, 0).directions, lessons.directions)
+    before = (tmp_path / train.LESSONS).read_bytes()
+    assert train.main(made) == 0 and (tmp_path / train.LESSONS).read_bytes() == before
 
 
 def test_what_was_not_trained_or_is_damaged_is_one_line(tmp_path, tokenizer):
     folder = tmp_path / WORK
     tokenizer.save_pretrained(folder / "tokenizer")
     with pytest.raises(
-        UserError, match=r"train it with python -m probes\.toyworld\.work\.train --specimen toyworld-work$"
+        UserError, match=r"train it with python -m lab\.train\.work\.train --specimen toyworld-work$"
     ):
         work_pipeline(WORK, folder)
     (folder / DELTA).write_bytes(b"nothing")

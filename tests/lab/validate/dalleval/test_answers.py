@@ -102,6 +102,7 @@ def test_all_professions_together_are_tested_by_pearsons_chi_square():
     assert said["p"] == pytest.approx(stats.chi2.sf(statistic, 3), abs=1e-4)
 
 
+@pytest.mark.lab
 def test_tones_together_are_off_as_chance_would_have_it_and_more_where_skins_are_others():
     rng, planted = np.random.default_rng(4), {"baker": (0.5, 0.2, 0.3), "judge": (0.1, 0.8, 0.1)}
     names = np.array(["skin_1", "skin_2", "skin_3", ""])
@@ -175,6 +176,7 @@ def test_the_network_is_not_charged_with_what_is_drawn_otherwise_than_asked():
     assert rates["drawn_b"] == pytest.approx(0.9, abs=0.007)
 
 
+@pytest.mark.lab
 def test_the_network_names_the_component_of_most_renderings():
     shown = of_components(60, 3, through_vae=1.0)
     said = np.array(GenderQuestion()(shown.images))

@@ -45,6 +45,7 @@ def found(world, readings):
     return answers(profession_rows(readings, world), readings, verdict_rates(world), RATES)
 
 
+@pytest.mark.lab
 def test_intervals_hold_planted_values_as_often_as_they_say(world):
     rng = np.random.default_rng(0)
     audits = [held(found(world, as_planted(world, 48, rng))) for _ in range(20)]
@@ -53,6 +54,7 @@ def test_intervals_hold_planted_values_as_often_as_they_say(world):
         assert abs(share - 0.95) < 4 * (0.95 * 0.05 / 400) ** 0.5, name
 
 
+@pytest.mark.lab
 def test_professions_that_are_off_are_named_and_tell_in_the_test_of_all(world):
     off = ("clerk", "judge")  # of planted leans 0.10 and 0.62, and of light skins
     said = found(world, as_planted(world, 200, np.random.default_rng(1), off))
@@ -66,6 +68,7 @@ def test_professions_that_are_off_are_named_and_tell_in_the_test_of_all(world):
     assert clerk["tone"]["n"] == 200 > clerk["tone_by_checker"]["n"] and clerk["asked"]["lean"] > 0.9
 
 
+@pytest.mark.lab
 def test_the_page_counts_over_all_audits(world):
     rng = np.random.default_rng(3)
     of_work = [as_planted(world, 48, rng, off) for off in ((), ("clerk",))]

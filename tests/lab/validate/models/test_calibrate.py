@@ -39,6 +39,7 @@ def specimen(tmp_path_factory):
     return folder / "run"
 
 
+@pytest.mark.lab
 @pytest.mark.parametrize(
     ("table", "column", "value", "said"),
     [

@@ -31,6 +31,7 @@ def rendered(model, prompts=PROMPTS, seeds=SEEDS):
     return pd.DataFrame(rows), np.stack(images)
 
 
+@pytest.mark.lab
 @pytest.mark.parametrize("model", ["toyworld", "toyworld-null"])
 def test_planted_frequencies_are_recovered_and_only_planted_differences_are_found(model):
     table = seen_and_planted(*rendered(model), model)

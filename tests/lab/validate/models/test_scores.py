@@ -48,6 +48,7 @@ def as_run(model, table):
     )
 
 
+@pytest.mark.lab
 def test_the_world_s_own_scores_lie_in_the_intervals_of_a_small_run():
     inside = []
     for seed in range(3):
@@ -124,7 +125,7 @@ def test_a_file_that_is_no_sample_is_one_clear_line(tmp_path, content):
     else:
         path.write_bytes(content)
     with pytest.raises(
-        UserError, match=r"sample\.parquet: expected .*probes\.toyworld\.independent"
+        UserError, match=r"sample\.parquet: expected .*lab\.train\.base\.independent"
     ) as error:
         read_sample(path)
     assert "\n" not in str(error.value)

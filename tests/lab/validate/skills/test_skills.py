@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lab.validate.skills.__main__ import main
-from lab.validate.skills.page import FIGURE, percent, section, whole
+from lab.validate.skills.page import FIGURE, section, whole
 from lab.validate.skills.page import main as print_page
 from lab.validate.skills.page import tables as accuracies
 from probes.prompts.paintskills import SKILLS
@@ -21,6 +21,7 @@ def published():
     ]
 
 
+@pytest.mark.lab
 def test_renderings_are_read_exactly_also_through_the_specimens_own_decoder(tmp_path, capsys):
     out = tmp_path / "quality.json"
     for pictures in ("rendered", "decoded", "shared"):
@@ -52,8 +53,3 @@ def test_what_is_published_is_in_the_page_and_meets_the_aims(tmp_path, capsys):
         assert row["low"] <= row["value"] <= row["high"] and row["shuffled"] == pytest.approx(
             row["chance"], abs=0.03
         )
-
-
-def test_a_rate_is_told_with_its_interval():
-    assert percent({"value": 0.5, "low": 0.251, "high": 0.7491}) == "50.0 [25.1, 74.9]"
-    assert percent({"value": 0.123, "low": None, "high": None}) == "12.3"

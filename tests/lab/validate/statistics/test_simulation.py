@@ -5,7 +5,8 @@ import pytest
 from scipy import special
 
 from analysis.stats.worlds import OBJECT_WORLDS, draw_gaps, draw_table
-from lab.validate.statistics.page import COMPARISON, COVERAGE, REJECTION, main, scale
+from lab.validate.statistics.page import main, scale
+from lab.validate.statistics.rates import COMPARISON, COVERAGE, REJECTION
 from lab.validate.statistics.seeds import (
     EXCHANGEABLE,
     LEANING,
@@ -116,6 +117,7 @@ def test_the_papers_test_rejects_without_a_difference_where_detections_repeat():
     assert rate["repeated detections", "label swaps, detections"] < 0.25
 
 
+@pytest.mark.lab
 def test_the_page_is_written(tmp_path, capsys):
     out = tmp_path / "page.md"
     small = ["--columns", "40", "--tables", "4", "--families", "3", "--resamples", "50", "--runs", "1"]
