@@ -135,7 +135,7 @@ def _stages(config: Config, stage: str | None) -> tuple[Config, tuple[str, ...]]
     return config, (stage,)
 
 
-def require_shareable(asked: Request) -> None:
+def require_shareable(request: Request) -> None:
     """Refuse a shard of a run that no processes beside each other can draw.
 
     Raises
@@ -143,9 +143,9 @@ def require_shareable(asked: Request) -> None:
     UserError
         It is drawn on a cluster, or by another program.
     """
-    if asked.shard and asked.clustered:
+    if request.shard and request.clustered:
         raise UserError(
             "--shard: expected one process that draws its share, got a cluster, too: leave one of both out"
         )
-    if asked.shard and asked.config.images is not None:
+    if request.shard and request.config.images is not None:
         raise UserError("--shard: expected images to draw, got those of another program: leave --shard out")

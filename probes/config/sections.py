@@ -10,7 +10,6 @@ from hooks.attention import definitions
 from hooks.prompt.positions import GROUPS
 from probes.config.caption_options import Captions
 from probes.config.question_options import Questions
-from probes.config.section import Section
 from probes.config.skin_options import SkinTone
 from probes.config.types import (
     LABEL,
@@ -29,16 +28,15 @@ from probes.config.types import (
     Points,
     Positive,
     Resamples,
+    Section,
     Seed,
     SentenceTemplate,
     Share,
     Step,
+    Unique,
     Windows,
     Word,
-    either,
     fail,
-    points,
-    texts,
 )
 from probes.prompts.grammar.plurals import plural
 
@@ -152,9 +150,7 @@ class Observe(Section):
     nms_iou: Share | None = None  # none: 0.5; 0.8 for toyworld's own detector
     batch: Positive = 4
     features: Annotated[
-        Literal["auto"] | list[str],
-        either("`auto` or a list of names", lambda value: value == "auto" or texts(value)),
-        Alters("measure"),
+        Literal["auto"] | list[str], Field(description="`auto` or a list of names"), Alters("measure")
     ] = "auto"
     # parts of features carry checksum and batch themselves, each feature apart, so that one more can be added
     feature_weights: Annotated[dict[str, Model], Alters("nothing")] = Field({})
@@ -184,7 +180,7 @@ class Trace(Section):
     `cuts` are drawn to check the instrument: their shares are known. `batch` is the number of images drawn at once.
     """
 
-    sites: Annotated[list[str], Field(min_length=1)] = Field(["unet.*.cross"])
+    sites: Annotated[Unique[str], Field(min_length=1)] = Field(["unet.*.cross"])
     part: Literal["key+value", "key", "value", "query", "heads", "probabilities", "output"] = "key+value"
     source: Literal["own", "local"] = "own"
     prompts: Positive = 24
@@ -193,26 +189,16 @@ class Trace(Section):
     floor: bool = True
     cuts: bool = True
     curve: Annotated[
-        Points | list[Step],
-        Field(union_mode="left_to_right"),
-        either(
-            f"a number of points from 0 to {POINTS} or a list of such steps",
-            lambda value: points(value) or (isinstance(value, list) and all(map(points, value))),
-        ),
+        Points | Unique[Step], Field(description=f"a number of points from 0 to {POINTS} or a list of steps")
     ] = 5
     windows: Windows = 0
-    heads: list[str] = Field([])
-    positions: list[Literal[*GROUPS]] = Field([])
+    heads: Unique[str] = Field([])
+    positions: Unique[Literal[*GROUPS]] = Field([])
     shapley: Permutations = False
     batch: AutoOrCount = "auto"
 
     @model_validator(mode="after")
     def _consistent(self) -> Trace:
-        for name in ("sites", "heads", "positions", "curve"):
-            values = getattr(self, name)
-            twice = [one for one in values if values.count(one) > 1] if isinstance(values, list) else []
-            if twice:
-                raise fail(f"{twice[0]!r} stands twice: keep one", at=(name,))
         if self.batch != "auto" and self.batch < 3:
             raise fail(
                 f"expected at least 3 images, a recipient, a donor and one between, got {self.batch}: raise it",
@@ -240,8 +226,9 @@ class Measure(Section):
     pixels (``ssim`` leaves out the 3 at the border, where its window does not fit), and ``diff_pix_scaled``, whose
     smallest region is 40 pixels of an image of 512 x 512 and in proportion of others (``diff_pix``: 40 of any image).
 
-    ``outcomes`` of the images of a trace (`analysis.methods.tracing.outcomes`): ``verdict`` and presence of things that the
-    checker knows, on toyworld's models; on others the gap by a metric of pictures. None: ``verdict``, else ``ssim``.
+    ``outcomes`` of the images of a trace (`analysis.methods.tracing.outcomes`): ``verdict`` and presence of things that
+    the checker knows, on toyworld's models; on others the gap by a metric of pictures. None: ``verdict``, else
+    ``ssim``.
     """
 
     bootstrap: Resamples = 2000

@@ -187,7 +187,7 @@ class _Reader(yaml.composer.Composer, yaml.resolver.Resolver):
         return self._mapping(node, loc)
 
     def _scalar(self, node: yaml.ScalarNode, loc: Loc) -> Any:
-        plain = node.style is None
+        plain = not node.style
         if plain:
             self.written[loc] = (node.value, node.start_mark.line + 1)
         if node.tag == _STR:

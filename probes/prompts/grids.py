@@ -88,12 +88,12 @@ def cells(
     names = [name for name in PLACE.findall(text) if f"{{{name}}}" != PERSON]
     made = []
     for chosen in product(*(axes[name] for name in names)):
-        said = text
+        sentence = text
         for name, level in zip(names, chosen):
-            before, after = said.split(f"{{{name}}}")
-            said = mended(before, axes[name][level]) + axes[name][level] + after
+            before, after = sentence.split(f"{{{name}}}")
+            sentence = mended(before, axes[name][level]) + axes[name][level] + after
         levels = {**(fixed or {}), **dict(zip(names, chosen))}
-        made.append({"id": slug(" ".join(levels.values())), "text": said, "levels": levels})
+        made.append({"id": slug(" ".join(levels.values())), "text": sentence, "levels": levels})
     return made
 
 
@@ -118,10 +118,10 @@ def _levels(name: str, value: Any) -> dict[str, str]:
             f"expected a list of levels, or how each is said ({{boots: in boots}}), got {shown(value)}: write one",
             at=(name,),
         )
-    for key, said in value.items() if isinstance(value, Mapping) else enumerate(value):
-        level = key if isinstance(value, Mapping) else said
-        if not all(isinstance(one, str) and one.strip() and not PLACE.search(one) for one in (level, said)):
-            raise fail(f"expected a text without braces, got {shown(said)}: quote it", at=(name, key))
+    for key, phrase in value.items() if isinstance(value, Mapping) else enumerate(value):
+        level = key if isinstance(value, Mapping) else phrase
+        if not all(isinstance(one, str) and one.strip() and not PLACE.search(one) for one in (level, phrase)):
+            raise fail(f"expected a text without braces, got {shown(phrase)}: quote it", at=(name, key))
     levels = named(value)
     if len(levels) < len(value):
         raise fail("expected each level once, got one twice: keep one", at=(name,))

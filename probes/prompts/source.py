@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
-from probes.config.messages import fault_text
+from probes.config.messages import first_fault
 from probes.config.types import Positive, Word, fail, shown
 from probes.errors import UserError
 from probes.prompts import captions, diagnostic, grids, paintskills, readers, sets, stored
@@ -197,7 +197,7 @@ def _nothing(selection: captions.Selection) -> str:
 def resolve(value: Any, info: ValidationInfo) -> Any:
     """Return the prompts for ``{from: ...}`` in the place of a list; a list stays as it is.
 
-    The validation context may hold ``folder``, where relative paths begin, and a list ``said``, to which the
+    The validation context may hold ``folder``, where relative paths begin, and a list ``loaded``, to which the
     `LoadedPrompts` is appended.
     """
     if not isinstance(value, Mapping):
@@ -211,16 +211,15 @@ def resolve(value: Any, info: ValidationInfo) -> Any:
     try:
         source = PromptSource.model_validate(dict(value))
     except ValidationError as error:
-        fault = error.errors()[0]
-        at = (*fault["loc"], *fault.get("ctx", {}).get("at", ()))
-        raise fail(fault_text(fault, fault["loc"], PromptSource, ""), at=at) from None
+        loc, text, _ = first_fault(error, PromptSource)
+        raise fail(text, at=loc) from None
     indicators = info.data.get("indicators")
     if indicators is None or "reference" not in info.data:  # which is said in its place
         return ["{person}"]
     context = info.context or {}
     words = {name: entry.forms for name, entry in indicators.items()}
     loaded = load(source, words, info.data["reference"], Path(context.get("folder", "")))
-    context.get("said", []).append(loaded)
+    context.get("loaded", []).append(loaded)
     return loaded.prompts
 
 

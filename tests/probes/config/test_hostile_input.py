@@ -187,11 +187,14 @@ def test_a_file_without_end_and_one_that_is_no_file(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ("seeds: {count: 1000000000000}", "seeds.count: expected at most 500000 seeds"),
+        (
+            "seeds: {count: 1000000000000}",
+            "seeds.count: expected a number of at most 500000, got 1000000000000: choose another",
+        ),
         ("seeds: {count: 2, start: 9223372036854775807}", "seeds.start: expected seeds from 0 to 2^63 - 1"),
         ("seeds: {count: 2, start: -1}", "seeds.start"),
         ("seeds: {count: 10, start: 18446744073709551616}", "seeds.start: expected a number below 2^63"),
-        ("seeds: [" + ", ".join(map(str, [*range(60_000), 7])) + "]", "seeds[60000]: seed 7 stands twice"),
+        ("seeds: [" + ", ".join(map(str, [*range(60_000), 7])) + "]", "seeds[60000]: 7 stands twice"),
         ("seeds: {count: 200000}", "expected at most 500000 images, got 600000"),
         ("sampler: {height: 1}", "sampler.height: expected a number of at least 8, got 1"),
         ("sampler: {height: 2147483648}", "sampler.height: expected a number of at most 8192"),
