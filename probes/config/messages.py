@@ -23,9 +23,8 @@ Node = Mapping[str, Any]  # of a JSON schema
 
 _BOUNDS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
 _FIELD = re.compile(r"([a-z]+(?:\.[a-z_]+|\[\d+\])*): ")
-_LABEL = re.compile(
-    r"(function-|constrained-|dict\[).*"
-)  # pydantic's, of a kind, where a user's own key could be
+# pydantic's name of a kind, where a user's own key could be
+_LABEL = re.compile(r"(function-|constrained-|dict\[).*")
 _OTHER_KIND = re.compile(
     r".*_type|literal_error|int_from_float|(greater|less)_than.*|multiple_of|too_(short|long)"
 )

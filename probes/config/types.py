@@ -117,16 +117,22 @@ def _word(value: str) -> str:
     return value
 
 
+def _levels(value: Any) -> Any:
+    """Refuse a prompt whose levels are not some of the axes of a grid."""
+    levels = value["levels"] if isinstance(value, Mapping) and "levels" in value else {"": ""}
+    if not isinstance(levels, Mapping) or not levels:
+        raise fail(
+            f"expected the level of each axis, as {{context: riding a bike}}, got {shown(levels)}{HINT}: write one",
+            at=("levels",),
+        )
+    return value
+
+
 def _captions(value: dict[str, Any]) -> dict[str, Any]:
     """Take a prompt of several texts: an id, levels, and a text for each indicator or one with ``{person}``."""
     for key, text in value.items():
         if key != "levels" and not isinstance(text, str):
-            raise fail(f"expected a text for `{key}`, got {shown(text)}: quote it", at=(key,))
-        if key == "levels" and (isinstance(text, str) or not text):
-            raise fail(
-                f"expected the level of each axis, as {{context: riding a bike}}, got {shown(text)}: write one",
-                at=(key,),
-            )
+            raise fail(f"expected a text, got {shown(text)}: quote it", at=(key,))
     if len(value.get("id", "")) > 100:
         raise fail(f"expected at most 100 characters, got {len(value['id'])}: shorten it", at=("id",))
     if has_template(value):
@@ -205,13 +211,10 @@ Control = Annotated[bool | str, Field(description="true (the reference) or the n
 SentenceTemplate = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_sentence_template)]
 Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_word)]
 Text = Annotated[str, Field(pattern=TEXT, max_length=CHARACTERS)]
-_Texts = Annotated[
-    Text | dict[str, Text],
-    Field(description="a text (for `levels`: {context: riding a bike})"),
-]
+_Texts = Annotated[Text | dict[str, Text], Field(description="a text")]
 Prompt = Annotated[
     Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_template)]
-    | Annotated[dict[str, _Texts], AfterValidator(_captions)],
+    | Annotated[dict[str, _Texts], BeforeValidator(_levels), AfterValidator(_captions)],
     Field(description=f"a text with one {PERSON}"),
 ]
 Unique = Annotated[list[_Item], Field(json_schema_extra={"uniqueItems": True}), AfterValidator(_each_once)]
