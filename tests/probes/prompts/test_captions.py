@@ -8,7 +8,7 @@ import pytest
 from probes.prompts.captions import DUPLICATE, LONG, TABLE_4, UNPRINTABLE, select, triplets
 from probes.prompts.neutral import HUMAN, NO_PERSON
 
-REFERENCE = Path(__file__).parents[3] / "analysis" / "papers" / "reference"
+REFERENCE = Path(__file__).parents[3] / "lab" / "papers" / "reference"
 
 
 def test_every_caption_is_kept_or_has_a_reason():

@@ -10,7 +10,7 @@ from probes.errors import UserError
 from probes.prompts import diagnostic
 from probes.prompts.alignment import fill
 
-REFERENCE = Path(__file__).parents[3] / "analysis" / "papers" / "reference"
+REFERENCE = Path(__file__).parents[3] / "lab" / "papers" / "reference"
 
 
 def said(config):

@@ -10,7 +10,7 @@ from probes.config.schema import Config, load_config
 from probes.errors import UserError
 from probes.prompts import grids, sets
 
-REFERENCE = Path(__file__).parents[3] / "analysis" / "papers" / "reference"
+REFERENCE = Path(__file__).parents[3] / "lab" / "papers" / "reference"
 WORDS = {"neutral": ("person", "people"), "feminine": ("woman", "women"), "masculine": ("man", "men")}
 
 

@@ -12,7 +12,7 @@ from probes.errors import UserError
 from probes.prompts import paintskills, sets
 from probes.prompts.paintskills import AXES, SKILLS, SkillRequest, grid, say
 
-REFERENCE = Path(__file__).parents[3] / "analysis" / "papers" / "reference"
+REFERENCE = Path(__file__).parents[3] / "lab" / "papers" / "reference"
 SET = sets.read("paintskills")
 # as the paper prints them, section 3.2
 SCENES = {

@@ -8,7 +8,7 @@ import pytest
 from probes.prompts import sets
 from probes.prompts.neutral import judge
 
-REFERENCE = Path(__file__).parents[3] / "analysis" / "papers" / "reference"
+REFERENCE = Path(__file__).parents[3] / "lab" / "papers" / "reference"
 WORDS = {"neutral": ("person", "people"), "feminine": ("woman", "women"), "masculine": ("man", "men")}
 TOPICS = sets.read("professions")["topics"]
 
