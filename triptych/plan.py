@@ -1,4 +1,4 @@
-"""What a command is going to draw: planned, and refused where it cannot be drawn, before anything is written."""
+"""The plan of what a command generates, or its refusal, before anything is written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a command draws, as far as its stages need to know.
+    """What a command generates, as far as its stages need to know.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class RunPlan:
     source : Source or None
         The model; None where no stage asks for one.
     samples : sequence of Sample
-        The images to draw; empty where their number is enough, or nothing is drawn.
+        The images to generate; empty where their number is enough, or none are.
     images : int
         Their number, where it is enough.
     captions : dict or None
@@ -46,7 +46,7 @@ class RunPlan:
     taken: Taken | None = None
 
     def described(self) -> list[str]:
-        """Lines on what is to be drawn, and what it will take."""
+        """Return lines on what is to be generated, and what it will take."""
         if self.taken:
             return [str(self.taken), *plan_text.comparison(self.config)]
         assert self.source is not None
@@ -62,12 +62,12 @@ class RunPlan:
 
 
 def make_plan(request: Request) -> RunPlan:
-    """Plan what a command draws.
+    """Return the plan of what a command generates.
 
     Raises
     ------
     UserError
-        Something cannot be drawn, or its captions have changed since the run was planned.
+        Something cannot be generated, or its captions have changed since the run was planned.
     """
     if request.includes("trace"):
         from probes.stages.trace.requirements import require_drawn_here
@@ -95,7 +95,7 @@ def _taken_in(request: Request) -> RunPlan:
 
 
 def _drawn(request: Request) -> RunPlan:
-    """Images that the model of the configuration is to draw."""
+    """Images that the model of the configuration is to generate."""
     from probes.models import loading, requirements
     from probes.prompts import plan
 

@@ -102,7 +102,7 @@ def _start_helpers(request: Request, team: Team) -> None:
 
 
 def _load(stage: str, config: Config, team: Team) -> None:
-    """Let helpers load what measures, or what draws figures, while this process does."""
+    """Let helpers load what measures, or what plots, while this process does."""
     if stage == "measure":
         team.start(workers.measure_workers(config), "analysis.tables.stage")
     else:
@@ -110,7 +110,7 @@ def _load(stage: str, config: Config, team: Team) -> None:
 
 
 def _observers(request: Request, config: Config, primary: Metric) -> tuple[Sequence[Observer], Sequence[str]]:
-    """Who is going to look at the images, and lines on who cannot: known before any image is drawn."""
+    """Return the observers, and lines on those that cannot be used: known before any image is generated."""
     chosen: Sequence[Observer] = ()
     skipped: Sequence[str] = ()
     missing: Mapping[str, str] = {}
@@ -172,12 +172,12 @@ class _Work:
             runs_directory.require_same(
                 self.run,
                 self.plan.config.resolved(),
-                observing_anew=request.anew("observe"),
-                tracing_anew=request.anew("trace"),
+                observing_anew=request.replaces("observe"),
+                tracing_anew=request.replaces("trace"),
             )
 
     def write_plan(self) -> str:
-        """Record what is to be drawn."""
+        """Record what is to be generated."""
         request, plan = self.request, self.plan
         overwrite = request.arguments.overwrite
         runs_directory.write_plan(
@@ -193,7 +193,7 @@ class _Work:
 
     @contextlib.contextmanager
     def cluster(self) -> Iterator[ClusterWorkers | None]:
-        """Hold the cluster whose workers draw and look at images; None where this machine alone does."""
+        """Hold the cluster whose workers generate and observe images; None where this machine alone does."""
         if not self.request.clustered:
             yield None
             return
@@ -231,7 +231,7 @@ class _Work:
             request.say(image_faults.sentence(faulty, self.run.meta["images"], [*self.run.faults()]))
 
     def take_up(self) -> None:
-        """Go on with a run that was drawn before."""
+        """Go on with a run whose images are there."""
         request = self.request
         runs_directory.take_up(
             self.run,
@@ -241,7 +241,7 @@ class _Work:
             text=request.text,
             share=request.shard is not None,
         )
-        if request.anew("observe"):
+        if request.replaces("observe"):
             runs_directory.remove(self.run, runs_directory.OBSERVED)
 
     def observe(self, cluster: ClusterWorkers | None) -> None:
@@ -257,10 +257,10 @@ class _Work:
         runs_directory.record_stage(self.run, "observed", before + monotonic() - began)
 
     def trace(self, cluster: ClusterWorkers | None) -> None:
-        """Draw images with activations exchanged."""
+        """Generate images with patched activations."""
         from probes.stages.trace.stage import forget, trace
 
-        if self.request.anew("trace"):
+        if self.request.replaces("trace"):
             forget(self.run)
         command = StageCall(progress=self.progress, team=self.team, cluster=cluster)
         assert self.plan.source is not None

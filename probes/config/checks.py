@@ -11,11 +11,11 @@ from probes.config.types import IMAGES, PERSON, fail, has_template
 
 INDICATORS = 40  # every pair of them is compared at every site and step
 SKILL = "skill"  # the level of a prompt that asks for one
-ABOUT = ("id", "levels")  # keys of a prompt that say nothing of what is drawn
+ABOUT = ("id", "levels")  # keys of a prompt that are no text of it
 
 
 class HasPrompts(Protocol):
-    """A configuration, as far as its prompts go, of which the first ``limit`` are drawn."""
+    """A configuration, as far as its prompts go, of which the first ``limit`` are used."""
 
     @property
     def prompts(self) -> Sequence[Any]:
@@ -23,7 +23,7 @@ class HasPrompts(Protocol):
 
     @property
     def limit(self) -> int | None:
-        """How many of them are drawn; None: all."""
+        """How many of them are used; None: all."""
 
 
 def check_indicators(indicators: Mapping[str, Any], reference: str, prompts: Sequence[Any]) -> None:
@@ -156,7 +156,7 @@ def _check_captions(prompt: Mapping[str, Any], names: list[str], at: tuple[Any, 
 
 
 def prompt_id(prompt: str | Mapping[str, Any], index: int) -> str:
-    """Return the id of a prompt: what its caption says, or its number: ``p003``."""
+    """Return the id of a prompt: its own, or its number: ``p003``."""
     return f"p{index:03d}" if isinstance(prompt, str) else prompt.get("id", f"p{index:03d}")
 
 
@@ -197,7 +197,7 @@ def all_ask_for_skills(prompts: Sequence[Any]) -> bool:
 
 
 def check_size(prompts: int, seeds: int, indicators: int) -> None:
-    """Refuse a run of more images than any machine draws."""
+    """Refuse a run of more images than any machine generates."""
     if (images := prompts * seeds * indicators) > IMAGES:
         raise fail(
             f"expected at most {IMAGES} images, got {images} (prompts x seeds x indicators):"

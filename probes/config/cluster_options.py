@@ -1,4 +1,4 @@
-"""The section ``cluster`` of ``triplets.yaml``: a Ray cluster whose workers draw and look at the images."""
+"""The section ``cluster`` of ``triplets.yaml``: a Ray cluster whose workers generate and observe the images."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Cluster(Section):
     `address` is that of a running Ray (``host:port``); ``auto``: the one that is running here or that ``RAY_ADDRESS``
     names, else as ``local``, which starts one on this machine for as long as the run takes; ``none``: no cluster.
     `workers` is how many at most; ``auto``: as many as GPUs, or cores, allow, also those of nodes that join. Each
-    takes so many GPUs (``auto``: one where the cluster has any and the images are not drawn on a CPU) and CPUs.
-    Workers with another kind of GPU (or of CPU, where they draw on one) than the first are refused, as the last bits of
-    what they draw differ, unless `mixed_devices`: ``run.json`` then says which there were.
+    takes so many GPUs (``auto``: one where the cluster has any and the images are not generated on a CPU) and CPUs.
+    Workers with another kind of GPU (or of CPU, where they generate on one) than the first are refused, as the last
+    bits of what they generate differ, unless `mixed_devices`: ``run.json`` then says which there were.
     """
 
     address: Annotated[str, Field(pattern=ADDRESS)] = AUTO

@@ -20,7 +20,7 @@ Amount = Annotated[float, Field(ge=-100, le=100)]
 class Edit(Section):
     r"""An edit of the model's weights or text states, made when it is loaded; nothing (null): none.
 
-    ``keys_and_values`` solves keys and values of cross-attentions anew in closed form, so that the states :math:`c` of
+    ``keys_and_values`` edits keys and values of cross-attentions in closed form, so that the states :math:`c` of
     a word in the ``contexts`` give what :math:`c + \sum_j \alpha_j (a_j - c)` gave before. ``words`` holds, for each
     word, the words :math:`a_j` with their shares :math:`\alpha_j` (``person: {woman: 0.25}``; 1: all of that word);
     states of the words of ``keep`` are to give what they gave. As Gandikota et al. 2024 (UCE, Eq. 7); without ``keep``

@@ -1,7 +1,7 @@
 """What pydantic found in ``triplets.yaml``, as one line of this program's own: place, rule, value, remedy.
 
-Where a value may be of several kinds pydantic tells what is wrong with it as each of them. What is said then is the
-innermost fault (``trace.curve[2]``), or what the place takes: the description of it in the JSON schema.
+Where a value may be of several kinds pydantic tells what is wrong with it as each of them. The error is then the
+innermost fault (``trace.curve[2]``), or names what the place takes: its description in the JSON schema.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def first_fault(error: ValidationError, schema: type[BaseModel]) -> tuple[Loc, s
     """Return the place of the first fault, its text with `HINT` in it, and how many other places are wrong."""
     faults = [_placed(fault, _json_schema(schema)) for fault in error.errors(include_url=False)]
     first = faults[0]
-    alike = [fault for fault in faults if fault.union is not None and fault.union == first.union] or [first]
-    fault = max(alike, key=lambda fault: (len(fault.loc), not _OTHER_KIND.fullmatch(fault.type)))
+    same = [fault for fault in faults if fault.union is not None and fault.union == first.union] or [first]
+    fault = max(same, key=lambda fault: (len(fault.loc), not _OTHER_KIND.fullmatch(fault.type)))
     others = {fault.loc if fault.union is None else ("union", *fault.union) for fault in faults}
     return fault.loc, _text(fault, _json_schema(schema)), len(others) - 1
 
@@ -182,7 +182,7 @@ def _is_text(node: Node) -> bool:
 
 
 def _entries(context: Mapping[str, Any]) -> str:
-    """What is said of a list, or of `key: value` lines, with too few or too many entries."""
+    """The error of a list, or of `key: value` lines, with too few or too many entries."""
     least, most = context.get("min_length"), context.get("max_length")
     many, rule = (least, "at least") if least is not None else (most, "at most")
     remedy = (

@@ -65,7 +65,7 @@ class Question(Section):
 class Questions(Section):
     """Questions to the images (DALL-Eval, Cho et al. 2023, sections 4.2.2 and 4.2.3), and who answers.
 
-    ``readers``: ``auto`` asks in an audit of professions alone (`probes.prompts.diagnostic`), on the bundled specimens
+    ``readers``: ``auto`` asks in an audit of professions alone (`probes.prompts.diagnostic`), on the bundled models
     ``toyworld-vqa`` and ``toyworld-checker``, elsewhere ``blip2`` where its weights are on this machine. ``paper`` asks
     the paper's questions: *the person looks like a male or a female?* as ``gender``, and for each attribute of GEP *Is
     the person wearing a suit?*; ``ask`` are others, by a key, or the same in other words; ``tone`` is no key of one,

@@ -196,7 +196,7 @@ class Config(Section):
 
     @property
     def clustered(self) -> bool:
-        """Whether workers of a cluster draw and look at the images."""
+        """Whether workers of a cluster generate and observe the images."""
         return self.cluster is not None and self.cluster.address != "none"
 
     @property

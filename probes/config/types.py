@@ -1,4 +1,4 @@
-"""Kinds of values in ``triplets.yaml`` beyond numbers and texts: their checks, and what is said of a wrong one."""
+"""Kinds of values in ``triplets.yaml`` beyond numbers and texts: their checks, and the errors of a wrong one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLAVOUR = r"^[A-Za-z0-9_]+$"  # of weights: `variant`
 KEY = r"^[a-z][a-z0-9_]{0,39}$"  # of a question
 LABEL = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"  # of what is varied
 ADDRESS = r"^(auto|local|none|(\[[0-9A-Fa-f:.%\w]+\]|[\w.-]+):\d{1,5})$"  # of a cluster
-TEXT = r"\S"  # of a text that says something
+TEXT = r"\S"  # of a text that is not blank
 FORMS = {  # what of a text each asks for
     NAME: "letters, digits, `.`, `_` and `-`, a letter or digit first",
     READER: "letters, digits, `.`, `_` and `-`, a letter or digit first, 64 at most",
@@ -62,7 +62,7 @@ Points = Annotated[int, Field(ge=0, le=POINTS)]
 
 @dataclass(frozen=True)
 class Alters:
-    """Mark of a field, or of a section: the stage whose results it alters. Without one: what is drawn.
+    """Mark of a field, or of a section: the stage whose results it alters. Without one: the images.
 
     ``nothing``: no stored byte hangs on it. ``part``: a part names its own share of it.
     """

@@ -76,7 +76,7 @@ def cells(
     text : str
         With ``{person}`` and a place for each axis that is taken.
     axes : mapping
-        For each axis its levels, and how they are said.
+        For each axis its levels, and their phrases.
     fixed : mapping of str to str, optional
         Levels that all prompts share, before the others.
 
@@ -98,7 +98,7 @@ def cells(
 
 
 def named(levels: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
-    """Return levels by name with how they are said; one of a list is said as it is named."""
+    """Return levels by name with their phrases; those of a list are their own."""
     return dict(levels) if isinstance(levels, Mapping) else {level: level for level in levels}
 
 
@@ -115,7 +115,7 @@ def _levels(name: str, value: Any) -> dict[str, str]:
     """The levels of an axis, or what is wrong with them."""
     if not isinstance(value, list | Mapping) or not value:
         raise fail(
-            f"expected a list of levels, or how each is said ({{boots: in boots}}), got {shown(value)}: write one",
+            f"expected a list of levels, or the phrase of each ({{boots: in boots}}), got {shown(value)}: write one",
             at=(name,),
         )
     for key, phrase in value.items() if isinstance(value, Mapping) else enumerate(value):

@@ -49,8 +49,8 @@ def test_how_a_run_is_held(file, line, options, hold):
 
 def test_only_what_is_gone_through_is_replaced(file):
     request = command(file, "--stage", "observe", "--overwrite")
-    assert (request.anew("observe"), request.anew("trace")) == (True, False)
-    assert not command(file, "--stage", "observe").anew("observe")
+    assert (request.replaces("observe"), request.replaces("trace")) == (True, False)
+    assert not command(file, "--stage", "observe").replaces("observe")
 
 
 def test_the_place_of_a_field_is_the_file(file):
