@@ -14,7 +14,7 @@ EXAMPLES = """examples:
   python -m probes.run triplets.yaml
       the bundled model, all stages; running it again goes on where it stopped
   python -m probes.run runs/first-light --stage trace
-      which site makes the difference: images with activations exchanged, of a run that is drawn
+      which site makes the difference: activation patching, of a run that has its images
   python -m probes.run triplets.yaml --model toyworld-null --seeds 0 1 2 --steps 20 --out runs/null
       another model, three seeds, twenty steps, in a folder of its own
 """
@@ -22,7 +22,7 @@ EXAMPLES = """examples:
 
 @dataclass(frozen=True)
 class _Option:
-    """A flag that stands over a field of ``triplets.yaml``."""
+    """A flag that overrides a field of ``triplets.yaml``."""
 
     field: str  # its dotted place there
     kind: type
@@ -52,15 +52,15 @@ _MODELS = "toyworld, toyworld-mirror, -null, -work or -skills, hub id, folder, .
 _GUIDANCE = "classifier-free guidance (default: the model's own)"
 _SCHEDULERS = "ddim, euler, dpm, ... (default: the model's own)"
 _SIDE = "of the images (default: the model's own)"
-_WORKERS = "processes that draw, look at images and measure, or auto"
-_RAY = "workers on Ray that draw and look at images: auto, local, none or host:port"
+_WORKERS = "processes that generate, observe and measure, or auto"
+_RAY = "workers on Ray that generate and observe: auto, local, none or host:port"
 _FIELDS = {  # by the title of their group in --help
-    "what to draw": (
+    "what to generate": (
         _Option("model", str, _MODELS),
         _Option("seeds", int, "seeds, e.g. --seeds 0 1 2", "N", several=True),
         _Option("limit", int, "only the first N prompts", "N"),
     ),
-    "how to draw": (
+    "how to generate": (
         _Option("sampler.steps", int, "denoising steps", "N"),
         _Option("sampler.guidance_scale", float, _GUIDANCE, "X"),
         _Option("sampler.scheduler", str, _SCHEDULERS, "NAME"),
@@ -80,10 +80,10 @@ _FIELDS = {  # by the title of their group in --help
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line's options; each says which field of ``triplets.yaml`` it stands over."""
+    """Return the parser of the command line, each of whose options overrides a field of ``triplets.yaml``."""
     main = command_line.Parser(
         prog="python -m probes.run",
-        description="Draw triplets of images and say where inside the model they part.",
+        description="Generate triplets of images and measure where inside the model they differ.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -121,7 +121,7 @@ class _Schema(argparse.Action):
 
 
 def options(arguments: argparse.Namespace) -> dict[tuple[str, ...], tuple[str, object]]:
-    """What the command line gave, each with its flag, by the place it has in ``triplets.yaml``."""
+    """Return the values of the command line, each with its flag, by its place in ``triplets.yaml``."""
     chosen: dict[tuple[str, ...], tuple[str, object]] = {}
     for field in itertools.chain.from_iterable(_FIELDS.values()):
         value = getattr(arguments, field.name)

@@ -1,4 +1,4 @@
-"""What a command is going to draw: planned, and refused where it cannot be drawn, before anything is written."""
+"""The plan of what a command generates, or its refusal, before anything is written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a command draws, as far as its stages need to know.
+    """What a command generates, as far as its stages need to know.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class RunPlan:
     source : Source or None
         The model; None where no stage asks for one.
     samples : sequence of Sample
-        The images to draw; empty where their number is enough, or nothing is drawn.
+        The images to generate; empty where their number is enough, or none are.
     images : int
         Their number, where it is enough.
     captions : dict or None
@@ -46,7 +46,7 @@ class RunPlan:
     taken: Taken | None = None
 
     def described(self) -> list[str]:
-        """Lines on what is to be drawn, and what it will take."""
+        """Return lines on what is to be generated, and what it will take."""
         if self.taken:
             return [str(self.taken), *plan_text.comparison(self.config)]
         assert self.source is not None
@@ -61,84 +61,84 @@ class RunPlan:
         return [*lines, *plan_text.cluster(self.config)]
 
 
-def make_plan(asked: Request) -> RunPlan:
-    """Plan what a command draws.
+def make_plan(request: Request) -> RunPlan:
+    """Return the plan of what a command generates.
 
     Raises
     ------
     UserError
-        Something cannot be drawn, or its captions have changed since the run was planned.
+        Something cannot be generated, or its captions have changed since the run was planned.
     """
-    if asked.includes("trace"):
+    if request.includes("trace"):
         from probes.stages.trace.requirements import require_drawn_here
 
-        require_drawn_here(asked.config)
-    if asked.config.images is not None and (asked.dry or asked.drawing):
-        result = _taken_in(asked)
-    elif asked.dry or asked.drawing or asked.includes("trace"):
-        result = _drawn(asked)
+        require_drawn_here(request.config)
+    if request.config.images is not None and (request.dry or request.drawing):
+        result = _taken_in(request)
+    elif request.dry or request.drawing or request.includes("trace"):
+        result = _drawn(request)
     else:
-        result = RunPlan(of_captions.as_planned(asked.config, asked.loaded))
-    if not asked.arguments.overwrite:
-        of_captions.require_unchanged(result.config, asked.loaded)
+        result = RunPlan(of_captions.as_planned(request.config, request.loaded))
+    if not request.arguments.overwrite:
+        of_captions.require_unchanged(result.config, request.loaded)
     return result
 
 
-def _taken_in(asked: Request) -> RunPlan:
+def _taken_in(request: Request) -> RunPlan:
     """Images of another program."""
     from probes.stages.external_images import stage
 
-    taken = stage.plan(asked.config, asked.yaml_source.name)
-    if not asked.dry:
-        asked.say(taken.line)
-    return RunPlan(asked.config, images=taken.images, taken=taken)
+    taken = stage.plan(request.config, request.yaml_source.name)
+    if not request.dry:
+        request.say(taken.line)
+    return RunPlan(request.config, images=taken.images, taken=taken)
 
 
-def _drawn(asked: Request) -> RunPlan:
-    """Images that the model of the configuration is to draw."""
+def _drawn(request: Request) -> RunPlan:
+    """Images that the model of the configuration is to generate."""
     from probes.models import loading, requirements
     from probes.prompts import plan
 
-    source = _source(asked)
+    source = _source(request)
     tokenizers, limit = loading.tokenizers(source)
     config, captions = of_captions.fitted(
-        asked.config, asked.loaded, tokenizers, limit, asked.yaml_source.name
+        request.config, request.loaded, tokenizers, limit, request.yaml_source.name
     )
     if too_long := of_captions.length_summary(captions):
-        asked.say(too_long)
+        request.say(too_long)
     result = RunPlan(config, source, captions=captions)
-    if asked.dry or asked.includes("generate", "trace"):
-        samples = plan.plan(config, tokenizers, limit, asked.yaml_source.name)
+    if request.dry or request.includes("generate", "trace"):
+        samples = plan.plan(config, tokenizers, limit, request.yaml_source.name)
         result = replace(result, samples=samples)
     else:
-        images = plan.count(config, tokenizers, limit, asked.yaml_source.name)
+        images = plan.count(config, tokenizers, limit, request.yaml_source.name)
         result = replace(result, images=images)
     requirements.check(config, source)
-    if asked.includes("trace"):
+    if request.includes("trace"):
         from probes.stages.trace import requirements as tracing
 
         tracing.check(config, source, result.samples, tokenizers)
-    if asked.drawing and not asked.dry and (few := plan_text.few_prompts(config)):
-        asked.say(few)
+    if request.drawing and not request.dry and (few := plan_text.few_prompts(config)):
+        request.say(few)
     return result
 
 
-def _source(asked: Request) -> Source:
+def _source(request: Request) -> Source:
     """The model of the configuration: the one that a run which is there began with, and one that takes its options."""
     from probes.models import files, guidance, loading
 
-    config, overwrite = asked.config, asked.arguments.overwrite
+    config, overwrite = request.config, request.arguments.overwrite
     source = loading.resolve(
         config.model,
-        weights=asked.includes("generate", "trace") and not asked.dry,
+        weights=request.includes("generate", "trace") and not request.dry,
         revision=config.revision or (None if overwrite else directory.pinned(config)),
         variant=config.variant,
     )
-    if not overwrite and not asked.dry:
+    if not overwrite and not request.dry:
         published = config.model if source.kind in ("bundled", "hub") else ""
         directory.require_model(config.out_path, files.files(source), published)
-    flag = asked.arguments.negative_prompt is not None
+    flag = request.arguments.negative_prompt is not None
     guidance.check_negative_prompt(
-        config, source, "--negative-prompt" if flag else asked.place("sampler.negative_prompt")
+        config, source, "--negative-prompt" if flag else request.place("sampler.negative_prompt")
     )
     return source

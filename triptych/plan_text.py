@@ -1,4 +1,4 @@
-"""What a run will draw and compare, as text, for ``--dry-run``."""
+"""What a run will generate and compare, as text, for ``--dry-run``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONTRASTS = 12  # that are named
 
 
 def describe(config: Config, samples: Sequence[Sample]) -> str:
-    """Return the plan: a row an image, the contrasts, and what so few prompts cannot show."""
+    """Return the plan: one row per image, the contrasts, and what so few prompts cannot show."""
     return "\n".join([table(samples), *comparison(config)])
 
 
@@ -26,7 +26,7 @@ def comparison(config: Config) -> list[str]:
 
 
 def table(samples: Sequence[Sample], maximum: int = ROWS) -> str:
-    """Return the plan as text, a row an image."""
+    """Return the plan as text, one row per image."""
     width = max(len(sample.sample_id) for sample in samples[:maximum])
     lines = [f"{'sample_id':<{width}}  {'seed':>6}  tokens  prompt"]
     for sample in samples[:maximum]:

@@ -1,4 +1,4 @@
-"""What one command of ``python -m probes.run`` asks for: its configuration, its stages, and how it holds the run."""
+"""A request, one command of ``python -m probes.run``: its configuration, its stages, and how it holds the run."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Request:
     stages : tuple of str
         In the order they are gone through.
     shard : Shard or None
-        The share of the run that this process draws.
+        The share of the run that this process generates.
     finishing : bool
-        All shards have drawn, and this process does the rest.
+        All shards are generated, and this process does the rest.
     """
 
     arguments: argparse.Namespace
@@ -60,7 +60,7 @@ class Request:
 
     @property
     def drawing(self) -> bool:
-        """Whether images are to be planned or drawn."""
+        """Whether images are to be planned or generated."""
         return self.includes("plan", "generate")
 
     @property
@@ -85,8 +85,8 @@ class Request:
         """Whether any of these stages is gone through."""
         return not set(stages).isdisjoint(self.stages)
 
-    def anew(self, stage: str) -> bool:
-        """Whether what a stage stored is to be replaced."""
+    def replaces(self, stage: str) -> bool:
+        """Whether the stored results of a stage are to be replaced."""
         return self.arguments.overwrite and stage in self.stages
 
     def place(self, field: str) -> str:
@@ -116,7 +116,7 @@ def read_request(
     Raises
     ------
     UserError
-        There is no such file, or what it says is no configuration.
+        There is no such file, or it holds no configuration.
     """
     config, yaml_source, passed, loaded = configuration(
         arguments.config, options(arguments), lambda line: say(line, arguments)
@@ -135,17 +135,17 @@ def _stages(config: Config, stage: str | None) -> tuple[Config, tuple[str, ...]]
     return config, (stage,)
 
 
-def require_shareable(asked: Request) -> None:
-    """Refuse a shard of a run that no processes beside each other can draw.
+def require_shareable(request: Request) -> None:
+    """Refuse a shard of a run that independent processes cannot generate.
 
     Raises
     ------
     UserError
-        It is drawn on a cluster, or by another program.
+        It is generated on a cluster, or was by another program.
     """
-    if asked.shard and asked.clustered:
+    if request.shard and request.clustered:
         raise UserError(
             "--shard: expected one process that draws its share, got a cluster, too: leave one of both out"
         )
-    if asked.shard and asked.config.images is not None:
+    if request.shard and request.config.images is not None:
         raise UserError("--shard: expected images to draw, got those of another program: leave --shard out")

@@ -1,4 +1,4 @@
-"""What a command line asks for: a ``triplets.yaml`` or a run directory, with the options put over it."""
+"""The configuration of a request: a ``triplets.yaml`` or a run directory, with the options put over it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Chosen = Mapping[tuple[str, ...], tuple[str, Any]]
 def configuration(
     given: str, chosen: Chosen, tell: Callable[[str], None]
 ) -> tuple[Config, YamlSource, dict, LoadedPrompts | None]:
-    """The configuration from a YAML file or a run directory with the command line over it, and as passed.
+    """Return the configuration from a YAML file or a run directory with the command line over it, and as passed.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def configuration(
     Raises
     ------
     UserError
-        There is no such file, what it says is no configuration, the directory holds no run, or a run is to stand at no
+        There is no such file, it holds no configuration, the directory holds no run, or a run is to stand at no
         path.
     """
     path = expand_run(given, "command line")

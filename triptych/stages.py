@@ -42,79 +42,79 @@ def run(arguments: argparse.Namespace) -> None:
             _run_once(read_request(arguments), team)
 
 
-def _run_once(asked: Request, team: Team) -> Config:
+def _run_once(request: Request, team: Team) -> Config:
     """Plan what a command asks for and go through its stages; gives the configuration as it was planned."""
-    with asked.naming():
-        return _planned_and_done(asked, team)
+    with request.naming():
+        return _planned_and_done(request, team)
 
 
-def _planned_and_done(asked: Request, team: Team) -> Config:
-    primary = _primary(asked)
-    _require_possible(asked)
-    _start_helpers(asked, team)
-    plan = make_plan(asked)
-    observers, skipped = _observers(asked, plan.config, primary)
-    if asked.dry:
+def _planned_and_done(request: Request, team: Team) -> Config:
+    primary = _primary(request)
+    _require_possible(request)
+    _start_helpers(request, team)
+    plan = make_plan(request)
+    observers, skipped = _observers(request, plan.config, primary)
+    if request.dry:
         looking = [printable(f"observe: {line}") for line in (*observers, *skipped)]
         print("\n".join([*plan.described(), *looking]))
         return plan.config
-    _say_skipped(asked, observers, skipped)
+    _say_skipped(request, observers, skipped)
     signals.raise_from_here()
-    with claim(plan.config.out_path, asked.hold) as directory:
-        directory = SharedRun(directory, asked.shard) if asked.shard else directory
-        done = _Work(asked, plan, directory, team).through()
+    with claim(plan.config.out_path, request.hold) as directory:
+        directory = SharedRun(directory, request.shard) if request.shard else directory
+        done = _Work(request, plan, directory, team).through()
     print(printable(done))
-    if asked.stages != ("plan",) and (over := completeness.summary(directory.meta)):
-        print(printable(f"the run is not finished: {asked.stages[-1]} over {over}"))
+    if request.stages != ("plan",) and (over := completeness.summary(directory.meta)):
+        print(printable(f"the run is not finished: {request.stages[-1]} over {over}"))
     return plan.config
 
 
-def _primary(asked: Request) -> Metric:
+def _primary(request: Request) -> Metric:
     """The measure that the configuration leads with."""
-    config = asked.config
+    config = request.config
     return require_primary(
-        config.measure.primary, asked.place("measure.primary"), opened=config.images is None
+        config.measure.primary, request.place("measure.primary"), opened=config.images is None
     )
 
 
-def _require_possible(asked: Request) -> None:
+def _require_possible(request: Request) -> None:
     """Refuse what this installation or a shard cannot do, before the libraries of a model are loaded."""
-    require_shareable(asked)
-    if asked.clustered and not asked.dry:
+    require_shareable(request)
+    if request.clustered and not request.dry:
         from probes.execution.cluster import driver
 
-        driver.require(asked.config, "--cluster" if asked.arguments.cluster else asked.place("cluster"))
-    if asked.config.preset and asked.includes("observe"):
+        driver.require(request.config, "--cluster" if request.arguments.cluster else request.place("cluster"))
+    if request.config.preset and request.includes("observe"):
         from analysis.observe.missing import require_preset
 
-        require_preset(asked.config)
+        require_preset(request.config)
 
 
-def _start_helpers(asked: Request, team: Team) -> None:
+def _start_helpers(request: Request, team: Team) -> None:
     """Let helpers load what the first stage takes, while this process plans."""
-    if asked.dry:
+    if request.dry:
         return
-    here = asked.includes("generate") and not asked.clustered
-    if here and not (asked.config.out_path / "run.json").exists():
-        team.start(workers.expected_workers(asked.config))
-    if asked.stages in (("measure",), ("report",)):
-        _load(asked.stages[0], asked.config, team)
+    here = request.includes("generate") and not request.clustered
+    if here and not (request.config.out_path / "run.json").exists():
+        team.start(workers.expected_workers(request.config))
+    if request.stages in (("measure",), ("report",)):
+        _load(request.stages[0], request.config, team)
 
 
 def _load(stage: str, config: Config, team: Team) -> None:
-    """Let helpers load what measures, or what draws figures, while this process does."""
+    """Let helpers load what measures, or what plots, while this process does."""
     if stage == "measure":
         team.start(workers.measure_workers(config), "analysis.tables.stage")
     else:
         team.start(workers.report_workers(config), "analysis.report.saving")
 
 
-def _observers(asked: Request, config: Config, primary: Metric) -> tuple[Sequence[Observer], Sequence[str]]:
-    """Who is going to look at the images, and lines on who cannot: known before any image is drawn."""
+def _observers(request: Request, config: Config, primary: Metric) -> tuple[Sequence[Observer], Sequence[str]]:
+    """Return the observers, and lines on those that cannot be used: known before any image is generated."""
     chosen: Sequence[Observer] = ()
     skipped: Sequence[str] = ()
     missing: Mapping[str, str] = {}
-    if asked.includes("observe"):
+    if request.includes("observe"):
         from analysis.observe.registry import observers, why_not
 
         chosen, missing = observers(config)
@@ -122,69 +122,69 @@ def _observers(asked: Request, config: Config, primary: Metric) -> tuple[Sequenc
     if primary.needs == "features":
         from analysis.observe.missing import require_primary_feature
 
-        require_primary_feature(config, asked.place("measure.primary"), missing)
+        require_primary_feature(config, request.place("measure.primary"), missing)
     return chosen, skipped
 
 
-def _say_skipped(asked: Request, observers: Sequence[Observer], skipped: Sequence[str]) -> None:
+def _say_skipped(request: Request, observers: Sequence[Observer], skipped: Sequence[str]) -> None:
     """Say who does not look; refuse the stage observe alone where nobody does."""
-    if skipped and not observers and asked.arguments.stage:
+    if skipped and not observers and request.arguments.stage:
         raise UserError(f"observe: {'; '.join(skipped)}")
     for line in skipped if observers else ():
-        asked.say(f"observe: {line}")
+        request.say(f"observe: {line}")
 
 
 @dataclass(frozen=True)
 class _Work:
     """The stages of a command on a run directory that is held."""
 
-    asked: Request
+    request: Request
     plan: RunPlan
     run: Run
     team: Team
 
     def through(self) -> str:
         """Go through the stages in their order; gives a line on what was done."""
-        asked = self.asked
+        request = self.request
         self.require_same()
-        if asked.stages == ("plan",):
+        if request.stages == ("plan",):
             return self.write_plan()
         with self.cluster() as cluster:
-            if asked.includes("generate"):
+            if request.includes("generate"):
                 self.generate(cluster)
             else:
                 self.take_up()
-            if asked.includes("observe"):
+            if request.includes("observe"):
                 self.observe(cluster)
-            if asked.includes("trace"):
+            if request.includes("trace"):
                 self.trace(cluster)
-        if asked.includes("measure"):
+        if request.includes("measure"):
             self.measure()
-        if asked.includes("report"):
+        if request.includes("report"):
             return self.report()
-        what = f"shard {asked.shard}" if asked.shard else asked.arguments.stage
+        what = f"shard {request.shard}" if request.shard else request.arguments.stage
         return f"{what}: done in {self.plan.config.out_path}"
 
     def require_same(self) -> None:
         """Refuse a directory that holds another run, unless that is to be replaced."""
-        asked = self.asked
-        if not (asked.arguments.overwrite and asked.drawing):
+        request = self.request
+        if not (request.arguments.overwrite and request.drawing):
             runs_directory.require_same(
                 self.run,
                 self.plan.config.resolved(),
-                observing_anew=asked.anew("observe"),
-                tracing_anew=asked.anew("trace"),
+                observing_anew=request.replaces("observe"),
+                tracing_anew=request.replaces("trace"),
             )
 
     def write_plan(self) -> str:
-        """Record what is to be drawn."""
-        asked, plan = self.asked, self.plan
-        overwrite = asked.arguments.overwrite
+        """Record what is to be generated."""
+        request, plan = self.request, self.plan
+        overwrite = request.arguments.overwrite
         runs_directory.write_plan(
             self.run,
             plan.config,
-            asked.passed,
-            asked.text,
+            request.passed,
+            request.text,
             plan.images,
             captions=plan.captions,
             overwrite=overwrite,
@@ -193,8 +193,8 @@ class _Work:
 
     @contextlib.contextmanager
     def cluster(self) -> Iterator[ClusterWorkers | None]:
-        """Hold the cluster whose workers draw and look at images; None where this machine alone does."""
-        if not self.asked.clustered:
+        """Hold the cluster whose workers generate and observe images; None where this machine alone does."""
+        if not self.request.clustered:
             yield None
             return
         from probes.execution.cluster import driver
@@ -204,15 +204,15 @@ class _Work:
 
     @property
     def progress(self) -> bool:
-        return not self.asked.arguments.quiet
+        return not self.request.arguments.quiet
 
     def generate(self, cluster: ClusterWorkers | None) -> None:
         """Draw the images of the plan, or take in those of another program."""
-        asked, plan = self.asked, self.plan
+        request, plan = self.request, self.plan
         command = StageCall(
-            asked.passed,
-            asked.text,
-            asked.arguments.overwrite,
+            request.passed,
+            request.text,
+            request.arguments.overwrite,
             self.progress,
             plan.captions,
             self.team,
@@ -228,20 +228,20 @@ class _Work:
             assert plan.source is not None
             generate(self.run, plan.config, plan.samples, plan.source, command)
         if faulty := self.run.meta.get("faults"):
-            asked.say(image_faults.sentence(faulty, self.run.meta["images"], [*self.run.faults()]))
+            request.say(image_faults.sentence(faulty, self.run.meta["images"], [*self.run.faults()]))
 
     def take_up(self) -> None:
-        """Go on with a run that was drawn before."""
-        asked = self.asked
+        """Go on with a run whose images are there."""
+        request = self.request
         runs_directory.take_up(
             self.run,
             self.plan.config,
-            asked.stages,
-            passed=asked.passed,
-            text=asked.text,
-            share=asked.shard is not None,
+            request.stages,
+            passed=request.passed,
+            text=request.text,
+            share=request.shard is not None,
         )
-        if asked.anew("observe"):
+        if request.replaces("observe"):
             runs_directory.remove(self.run, runs_directory.OBSERVED)
 
     def observe(self, cluster: ClusterWorkers | None) -> None:
@@ -251,23 +251,23 @@ class _Work:
         began = monotonic()
         skipped = observe(self.run, progress=self.progress, team=self.team, cluster=cluster)
         if skipped:
-            self.asked.say(f"observe: {skipped}")
+            self.request.say(f"observe: {skipped}")
             return
-        before = shards.elapsed(self.run, "observed") if self.asked.finishing else 0.0
+        before = shards.elapsed(self.run, "observed") if self.request.finishing else 0.0
         runs_directory.record_stage(self.run, "observed", before + monotonic() - began)
 
     def trace(self, cluster: ClusterWorkers | None) -> None:
-        """Draw images with activations exchanged."""
+        """Generate images with patched activations."""
         from probes.stages.trace.stage import forget, trace
 
-        if self.asked.anew("trace"):
+        if self.request.replaces("trace"):
             forget(self.run)
         command = StageCall(progress=self.progress, team=self.team, cluster=cluster)
         assert self.plan.source is not None
         trace(self.run, self.plan.source, self.plan.samples, command)
         traced = self.run.meta["trace"]
         if traced["faults"]:
-            self.asked.say(f"trace: {image_faults.sentence(traced['faults'], traced['rows'])}")
+            self.request.say(f"trace: {image_faults.sentence(traced['faults'], traced['rows'])}")
 
     def measure(self) -> None:
         """Write the tables of the run."""
@@ -277,7 +277,7 @@ class _Work:
 
         began = monotonic()
         runs_directory.fix_parts(self.run)
-        self.asked.say("measure: comparing pairs, resampling prompts")
+        self.request.say("measure: comparing pairs, resampling prompts")
         measure(self.run, team=self.team, processes=workers.measure_workers(config))
         runs_directory.record_stage(self.run, "measured", monotonic() - began)
 
@@ -288,7 +288,7 @@ class _Work:
         from analysis.report.page import report
 
         began = monotonic()
-        self.asked.say("report: drawing figures")
+        self.request.say("report: drawing figures")
         page = report(self.run, team=self.team, processes=workers.report_workers(config))
         runs_directory.record_stage(self.run, "complete", monotonic() - began)
         return f"report: {page}"

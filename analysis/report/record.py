@@ -88,7 +88,7 @@ def groups(config: Config, meta: dict, samples: pd.DataFrame) -> list[Group]:
     words = ", ".join(f"{i.name}: “{i.word}”{' (control)' if i.control else ''}" for i in indicators(config))
     choices = [
         ("model", config.model_name),
-        *([("edit", config.edit.said)] if config.edit is not None else []),
+        *([("edit", config.edit.summary)] if config.edit is not None else []),
         ("indicators", words),
         ("reference", config.reference),
         ("contrasts", ", ".join(" − ".join(pair) for pair in contrasts(config)) or "none"),

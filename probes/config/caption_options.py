@@ -6,8 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from probes.config.section import Section
-from probes.config.types import CHARACTERS, Model, Positive
+from probes.config.types import CHARACTERS, Model, Positive, Section
 
 CHECKER = "toyworld-checker"  # which is no captioning network
 

@@ -3,61 +3,69 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, Protocol
 
-from probes.config.protocols import HasPrompts, HasWords
 from probes.config.types import IMAGES, PERSON, fail, has_template
 
 INDICATORS = 40  # every pair of them is compared at every site and step
 SKILL = "skill"  # the level of a prompt that asks for one
-ABOUT = ("id", "levels")  # keys of a prompt that say nothing of what is drawn
+ABOUT = ("id", "levels")  # keys of a prompt that are no text of it
 
 
-def check_indicators(config: HasWords) -> None:
+class HasPrompts(Protocol):
+    """A configuration, as far as its prompts go, of which the first ``limit`` are used."""
+
+    @property
+    def prompts(self) -> Sequence[Any]:
+        """Texts with ``{person}``, or mappings with an id, levels and texts."""
+
+    @property
+    def limit(self) -> int | None:
+        """How many of them are used; None: all."""
+
+
+def check_indicators(indicators: Mapping[str, Any], reference: str, prompts: Sequence[Any]) -> None:
     """Refuse names and controls that do not fit, and words that do not differ."""
-    names = list(config.indicators)
+    names = list(indicators)
     at = ("indicators",)
-    if len(names) < 2 and not asks_for_skills(config):
+    if len(names) < 2 and not all_ask_for_skills(prompts):
         raise fail(f"expected at least two indicators, got {names}: add one", at=at)
-    if len(names) > INDICATORS:
-        raise fail(f"expected at most {INDICATORS} indicators, got {len(names)}: take some out", at=at)
     for name in names:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,99}", name) or name in ABOUT:
             raise fail(
                 f"expected a name of letters, digits and _ (not `id` or `levels`), got `{name}`: rename it",
                 at=at,
             )
-    if config.reference not in names:
-        raise fail(f"expected one of {names}, got `{config.reference}`: choose one", at=("reference",))
-    if config.indicators[config.reference].control:
+    if reference not in names:
+        raise fail(f"expected one of {names}, got `{reference}`: choose one", at=("reference",))
+    if indicators[reference].control:
         raise fail(
-            "the reference cannot be its own control: take `control` out", at=("indicators", config.reference)
+            "the reference cannot be its own control: take `control` out", at=("indicators", reference)
         )
-    for name, indicator in config.indicators.items():
-        others = [n for n in names if n != name and not config.indicators[n].control]
+    for name, indicator in indicators.items():
+        others = [n for n in names if n != name and not indicators[n].control]
         if isinstance(indicator.control, str) and indicator.control not in others:
             raise fail(
                 f"expected true (the reference) or one of {others}, got `{indicator.control}`:"
                 " name what the word can stand for",
                 at=("indicators", name, "control"),
             )
-    _check_words(config)
+    _check_words({name: indicator.word for name, indicator in indicators.items()})
 
 
-def _check_words(config: HasWords) -> None:
+def _check_words(words: Mapping[str, str]) -> None:
     """A word that stands twice would be compared with itself. Text encoders do not tell case or spaces apart."""
     first: dict[str, str] = {}
-    for name, indicator in config.indicators.items():
-        word = normal(indicator.word)
-        if word in first:
+    for name, word in words.items():
+        key = normal(word)
+        if key in first:
             raise fail(
-                f"expected a word that differs, got {indicator.word!r}, which is that of `{first[word]}`:"
-                " choose another",
+                f"expected a word that differs, got {word!r}, which is that of `{first[key]}`: choose another",
                 at=("indicators", name),
             )
-        first[word] = name
+        first[key] = name
 
 
 def normal(text: str) -> str:
@@ -69,26 +77,24 @@ def normal(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def default_contrasts(config: HasWords) -> list[list[str]]:
+def default_contrasts(indicators: Mapping[str, Any], reference: str) -> list[list[str]]:
     """Return every pair of indicators that are neither the reference nor a control, each against the reference.
 
     Pairs stand in the order of the indicators; of masculine and feminine the masculine comes first, so that a
     positive gap is one towards it.
     """
-    others = [
-        name
-        for name, indicator in config.indicators.items()
-        if name != config.reference and not indicator.control
-    ]
+    others = [name for name, indicator in indicators.items() if name != reference and not indicator.control]
     pairs = [list(pair) for pair in combinations(others, 2)]
     return [pair if pair != ["feminine", "masculine"] else pair[::-1] for pair in pairs]
 
 
-def check_contrasts(config: HasWords) -> None:
+def check_contrasts(
+    contrasts: Sequence[Sequence[str]], indicators: Mapping[str, Any], reference: str
+) -> None:
     """Refuse contrasts that are no pair of two others than the reference, or stand twice."""
-    others = [name for name in config.indicators if name != config.reference]
+    others = [name for name in indicators if name != reference]
     first: dict[frozenset[str], int] = {}
-    for index, pair in enumerate(config.contrasts or []):
+    for index, pair in enumerate(contrasts):
         at = ("contrasts", index)
         if len(pair) != 2 or len(set(pair)) != 2 or not set(pair) <= set(others):
             raise fail(f"expected two different ones of {others}, got {pair}: choose two", at=at)
@@ -97,18 +103,17 @@ def check_contrasts(config: HasWords) -> None:
         first[frozenset(pair)] = index
 
 
-def check_prompts(config: HasWords) -> None:
+def check_prompts(prompts: Sequence[Any], names: list[str]) -> None:
     """Refuse captions that are missing, unknown or the same for two indicators, and prompts that stand twice."""
-    names = list(config.indicators)
     ids: dict[str, int] = {}
     first: dict[str, int] = {}
-    for index, prompt in enumerate(config.prompts):
+    for index, prompt in enumerate(prompts):
         at = ("prompts", index)
         if isinstance(prompt, dict) and has_template(prompt):
             _check_template(prompt, at)
         elif isinstance(prompt, dict):
             _check_captions(prompt, names, at)
-        identifier, key = prompt_id(prompt, index), _said(prompt)
+        identifier, key = prompt_id(prompt, index), _content(prompt)
         if key in first:
             raise fail(f"the same as prompts[{first[key]}]: keep one", at=at)
         if identifier in ids:
@@ -116,12 +121,12 @@ def check_prompts(config: HasWords) -> None:
         first[key], ids[identifier] = index, index
 
 
-def _said(prompt: str | Mapping[str, Any]) -> str:
-    """What a prompt says, the same for all that text encoders do not tell apart."""
+def _content(prompt: str | Mapping[str, Any]) -> str:
+    """What a prompt asks for, equal for all that text encoders do not tell apart."""
     if isinstance(prompt, str):
-        return _said({"text": prompt})
-    said = sorted((name, normal(text)) for name, text in prompt.items() if name not in ABOUT)
-    return repr(said) + (repr(levels(prompt)) if SKILL in levels(prompt) else "")
+        return _content({"text": prompt})
+    texts = sorted((name, normal(text)) for name, text in prompt.items() if name not in ABOUT)
+    return repr(texts) + (repr(levels(prompt)) if SKILL in levels(prompt) else "")
 
 
 def _check_template(prompt: Mapping[str, Any], at: tuple[Any, ...]) -> None:
@@ -151,7 +156,7 @@ def _check_captions(prompt: Mapping[str, Any], names: list[str], at: tuple[Any, 
 
 
 def prompt_id(prompt: str | Mapping[str, Any], index: int) -> str:
-    """Return the id of a prompt: what its caption says, or its number: ``p003``."""
+    """Return the id of a prompt: its own, or its number: ``p003``."""
     return f"p{index:03d}" if isinstance(prompt, str) else prompt.get("id", f"p{index:03d}")
 
 
@@ -183,17 +188,19 @@ def asks_for_skills(config: HasPrompts) -> bool:
 
     Such a run may have one indicator, and compares no words.
     """
-    return bool(config.prompts) and all(SKILL in levels(prompt) for prompt in config.prompts)
+    return all_ask_for_skills(config.prompts)
 
 
-def check_size(config: HasWords) -> None:
-    """Refuse a run of more images than any machine draws; those of another program are there already."""
-    if config.images is not None:
-        return
-    images = len(config.prompts[: config.limit]) * len(config.seeds) * len(config.indicators)
-    if images > IMAGES:
+def all_ask_for_skills(prompts: Sequence[Any]) -> bool:
+    """Whether there are prompts, each of which asks for a skill."""
+    return bool(prompts) and all(SKILL in levels(prompt) for prompt in prompts)
+
+
+def check_size(prompts: int, seeds: int, indicators: int) -> None:
+    """Refuse a run of more images than any machine generates."""
+    if (images := prompts * seeds * indicators) > IMAGES:
         raise fail(
             f"expected at most {IMAGES} images, got {images} (prompts x seeds x indicators):"
             " take fewer, or several runs",
-            at=("seeds",) if len(config.seeds) > len(config.prompts) else ("prompts",),
+            at=("seeds",) if seeds > prompts else ("prompts",),
         )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from probes.config.sections import Section
-from probes.config.types import READER, fail
+from probes.config.types import READER, Section, Unique
 
 READERS = ("human", "toyworld-checker", "blip2", "toyworld-vqa", "clip")
 Reader = Annotated[str, Field(pattern=READER)]
@@ -27,15 +26,7 @@ class DallEval(Section):
     ``none``. ``correct`` sets readings of toyworld's images right for the reader's error, in columns beside.
     """
 
-    readers: list[Reader] = Field(list(READERS), min_length=1)
+    readers: Unique[Reader] = Field(list(READERS), min_length=1)
     tone: Literal["ita", "ciede2000", "dalleval2023"] = "ita"
     bare: Literal["attributes", "all", "none"] = "attributes"
     correct: bool = True
-
-    @field_validator("readers")
-    @classmethod
-    def _once(cls, names: list[str]) -> list[str]:
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise fail(f"{twice!r} stands twice: keep one")
-        return names

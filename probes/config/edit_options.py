@@ -6,28 +6,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from probes.config.sections import Section
-from probes.config.types import CHARACTERS, PERSON, Word, fail, shown
+from probes.config.types import CHARACTERS, Section, Word, fail, one_person, shown
 
 CONTEXTS = ("a {person}", "a photo of a {person}")
 _OF_WORDS = ("words", "keep", "ridge", "keep_weight")  # fields of `keys_and_values` alone
 _OF_DIRECTIONS = ("direction", "amount")  # fields of `project` and `shift` alone
 
 
-def _context(value: str) -> str:
-    if value.count(PERSON) != 1:
-        raise fail(f"expected a text with one {PERSON}, got {shown(value)}: write it where the word goes")
-    return value
-
-
-Context = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_context)]
+Context = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(one_person)]
 Amount = Annotated[float, Field(ge=-100, le=100)]
 
 
 class Edit(Section):
     r"""An edit of the model's weights or text states, made when it is loaded; nothing (null): none.
 
-    ``keys_and_values`` solves keys and values of cross-attentions anew in closed form, so that the states :math:`c` of
+    ``keys_and_values`` edits keys and values of cross-attentions in closed form, so that the states :math:`c` of
     a word in the ``contexts`` give what :math:`c + \sum_j \alpha_j (a_j - c)` gave before. ``words`` holds, for each
     word, the words :math:`a_j` with their shares :math:`\alpha_j` (``person: {woman: 0.25}``; 1: all of that word);
     states of the words of ``keep`` are to give what they gave. As Gandikota et al. 2024 (UCE, Eq. 7); without ``keep``
@@ -58,7 +51,7 @@ class Edit(Section):
     @model_validator(mode="after")
     def _of_its_kind(self) -> Edit:
         closed = self.kind == "keys_and_values"
-        wrong = [name for name in (_OF_DIRECTIONS if closed else _OF_WORDS) if name in self._said()]
+        wrong = [name for name in (_OF_DIRECTIONS if closed else _OF_WORDS) if name in self._given()]
         if wrong:
             raise fail(f"expected nothing with kind {self.kind}, got a value: take it out", at=(wrong[0],))
         if closed and not self.words:
@@ -76,26 +69,26 @@ class Edit(Section):
             raise fail(f"expected words that are not edited, got {shown(both[0])}: take it out", at=("keep",))
         return self
 
-    def _said(self) -> set[str]:
-        """The fields that say something else than their default."""
+    def _given(self) -> set[str]:
+        """The fields with another value than their default."""
         fields = type(self).model_fields
         return {name for name in self.model_fields_set if getattr(self, name) != fields[name].default}
 
     @property
-    def spoken(self) -> list[str]:
+    def named_words(self) -> list[str]:
         """All words that it names, each once."""
         named = [word for edited, targets in self.words.items() for word in (edited, *targets)]
         return list(dict.fromkeys([*named, *self.keep, *(self.direction or ())]))
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """The edit in a few words.
 
         Examples
         --------
-        >>> Edit(words={"person": {"woman": 0.25}}, keep=["woman"], sites=["unet.mid*"]).said
+        >>> Edit(words={"person": {"woman": 0.25}}, keep=["woman"], sites=["unet.mid*"]).summary
         'keys_and_values at unet.mid*: person → 0.25 woman; kept: woman'
-        >>> Edit(kind="shift", direction=["woman", "man"], amount=-0.5).said
+        >>> Edit(kind="shift", direction=["woman", "man"], amount=-0.5).summary
         'shift at text.final: -0.5 of woman → man'
         """
         closed = self.kind == "keys_and_values"

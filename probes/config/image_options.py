@@ -1,4 +1,4 @@
-"""``images: {from: ...}`` of ``triplets.yaml``: where images of another program stand, and what says which is which."""
+"""``images: {from: ...}`` of ``triplets.yaml``: where images of another program stand, and by what each is known."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 from probes.config.types import PathOrName
 
 Column = Annotated[str, Field(min_length=1)]
-UNNAMED = "unnamed model"  # of which nobody said the name
+UNNAMED = "unnamed model"  # whose name nobody gave
 
 
 class Images(BaseModel):
-    """Images that another program drew, in place of a model: a folder or a table that says the prompt of each.
+    """Images that another program generated, in place of a model: a folder or a table that says the prompt of each.
 
     ``from`` is a table (CSV, TSV, JSONL, Parquet), or a folder with one, by its path beside ``triplets.yaml``; paths of
     images are relative to it. ``image`` is the column of their files, or of their bytes in Parquet (nothing (null):

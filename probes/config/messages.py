@@ -1,4 +1,8 @@
-"""What pydantic found in ``triplets.yaml``, as one line of this program's own: place, rule, value, remedy."""
+"""What pydantic found in ``triplets.yaml``, as one line of this program's own: place, rule, value, remedy.
+
+Where a value may be of several kinds pydantic tells what is wrong with it as each of them. The error is then the
+innermost fault (``trace.curve[2]``), or names what the place takes: its description in the JSON schema.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +10,58 @@ import contextlib
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args, get_origin
+from functools import cache
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
 from probes.config.types import FORMS, HINT, shown
-from probes.config.yaml import YamlSource, show
+from probes.config.yaml import Loc, YamlSource, show
 from probes.errors import UserError
+
+Node = Mapping[str, Any]  # of a JSON schema
 
 _BOUNDS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
 _FIELD = re.compile(r"([a-z]+(?:\.[a-z_]+|\[\d+\])*): ")
+# pydantic's name of a kind, where a user's own key could be
+_LABEL = re.compile(r"(function-|constrained-|dict\[).*")
+_OTHER_KIND = re.compile(
+    r".*_type|literal_error|int_from_float|(greater|less)_than.*|multiple_of|too_(short|long)"
+)
+_EXPECTED = {  # by the type of a fault: what was expected, and a remedy
+    "string_type": ("a text", "quote it"),
+    "int_type": ("an integer", "write a whole number"),
+    "int_from_float": ("an integer", "write a whole number"),
+    "float_type": ("a number", "write it with a decimal point, as 1.0e-3"),
+    "finite_number": ("a number that is finite", "choose another"),
+    "bool_type": ("true or false", "write one of them"),
+    "list_type": ("a list", "write it so"),
+    "dict_type": ("`key: value` lines", "write it so"),
+    "model_type": ("`key: value` lines", "write it so"),
+}
+
+
+class _Fault(NamedTuple):
+    """One of pydantic's faults: its place in the data, the JSON schema there, and where the union stands it is in."""
+
+    loc: Loc
+    type: str
+    value: Any
+    context: Mapping[str, Any]
+    node: Node
+    above: Node  # the JSON schema of what the place is in
+    union: Loc | None  # of pydantic's own places
 
 
 def message(
     error: ValidationError, schema: type[BaseModel], source: YamlSource, options: Mapping[tuple, tuple]
 ) -> str:
     """Return the first fault as a line; `options` says which values came from which flag of the command line."""
-    faults = error.errors()
-    fault = faults[0]
-    context = fault.get("ctx", {})
-    loc = tuple(step for step in fault["loc"] if step != "[key]")
-    loc = (*loc, *context.get("at", ()))
+    loc, text, others = first_fault(error, schema)
     option = _option(loc, options)
     place = option or f"{source.name}: {show(loc)}"
     hint = "" if option else source.hint(loc, _value_at(source.data, loc))
-    more = f" ({len(faults) - 1} more like this)" if len(faults) > 1 else ""
-    return f"{place}: {fault_text(fault, loc, schema, hint)}{more}"
+    return f"{place}: {text.replace(HINT, hint)}{f' ({others} more like this)' if others else ''}"
 
 
 @contextlib.contextmanager
@@ -59,59 +89,107 @@ def _option(loc: tuple, options: Mapping[tuple, tuple]) -> str | None:
     return next((flag for at, (flag, _) in options.items() if loc[: len(at)] == at), None)
 
 
-def fault_text(fault: Mapping[str, Any], loc: tuple, schema: type[BaseModel], hint: str) -> str:
-    """Return one of pydantic's faults without its place."""
-    value, context = fault["input"], fault.get("ctx", {})
-    match fault["type"]:
+def first_fault(error: ValidationError, schema: type[BaseModel]) -> tuple[Loc, str, int]:
+    """Return the place of the first fault, its text with `HINT` in it, and how many other places are wrong."""
+    faults = [_placed(fault, _json_schema(schema)) for fault in error.errors(include_url=False)]
+    first = faults[0]
+    same = [fault for fault in faults if fault.union is not None and fault.union == first.union] or [first]
+    fault = max(same, key=lambda fault: (len(fault.loc), not _OTHER_KIND.fullmatch(fault.type)))
+    others = {fault.loc if fault.union is None else ("union", *fault.union) for fault in faults}
+    return fault.loc, _text(fault, _json_schema(schema)), len(others) - 1
+
+
+@cache
+def _json_schema(schema: type[BaseModel]) -> Node:
+    return schema.model_json_schema()
+
+
+def _placed(fault: Mapping[str, Any], root: Node) -> _Fault:
+    """A fault at its place; of pydantic's own those steps are left out that name a kind of value and no key."""
+    node, above, union = root, root, None
+    loc: Loc = ()
+    for number, step in enumerate(fault["loc"]):
+        kind = len(_kinds(node, root)) > 1 and _LABEL.fullmatch(str(step))
+        below = None if kind else _below(node, step, root)
+        extra = fault["type"] == "extra_forbidden" and number == len(fault["loc"]) - 1
+        if below is not None or extra:
+            loc, node, above = (*loc, step), below or {}, node
+        elif union is None and step != "[key]":
+            union = fault["loc"][:number]
+    context = fault.get("ctx", {})
+    loc = (*loc, *context.get("at", ()))
+    return _Fault(loc, fault["type"], fault["input"], context, node, above, union)
+
+
+def _kinds(node: Node, root: Node) -> list[Node]:
+    """The kinds of value that a place takes, but nothing (null)."""
+    if "$ref" in node:
+        return _kinds(root["$defs"][node["$ref"].rpartition("/")[2]], root)
+    if "anyOf" in node:
+        return [kind for inner in node["anyOf"] for kind in _kinds(inner, root)]
+    return [] if node.get("type") == "null" else [node]
+
+
+def _below(node: Node, step: str | int, root: Node) -> Node | None:
+    """The JSON schema of an entry, None where there is no such."""
+    for kind in _kinds(node, root):
+        named = [*kind.get("patternProperties", {}).values(), kind.get("additionalProperties")]
+        below = (
+            kind.get("items") if isinstance(step, int) else kind.get("properties", {}).get(step) or named[0]
+        )
+        if isinstance(below, Mapping):
+            return below
+    return None
+
+
+def _text(fault: _Fault, root: Node) -> str:
+    """One of pydantic's faults without its place."""
+    value, context = fault.value, fault.context
+    match fault.type:
         case "triptych":
-            return context["message"].replace(HINT, hint)
+            return context["message"]
         case "extra_forbidden":
-            known = _known_keys(loc[:-1], schema)
-            close = difflib.get_close_matches(str(loc[-1]), known, 1)
+            known = [key for kind in _kinds(fault.above, root) for key in kind.get("properties", {})]
+            close = difflib.get_close_matches(str(fault.loc[-1]), known, 1)
             remedy = f"did you mean `{close[0]}`?" if close else f"known are {', '.join(known)}"
             return f"unknown key, got {shown(value)}: {remedy}"
         case "missing":
             return "expected this key, found none: add it"
-        case "string_type":
-            return f"expected a text, got {shown(value)}{hint}: quote it"
         case "string_too_short":
-            return f"expected a text, got an empty one{hint}: write one, or leave the key out"
-        case "string_pattern_mismatch":
-            rule = FORMS.get(context["pattern"], f"a text of the form `{context['pattern']}`")
-            remedy = "write another `name:`" if loc == ("name",) else "write another"
-            return f"expected {rule}, got {shown(value)}{hint}: {remedy}"
+            return f"expected a text, got an empty one{HINT}: write one, or leave the key out"
         case "string_too_long":
-            return f"expected at most {context['max_length']} characters, got {len(value)}{hint}: shorten it"
+            return f"expected at most {context['max_length']} characters, got {len(value)}{HINT}: shorten it"
+        case "string_pattern_mismatch":
+            expected = FORMS.get(context["pattern"], f"a text of the form `{context['pattern']}`")
+            remedy = "write another `name:`" if fault.loc == ("name",) else "write another"
+        case kind if _OTHER_KIND.fullmatch(kind) and "description" in fault.node:
+            quoted = not isinstance(value, str) and _is_text(_kinds(fault.node, root)[0])
+            expected, remedy = fault.node["description"], "quote it" if quoted else "choose one of them"
         case "too_short" | "too_long":
-            return _entries(context, hint)
-        case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
-            ((name, bound),) = ((key, context[key]) for key in _BOUNDS if key in context)
-            return f"expected a number {_BOUNDS[name]} {bound}, got {shown(value)}{hint}: choose another"
-        case "finite_number":
-            return f"expected a number that is finite, got {shown(value)}{hint}: choose another"
-        case "int_type" | "int_from_float":
-            return f"expected an integer, got {shown(value)}{hint}: write a whole number"
-        case "float_type":
-            return f"expected a number, got {shown(value)}{hint}: write it with a decimal point, as 1.0e-3"
-        case "bool_type":
-            return f"expected true or false, got {shown(value)}{hint}: write one of them"
+            return _entries(context)
         case "literal_error":
-            return f"expected {context.get('expected')}, got {shown(value)}{hint}: choose one of them"
-        case "list_type" | "dict_type" | "model_type":
-            kind = "a list" if fault["type"] == "list_type" else "`key: value` lines"
-            return f"expected {kind}, got {shown(value)}{hint}: write it so"
-    return f"{fault['msg']}, got {shown(value)}{hint}: change it".replace("Input should", "should")
+            expected, remedy = context["expected"], "choose one of them"
+        case kind if kind in _EXPECTED:
+            expected, remedy = _EXPECTED[kind]
+        case _:
+            ((name, bound),) = ((name, context[name]) for name in _BOUNDS if name in context)
+            expected, remedy = f"a number {_BOUNDS[name]} {bound}", "choose another"
+    return f"expected {expected}, got {shown(value)}{HINT}: {remedy}"
 
 
-def _entries(context: Mapping[str, Any], hint: str) -> str:
-    """What is said of a list, or of `key: value` lines, with too few or too many entries."""
+def _is_text(node: Node) -> bool:
+    return node.get("type") == "string" and not {"enum", "const"} & set(node)
+
+
+def _entries(context: Mapping[str, Any]) -> str:
+    """The error of a list, or of `key: value` lines, with too few or too many entries."""
     least, most = context.get("min_length"), context.get("max_length")
     many, rule = (least, "at least") if least is not None else (most, "at most")
     remedy = (
         "write fewer" if least is None else "write one, or leave the key out" if many == 1 else "write more"
     )
     entries = "entry" if many == 1 else "entries"
-    return f"expected {rule} {many} {entries}, got {context['actual_length'] or 'none'}{hint}: {remedy}"
+    return f"expected {rule} {many} {entries}, got {context['actual_length'] or 'none'}{HINT}: {remedy}"
 
 
 def _value_at(data: Any, loc: tuple) -> Any:
@@ -121,15 +199,3 @@ def _value_at(data: Any, loc: tuple) -> Any:
         except (KeyError, IndexError, TypeError):
             return None
     return data
-
-
-def _known_keys(loc: tuple, schema: type[BaseModel]) -> list[str]:
-    model: Any = schema
-    for step in loc:
-        field = model.model_fields.get(step) if isinstance(step, str) else None
-        model = field.annotation if field else None
-        if get_origin(model) is dict:  # names of the user's own, as of indicators: what stands under each
-            return list(getattr(get_origin(get_args(model)[1]), "model_fields", []))
-        if not hasattr(model, "model_fields"):
-            return []
-    return [entry.alias or name for name, entry in model.model_fields.items()]

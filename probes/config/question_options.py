@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from probes.config.section import Section
-from probes.config.types import CHARACTERS, KEY, Model, Positive, Word, fail, shown
+from probes.config.types import CHARACTERS, KEY, Model, Positive, Section, Unique, Word, fail, one, shown
 
 READERS = ("blip2", "clip", "toyworld-vqa", "toyworld-checker")  # who can be asked; people answer in a file
 QUESTION = "{question}"
@@ -18,30 +17,11 @@ BLIP2_PROMPT = "Question: {question} Answer:"
 BLIP2_WEIGHTS = "Salesforce/blip2-flan-t5-xxl"
 
 Sentence = Annotated[str, Field(min_length=1, max_length=CHARACTERS)]
+Reader = Annotated[
+    Literal[*READERS],  # type: ignore[valid-type]
+    Field(description=f"one of {', '.join(READERS)} (people answer in a file, see `triptych questions`)"),
+]
 Key = Annotated[str, Field(pattern=KEY)]
-
-
-def _form(value: str) -> str:
-    if value.count(QUESTION) != 1:
-        raise fail(
-            f"expected a text with one {QUESTION}, got {shown(value)}: write it where the question goes"
-        )
-    return value
-
-
-def _readers(value: Any) -> Any:
-    """Refuse readers that there are not; said here, since of a choice of two kinds pydantic tells of the first."""
-    listed = ", ".join(READERS)
-    if value != "auto" and not isinstance(value, list):
-        raise fail(f"expected auto or a list of {listed}, got {shown(value)}: write it so")
-    for index, name in enumerate(value if isinstance(value, list) else ()):
-        if name not in READERS:
-            raise fail(
-                f"expected one of {listed}, got {shown(name)}: choose one (people answer in a file, see"
-                " `triptych questions`)",
-                at=(index,),
-            )
-    return value
 
 
 class Question(Section):
@@ -63,12 +43,13 @@ class Question(Section):
             raise fail(
                 f"expected at least two readings, got {shown(self.readings)}: name another", at=("readings",)
             )
-        said: dict[str, str] = {}
+        readings: dict[str, str] = {}  # by word
         for reading, words in self.readings.items():
             for word in words:
-                if said.setdefault(word.casefold(), reading) != reading:
+                other = readings.setdefault(word.casefold(), reading)
+                if other != reading:
                     raise fail(
-                        f"expected words of one reading each, got {shown(word)} for {shown(said[word.casefold()])} and"
+                        f"expected words of one reading each, got {shown(word)} for {shown(other)} and"
                         f" {shown(reading)}: take it out of one",
                         at=("readings",),
                     )
@@ -84,7 +65,7 @@ class Question(Section):
 class Questions(Section):
     """Questions to the images (DALL-Eval, Cho et al. 2023, sections 4.2.2 and 4.2.3), and who answers.
 
-    ``readers``: ``auto`` asks in an audit of professions alone (`probes.prompts.diagnostic`), on the bundled specimens
+    ``readers``: ``auto`` asks in an audit of professions alone (`probes.prompts.diagnostic`), on the bundled models
     ``toyworld-vqa`` and ``toyworld-checker``, elsewhere ``blip2`` where its weights are on this machine. ``paper`` asks
     the paper's questions: *the person looks like a male or a female?* as ``gender``, and for each attribute of GEP *Is
     the person wearing a suit?*; ``ask`` are others, by a key, or the same in other words; ``tone`` is no key of one,
@@ -96,33 +77,30 @@ class Questions(Section):
     """
 
     readers: Annotated[
-        Literal["auto"] | Annotated[list[Literal[*READERS]], Field(json_schema_extra={"uniqueItems": True})],
-        Field(union_mode="left_to_right"),
-        BeforeValidator(_readers),
+        Literal["auto"] | Unique[Reader], Field(description=f"auto or a list of {', '.join(READERS)}")
     ] = "auto"
     paper: bool = True
     ask: dict[Key, Question] = {}
     blip2: Model | None = None
     revision: Annotated[str, Field(min_length=1)] | None = None
-    prompt: Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_form)] = BLIP2_PROMPT
+    prompt: Annotated[str, Field(max_length=CHARACTERS), AfterValidator(one(QUESTION, "question"))] = (
+        BLIP2_PROMPT
+    )
     beams: Annotated[int, Field(ge=1, le=100)] = 5
     tokens: Annotated[int, Field(ge=1, le=1000)] = 30
     batch: Positive = 8
 
     @model_validator(mode="after")
     def _consistent(self) -> Questions:
-        if isinstance(self.readers, list) and len({*self.readers}) < len(self.readers):
-            twice = next(name for name in self.readers if self.readers.count(name) > 1)
-            raise fail(f"{twice!r} stands twice: keep one", at=("readers",))
         if TONE in self.ask:
             raise fail(
                 "expected another key, since tables have tones of skin under this one: rename it",
                 at=("ask", TONE),
             )
-        said = self.ask[GENDER].readings if GENDER in self.ask else {}
-        if said and not {"female", "male"} <= {*said}:
+        genders = self.ask[GENDER].readings if GENDER in self.ask else {}
+        if genders and not {"female", "male"} <= {*genders}:
             raise fail(
-                f"expected female and male among the readings of gender, got {shown([*said])}: name them so, or take"
+                f"expected female and male among the readings of gender, got {shown([*genders])}: name them so, or take"
                 " another key for the question",
                 at=("ask", GENDER, "readings"),
             )

@@ -21,7 +21,7 @@ GENDER_QUESTION = "the person looks like a male or a female?"
 GENDER_SENTENCES: Mapping[str, str] = {"female": "a photo of a female", "male": "a photo of a male"}
 WORN_QUESTION = "Is the person wearing {}?"
 TONE_QUESTION = "Which of the ten tones of the Monk scale is the skin nearest to?"  # of people
-_SAID = {"uniform": "a uniform"}  # GEP says *in uniform*
+_PHRASES = {"uniform": "a uniform"}  # GEP says *in uniform*
 # what takes a word back: *not a male*, *isn't male*, *neither male nor female*
 _NEGATED = re.compile(r"(?:\b(?:not|never|neither|nor)|n't)\s+(?:(?:a|an|the|really)\s+)*$")
 
@@ -86,15 +86,15 @@ def paper_questions() -> dict[str, ResolvedQuestion]:
 
     Examples
     --------
-    >>> asked = paper_questions()
-    >>> len(asked), asked["suit"].text, asked["jeans"].text
+    >>> paper = paper_questions()
+    >>> len(paper), paper["suit"].text, paper["jeans"].text
     (16, 'Is the person wearing a suit?', 'Is the person wearing jeans?')
     """
     phrases: Mapping[str, str] = sets.read("gep")["axes"]["attribute"]
     worn = {
         name: ResolvedQuestion(
             name,
-            WORN_QUESTION.format(_SAID.get(name) or bare(phrase)),
+            WORN_QUESTION.format(_PHRASES.get(name) or bare(phrase)),
             YES_NO,
             {"yes": f"a person {phrase}", "no": "a person"},
         )
@@ -120,14 +120,14 @@ def questions(config: Config) -> tuple[ResolvedQuestion, ...]:
     [('gender', 'Is it a man or a woman?', 'female', 'male'), ('hair', 'Is the hair long?', 'yes', 'no')]
     """
     settings, known = config.observe.questions, paper_questions()
-    asked = dict(known) if settings.paper else {}
-    for key, said in settings.ask.items():
-        asked[key] = _asked(key, said, known.get(key))
-    if not asked:
+    resolved = dict(known) if settings.paper else {}
+    for key, question in settings.ask.items():
+        resolved[key] = _resolved(key, question, known.get(key))
+    if not resolved:
         raise UserError(
             "observe.questions: expected a question, got none: leave `paper` true or name some in `ask`"
         )
-    return tuple(asked.values())
+    return tuple(resolved.values())
 
 
 def people_questions(config: Config) -> tuple[ResolvedQuestion, ...]:
@@ -145,15 +145,15 @@ def people_questions(config: Config) -> tuple[ResolvedQuestion, ...]:
     return (*questions(config), ResolvedQuestion(TONE, TONE_QUESTION, tones, {}))
 
 
-def _asked(key: str, said: Question, usual: ResolvedQuestion | None) -> ResolvedQuestion:
+def _resolved(key: str, question: Question, usual: ResolvedQuestion | None) -> ResolvedQuestion:
     place = f"observe.questions.ask.{key}"
-    text = said.text or (usual.text if usual else "")
+    text = question.text or (usual.text if usual else "")
     if not text:
         raise UserError(f"{place}: expected the text of a question that is none of the paper's: write `text`")
-    readings = {name: tuple(words) for name, words in said.readings.items()}
+    readings = {name: tuple(words) for name, words in question.readings.items()}
     readings = readings or dict(usual.readings if usual else YES_NO)
-    sentences = dict(said.sentences or (usual.sentences if usual else {}))
-    if said.sentences and {*sentences} != {*readings}:
+    sentences = dict(question.sentences or (usual.sentences if usual else {}))
+    if question.sentences and {*sentences} != {*readings}:
         raise UserError(
             f"{place}.sentences: expected one for each of {', '.join(readings)}, got {', '.join(sentences)}: write them"
         )

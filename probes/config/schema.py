@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from probes.config import checks, presets
-from probes.config.checks import prompt_id
+from probes.config.checks import INDICATORS, prompt_id
 from probes.config.cluster_options import Cluster
 from probes.config.dalleval_options import DallEval
 from probes.config.edit_options import Edit
@@ -30,7 +30,6 @@ from probes.config.sections import (
     Observe,
     Report,
     Sampler,
-    Section,
     Trace,
 )
 from probes.config.skills_options import Skills
@@ -43,9 +42,9 @@ from probes.config.types import (
     Positive,
     Preset,
     Prompt,
+    Section,
     Seeds,
     Word,
-    indicator,
     require_printable,
     shown,
 )
@@ -82,11 +81,18 @@ __all__ = [
 
 Options = Mapping[tuple[str, ...], tuple[str, Any]]  # of the command line: a place, the flag and its value
 _Listed = Annotated[list[Prompt], Field(min_length=1)]
-# those of {from: ...} take the place of it
-Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Listed | PromptSource | Grid)]
-
-
+_Written = Annotated[
+    _Listed | PromptSource | Grid,
+    Field(description="a list of prompts, {from: captions.json} or {grid: ...}"),
+]
+Prompts = Annotated[_Listed, BeforeValidator(resolve, json_schema_input_type=_Written)]
+_Word = Annotated[Word | Indicator, Field(description="a word, or {word: ..., control: true}")]
 _Model = TypeVar("_Model", bound=Section)
+
+
+def _indicator(value: Any) -> Any:
+    """Take a bare word for ``{word: ...}``."""
+    return {"word": value} if isinstance(value, str) else value
 
 
 class Config(Section):
@@ -101,14 +107,15 @@ class Config(Section):
     revision: Annotated[str | None, Field(min_length=1), Alters("nothing")] = None
     variant: Annotated[str | None, Field(pattern=FLAVOUR), Alters("nothing")] = None
     edit: Edit | None = None  # of the model, once it is loaded
-    indicators: dict[
-        str, Annotated[Indicator, BeforeValidator(indicator, json_schema_input_type=Word | Indicator)]
-    ] = Field(
-        {
-            "neutral": Indicator(word="person"),
-            "feminine": Indicator(word="woman"),
-            "masculine": Indicator(word="man"),
-        }
+    indicators: dict[str, Annotated[Indicator, BeforeValidator(_indicator, json_schema_input_type=_Word)]] = (
+        Field(
+            {
+                "neutral": Indicator(word="person"),
+                "feminine": Indicator(word="woman"),
+                "masculine": Indicator(word="man"),
+            },
+            max_length=INDICATORS,
+        )
     )
     reference: str = "neutral"
     contrasts: Annotated[list[list[str]] | None, Alters("measure")] = None
@@ -142,13 +149,15 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Config:
-        checks.check_indicators(self)
+        checks.check_indicators(self.indicators, self.reference, self.prompts)
         if self.contrasts is None:
-            object.__setattr__(self, "contrasts", checks.default_contrasts(self))
-        checks.check_contrasts(self)
-        checks.check_prompts(self)
-        paintskills.check(self)
-        checks.check_size(self)
+            contrasts = checks.default_contrasts(self.indicators, self.reference)
+            object.__setattr__(self, "contrasts", contrasts)
+        checks.check_contrasts(self.contrasts or [], self.indicators, self.reference)
+        checks.check_prompts(self.prompts, list(self.indicators))
+        paintskills.check(self.prompts, list(self.indicators))
+        if self.images is None:  # else they are there already
+            checks.check_size(len(self.prompts[: self.limit]), len(self.seeds), len(self.indicators))
         return self
 
     @classmethod
@@ -176,22 +185,18 @@ class Config(Section):
         ('person', 0.9, 0.35, [])
         """
         values = {"model": "", "reference": "", "contrasts": [], "prompts": [], "seeds": []}
-        values |= _said("config", resolved, cls)
+        values |= _present("config", resolved, cls)
         words = values.get("indicators", {})
         if not isinstance(words, Mapping):
             raise ValueError(f"indicators: expected words by their names, got {shown(words)}")
         values["indicators"] = {name: _stored_indicator(name, value) for name, value in words.items()}
-        for name, kind in (("images", Images), ("edit", Edit)):
-            if values.get(name) is not None:
-                values[name] = kind.model_validate(values[name])
-        for name, section in (("trace", Trace), ("cluster", Cluster)):
-            if values.get(name) is not None:
-                values[name] = _stored(section, _said(name, values[name], section))
-        return _stored(cls, values)
+        if "images" in values:
+            values["images"] = Images.model_validate(values["images"])
+        return _stored("config", values, cls)
 
     @property
     def clustered(self) -> bool:
-        """Whether workers of a cluster draw and look at the images."""
+        """Whether workers of a cluster generate and observe the images."""
         return self.cluster is not None and self.cluster.address != "none"
 
     @property
@@ -219,33 +224,36 @@ class Config(Section):
         return self.model_dump(mode="json")
 
 
-def _stored(kind: type[_Model], values: Mapping[str, Any]) -> _Model:
+def _stored(name: str, values: Any, kind: type[_Model]) -> _Model:
     """A section, or all of the configuration, made of plain data without checks."""
-    values = dict(values)
-    for name, field in kind.model_fields.items():
-        section = field.annotation
-        if name in values and isinstance(section, type) and issubclass(section, Section):
-            values[name] = _stored(section, _said(name, values[name], section))
-        elif name in values and isinstance(values[name], Mapping):  # sections by name, such as `gep.variants`
-            inner = get_args(section)[-1] if get_args(section) else None
-            if isinstance(inner, type) and issubclass(inner, Section):
-                values[name] = {
-                    key: _stored(inner, _said(f"{name}.{key}", one, inner))
-                    for key, one in values[name].items()
-                }
-    return kind.model_construct(**values)
+    fields = _present(name, values, kind)
+    for field, value in fields.items():
+        annotation = kind.model_fields[field].annotation
+        for section in (
+            annotation,
+            *get_args(annotation),
+        ):  # also of `Trace | None` and `dict[str, GepVariant]`
+            if not (isinstance(section, type) and issubclass(section, Section)):
+                continue
+            if get_origin(annotation) is dict:
+                fields[field] = {key: _stored(f"{field}.{key}", one, section) for key, one in value.items()}
+            else:
+                fields[field] = _stored(field, value, section)
+    return kind.model_construct(**fields)
 
 
 def _stored_indicator(name: str, value: Any) -> Indicator:
     """An indicator as a record holds it: a word, or fields of which the word may be missing and is then the name."""
-    said = {"word": value} if isinstance(value, str | None) else _said(f"indicators.{name}", value, Indicator)
+    fields = (
+        {"word": value} if isinstance(value, str | None) else _present(f"indicators.{name}", value, Indicator)
+    )
     return Indicator.model_construct(
-        word=said.get("word") or name, control=said.get("control") or False, plural=said.get("plural")
+        word=fields.get("word") or name, control=fields.get("control") or False, plural=fields.get("plural")
     )
 
 
-def _said(name: str, values: Any, kind: type[Section]) -> dict[str, Any]:
-    """What plain data says of a place, without what it leaves open and what the section does not know."""
+def _present(name: str, values: Any, kind: type[Section]) -> dict[str, Any]:
+    """Plain data of a section, without what is null and what the section does not know."""
     if not isinstance(values, Mapping):
         raise ValueError(f"{name}: expected fields, got {shown(values)}")
     return {key: values[key] for key in kind.model_fields if values.get(key) is not None}
@@ -254,7 +262,7 @@ def _said(name: str, values: Any, kind: type[Section]) -> dict[str, Any]:
 def load_config(
     path: str | Path,
     options: Options | None = None,
-    said: list[LoadedPrompts] | None = None,
+    loaded: list[LoadedPrompts] | None = None,
 ) -> Config:
     """Read ``triplets.yaml`` and put the command line's options over it.
 
@@ -264,7 +272,7 @@ def load_config(
         The YAML file.
     options
         What the command line gave: ``{("sampler", "steps"): ("--steps", 50)}``.
-    said
+    loaded
         Takes what became of the captions where prompts come from some.
 
     Raises
@@ -277,7 +285,7 @@ def load_config(
         raise UserError(
             f"{source.name}: expected `key: value` lines, got {shown(source.data)}: see triplets.yaml"
         )
-    context = {"folder": Path(path).parent, "said": [] if said is None else said}
+    context = {"folder": Path(path).parent, "loaded": [] if loaded is None else loaded}
     data = {"name": Path(path).stem, **source.data}
     with naming(Config, source, options or {}):
         if data.get("images") is not None:

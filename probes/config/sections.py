@@ -10,7 +10,6 @@ from hooks.attention import definitions
 from hooks.prompt.positions import GROUPS
 from probes.config.caption_options import Captions
 from probes.config.question_options import Questions
-from probes.config.section import Section
 from probes.config.skin_options import SkinTone
 from probes.config.types import (
     LABEL,
@@ -29,16 +28,15 @@ from probes.config.types import (
     Points,
     Positive,
     Resamples,
+    Section,
     Seed,
     SentenceTemplate,
     Share,
     Step,
+    Unique,
     Windows,
     Word,
-    either,
     fail,
-    points,
-    texts,
 )
 from probes.prompts.grammar.plurals import plural
 
@@ -56,7 +54,7 @@ class Indicator(Section):
 
     @property
     def forms(self) -> tuple[str, str]:
-        """The word and its plural: the one that is said, or the dictionary's.
+        """The word and its plural: the one that is given, or the dictionary's.
 
         Examples
         --------
@@ -67,7 +65,7 @@ class Indicator(Section):
 
 
 class Sampler(Section):
-    """How an image is drawn. Nothing (null) means the model's own default."""
+    """How an image is generated. Nothing (null) means the model's own default."""
 
     steps: Annotated[int, Field(ge=1, le=1000)] = 30
     guidance_scale: Annotated[float, Field(ge=0)] | None = None
@@ -97,22 +95,22 @@ class Capture(Section):
 class Generate(Section):
     """How the work is cut up: triplets with one seed per batch and per part; number format; device; processes.
 
-    ``workers`` processes of this machine draw and look at the images, and measure; ``auto``: as many as cores and
-    memory serve, but one that draws or looks on a GPU. Their number alters no byte of what is stored.
+    ``workers`` processes of this machine generate and observe the images, and measure; ``auto``: as many as cores and
+    memory serve, but one that generates or observes on a GPU. Their number alters no byte of what is stored.
     """
 
     batch_triplets: AutoOrCount = "auto"
     part_triplets: Positive = 8
-    # auto: float16 on a CUDA device, float32 elsewhere and for the bundled specimens
+    # auto: float16 on a CUDA device, float32 elsewhere and for the bundled models
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     device: Device = "auto"
     workers: Annotated[AutoOrWorkers, Alters("nothing")] = "auto"
 
 
 class Observe(Section):
-    """What looks at the images: tags to search for, a detector for boxes, a segmenter for masks.
+    """What observes the images: tags to search for, a detector for boxes, a segmenter for masks.
 
-    Unless told otherwise toyworld's own detectors look at the bundled specimens' images, for everything they know; the
+    By default toyworld's own detectors search the images of the bundled models, for everything they know; the
     engine `toyworld-checker` reads them exactly, by their palette, and `toyworld-scenes` every single object in those
     of `toyworld-skills`. The engine `detr` needs a `detector` alone, a folder or hub id of DETR such as
     ``facebook/detr-resnet-101-dc5``, or a ``.pth`` of its authors' code; it looks for the classes it was trained on,
@@ -123,12 +121,12 @@ class Observe(Section):
     ``everyday``, the everyday nouns that come with the package; ``toyworld``, everything there is in the toy world),
     what a `tagger` (an open_clip folder or ``ViT-B-32/openai``) ranks highest of a vocabulary, or what `ram` gives an
     image (RAM's checkpoint ``ram_swin_large_14m.pth``; `ram_tags` is its list of tags, which that does not hold).
-    Unless it is said: the taggers that are named, else ``everyday``, and the prompts' nouns. With `prompt` alone
+    By default: the taggers that are named, else ``everyday``, and the prompts' nouns. With `prompt` alone
     nothing can be said of what prompts do not name.
     Wu et al. 2025 state none of the three thresholds.
     `features` are vectors by which images are compared (`analysis.observe.features.registry`): ``auto`` takes those of
     the paper's Table 5 whose weights are there. `feature_weights` says where: a file, a folder, a hub id, a name of
-    timm's or open_clip's, or ``toyworld``, which the bundled specimens' images have unless told otherwise.
+    timm's or open_clip's, or ``toyworld``, the default of the bundled models' images.
     `questions` says what is asked of an image, and whom (`probes.config.question_options`).
     `captions` says what captions the images (`probes.config.caption_options`).
     """
@@ -152,9 +150,7 @@ class Observe(Section):
     nms_iou: Share | None = None  # none: 0.5; 0.8 for toyworld's own detector
     batch: Positive = 4
     features: Annotated[
-        Literal["auto"] | list[str],
-        either("`auto` or a list of names", lambda value: value == "auto" or texts(value)),
-        Alters("measure"),
+        Literal["auto"] | list[str], Field(description="`auto` or a list of names"), Alters("measure")
     ] = "auto"
     # parts of features carry checksum and batch themselves, each feature apart, so that one more can be added
     feature_weights: Annotated[dict[str, Model], Alters("nothing")] = Field({})
@@ -165,26 +161,26 @@ class Observe(Section):
     questions: Annotated[Questions, Alters("measure")] = Questions()
     # parts of captions carry who wrote them themselves
     captions: Annotated[Captions, Alters("measure")] = Captions()
-    device: Device = "auto"  # auto: the one the images were drawn on, where there is one
+    device: Device = "auto"  # auto: the one the images were generated on, where there is one
 
 
 class Trace(Section):
-    """Which activations the words of a triplet exchange, and of how many prompts and seeds (the first of the run).
+    """Activation patching between the words of a triplet: its sites, its number of prompts and seeds (the run's first).
 
-    The reference's images are drawn with activations of the two words of the first contrast at each of the `sites`
+    The reference's images are generated with activations of the two words of the first contrast at each of the `sites`
     (addresses or patterns; of attentions `part`), at all of its cross-attentions together and, by `curve`, at these
     from a step on: a number of points along the steps, or the steps. `source` takes a donor's activation from its
     own trajectory or recomputes it at the recipient's latent; to keys and values it makes no difference. `necessity`
-    draws the words' images with activations of the reference, too, and `floor` the reference's with those of its
+    generates the words' images with activations of the reference, too, and `floor` the reference's with those of its
     controls.
 
     More on request: `windows` of steps at each site (a number of equal ones, or the first step of each and the one
     after its last), each head of some sites (`heads`), groups of token `positions` (`hooks.position_groups`), and
     subsets of the cross-attentions for Shapley values (`shapley`: ``exact``, or a number of sampled permutations).
-    `cuts` are drawn to check the instrument: their shares are known. `batch` is the number of images drawn at once.
+    `cuts` are generated to check the method: their shares are known. `batch` is the number of images generated at once.
     """
 
-    sites: Annotated[list[str], Field(min_length=1)] = Field(["unet.*.cross"])
+    sites: Annotated[Unique[str], Field(min_length=1)] = Field(["unet.*.cross"])
     part: Literal["key+value", "key", "value", "query", "heads", "probabilities", "output"] = "key+value"
     source: Literal["own", "local"] = "own"
     prompts: Positive = 24
@@ -193,26 +189,16 @@ class Trace(Section):
     floor: bool = True
     cuts: bool = True
     curve: Annotated[
-        Points | list[Step],
-        Field(union_mode="left_to_right"),
-        either(
-            f"a number of points from 0 to {POINTS} or a list of such steps",
-            lambda value: points(value) or (isinstance(value, list) and all(map(points, value))),
-        ),
+        Points | Unique[Step], Field(description=f"a number of points from 0 to {POINTS} or a list of steps")
     ] = 5
     windows: Windows = 0
-    heads: list[str] = Field([])
-    positions: list[Literal[*GROUPS]] = Field([])
+    heads: Unique[str] = Field([])
+    positions: Unique[Literal[*GROUPS]] = Field([])
     shapley: Permutations = False
     batch: AutoOrCount = "auto"
 
     @model_validator(mode="after")
     def _consistent(self) -> Trace:
-        for name in ("sites", "heads", "positions", "curve"):
-            values = getattr(self, name)
-            twice = [one for one in values if values.count(one) > 1] if isinstance(values, list) else []
-            if twice:
-                raise fail(f"{twice[0]!r} stands twice: keep one", at=(name,))
         if self.batch != "auto" and self.batch < 3:
             raise fail(
                 f"expected at least 3 images, a recipient, a donor and one between, got {self.batch}: raise it",
@@ -240,8 +226,9 @@ class Measure(Section):
     pixels (``ssim`` leaves out the 3 at the border, where its window does not fit), and ``diff_pix_scaled``, whose
     smallest region is 40 pixels of an image of 512 x 512 and in proportion of others (``diff_pix``: 40 of any image).
 
-    ``outcomes`` of the images of a trace (`analysis.methods.tracing.outcomes`): ``verdict`` and presence of things that the
-    checker knows, on toyworld's models; on others the gap by a metric of pictures. None: ``verdict``, else ``ssim``.
+    ``outcomes`` of the images of a trace (`analysis.methods.tracing.outcomes`): ``verdict`` and presence of things that
+    the checker knows, on toyworld's models; on others the gap by a metric of pictures. None: ``verdict``, else
+    ``ssim``.
     """
 
     bootstrap: Resamples = 2000
@@ -274,7 +261,7 @@ class Measure(Section):
 
 
 class GepVariant(Section):
-    """Another way to make the estimates of an audit: what it says stands in the place of what `Gep` says."""
+    """Another way to make the estimates of an audit: its fields stand in the place of those of `Gep`."""
 
     reference: str | None = None
     template: SentenceTemplate | None = None
@@ -296,7 +283,7 @@ class Gep(Section):
 
     ``labelled`` images of each word and attribute set the estimate ``prediction`` right, where the toyworld checker
     labels them, and the tables say how many labels an interval of ``half_width`` takes. ``examples`` of each attribute
-    and scale are drawn for the artificial sets of Table 17; none with 0.
+    and scale are generated for the artificial sets of Table 17; none with 0.
     """
 
     attributes: Annotated[dict[Word, Word], Field(min_length=1)] | None = None

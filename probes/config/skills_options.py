@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from probes.config.sections import Section
-from probes.config.types import Share, Word
+from probes.config.types import Section, Share, Word
 
 
 class Skills(Section):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from probes.config.section import Section
-from probes.config.types import Model, either, fail, shown
+from probes.config.types import Model, Section, fail, shown
 
 LIGHTS = ("A", "B", "C", "D50", "D55", "D65", "D75", "E", "F2", "F11")
 _COLOUR = re.compile(r"#(?!00)[0-9a-fA-F]{2}(?!00)[0-9a-fA-F]{2}(?!00)[0-9a-fA-F]{2}")
@@ -32,10 +31,7 @@ class SkinTone(Section):
     readings are stored; ``dalleval.tone`` says which the tables show first.
     """
 
-    look: Annotated[
-        Literal["auto"] | bool,
-        either("`auto`, true or false", lambda value: value == "auto" or isinstance(value, bool)),
-    ] = "auto"
+    look: Annotated[Literal["auto"] | bool, Field(description="`auto`, true or false")] = "auto"
     region: Literal["auto", "toyworld", "face-alignment", "image"] = "auto"
     skin: Literal["cheeks", "face"] = "cheeks"
     landmarks: Model = "2DFAN4-11f355bf06.pth.tar"

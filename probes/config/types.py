@@ -1,15 +1,14 @@
-"""Kinds of values in ``triplets.yaml`` beyond numbers and texts: their checks, and what is said of a wrong one."""
+"""Kinds of values in ``triplets.yaml`` beyond numbers and texts: their checks, and the errors of a wrong one."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NotRequired, Required
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema
 from pydantic_core import PydanticCustomError
-from typing_extensions import TypedDict
 
 from hooks.attention import definitions
 from probes.config import presets
@@ -21,13 +20,20 @@ READER = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"  # of images
 FLAVOUR = r"^[A-Za-z0-9_]+$"  # of weights: `variant`
 KEY = r"^[a-z][a-z0-9_]{0,39}$"  # of a question
 LABEL = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"  # of what is varied
+ADDRESS = r"^(auto|local|none|(\[[0-9A-Fa-f:.%\w]+\]|[\w.-]+):\d{1,5})$"  # of a cluster
+TEXT = r"\S"  # of a text that is not blank
 FORMS = {  # what of a text each asks for
     NAME: "letters, digits, `.`, `_` and `-`, a letter or digit first",
     READER: "letters, digits, `.`, `_` and `-`, a letter or digit first, 64 at most",
     FLAVOUR: "letters, digits and `_`",
     KEY: "small letters, digits and `_`, a letter first, 40 at most",
     LABEL: "letters, digits and `_`, a letter first, 40 at most",
+    ADDRESS: "auto, local, none or the address of a running Ray as host:port",
+    TEXT: "a text",
+    devices.NAME: devices.EXPECTED,
 }
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_Item = TypeVar("_Item")
 HINT = "\0"  # in a message: where a note on what YAML made of a bare word goes; no value shown holds one
 CHARACTERS = 2_000  # of a prompt; text encoders take fewer than 100 tokens
 WORKERS = 256  # processes of one machine
@@ -56,7 +62,7 @@ Points = Annotated[int, Field(ge=0, le=POINTS)]
 
 @dataclass(frozen=True)
 class Alters:
-    """Mark of a field, or of a section: the stage whose results it alters. Without one: what is drawn.
+    """Mark of a field, or of a section: the stage whose results it alters. Without one: the images.
 
     ``nothing``: no stored byte hangs on it. ``part``: a part names its own share of it.
     """
@@ -64,11 +70,10 @@ class Alters:
     stage: Literal["nothing", "part", "observe", "trace", "measure", "report"]
 
 
-class SeedRange(TypedDict):
-    """So many seeds, the first of which is `start` (0 unless told)."""
+class Section(BaseModel):
+    """A section of the configuration: fields that are all named in it, each of just its kind."""
 
-    count: Required[Annotated[int, Field(ge=1, le=IMAGES)]]
-    start: NotRequired[Annotated[int, Field(ge=0, lt=2**63)]]
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 def fail(message: str, **context: Any) -> PydanticCustomError:
@@ -86,16 +91,11 @@ def shown(value: Any) -> str:
 def require_printable(data: Any) -> None:
     """Refuse control characters and lone surrogates in any text or key of plain data."""
     for at, text in _texts(data, ()):
-        for char in text:
-            if (
-                (char < " " and char not in "\t\n\r")
-                or "\x7f" <= char <= "\x9f"
-                or "\ud800" <= char <= "\udfff"
-            ):
-                raise fail(
-                    f"expected text without control characters, got {char!r} in {shown(text)}: take it out",
-                    at=at,
-                )
+        if found := _CONTROL.search(text):
+            raise fail(
+                f"expected text without control characters, got {found[0]!r} in {shown(text)}: take it out",
+                at=at,
+            )
 
 
 def _texts(data: Any, at: tuple) -> Iterator[tuple[tuple, str]]:
@@ -111,42 +111,33 @@ def _texts(data: Any, at: tuple) -> Iterator[tuple[tuple, str]]:
             yield from _texts(value, (*at, index))
 
 
-def _control(value: Any) -> Any:
-    if isinstance(value, (bool, str)):
-        return value
-    raise fail(
-        f"expected true (the reference) or the name of an indicator, got {shown(value)}{HINT}: name one"
-    )
-
-
 def _word(value: str) -> str:
     if not any(char.isalnum() for char in value):
         raise fail(f"expected a word, got {shown(value)}: write one")
     return value
 
 
-def indicator(value: Any) -> Any:
-    """Take a bare word for ``{word: ...}``."""
-    if not isinstance(value, str) and not isinstance(value, Mapping) and not hasattr(value, "word"):
-        raise fail(f"expected a word, or {{word: ..., control: true}}, got {shown(value)}{HINT}: quote it")
-    return {"word": value} if isinstance(value, str) else value
+def _levels(value: Any) -> Any:
+    """Refuse a prompt whose levels are not some of the axes of a grid."""
+    levels = value["levels"] if isinstance(value, Mapping) and "levels" in value else {"": ""}
+    if not isinstance(levels, Mapping) or not levels:
+        raise fail(
+            f"expected the level of each axis, as {{context: riding a bike}}, got {shown(levels)}{HINT}: write one",
+            at=("levels",),
+        )
+    return value
 
 
-def _prompt(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        for key, text in value.items():
-            if key == "levels":
-                _levels(text)
-                continue
-            if not isinstance(text, str) or not text.strip():
-                raise fail(f"expected a text for `{key}`, got {shown(text)}{HINT}: quote it", at=(key,))
-            _short(text, 100 if key == "id" else CHARACTERS, at=(key,))
-        if has_template(value):
-            _template(value["text"], at=("text",))
-        return dict(value)
-    if not isinstance(value, str):
-        raise fail(f"expected a text with one {PERSON}, got {shown(value)}{HINT}: quote it")
-    return _template(value)
+def _captions(value: dict[str, Any]) -> dict[str, Any]:
+    """Take a prompt of several texts: an id, levels, and a text for each indicator or one with ``{person}``."""
+    for key, text in value.items():
+        if key != "levels" and not isinstance(text, str):
+            raise fail(f"expected a text, got {shown(text)}: quote it", at=(key,))
+    if len(value.get("id", "")) > 100:
+        raise fail(f"expected at most 100 characters, got {len(value['id'])}: shorten it", at=("id",))
+    if has_template(value):
+        _template(value["text"], at=("text",))
+    return value
 
 
 def has_template(prompt: Any) -> bool:
@@ -154,35 +145,29 @@ def has_template(prompt: Any) -> bool:
     return PERSON in str(prompt.get("text", ""))
 
 
-def _levels(value: Any) -> None:
-    """Refuse what is no mapping from the axes of a grid to where on them a prompt stands."""
-    if not isinstance(value, Mapping) or not value:
-        raise fail(
-            f"expected the level of each axis, as {{context: riding a bike}}, got {shown(value)}: write one",
-            at=("levels",),
-        )
-    for axis, level in value.items():
-        if not isinstance(level, str) or not level.strip():
-            raise fail(f"expected a text, got {shown(level)}{HINT}: quote it", at=("levels", axis))
-        _short(level, CHARACTERS, at=("levels", axis))
+def one(place: str, noun: str) -> Callable[..., str]:
+    """Return a check of a text that holds a place in braces once, where its `noun` goes."""
+
+    def check(value: str, at: tuple = ()) -> str:
+        if (count := value.count(place)) != 1:
+            raise fail(
+                f"expected a text with one {place}, got {count or 'none'} in {shown(value)}: write it where the {noun}"
+                " goes",
+                at=at,
+            )
+        return value
+
+    return check
+
+
+one_person = one(PERSON, "word")
 
 
 def _template(value: str, at: tuple = ()) -> str:
-    _short(value, CHARACTERS, at)
-    if value.count(PERSON) != 1:
-        count = value.count(PERSON) or "none"
-        raise fail(
-            f"expected a text with one {PERSON}, got {count} in {shown(value)}: write it where the word goes",
-            at=at,
-        )
+    one_person(value, at)
     if re.search(r"[{}]", value.replace(PERSON, "")):
         raise fail(f"expected no braces but {PERSON}, got {shown(value)}: take them out", at=at)
     return value
-
-
-def _short(text: str, limit: int, at: tuple = ()) -> None:
-    if len(text) > limit:
-        raise fail(f"expected at most {limit} characters, got {len(text)}: shorten it", at=at)
 
 
 def _sentence_template(value: str) -> str:
@@ -197,77 +182,13 @@ def _sentence_template(value: str) -> str:
     )
 
 
-def _seeds(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        unknown = set(value) - {"count", "start"}
-        count, start = value.get("count"), value.get("start", 0)
-        if unknown or type(count) is not int or type(start) is not int or count < 1:
-            raise fail(
-                f"expected a list of integers or {{count: N, start: S}}, got {shown(dict(value))}:"
-                " write whole numbers"
-            )
-        if count > IMAGES:
-            raise fail(f"expected at most {IMAGES} seeds, got {count}: write fewer", at=("count",))
-        if not 0 <= start <= 2**63 - count:
-            raise fail(f"expected seeds from 0 to 2^63 - 1, got {start}: choose another", at=("start",))
-        return list(range(start, start + count))
-    if not isinstance(value, list):
-        raise fail(f"expected a list of integers, got {shown(value)}{HINT}: write it as [0, 1]")
-    before = set()
-    for index, seed in enumerate(value):
-        if type(seed) is not int:
-            raise fail(f"expected an integer, got {shown(seed)}{HINT}: write a whole number", at=(index,))
-        if not 0 <= seed < 2**63:
-            raise fail(f"expected an integer from 0 to 2^63 - 1, got {seed}: choose another", at=(index,))
-        if seed in before:
-            raise fail(f"seed {seed} stands twice: keep one", at=(index,))
-        before.add(seed)
-    return value
-
-
-def _default_or_globs(value: Any) -> Any:
-    if value == "default" or (
-        isinstance(value, list) and value and all(isinstance(item, str) for item in value)
-    ):
-        return value
-    raise fail(
-        f"expected `default` or a list of sites such as [unet.*, latent], got {shown(value)}: list them"
-    )
-
-
-def either(expected: str, takes: Callable[[Any], bool]) -> BeforeValidator:
-    """Return a check of what may be of two kinds, of which pydantic tells as of two faults."""
-
-    def check(value: Any) -> Any:
-        if takes(value):
-            return value
-        raise fail(f"expected {expected}, got {shown(value)}{HINT}: choose one of them")
-
-    return BeforeValidator(check)
-
-
-def texts(value: Any) -> bool:
-    """Whether a value is a list of texts."""
-    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
-
-
-def points(value: Any) -> bool:
-    """Whether a value is a number of points, or of windows, of a run's steps."""
-    return type(value) is int and 0 <= value <= POINTS
-
-
-def _auto_or_count(value: Any) -> Any:
-    if value == "auto" or (type(value) is int and 1 <= value < 2**31):
-        return value
-    raise fail(f"expected `auto` or an integer of at least 1, got {shown(value)}{HINT}: choose one of them")
-
-
-def _auto_or_workers(value: Any) -> Any:
-    if value == "auto" or (type(value) is int and 1 <= value <= WORKERS):
-        return value
-    raise fail(
-        f"expected `auto` or an integer from 1 to {WORKERS}, got {shown(value)}{HINT}: choose one of them"
-    )
+def _each_once(values: list[Any]) -> list[Any]:
+    there = set()
+    for index, value in enumerate(values):
+        if value in there:
+            raise fail(f"{value!r} stands twice: keep one", at=(index,))
+        there.add(value)
+    return values
 
 
 def _definition(value: Any) -> Any:
@@ -276,79 +197,74 @@ def _definition(value: Any) -> Any:
     raise fail(f"expected one of {', '.join(definitions.names())}, got {shown(value)}{HINT}: choose one")
 
 
-def _preset(value: Any) -> Any:
-    if value in presets.names():
-        return value
-    raise fail(f"expected one of {', '.join(presets.names())}, got {shown(value)}{HINT}: choose one")
-
-
-def _device(value: str) -> str:
-    if devices.is_name(value):
-        return value
-    raise fail(f"expected {devices.EXPECTED}, got {shown(value)}: choose one of them")
-
-
-def _windows(value: Any) -> Any:
-    """A number of windows, or the first step of each and the one after its last."""
-    if points(value):
-        return value
-    if not isinstance(value, list):
+def _window(steps: list[int]) -> list[int]:
+    if steps[0] >= steps[1]:
         raise fail(
-            f"expected a number from 0 to {POINTS} or a list of windows, got {shown(value)}{HINT}:"
-            " write it as 4 or [[0, 10], [10, 20]]"
+            f"expected the first step and the one after the last, got {shown(steps)}: write it as [0, 10]"
         )
-    for index, window in enumerate(value):
-        fine = isinstance(window, list) and len(window) == 2 and all(type(step) is int for step in window)
-        if not fine or not 0 <= window[0] < window[1]:
-            raise fail(
-                f"expected the first step and the one after the last, got {shown(window)}: write it as [0, 10]",
-                at=(index,),
-            )
-    return value
+    return steps
 
 
-def _permutations(value: Any) -> Any:
-    if value is False or value == "exact" or (type(value) is int and 1 <= value <= PERMUTATIONS):
-        return value
-    raise fail(
-        f"expected false, `exact` or a number of permutations from 1 to {PERMUTATIONS}, got {shown(value)}{HINT}:"
-        " choose one of them"
-    )
-
-
-Control = Annotated[bool | str, BeforeValidator(_control)]
+# Values of several kinds are pydantic's unions. Their description says what is expected, in errors and in editors that
+# know the JSON schema.
+Control = Annotated[bool | str, Field(description="true (the reference) or the name of an indicator")]
 SentenceTemplate = Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_sentence_template)]
 Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_word)]
-Prompt = Annotated[str | dict[str, str | dict[str, str]], BeforeValidator(_prompt)]
-Seeds = Annotated[
-    list[int], BeforeValidator(_seeds, json_schema_input_type=list[Seed] | SeedRange), Field(min_length=1)
+Text = Annotated[str, Field(pattern=TEXT, max_length=CHARACTERS)]
+_Texts = Annotated[Text | dict[str, Text], Field(description="a text")]
+Prompt = Annotated[
+    Annotated[str, Field(max_length=CHARACTERS), AfterValidator(_template)]
+    | Annotated[dict[str, _Texts], BeforeValidator(_levels), AfterValidator(_captions)],
+    Field(description=f"a text with one {PERSON}"),
 ]
-Globs = Annotated[Literal["default"] | list[str], BeforeValidator(_default_or_globs)]
+Unique = Annotated[list[_Item], Field(json_schema_extra={"uniqueItems": True}), AfterValidator(_each_once)]
+Globs = Annotated[
+    Literal["default"] | Annotated[list[str], Field(min_length=1)],
+    Field(description="`default` or a list of sites such as [unet.*, latent]"),
+]
+AutoOrCount = Annotated[Literal["auto"] | Positive, Field(description="`auto` or an integer of at least 1")]
 AutoOrWorkers = Annotated[
-    int | Literal["auto"],
-    BeforeValidator(
-        _auto_or_workers, json_schema_input_type=Annotated[int, Field(ge=1, le=WORKERS)] | Literal["auto"]
-    ),
-]
-AutoOrCount = Annotated[
-    int | Literal["auto"],
-    BeforeValidator(_auto_or_count, json_schema_input_type=Positive | Literal["auto"]),
+    Literal["auto"] | Annotated[int, Field(ge=1, le=WORKERS)],
+    Field(description=f"`auto` or an integer from 1 to {WORKERS}"),
 ]
 Definition = Annotated[
     str, BeforeValidator(_definition, json_schema_input_type=Literal[*definitions.names()])
 ]
-Preset = Annotated[str, BeforeValidator(_preset, json_schema_input_type=Literal[*presets.names()])]
-Device = Annotated[str, AfterValidator(_device)]
+Preset = Literal[*presets.names()]  # type: ignore[valid-type]
+Device = Annotated[str, Field(pattern=devices.NAME)]
+_Window = Annotated[
+    list[Step],
+    Field(min_length=2, max_length=2, description="the first step and the one after the last, as [0, 10]"),
+    AfterValidator(_window),
+]
 Windows = Annotated[
-    Points | list[list[int]],
-    BeforeValidator(
-        _windows, json_schema_input_type=Points | list[Annotated[list[Step], Field(min_length=2)]]
-    ),
+    Points | list[_Window],
+    Field(description=f"a number from 0 to {POINTS} or a list of windows such as [[0, 10], [10, 20]]"),
 ]
 Permutations = Annotated[
-    Literal[False, "exact"] | int,
-    BeforeValidator(
-        _permutations,
-        json_schema_input_type=Literal[False, "exact"] | Annotated[int, Field(ge=1, le=PERMUTATIONS)],
-    ),
+    Literal[False, "exact"] | Annotated[int, Field(ge=1, le=PERMUTATIONS)],
+    Field(description=f"false, `exact` or a number of permutations from 1 to {PERMUTATIONS}"),
 ]
+
+
+class SeedRange(Section):
+    """So many seeds, the first of which is `start`."""
+
+    count: Annotated[int, Field(ge=1, le=IMAGES)]
+    start: Seed = 0
+
+
+def _listed(value: list[int] | SeedRange) -> list[int]:
+    if not isinstance(value, SeedRange):
+        return value
+    if value.start + value.count > 2**63:
+        raise fail(f"expected seeds from 0 to 2^63 - 1, got {value.start}: choose another", at=("start",))
+    return list(range(value.start, value.start + value.count))
+
+
+_WrittenSeeds = Annotated[
+    Annotated[Unique[Seed], Field(min_length=1)] | SeedRange,
+    Field(description="a list of integers or {count: N, start: S}"),
+    AfterValidator(_listed),
+]
+Seeds = Annotated[list[int], GetPydanticSchema(lambda _, handler: handler(_WrittenSeeds))]

@@ -9,7 +9,6 @@ here; for the rest the text that stood in the file is kept beside its value, so 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,11 @@ DEPTH = 20  # lists and mappings within each other; the schema has five
 BYTES = 4 << 20  # of a file
 UNFOLDED = 10_000  # values that aliases and merges may add to those written
 
+_TOO_DEEP = f"expected at most {DEPTH} levels, got more: take brackets or indents out"
+_PROBLEMS = {  # of PyYAML and libyaml, in our words
+    "but found another document": "expected one document, got a second (`---`): take it out",
+    "exceeded maximum nesting depth": _TOO_DEEP,
+}
 _TAG = "tag:yaml.org,2002:"
 _INT, _STR, _MERGE = f"{_TAG}int", f"{_TAG}str", f"{_TAG}merge"
 _SCALARS = {f"{_TAG}{name}" for name in ("null", "bool", "int", "float", "timestamp", "str")}
@@ -109,89 +113,67 @@ def parse_yaml(text: str, name: str) -> YamlSource:
         raise UserError(
             f"{name}: line {line}: expected text without control characters, got {forbidden[0]!r}: take it out"
         )
-    written: dict[Loc, tuple[str, int]] = {}
-    reader = _Reader(name, written)
     try:
-        node = reader.compose(yaml.parse(text, Loader=_Parser))
+        reader = _Reader(text, name)
+        node = reader.get_single_node()
     except yaml.MarkedYAMLError as error:
         raise UserError(_syntax(error, text, name)) from None
     except yaml.YAMLError as error:
         raise UserError(f"{name}: not valid YAML ({error}): mend that place") from None
     data = None if node is None else reader.value(node, ())
-    return YamlSource(name=name, text=text, data=data, written=written)
+    return YamlSource(name=name, text=text, data=data, written=reader.written)
 
 
 def _syntax(error: yaml.MarkedYAMLError, text: str, name: str) -> str:
     mark = error.problem_mark or error.context_mark
     line = text.splitlines()[mark.line].strip() if mark and mark.line < len(text.splitlines()) else ""
     place = f"{name}: line {mark.line + 1}" if mark else name
+    if error.problem in _PROBLEMS:
+        return f"{place}: {_PROBLEMS[error.problem]}"
     remedy = "mend that line"
     if re.match(r"(-\s*|[\w ]+:\s*)?\{", line):
         remedy = "put a text that begins with { in quotes"
     return f"{place}: not valid YAML ({error.problem or error.context}), found `{line[:100]}`: {remedy}"
 
 
-class _Reader:
-    """From YAML's events to values: first a tree of what is written, then the values it stands for."""
+class _Reader(yaml.composer.Composer, yaml.resolver.Resolver):
+    """From YAML's events to values: a tree of what is written, then the values that it stands for."""
 
-    def __init__(self, name: str, written: dict[Loc, tuple[str, int]]):
-        self.name, self.written = name, written
-        self.anchors: dict[str, yaml.Node] = {}
-        self.resolver = yaml.resolver.Resolver()
+    def __init__(self, text: str, name: str):
+        yaml.composer.Composer.__init__(self)
+        yaml.resolver.Resolver.__init__(self)
+        parser = _Parser(text)
+        self.check_event, self.peek_event = parser.check_event, parser.peek_event
+        self.get_event = parser.get_event
         self.constructor = yaml.constructor.SafeConstructor()
+        self.name = name
+        self.written: dict[Loc, tuple[str, int]] = {}
+        self.depth = 0
         self.left = UNFOLDED  # values that may still be made
 
-    # The tree
-
-    def compose(self, events: Iterator[yaml.Event]) -> yaml.Node | None:
-        """The tree of the one document in the file; None where it is empty."""
-        root = None
-        for event in events:
-            if isinstance(event, yaml.DocumentStartEvent):
-                if root is not None:
-                    raise self._at(event, "expected one document, got a second (`---`): take it out")
-                root = self._node(next(events), events, 0)
-        return root
-
-    def _node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> yaml.Node:
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node:
+        """Return the next node; PyYAML's, without tags, levels beyond `DEPTH` and aliases of what is not complete."""
+        event = self.peek_event()
         if isinstance(event, yaml.AliasEvent):
-            if event.anchor not in self.anchors:  # none of that name, or one that is not yet complete
+            if getattr(self.anchors.get(event.anchor), "end_mark", None) is None:
                 raise self._at(
                     event, f"expected an anchor written before, got `*{event.anchor}`: write it out"
                 )
-            return self.anchors[event.anchor]
-        if depth > DEPTH:
-            raise self._at(event, f"expected at most {DEPTH} levels, got more: take brackets or indents out")
+            return super().compose_node(parent, index)
+        if self.depth > DEPTH:
+            raise self._at(event, _TOO_DEEP)
+        known = _SCALARS if isinstance(event, yaml.ScalarEvent) else _COLLECTIONS
+        if event.tag not in (None, "!", *known):
+            raise self._at(event, f"expected no tags, got `{event.tag.replace(_TAG, '!!')}`: take it out")
+        self.anchors.pop(event.anchor, None)  # a name may be given anew
         self.left += 1
-        marks = event.start_mark, event.end_mark
-        if isinstance(event, yaml.ScalarEvent):
-            tag = self._tag(event, yaml.ScalarNode)
-            node: yaml.Node = yaml.ScalarNode(tag, event.value, *marks, style=event.style or None)
-        elif isinstance(event, yaml.SequenceStartEvent):
-            node = yaml.SequenceNode(self._tag(event, yaml.SequenceNode), [], *marks)
-            while not isinstance(inner := next(events), yaml.SequenceEndEvent):
-                node.value.append(self._node(inner, events, depth + 1))
-        else:
-            node = yaml.MappingNode(self._tag(event, yaml.MappingNode), [], *marks)
-            while not isinstance(inner := next(events), yaml.MappingEndEvent):
-                key = self._node(inner, events, depth + 1)
-                node.value.append((key, self._node(next(events), events, depth + 1)))
-        if event.anchor is not None:
-            self.anchors[event.anchor] = node
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
         return node
-
-    def _tag(self, event: Any, kind: type[yaml.Node]) -> str:
-        tag = event.tag
-        if tag in (None, "!"):
-            return self.resolver.resolve(kind, getattr(event, "value", None), event.implicit)
-        if tag not in (_SCALARS if kind is yaml.ScalarNode else _COLLECTIONS):
-            raise self._at(event, f"expected no tags, got `{tag.replace(_TAG, '!!')}`: take it out")
-        return tag
 
     def _at(self, place: Any, message: str) -> UserError:
         return UserError(f"{self.name}: line {place.start_mark.line + 1}: {message}")
-
-    # The values
 
     def value(self, node: yaml.Node, loc: Loc) -> Any:
         """The value of a node that stands at `loc`."""
@@ -205,7 +187,7 @@ class _Reader:
         return self._mapping(node, loc)
 
     def _scalar(self, node: yaml.ScalarNode, loc: Loc) -> Any:
-        plain = node.style is None
+        plain = not node.style
         if plain:
             self.written[loc] = (node.value, node.start_mark.line + 1)
         if node.tag == _STR:

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from probes.errors import UserError
 
+NAME = r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$"  # on whatever machine
 EXPECTED = "auto, cpu, cuda, cuda:1 or mps"
-
-
-def is_name(value: str) -> bool:
-    """Whether a device may be named so, on whatever machine.
-
-    Examples
-    --------
-    >>> is_name("cuda:1"), is_name("tpu")
-    (True, False)
-    """
-    return re.fullmatch(r"auto|cpu|mps|cuda(:\d{1,3})?", value) is not None
 
 
 def pick_dtype(name: str, device: Any, *, bundled: bool) -> str:

@@ -41,10 +41,10 @@ def build(
     options : mapping
         Which flag each value came from, for errors (see `probes.config.schema.load_config`).
     """
-    said: list[LoadedPrompts] = []
+    loaded: list[LoadedPrompts] = []
     source = YamlSource(name="command line", text="", data=dict(data))
-    config = build_config(data, source, options, {"said": said})
-    return config, said[0]
+    config = build_config(data, source, options, {"loaded": loaded})
+    return config, loaded[0]
 
 
 def write(folder: Path, config: Config, loaded: LoadedPrompts, *, overwrite: bool = False) -> list[Path]:

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from probes.config.checks import levels
-from probes.config.protocols import HasPrompts
+from probes.config.checks import HasPrompts, levels
 from probes.config.types import fail, shown
 from probes.prompts.grids import cells, slug
 

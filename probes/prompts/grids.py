@@ -76,7 +76,7 @@ def cells(
     text : str
         With ``{person}`` and a place for each axis that is taken.
     axes : mapping
-        For each axis its levels, and how they are said.
+        For each axis its levels, and their phrases.
     fixed : mapping of str to str, optional
         Levels that all prompts share, before the others.
 
@@ -88,17 +88,17 @@ def cells(
     names = [name for name in PLACE.findall(text) if f"{{{name}}}" != PERSON]
     made = []
     for chosen in product(*(axes[name] for name in names)):
-        said = text
+        sentence = text
         for name, level in zip(names, chosen):
-            before, after = said.split(f"{{{name}}}")
-            said = mended(before, axes[name][level]) + axes[name][level] + after
+            before, after = sentence.split(f"{{{name}}}")
+            sentence = mended(before, axes[name][level]) + axes[name][level] + after
         levels = {**(fixed or {}), **dict(zip(names, chosen))}
-        made.append({"id": slug(" ".join(levels.values())), "text": said, "levels": levels})
+        made.append({"id": slug(" ".join(levels.values())), "text": sentence, "levels": levels})
     return made
 
 
 def named(levels: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
-    """Return levels by name with how they are said; one of a list is said as it is named."""
+    """Return levels by name with their phrases; those of a list are their own."""
     return dict(levels) if isinstance(levels, Mapping) else {level: level for level in levels}
 
 
@@ -115,13 +115,13 @@ def _levels(name: str, value: Any) -> dict[str, str]:
     """The levels of an axis, or what is wrong with them."""
     if not isinstance(value, list | Mapping) or not value:
         raise fail(
-            f"expected a list of levels, or how each is said ({{boots: in boots}}), got {shown(value)}: write one",
+            f"expected a list of levels, or the phrase of each ({{boots: in boots}}), got {shown(value)}: write one",
             at=(name,),
         )
-    for key, said in value.items() if isinstance(value, Mapping) else enumerate(value):
-        level = key if isinstance(value, Mapping) else said
-        if not all(isinstance(one, str) and one.strip() and not PLACE.search(one) for one in (level, said)):
-            raise fail(f"expected a text without braces, got {shown(said)}: quote it", at=(name, key))
+    for key, phrase in value.items() if isinstance(value, Mapping) else enumerate(value):
+        level = key if isinstance(value, Mapping) else phrase
+        if not all(isinstance(one, str) and one.strip() and not PLACE.search(one) for one in (level, phrase)):
+            raise fail(f"expected a text without braces, got {shown(phrase)}: quote it", at=(name, key))
     levels = named(value)
     if len(levels) < len(value):
         raise fail("expected each level once, got one twice: keep one", at=(name,))

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, count, zip_longest
 from typing import Any
 
-from probes.config.checks import levels
-from probes.config.protocols import HasPrompts, HasWords
+from probes.config.checks import HasPrompts, levels
 from probes.config.types import fail
 from probes.prompts.grammar.articles import mended
 from probes.prompts.grammar.plurals import plural
@@ -70,19 +69,19 @@ def requests(config: HasPrompts) -> list[SkillRequest]:
     return [_asked(levels(prompt)) for prompt in config.prompts[: config.limit]]
 
 
-def check(config: HasWords) -> None:
+def check(prompts: Sequence[Any], indicators: list[str]) -> None:
     """Refuse levels that name a skill and not what it needs, words beside such prompts, and prompts of other kinds."""
-    if not any("skill" in levels(prompt) for prompt in config.prompts):
+    if not any("skill" in levels(prompt) for prompt in prompts):
         return
-    other = next((n for n, prompt in enumerate(config.prompts) if "skill" not in levels(prompt)), None)
+    other = next((n for n, prompt in enumerate(prompts) if "skill" not in levels(prompt)), None)
     if other is not None:
         raise fail("expected a skill as of the other prompts, found none: take it out", at=("prompts", other))
-    if len(config.indicators) > 1:
+    if len(indicators) > 1:
         raise fail(
-            f"expected one, since the prompts ask for skills and name nobody, got {list(config.indicators)}: keep one",
+            f"expected one, since the prompts ask for skills and name nobody, got {indicators}: keep one",
             at=("indicators",),
         )
-    for index, prompt in enumerate(config.prompts):
+    for index, prompt in enumerate(prompts):
         there = levels(prompt)
         at, skill = ("prompts", index, "levels"), there["skill"]
         if skill not in SKILLS:

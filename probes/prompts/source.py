@@ -1,4 +1,4 @@
-"""Prompts that stand elsewhere: ``prompts: {from: captions.json}`` and what can be said about them.
+"""Prompts from another source: ``prompts: {from: captions.json}``.
 
 They are read when the configuration is, and its resolved form holds the prompts themselves: whatever alters them
 (the file, the rule, a plural) alters those, and a run is known by them.
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
-from probes.config.messages import fault_text
+from probes.config.messages import first_fault
 from probes.config.types import Positive, Word, fail, shown
 from probes.errors import UserError
 from probes.prompts import captions, diagnostic, grids, paintskills, readers, sets, stored
@@ -35,9 +35,9 @@ class PromptSource(BaseModel):
 
     ``from`` is a file, by its path beside ``triplets.yaml``; the name of a set of the package (``professions``); or,
     with ``format: datasets``, a name of the Hugging Face hub, of which ``split`` is read. ``column`` has the captions.
-    ``setting`` is one of a set's (``neutral`` or ``explicit`` of ``gep``), all of them unless told; ``profession``
+    ``setting`` is one of a set's (``neutral`` or ``explicit`` of ``gep``), by default all; ``profession``
     lists others than the 83 of ``dalleval``. ``skill`` and ``object`` are those that are taken of ``paintskills``,
-    objects others than its 15 among them; its ``split`` (``test`` unless told) says how many seeds each prompt has.
+    objects others than its 15 among them; its ``split`` (by default ``test``) says how many seeds each prompt has.
     ``human_words`` and ``articles`` are the choices that Wu et al. 2025, section 3.1, leave open
     (see `probes.prompts.neutral`); captions of more than ``max_words`` are left out.
     """
@@ -197,7 +197,7 @@ def _nothing(selection: captions.Selection) -> str:
 def resolve(value: Any, info: ValidationInfo) -> Any:
     """Return the prompts for ``{from: ...}`` in the place of a list; a list stays as it is.
 
-    The validation context may hold ``folder``, where relative paths begin, and a list ``said``, to which the
+    The validation context may hold ``folder``, where relative paths begin, and a list ``loaded``, to which the
     `LoadedPrompts` is appended.
     """
     if not isinstance(value, Mapping):
@@ -211,16 +211,15 @@ def resolve(value: Any, info: ValidationInfo) -> Any:
     try:
         source = PromptSource.model_validate(dict(value))
     except ValidationError as error:
-        fault = error.errors()[0]
-        at = (*fault["loc"], *fault.get("ctx", {}).get("at", ()))
-        raise fail(fault_text(fault, fault["loc"], PromptSource, ""), at=at) from None
+        loc, text, _ = first_fault(error, PromptSource)
+        raise fail(text, at=loc) from None
     indicators = info.data.get("indicators")
-    if indicators is None or "reference" not in info.data:  # which is said in its place
+    if indicators is None or "reference" not in info.data:  # whose own error is told
         return ["{person}"]
     context = info.context or {}
     words = {name: entry.forms for name, entry in indicators.items()}
     loaded = load(source, words, info.data["reference"], Path(context.get("folder", "")))
-    context.get("said", []).append(loaded)
+    context.get("loaded", []).append(loaded)
     return loaded.prompts
 
 

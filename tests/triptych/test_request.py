@@ -21,16 +21,16 @@ def command(*line, **options):
 
 
 def test_all_stages_but_a_trace_that_nobody_asked_for(file):
-    asked = command(file)
-    assert asked.stages == ("plan", "generate", "observe", "measure", "report")
-    assert asked.drawing and asked.hold is Hold.ALONE and not asked.clustered
-    assert asked.config.trace is None
+    request = command(file)
+    assert request.stages == ("plan", "generate", "observe", "measure", "report")
+    assert request.drawing and request.hold is Hold.ALONE and not request.clustered
+    assert request.config.trace is None
 
 
 def test_a_trace_that_is_named_has_the_options_of_one(file):
-    asked = command(file, "--stage", "trace")
-    assert asked.stages == ("trace",) and not asked.drawing
-    assert asked.config.trace is not None and asked.config.trace.sites == ["unet.*.cross"]
+    request = command(file, "--stage", "trace")
+    assert request.stages == ("trace",) and not request.drawing
+    assert request.config.trace is not None and request.config.trace.sites == ["unet.*.cross"]
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def test_how_a_run_is_held(file, line, options, hold):
 
 
 def test_only_what_is_gone_through_is_replaced(file):
-    asked = command(file, "--stage", "observe", "--overwrite")
-    assert (asked.anew("observe"), asked.anew("trace")) == (True, False)
-    assert not command(file, "--stage", "observe").anew("observe")
+    request = command(file, "--stage", "observe", "--overwrite")
+    assert (request.replaces("observe"), request.replaces("trace")) == (True, False)
+    assert not command(file, "--stage", "observe").replaces("observe")
 
 
 def test_the_place_of_a_field_is_the_file(file):
@@ -64,7 +64,7 @@ def test_a_cluster_has_no_shards(file):
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("message", "expected"),
     [
         ("capture.sites: matches no site", "triplets.yaml: capture.sites: matches no site"),
         ("trace: expected a contrast: add one", "triplets.yaml: trace: expected a contrast: add one"),
@@ -76,9 +76,9 @@ def test_a_cluster_has_no_shards(file):
         ("runs/a: trace: expected none", "runs/a: trace: expected none"),
     ],
 )
-def test_an_error_in_a_field_says_in_which_file_or_by_which_flag(file, said, expected):
+def test_an_error_in_a_field_says_in_which_file_or_by_which_flag(file, message, expected):
     with pytest.raises(UserError) as raised, command(file, "--scheduler", "eulr").naming():
-        raise UserError(said)
+        raise UserError(message)
     assert str(raised.value) == expected
 
 

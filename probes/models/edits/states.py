@@ -49,7 +49,7 @@ def written(edit: Edit, tokenizers: Sequence[Any], limit: int | None = None) -> 
         A text is too long for a tokenizer, or has a word that it cannot spell.
     """
     written = {}
-    for word in edit.spoken:
+    for word in edit.named_words:
         filled = [fill(context, word) for context in edit.contexts]
         texts = [text for text, _ in filled]
         for tokenizer in tokenizers:

@@ -10,7 +10,7 @@ from probes.errors import UserError
     ("section", "expected"),
     [
         ("{tone: lab}", "dalleval.tone: expected 'ita', 'ciede2000' or 'dalleval2023', got 'lab'"),
-        ("{readers: [clip, clip]}", "dalleval.readers: 'clip' stands twice: keep one"),
+        ("{readers: [clip, clip]}", "dalleval.readers[1]: 'clip' stands twice: keep one"),
         (
             "{readers: []}",
             "dalleval.readers: expected at least 1 entry, got none: write one, or leave the key out",

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from probes.config.schema import Config
-from probes.config.section import Section
+from probes.config.types import Section
 from probes.models import description, estimate, loading
 from triptych.cli.run import main
 

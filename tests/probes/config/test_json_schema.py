@@ -20,7 +20,7 @@ def test_the_shipped_schema_is_the_one_printed(capsys):
     with pytest.raises(SystemExit) as end:
         main(["--schema"])
     assert end.value.code == 0
-    shipped = (ROOT / "probes" / "triplets.schema.json").read_text("utf-8")
+    shipped = (ROOT / "probes" / "config" / "triplets.schema.json").read_text("utf-8")
     assert shipped == capsys.readouterr().out, (
         "python -m probes.run --schema > probes/config/triplets.schema.json"
     )

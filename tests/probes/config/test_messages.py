@@ -104,3 +104,68 @@ def test_every_wrong_value_is_said_in_our_words(model, under, beside):
 def test_bounds_and_sizes(data, expected):
     line = re.sub(r" \(.*?\)", "", said({"prompts": ["a {person}"], **data}))
     assert expected in line
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (
+            {"trace": {"curve": [1, "x"]}},
+            "trace.curve[1]: expected an integer, got 'x': write a whole number",
+        ),
+        ({"trace": {"curve": [2, 2]}}, "trace.curve[1]: 2 stands twice: keep one"),
+        (
+            {"trace": {"curve": "x"}},
+            "trace.curve: expected a number of points from 0 to 1000 or a list of steps",
+        ),
+        (
+            {"trace": {"windows": [[0, 10], [3]]}},
+            "trace.windows[1]: expected the first step and the one after",
+        ),
+        ({"trace": {"windows": [[10, 0]]}}, "trace.windows[0]: expected the first step and the one after"),
+        ({"trace": {"shapley": 1001}}, "trace.shapley: expected false, `exact` or a number of permutations"),
+        ({"capture": {"sites": [1]}}, "capture.sites[0]: expected a text, got 1: quote it"),
+        (
+            {"cluster": {"gpus_per_worker": 1.5}},
+            "cluster.gpus_per_worker: expected `auto`, 0, a share of a GPU",
+        ),
+        ({"cluster": {"address": "head"}}, "cluster.address: expected auto, local, none or the address of"),
+        (
+            {"gep": {"variants": {"a": {"subject": 1}}}},
+            "gep.variants.a.subject: unknown key, got 1: did you mean",
+        ),
+        (
+            {"indicators": {"str": ["x"], "a": "b"}},
+            "indicators.str: expected a word, or {word: ..., control: true}",
+        ),
+        ({"prompts": [{"str": 5}]}, "prompts[0].str: expected a text"),
+        (
+            {"prompts": "x"},
+            "prompts: expected a list of prompts, {from: captions.json} or {grid: ...}, got 'x'",
+        ),
+    ],
+)
+def test_of_several_kinds_the_innermost_fault_is_told_or_what_the_place_takes(data, expected):
+    line = said({"prompts": ["a {person}"], **data}).replace(" (nothing is written there)", "")
+    assert line.startswith(f"triplets.yaml: {expected}")
+
+
+def test_two_faults_of_one_value_are_one():
+    line = said({"prompts": ["a {person}"], "generate": {"workers": 0, "batch_triplets": "x"}})
+    assert line.endswith(" (1 more like this)")
+
+
+def alternatives(node):
+    """Every place of a JSON schema that takes values of several kinds besides nothing."""
+    if isinstance(node, dict):
+        if sum(kind.get("type") != "null" for kind in node.get("anyOf", ())) > 1:
+            yield node
+        node = list(node.values())
+    if isinstance(node, list):
+        for inner in node:
+            yield from alternatives(inner)
+
+
+def test_what_takes_several_kinds_says_so():
+    found = list(alternatives(Config.model_json_schema()))
+    assert len(found) > 10 and all("description" in node for node in found), found

@@ -3,7 +3,8 @@
 import pytest
 
 from probes.config.questions import GENDERS, YES_NO, paper_questions, questions, read_answer
-from probes.config.schema import Config
+from probes.config.schema import Config, build_config
+from probes.config.yaml import YamlSource
 from probes.errors import UserError
 from probes.prompts.diagnostic import is_diagnostic
 
@@ -110,12 +111,13 @@ def test_what_cannot_be_asked_is_said_in_a_line(settings, said):
             {"ask": {"gender": {"readings": {"woman": ["woman"], "man": ["man"]}}}},
             "expected female and male among the readings of gender, got .'woman', 'man'.",
         ),
-        ({"ask": {"Two Words": {"text": "a"}}}, "pattern"),
+        ({"ask": {"Two Words": {"text": "a"}}}, "expected small letters, digits and `_`"),
     ],
 )
 def test_wrong_settings_are_refused(settings, said):
-    with pytest.raises(ValueError, match=said):
-        configured(**settings)
+    data = {"prompts": ["a {person}"], "observe": {"questions": settings}}
+    with pytest.raises(UserError, match=said):
+        build_config(data, YamlSource(name="c.yaml", text="", data=data))
 
 
 def test_an_audit_of_professions_is_one_whose_prompts_have_them():

@@ -189,8 +189,10 @@ FAULTS = {
     PROMPTS + "seeds: [010]": ("seeds[0]: expected a plain decimal number, got `010` (YAML reads it as 8)",),
     PROMPTS + "seeds: [1:30]": ("YAML reads it as 90",),
     PROMPTS + "seeds: [-1]": ("seeds[0]",),
-    PROMPTS + "seeds: [3, 3]": ("seeds[1]: seed 3 stands twice",),
-    PROMPTS + "seeds: {count: many}": ("seeds: expected a list of integers or {count: N, start: S}",),
+    PROMPTS + "seeds: [3, 3]": ("seeds[1]: 3 stands twice",),
+    PROMPTS + "seeds: {count: many}": ("seeds.count: expected an integer, got 'many'",),
+    PROMPTS + "seeds: many": ("seeds: expected a list of integers or {count: N, start: S}, got 'many'",),
+    PROMPTS + "seeds: {count: 1, begin: 2}": ("seeds.begin: unknown key", "known are count, start"),
     PROMPTS + "sampler: {guidance_scale: 1e-3}": ("sampler.guidance_scale: expected a number, got '1e-3'",),
     PROMPTS + "sampler: {guidance_scale: .nan}": ("sampler.guidance_scale",),
     PROMPTS + "name: 2024-01-01": ("name: expected a text", "as a date"),
@@ -209,7 +211,7 @@ FAULTS = {
     ),
     PROMPTS + "indicators: {neutral: a, b: {word: c, control: 1}}": (
         "indicators.b.control",
-        "got 1: name one",
+        "expected true (the reference) or the name of an indicator, got 1: choose one of them",
     ),
     PROMPTS + "measure: {equivalence: {ssim: 0}}": ("measure.equivalence.ssim: ",),
     PROMPTS + "indicators: {neutral: person, non-binary: enby}": ("got `non-binary`: rename it",),
@@ -322,7 +324,7 @@ def test_a_preset_lies_under_what_is_written():
 
 
 def test_an_unknown_preset_is_told_which_there_are():
-    with pytest.raises(UserError, match=r"^triplets\.yaml: preset: expected one of .*wu2025.*, got 'wu2024'"):
+    with pytest.raises(UserError, match=r"^triplets\.yaml: preset: expected .*'wu2025'.*, got 'wu2024'"):
         config(PROMPTS + "preset: wu2024\n")
 
 

@@ -1,10 +1,12 @@
 """A device by name: `auto` takes the best there is, or the one preferred; what is not there is refused by name."""
 
+import re
+
 import pytest
 import torch
 
 from probes.errors import UserError
-from probes.models.devices import is_name, pick_device
+from probes.models.devices import NAME, pick_device
 
 
 @pytest.fixture
@@ -63,9 +65,9 @@ def test_what_is_no_device_is_refused():
 
 @pytest.mark.parametrize("name", ["auto", "cpu", "cuda", "cuda:1", "cuda:127", "mps"])
 def test_names(name):
-    assert is_name(name)
+    assert re.fullmatch(NAME, name)
 
 
 @pytest.mark.parametrize("name", ["", "gpu", "cuda:", "cuda:-1", "cuda:1234", "cpu ", "CPU", "cpu\n"])
 def test_what_is_no_name(name):
-    assert not is_name(name)
+    assert not re.fullmatch(NAME, name)

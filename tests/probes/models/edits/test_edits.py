@@ -50,7 +50,7 @@ def states(pipe, word, contexts=CONTEXTS):
 def test_closed_form_is_the_least_squares_solution(kind, positions, pipes):
     pipe = pipes[kind]
     edit = CLOSED.model_copy(update={"positions": positions, "ridge": 0.3, "keep_weight": 2.0})
-    before, said = projections(pipe), {word: states(pipe, word) for word in edit.spoken}
+    before, said = projections(pipe), {word: states(pipe, word) for word in edit.named_words}
     spans = [slice(LAST[c], LAST[c] + 1 if positions == "word" else None) for c in CONTEXTS]
     own, woman, man = (
         np.concatenate([said[word][row, span] for row, span in enumerate(spans)])
