@@ -30,9 +30,9 @@ from probes.runs.selection import KEY, KINDS
 from probes.runs.store import Run
 from probes.storage import lease
 from probes.storage.locations import link_of
+from probes.storage.locks import is_lock
 from probes.versions import versions
 
-LOCKS = (".lock", ".lock-results")  # see `probes.storage.claim`
 # kinds of parts that observers store; those of features and attributes have a folder for each model
 OBSERVED = ("observed", "objects", "features", "attributes")
 _NESTED = ("features", "attributes")
@@ -43,7 +43,7 @@ FOLDERS = (*_PARTS, SHARDS, "tables", "figures")
 _LATER = ("human_check", "human_nouns", "human_counts", "sensitivity", "gep_labels", "question_labels")
 _ALIGNED = tuple(f"alignment_{one}" for one in ("retrieval", "quality", "fid_curve", "captions"))
 _BESIDE = tuple(f"tables/{name}.{end}" for name in (*_LATER, *_ALIGNED) for end in ("csv", "parquet"))
-_RECORD = ("run.json", "triplets.yaml", *LOCKS, lease.FOLDER)
+_RECORD = ("run.json", "triplets.yaml", lease.FOLDER)
 
 
 def now() -> str:
@@ -116,7 +116,11 @@ def _remove_empty(run: Run, names: Sequence[str]) -> None:
 
 def _strangers(path: Path) -> list[str]:
     """Files and folders that no run writes, by their paths in the folder."""
-    names = [entry.name for entry in path.iterdir() if entry.name not in {*_RECORD, *FOLDERS}]
+    names = [
+        entry.name
+        for entry in path.iterdir()
+        if not (entry.name in {*_RECORD, *FOLDERS} or is_lock(entry.name))
+    ]
     for folder in FOLDERS:
         if (path / folder).is_dir():
             names += [f"{folder}/{entry.name}" for entry in (path / folder).iterdir()]

@@ -136,7 +136,8 @@ def _write(path: Path, data: bytes | memoryview, named: Callable[[Path, Path], N
     locations.require_held(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # which Windows alone has
+        descriptor = os.open(beside, how, 0o666)
         try:
             view = memoryview(data)
             while len(view):

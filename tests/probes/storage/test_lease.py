@@ -11,11 +11,13 @@ from probes.runs import parts
 from probes.runs.store import Run
 from probes.storage import lease, locations, object_stores
 from probes.storage.claim import HeldError, Hold, claim
-from probes.storage.lease import ALONE, RESULTS, SHARD, Lease, LostError, OtherHoldsError
+from probes.storage.lease import Lease, LostError
+from probes.storage.locks import OtherHoldsError
 from probes.storage.object_path import ObjectPath
 
 obstore = pytest.importorskip("obstore")
 ROOT = "s3://bucket/run"
+ALONE, SHARD, RESULTS = Hold.ALONE, Hold.SHARD, Hold.RESULTS
 SECONDS = 0.8
 
 
@@ -127,8 +129,8 @@ def test_a_claim_that_nobody_renews_runs_out_and_its_holder_writes_nothing_more(
 
 def test_the_claim_of_a_killed_process_is_waited_for_and_said(root, store, capsys):
     """It says itself for how long it holds."""
-    claimed = {"host": "node-7", "process": 4711, "token": "x", "hold": ALONE, "seconds": 1.7}
-    (root / ".claims" / ALONE).write(json.dumps(claimed).encode())
+    claimed = {"host": "node-7", "process": 4711, "token": "x", "hold": "alone", "seconds": 1.7}
+    (root / ".claims" / "alone").write(json.dumps(claimed).encode())
     began = time.monotonic()
     Lease(root, ALONE).take().close()
     assert time.monotonic() - began > 1.7
