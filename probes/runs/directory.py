@@ -160,7 +160,7 @@ def require_same(
 def _require(
     run: Run, before: Mapping[str, Any], after: Mapping[str, Any], *, remedy: str = "", drawn: bool = False
 ) -> None:
-    """Refuse the first field that differs; fields that a run of an earlier version lacks are not held against it.
+    """Refuse the first field that differs; fields that a run lacks are not held against it.
 
     ``drawn`` says that the run's own values are settled: then only what `after` leaves open agrees with them.
     """
@@ -399,8 +399,7 @@ def _noted_over(run: Run, missing: Mapping[str, Any] | None) -> dict[str, Any]:
     noted: dict[str, Any] = {"faults": image_faults.counts(list(run.faults().values()))}
     if run.parts("traced") and run.meta.get("trace"):
         there = run.traced(["triplet", "seed", "fault"])
-        each = run.meta["trace"].get("images")  # of a triplet and seed; runs of earlier versions do not say
-        rows = each * len(there[["triplet", "seed"]].drop_duplicates()) if each else len(there)
+        rows = run.meta["trace"]["images"] * len(there[["triplet", "seed"]].drop_duplicates())
         counted = {"rows": rows, "faults": image_faults.counts(list(there["fault"].dropna()))}
         noted["trace"] = {**run.meta["trace"], **counted}
     return noted

@@ -49,8 +49,9 @@ _STAGES = {
     "tables": "measure",
 }
 TEMPORARY = ".tmp-"
-# as `temporary` names them; earlier versions named the process alone
-_LEFTOVER = re.compile(rf"{re.escape(TEMPORARY)}(?:\w{{1,16}}-\d+-[0-9a-f]{{8}}|\d+)-.+", re.DOTALL)
+_LEFTOVER = re.compile(
+    rf"{re.escape(TEMPORARY)}\w{{1,16}}-\d+-[0-9a-f]{{8}}-.+", re.DOTALL
+)  # see `temporary`
 _PART = re.compile(r"part-\d+\.parquet")
 
 

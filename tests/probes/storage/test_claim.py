@@ -20,7 +20,7 @@ ALONE, SHARD, RESULTS = Hold.ALONE, Hold.SHARD, Hold.RESULTS
 
 @pytest.fixture
 def run(tmp_path):
-    Run(tmp_path / "run", {}).write_meta(format=1, status="planned", config={"resolved": {}})
+    Run(tmp_path / "run", {}).write_meta(format=3, status="planned", config={"resolved": {}})
     return tmp_path / "run"
 
 
@@ -193,8 +193,7 @@ def test_temporary_files_of_two_processes_of_one_number_are_two(tmp_path, monkey
     monkeypatch.setattr("socket.gethostname", lambda: "node-17.cluster.example.org")
     name = parts.temporary(tmp_path / "part-00000.parquet").name
     assert name.startswith(".tmp-node_17_cluster_-7-") and parts.is_leftover(name)
-    assert parts.is_leftover(".tmp-12-part.parquet")  # of earlier versions
-    for name in (".tmp-of-another-program", ".tmp-part.parquet", "part-00000.parquet"):
+    for name in (".tmp-12-part.parquet", ".tmp-of-another-program", ".tmp-part.parquet", "part-00000.parquet"):
         assert not parts.is_leftover(name)
 
 
