@@ -34,7 +34,7 @@ from probes.json_text import parse_json
 from probes.runs.part_columns import conform, require_columns
 from probes.runs.schemas import FIXED, IMAGE
 from probes.storage import cache, locations
-from probes.storage.object_path import ObjectPath
+from probes.storage.objects import ObjectPath
 
 # of a run: its record, and what the generate stage stores; 2 stores the characters of words, 3 what is at fault with
 # an image

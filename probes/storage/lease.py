@@ -31,8 +31,7 @@ from probes.errors import UserError
 from probes.json_text import parse_json
 from probes.storage import locations
 from probes.storage.locks import AGAINST, FolderHold, Hold, OtherHoldsError
-from probes.storage.object_path import ChangedError, ObjectPath, tag
-from probes.storage.object_stores import KEPT, StorageError
+from probes.storage.objects import KEPT, ChangedError, ObjectPath, StorageError, tag
 
 FOLDER = ".claims"
 SECONDS = 60.0  # for which a claim holds without being renewed

@@ -193,7 +193,12 @@ def test_temporary_files_of_two_processes_of_one_number_are_two(tmp_path, monkey
     monkeypatch.setattr("socket.gethostname", lambda: "node-17.cluster.example.org")
     name = parts.temporary(tmp_path / "part-00000.parquet").name
     assert name.startswith(".tmp-node_17_cluster_-7-") and parts.is_leftover(name)
-    for name in (".tmp-12-part.parquet", ".tmp-of-another-program", ".tmp-part.parquet", "part-00000.parquet"):
+    for name in (
+        ".tmp-12-part.parquet",
+        ".tmp-of-another-program",
+        ".tmp-part.parquet",
+        "part-00000.parquet",
+    ):
         assert not parts.is_leftover(name)
 
 

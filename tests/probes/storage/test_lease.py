@@ -9,11 +9,11 @@ import pytest
 from probes.errors import UserError
 from probes.runs import parts
 from probes.runs.store import Run
-from probes.storage import lease, locations, object_stores
+from probes.storage import lease, locations, objects
 from probes.storage.claim import HeldError, Hold, claim
 from probes.storage.lease import Lease, LostError
 from probes.storage.locks import OtherHoldsError
-from probes.storage.object_path import ObjectPath
+from probes.storage.objects import ObjectPath
 
 obstore = pytest.importorskip("obstore")
 ROOT = "s3://bucket/run"
@@ -26,7 +26,7 @@ def store(monkeypatch):
     from obstore.store import MemoryStore
 
     one = MemoryStore()
-    monkeypatch.setattr(object_stores, "opened", lambda scheme, bucket, size=0: one)
+    monkeypatch.setattr(objects, "opened", lambda scheme, bucket, size=0: one)
     monkeypatch.setattr(lease, "SECONDS", SECONDS)
     monkeypatch.setattr(lease, "_ROUNDING", 0.1)
     monkeypatch.setattr(locations, "GUARDS", [])
@@ -189,7 +189,7 @@ def test_storage_that_does_not_answer_ends_the_claim_in_time(root, monkeypatch):
     held = Lease(root, ALONE).take()
 
     def gone(*arguments, **options):
-        raise object_stores.StorageError("s3://bucket/run: object storage cannot be reached")
+        raise objects.StorageError("s3://bucket/run: object storage cannot be reached")
 
     monkeypatch.setattr(ObjectPath, "_do", gone)
     held.require()
