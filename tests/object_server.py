@@ -128,14 +128,14 @@ def driver(
 def _drive(arguments, environment, said, lease_seconds, retried, pace):
     import torch
 
-    from probes.storage import lease, locations, object_stores
+    from probes.storage import lease, locations, objects
     from triptych.cli.run import main
 
     os.environ.update(environment)
     torch.set_num_threads(1)
     put = locations.put
     locations.put = lambda path, data: (time.sleep(pace), put(path, data))
-    lease.SECONDS, object_stores.RETRIED, object_stores.BRIEF = lease_seconds, retried, min(retried, 30.0)
+    lease.SECONDS, objects.RETRIED, objects.BRIEF = lease_seconds, retried, min(retried, 30.0)
     os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     os.dup2(2, 1)
     sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))

@@ -106,7 +106,7 @@ def places(tmp_path):
     resolved = {"model": "other/model", "indicators": {"neutral": {"word": "person", "control": False}}}
     for name, config in (("foreign", resolved), ("bare", resolved | {"model": "toyworld"})):
         (tmp_path / name).mkdir()
-        record = {"format": 1, "status": "complete", "config": {"resolved": config}}
+        record = {"format": 3, "status": "complete", "config": {"resolved": config}}
         (tmp_path / name / "run.json").write_text(json.dumps(record))
     return tmp_path
 

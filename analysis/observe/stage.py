@@ -227,8 +227,7 @@ class _Stored:
     @classmethod
     def of(cls, file: Path) -> _Stored:
         with locations.once(file, whole=True):
-            fault = ["fault"] if "fault" in parts.column_names(file) else []  # not in earlier formats
-            table = parts.read_part(file, [*KEY, "prompt", "image", *fault])
+            table = parts.read_part(file, [*KEY, "prompt", "image", "fault"])
         prompts: dict[tuple[int, int], dict[str, None]] = {}
         for triplet, seed, prompt in zip(
             *(table[name].to_pylist() for name in ("triplet", "seed", "prompt"))

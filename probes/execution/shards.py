@@ -25,14 +25,13 @@ from probes.errors import UserError
 from probes.execution.part import Part
 from probes.json_text import parse_json
 from probes.runs import completeness, recorded_files
-from probes.runs.directory import LOCKS, SHARDS, now
+from probes.runs.directory import SHARDS, now
 from probes.runs.parts import create_bytes, is_leftover, write_bytes
 from probes.runs.record import read_record, record_bytes
 from probes.runs.selection import KEY, KINDS, number
 from probes.runs.store import Run
-from probes.storage.lease import RESULTS, Lease
-from probes.storage.locations import is_object
-from probes.storage.locks import Lock
+from probes.storage.lease import hold_of
+from probes.storage.locks import Hold
 
 BEGUN = "part_fields"  # of run.json: what it is drawn from is settled
 STAGES = ("generate", "observe", "trace")  # of which a shard does its share
@@ -169,11 +168,7 @@ def startup_lock(run: Run) -> Iterator[None]:
         yield
         return
     with contextlib.ExitStack() as stack:
-        lock: Lock | Lease
-        if is_object(run.path):
-            lock = stack.enter_context(contextlib.closing(Lease(run.path, RESULTS)))
-        else:
-            lock = stack.enter_context(Lock(run.path / LOCKS[1]))
+        lock = stack.enter_context(contextlib.closing(hold_of(run.path, Hold.RESULTS)))
         until = time.monotonic() + _PATIENCE
         while not lock.taken():
             if time.monotonic() > until:

@@ -47,12 +47,6 @@ class LoadedModel:
     dtype: str = "float32"
     tokenizers: list[Any] = field(default_factory=list)
 
-    @property
-    def token_limit(self) -> int:
-        """Most tokens the text encoders take, start and end included."""
-        encoders = (getattr(self.pipe, name, None) for name in ("text_encoder", "text_encoder_2"))
-        return min(e.config.max_position_embeddings for e in encoders if e is not None)
-
 
 def resolve(
     name: str, weights: bool = True, *, revision: str | None = None, variant: str | None = None

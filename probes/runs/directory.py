@@ -30,9 +30,9 @@ from probes.runs.selection import KEY, KINDS
 from probes.runs.store import Run
 from probes.storage import lease
 from probes.storage.locations import link_of
+from probes.storage.locks import is_lock
 from probes.versions import versions
 
-LOCKS = (".lock", ".lock-results")  # see `probes.storage.claim`
 # kinds of parts that observers store; those of features and attributes have a folder for each model
 OBSERVED = ("observed", "objects", "features", "attributes")
 _NESTED = ("features", "attributes")
@@ -43,7 +43,7 @@ FOLDERS = (*_PARTS, SHARDS, "tables", "figures")
 _LATER = ("human_check", "human_nouns", "human_counts", "sensitivity", "gep_labels", "question_labels")
 _ALIGNED = tuple(f"alignment_{one}" for one in ("retrieval", "quality", "fid_curve", "captions"))
 _BESIDE = tuple(f"tables/{name}.{end}" for name in (*_LATER, *_ALIGNED) for end in ("csv", "parquet"))
-_RECORD = ("run.json", "triplets.yaml", *LOCKS, lease.FOLDER)
+_RECORD = ("run.json", "triplets.yaml", lease.FOLDER)
 
 
 def now() -> str:
@@ -116,7 +116,11 @@ def _remove_empty(run: Run, names: Sequence[str]) -> None:
 
 def _strangers(path: Path) -> list[str]:
     """Files and folders that no run writes, by their paths in the folder."""
-    names = [entry.name for entry in path.iterdir() if entry.name not in {*_RECORD, *FOLDERS}]
+    names = [
+        entry.name
+        for entry in path.iterdir()
+        if not (entry.name in {*_RECORD, *FOLDERS} or is_lock(entry.name))
+    ]
     for folder in FOLDERS:
         if (path / folder).is_dir():
             names += [f"{folder}/{entry.name}" for entry in (path / folder).iterdir()]
@@ -156,7 +160,7 @@ def require_same(
 def _require(
     run: Run, before: Mapping[str, Any], after: Mapping[str, Any], *, remedy: str = "", drawn: bool = False
 ) -> None:
-    """Refuse the first field that differs; fields that a run of an earlier version lacks are not held against it.
+    """Refuse the first field that differs; fields that a run lacks are not held against it.
 
     ``drawn`` says that the run's own values are settled: then only what `after` leaves open agrees with them.
     """
@@ -395,8 +399,7 @@ def _noted_over(run: Run, missing: Mapping[str, Any] | None) -> dict[str, Any]:
     noted: dict[str, Any] = {"faults": image_faults.counts(list(run.faults().values()))}
     if run.parts("traced") and run.meta.get("trace"):
         there = run.traced(["triplet", "seed", "fault"])
-        each = run.meta["trace"].get("images")  # of a triplet and seed; runs of earlier versions do not say
-        rows = each * len(there[["triplet", "seed"]].drop_duplicates()) if each else len(there)
+        rows = run.meta["trace"]["images"] * len(there[["triplet", "seed"]].drop_duplicates())
         counted = {"rows": rows, "faults": image_faults.counts(list(there["fault"].dropna()))}
         noted["trace"] = {**run.meta["trace"], **counted}
     return noted

@@ -34,7 +34,7 @@ from probes.json_text import parse_json
 from probes.runs.part_columns import conform, require_columns
 from probes.runs.schemas import FIXED, IMAGE
 from probes.storage import cache, locations
-from probes.storage.object_path import ObjectPath
+from probes.storage.objects import ObjectPath
 
 # of a run: its record, and what the generate stage stores; 2 stores the characters of words, 3 what is at fault with
 # an image
@@ -49,8 +49,9 @@ _STAGES = {
     "tables": "measure",
 }
 TEMPORARY = ".tmp-"
-# as `temporary` names them; earlier versions named the process alone
-_LEFTOVER = re.compile(rf"{re.escape(TEMPORARY)}(?:\w{{1,16}}-\d+-[0-9a-f]{{8}}|\d+)-.+", re.DOTALL)
+_LEFTOVER = re.compile(
+    rf"{re.escape(TEMPORARY)}\w{{1,16}}-\d+-[0-9a-f]{{8}}-.+", re.DOTALL
+)  # see `temporary`
 _PART = re.compile(r"part-\d+\.parquet")
 
 
@@ -136,7 +137,8 @@ def _write(path: Path, data: bytes | memoryview, named: Callable[[Path, Path], N
     locations.require_held(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)  # which Windows alone has
+        descriptor = os.open(beside, how, 0o666)
         try:
             view = memoryview(data)
             while len(view):

@@ -28,7 +28,7 @@ def read_record(file: Path) -> dict[str, Any]:
     Raises
     ------
     UserError
-        There is no such file, it is damaged, another program's, or written in a later format.
+        There is no such file, it is damaged, another program's, or of another format.
     """
     try:
         meta = parse_json(file.read_text(encoding="utf-8"))
@@ -51,14 +51,17 @@ def read_record(file: Path) -> dict[str, Any]:
         )
     number, status = meta["format"], meta["status"]
     if number > FORMAT or status not in STATUSES:
-        raise UserError(
-            f"{file}: expected format {FORMAT} or earlier, got {number} ({status}): use a newer triptych"
-        )
+        raise UserError(f"{file}: expected format {FORMAT}, got {number} ({status}): use a newer triptych")
     config = meta.get("config")
     if not isinstance(config, dict) or not isinstance(config.get("resolved"), dict):
         raise no_record(file, "it has no `config`")
-    # records of earlier versions hold paths as they can be opened
-    return recorded_files.found_record(meta, file.parent) if meta.pop(recorded_files.KEY, None) else meta
+    if number < FORMAT:
+        raise UserError(
+            f"{file}: expected a run of format {FORMAT}, got one of format {number}, which an earlier triptych wrote:"
+            " run its triplets.yaml again with another --out, or read it with the version that wrote it"
+        )
+    meta.pop(recorded_files.KEY, None)
+    return recorded_files.found_record(meta, file.parent)
 
 
 def no_record(file: Path, reason: str) -> UserError:

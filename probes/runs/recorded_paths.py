@@ -10,7 +10,7 @@ In memory a configuration names files as they can be opened. In ``run.json`` and
 - as they were written where they are no paths: the bundled models, models of the hub, addresses.
 
 Of a run that was moved alone, what is not at its relative path is looked for as the run's copy of ``triplets.yaml``
-or the command line named it. Records of earlier versions hold paths as they were written, and are read so.
+or the command line named it.
 """
 
 from __future__ import annotations

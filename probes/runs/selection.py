@@ -36,7 +36,7 @@ def restricted(meta: Mapping[str, Any], kind: str, files: Sequence[Path]) -> lis
     if kind.endswith(TEXTS):
         return list(files)
     counts = meta.get(KINDS)
-    most = counts.get(kind) if isinstance(counts, Mapping) else None  # earlier versions do not say
+    most = counts.get(kind) if isinstance(counts, Mapping) else None  # who made parts by hand may not say
     if isinstance(most, int):
         files = [file for file in files if number(file) < most]  # more are of another run, or the user's
     noted = meta.get(KEY)

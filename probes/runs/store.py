@@ -38,7 +38,7 @@ from PIL import Image
 from probes.config.schema import Config
 from probes.csv_text import csv_bytes
 from probes.errors import UserError
-from probes.runs import earlier_format, recorded_files
+from probes.runs import recorded_files
 from probes.runs.image_faults import reason
 from probes.runs.images import StoredImages
 from probes.runs.part_columns import matching_columns, require_names
@@ -97,7 +97,7 @@ class Run:
         Raises
         ------
         UserError
-            There is no run at `path`, its ``run.json`` is damaged, or was written in a later format.
+            There is no run at `path`, its ``run.json`` is damaged, or of another format.
         """
         path = run_path(path)
         return cls(path, read_record(path / "run.json"))
@@ -113,7 +113,7 @@ class Run:
 
     @property
     def config(self) -> Config:
-        """The configuration as resolved: every default in place, also of runs of earlier versions.
+        """The configuration as resolved: every default in place.
 
         Raises
         ------
@@ -143,8 +143,9 @@ class Run:
 
     def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The samples, a row an image; without the image itself unless `columns` names it."""
-        stored = column_names(self._files("samples")[0])
-        return earlier_format.read_samples(partial(self._frame, "samples"), stored, columns)
+        if columns is None:
+            columns = [name for name in column_names(self._files("samples")[0]) if name != "image"]
+        return self._frame("samples", columns)
 
     def captures(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The similarities, a row a (triplet, seed, pair), a column of arrays per site and metric."""

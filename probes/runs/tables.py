@@ -13,7 +13,7 @@ from pyarrow import types
 from probes.errors import UserError
 from probes.runs.parts import parquet_bytes, read_part
 
-_NAME = b"triptych_table"  # of the metadata; files of other programs and of earlier versions have none
+_NAME = b"triptych_table"  # of the metadata; files of other programs have none
 
 
 def table_bytes(name: str, frame: pd.DataFrame) -> memoryview:

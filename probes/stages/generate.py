@@ -39,10 +39,6 @@ from probes.runs import parts as part_files
 from probes.runs.selection import KINDS
 from probes.runs.store import Run
 
-_ANOTHER_FORMAT = (
-    "use --stage measure to measure what is there, --overwrite to draw it anew, or another --out"
-)
-
 _REMOTE = "probes.stages.remote"  # the module that workers of a cluster call
 _PLAIN = StageCall()
 # numbers beyond float16's 65504 become infinite, bfloat16 keeps 8 bits of them; the model's weights are finite
@@ -231,8 +227,7 @@ def _require_same_parts(run: Run, fields: dict[str, Any], source: loading.Source
 
 
 def _refused(run: Run, path: Path, field: str, old: Any, new: Any) -> UserError:
-    remedy = _ANOTHER_FORMAT if field == "format" else ""
-    return UserError(f"{path.name} of {directory.another_run(run, field, old, new, remedy)}")
+    return UserError(f"{path.name} of {directory.another_run(run, field, old, new)}")
 
 
 def _fields(config: Config, found: ResolvedSettings, source: loading.Source) -> dict[str, Any]:

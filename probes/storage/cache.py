@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from probes.storage.object_path import ObjectPath
+from probes.storage.objects import ObjectPath
 
 LIGHT = 2**15  # bytes that a column takes in a file, at most, to be read though it was not asked for
 ROOM = 2**28  # bytes of tables that are remembered; what is read after that is not

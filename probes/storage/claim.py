@@ -1,21 +1,21 @@
 """Taking hold of a run directory: alone, as one of several shards, or to write results beside them.
 
-Whoever writes to a run directory holds a lock of the system on a file in it, which ends with the process, however it
-ends. There are three ways of holding it (`Hold`):
+Whoever writes to a run directory holds it (`Hold`), in one of three ways:
 
-===========  ===================================  ==========================================================
-hold         lock                                 what it may write
-===========  ===================================  ==========================================================
-``ALONE``    ``.lock`` exclusive                  everything
-``SHARD``    ``.lock`` shared                     parts, a record of its own, ``run.json`` where there is none
-``RESULTS``  ``.lock`` shared, and                tables, figures, the page, ``run.json``
-             ``.lock-results`` exclusive
-===========  ===================================  ==========================================================
+===========  ==========================================  =======================
+hold         what it may write                           beside
+===========  ==========================================  =======================
+``ALONE``    everything                                  nobody
+``SHARD``    parts, a record of its own, ``run.json``    shards, one for results
+             where there is none
+``RESULTS``  tables, figures, the page, ``run.json``     shards
+===========  ==========================================  =======================
 
 So who is alone keeps out all others, any number of shards go on together, and one process at a time measures and
-reports, also while shards draw. Where a file system has no such locks (some network ones; Windows) nothing keeps a
-second process out: this is said on stderr, and temporary files are left alone until they are a day old. On object
-storage a hold is an object that is renewed, see `probes.storage.lease`.
+reports, also while shards draw. On a disk a hold is a lock of the system, which ends with the process, however it ends
+(`probes.storage.locks`); on object storage an object that is renewed (`probes.storage.lease`). Where a file system has
+no locks (some network ones) nothing keeps a second process out: this is said on stderr, and temporary files are left
+alone until they are a day old.
 """
 
 from __future__ import annotations
@@ -23,29 +23,19 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
 from probes.errors import UserError
 from probes.execution.shards import merge_records
-from probes.runs.directory import FOLDERS, LOCKS, folders
+from probes.runs.directory import FOLDERS, folders
 from probes.runs.parts import clean, disk_error, is_leftover
 from probes.runs.store import Run
 from probes.storage import lease
+from probes.storage.lease import Lease, hold_of
 from probes.storage.locations import GUARDS, is_object, link_of, run_path
-from probes.storage.locks import Lock
+from probes.storage.locks import GATE, FolderHold, GoneError, Hold, OtherHoldsError, is_lock
 
-LOCK, RESULTS_LOCK = LOCKS
 DAY = 86_400.0  # seconds: no file takes so long to write, and no two clocks of a cluster differ by so much
-
-
-class Hold(Enum):
-    """How a run directory is held, see the module."""
-
-    ALONE = "alone"
-    SHARD = "shard"
-    RESULTS = "results"
 
 
 class HeldError(UserError):
@@ -80,69 +70,56 @@ def claim(path: Path, hold: Hold = Hold.ALONE) -> Iterator[Run]:
     """
     path = run_path(path)
     _require_ours(path)
-    if is_object(path):
-        with _leased(path, hold):
-            yield _opened(path, hold)
-        return
-    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    made = [] if is_object(path) else [folder for folder in (path, *path.parents) if not folder.exists()]
+    held = hold_of(path, hold)
     with contextlib.ExitStack() as stack:
         try:
             path.mkdir(parents=True, exist_ok=True)
-            results = stack.enter_context(Lock(path / RESULTS_LOCK)) if hold is Hold.RESULTS else None
-            lock = stack.enter_context(Lock(path / LOCK))
+            _take(held)
         except OSError as error:
             _unmake(path, made)
             raise disk_error(path, error) from None
-        if results and not results.taken():
-            raise _held(path, _MEASURING)
-        _take(lock, path, hold)
+        except OtherHoldsError as other:
+            measuring = _MEASURING if hold is Hold.RESULTS else _SHARING
+            by_shard = _SHARD if hold is Hold.SHARD else _ONE
+            found = {Hold.ALONE: by_shard, Hold.RESULTS: measuring, Hold.SHARD: _SHARING}[other.hold]
+            raise HeldError(f"{path}: expected to be {found} ({other.who}): let it end first") from None
         if hold is not Hold.SHARD:  # what several hold is not one's to take away
             stack.callback(_unmake, path, made)
-        with _kept(path, lock):
+        stack.callback(held.close)
+        with contextlib.nullcontext() if isinstance(held, Lease) else _kept(held):
             yield _opened(path, hold)
 
 
-class GoneError(UserError):
-    """The run directory was taken away while it was held."""
-
-
-@dataclass(frozen=True)
-class _Folder:
-    """A run directory of this machine that is held, among `probes.storage.locations.GUARDS`: nothing is written where it is gone.
-
-    Attributes
-    ----------
-    root : Path
-    lock : Lock
-    """
-
-    root: Path
-    lock: Lock
-
-    def require(self) -> None:
-        """Raise a GoneError where the folder, or the lock in it, is not there any more."""
-        if not self.lock.there():
-            raise GoneError(
-                f"{self.root}: expected the run directory to stay while it is worked on, found it removed, moved or"
-                " replaced: put it back and run the same command again, or begin anew"
-            )
+def _take(held: FolderHold | Lease) -> None:
+    """Take a hold; in a folder clear away what interrupted writers left."""
+    if isinstance(held, Lease):
+        held.take()
+        return
+    shared = held.hold is Hold.SHARD
+    held.take(lambda only: _clean(held.root, None if only and not shared else DAY))
+    if not held.works:
+        print(
+            f"{held.root}: this file system has no locks, nothing keeps a second process out: see to it that only one"
+            " writes here, or shards alone",
+            file=sys.stderr,
+        )
 
 
 @contextlib.contextmanager
-def _kept(path: Path, lock: Lock) -> Iterator[None]:
+def _kept(held: FolderHold) -> Iterator[None]:
     """See to it that a folder stays while it is held: whatever goes wrong where it does not is said to be that."""
-    guard = _Folder(path, lock)
-    GUARDS.append(guard)
+    GUARDS.append(held)
     try:
         yield
-        guard.require()
+        held.require()
     except Exception as error:
         if not isinstance(error, GoneError):
             with contextlib.suppress(OSError):
-                guard.require()
+                held.require()
         raise
     finally:
-        GUARDS.remove(guard)
+        GUARDS.remove(held)
 
 
 def _opened(path: Path, hold: Hold) -> Run:
@@ -151,44 +128,6 @@ def _opened(path: Path, hold: Hold) -> Run:
     if hold is not Hold.SHARD:
         merge_records(run, alone=hold is Hold.ALONE)
     return run
-
-
-@contextlib.contextmanager
-def _leased(path: Path, hold: Hold) -> Iterator[None]:
-    """Hold a run on object storage."""
-    try:
-        held = lease.Lease(path, hold.value).take()
-    except lease.OtherHoldsError as other:
-        by_shard = _SHARD if hold is Hold.SHARD else _ONE
-        measuring = _MEASURING if hold is Hold.RESULTS else _SHARING
-        found = {lease.ALONE: by_shard, lease.RESULTS: measuring, lease.SHARD: _SHARING}[other.hold]
-        raise _held(path, f"{found} ({other.who})") from None
-    with contextlib.closing(held):
-        yield
-
-
-def _take(lock: Lock, path: Path, hold: Hold) -> None:
-    """Take the lock of a hold, and clear away what interrupted writers left."""
-    alone = hold is not Hold.SHARD and lock.taken()
-    if alone:
-        _clean(path, None if lock.works else DAY)
-    if hold is Hold.ALONE:
-        if not alone:
-            raise _held(path, _SHARING if lock.taken(shared=True) else _ONE)
-    elif not lock.taken(shared=True):
-        raise _held(path, _SHARD if hold is Hold.SHARD else _ONE)
-    elif not alone:
-        _clean(path, DAY)
-    if not lock.works:
-        print(
-            f"{path}: this file system has no locks, nothing keeps a second process out: see to it that only one"
-            " writes here, or shards alone",
-            file=sys.stderr,
-        )
-
-
-def _held(path: Path, found: str) -> HeldError:
-    return HeldError(f"{path}: expected to be {found}: let it end first")
 
 
 def _clean(path: Path, older_than: float | None) -> None:
@@ -204,7 +143,9 @@ def _require_ours(path: Path) -> None:
         names = {entry.name for entry in path.iterdir()} if is_object(path) or path.is_dir() else set()
     except OSError as error:
         raise disk_error(path, error) from None
-    others = sorted(name for name in names if name not in (*LOCKS, lease.FOLDER) and not is_leftover(name))
+    others = sorted(
+        name for name in names if not (is_lock(name) or name == lease.FOLDER or is_leftover(name))
+    )
     if others and not (path / "run.json").exists():  # another shard may have made it since
         raise UserError(
             f"{path}: expected an empty folder or a run, got other files ({others[0]}): choose another --out"
@@ -221,8 +162,7 @@ def _require_ours(path: Path) -> None:
 def _unmake(path: Path, made: list[Path]) -> None:
     """Take away folders made for a run that came to nothing."""
     with contextlib.suppress(OSError):
-        if made and path.is_dir() and {entry.name for entry in path.iterdir()} <= {*LOCKS}:
-            for name in LOCKS:
-                (path / name).unlink(missing_ok=True)
+        if made and [entry.name for entry in path.iterdir()] == [GATE]:
+            (path / GATE).unlink()
         for folder in made:
             folder.rmdir()

@@ -30,8 +30,8 @@ from typing import Any, cast
 from probes.errors import UserError
 from probes.json_text import parse_json
 from probes.storage import locations
-from probes.storage.object_path import ChangedError, ObjectPath, tag
-from probes.storage.object_stores import KEPT, StorageError
+from probes.storage.locks import AGAINST, FolderHold, Hold, OtherHoldsError
+from probes.storage.objects import KEPT, ChangedError, ObjectPath, StorageError, tag
 
 FOLDER = ".claims"
 SECONDS = 60.0  # for which a claim holds without being renewed
@@ -39,28 +39,15 @@ ATTEMPTS = 10  # of two that find each other and both step back
 _ROUNDING = 1.0  # seconds: some stores tell whole ones
 _CLOCK = ".clock"  # an object that is written to learn what time it is on the storage
 _RECORD = "run.json"
-ALONE, SHARD, RESULTS = "alone", "shard", "results"
-_AGAINST = {ALONE: (ALONE, SHARD, RESULTS), SHARD: (ALONE,), RESULTS: (ALONE, RESULTS)}
-
-
-class OtherHoldsError(Exception):
-    """Another process holds the run.
-
-    Attributes
-    ----------
-    hold : str
-        How.
-    who : str
-        Its host and number.
-    """
-
-    def __init__(self, hold: str, who: str):
-        super().__init__(f"{hold}: {who}")
-        self.hold, self.who = hold, who
 
 
 class LostError(UserError):
     """The claim is lost: another process may be writing to the run."""
+
+
+def hold_of(root: Path, hold: Hold) -> FolderHold | Lease:
+    """The hold of a run directory, not taken yet: on object storage a lease, else a lock."""
+    return Lease(root, hold) if isinstance(root, ObjectPath) else FolderHold(root, hold)
 
 
 def _now() -> float:
@@ -75,8 +62,7 @@ class Lease:
     ----------
     root : ObjectPath
         The run directory.
-    hold : str
-        `ALONE`, `SHARD` or `RESULTS`, see `probes.storage.claim`.
+    hold : Hold
 
     Raises
     ------
@@ -85,11 +71,11 @@ class Lease:
         waited for, until it is heard of or its claim has run out.
     """
 
-    def __init__(self, root: Path | ObjectPath, hold: str):
+    def __init__(self, root: Path | ObjectPath, hold: Hold):
         self.root, self.hold = cast(ObjectPath, root), hold
         self._token = secrets.token_hex(8)
         # those of which there is one at a time share a name
-        name = f"{SHARD}-{self._token}" if hold == SHARD else hold
+        name = f"{hold.value}-{self._token}" if hold is Hold.SHARD else hold.value
         self._path = self.root / FOLDER / name
         self._lock, self._stop = threading.Lock(), threading.Event()
         self._count, self._lost = 0, False
@@ -160,7 +146,9 @@ class Lease:
 
     def _content(self) -> bytes:
         owner = {"host": socket.gethostname(), "process": os.getpid(), "token": self._token}
-        return json.dumps({**owner, "hold": self.hold, "seconds": SECONDS, "renewed": self._count}).encode()
+        return json.dumps(
+            {**owner, "hold": self.hold.value, "seconds": SECONDS, "renewed": self._count}
+        ).encode()
 
     def _is_mine(self) -> bool:
         """Whether the claim that is there is this one after all: a request whose answer was lost was sent again."""
@@ -173,11 +161,11 @@ class Lease:
 
     def _others(self) -> dict[str, Mapping[str, Any]]:
         """Claims against which this one cannot be held, by name, as the listing has them."""
-        found = self._path.parent.entries()
+        found, against = self._path.parent.entries(), {one.value for one in AGAINST[self.hold]}
         return {
             name: entry
             for name, entry in found.items()
-            if entry and name.partition("-")[0] in _AGAINST[self.hold] and not self._own(name, entry)
+            if entry and name.partition("-")[0] in against and not self._own(name, entry)
         }
 
     def _own(self, name: str, entry: Mapping[str, Any]) -> bool:
@@ -255,7 +243,7 @@ class Lease:
         return f"process {said.get('process', '?')} on {str(said.get('host', 'another host'))[:64]}"
 
     def _other(self, name: str) -> OtherHoldsError:
-        return OtherHoldsError(name.partition("-")[0], self._who(name))
+        return OtherHoldsError(Hold(name.partition("-")[0]), self._who(name))
 
     # Keeping it
 

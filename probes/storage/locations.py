@@ -21,31 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from probes.errors import UserError
-from probes.storage import object_stores
-from probes.storage.object_path import ChangedError, ObjectPath
-from probes.storage.object_stores import SCHEMES
+from probes.storage.objects import SCHEMES, ChangedError, ObjectPath
 
 TAIL = 2**18  # bytes that are read with the footer of a Parquet file; a smaller file is read at once
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
-_MEANT = re.compile(
-    r"([A-Za-z][A-Za-z0-9+.-]+):(/*)(.*)", re.DOTALL
-)  # of one letter it is a drive of Windows
+# of one letter it is a drive of Windows
+_MEANT = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/*)(.*)", re.DOTALL)
 _ALSO = {"gcs": "gs", "s3a": "s3", "s3n": "s3"}  # what other programs call those that are known
-_OTHERS = (
-    "file",
-    "http",
-    "https",
-    "ftp",
-    "sftp",
-    "hdfs",
-    "az",
-    "abfs",
-    "abfss",
-    "wasb",
-    "wasbs",
-    "oss",
-    "memory",
-)
+_OTHERS = {"file", "http", "https", "ftp", "sftp", "hdfs", "az", "abfs", "abfss", "wasb", "wasbs", "oss", "memory"}
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,220}[A-Za-z0-9]")
 
 
@@ -158,7 +141,7 @@ def run_path(text: str | Path | ObjectPath, place: str = "") -> Path:
 # One function for both kinds of path
 
 
-_OPENED: dict[ObjectPath, Any] = {}
+_OPENED: dict[ObjectPath, _Object | pa.Buffer] = {}
 
 
 @contextmanager
@@ -180,18 +163,12 @@ def once(path: Path, *, whole: bool = False) -> Iterator[None]:
         del _OPENED[path]
 
 
-def _opened(path: ObjectPath, whole: bool) -> Any:
-    return path.read_bytes() if whole else _Object(path)
+def _opened(path: ObjectPath, whole: bool) -> _Object | pa.Buffer:
+    return pa.py_buffer(path.read_bytes()) if whole else _Object(path)
 
 
 def parquet(path: Path, *, whole: bool = False, **options: Any) -> pq.ParquetFile:
-    """Open a Parquet file: of an object its end is read, and then what is asked for.
-
-    Parameters
-    ----------
-    whole : bool
-        All of it is wanted, so an object is read by one request.
-    """
+    """Open a Parquet file: of an object its end is read, and then what is asked for, or all of it by one request."""
     if not isinstance(path, ObjectPath):
         return pq.ParquetFile(path, **options)
     file = _OPENED[path] if path in _OPENED else _opened(path, whole)
@@ -223,7 +200,7 @@ class _Object(io.RawIOBase):
         try:
             found = store.get(self._path.key, options={"range": {"suffix": TAIL}})
             return bytes(found.bytes()), found.meta["size"]
-        except object_stores.base_error():
+        except Exception:
             if store.head(self._path.key)["size"]:
                 raise
             return b"", 0  # of an empty object no store has an end
@@ -252,8 +229,8 @@ class _Object(io.RawIOBase):
         return bytes(self._path._do(lambda store: store.get_range(self._path.key, start=start, end=stop)))
 
 
-# of run directories that this process holds, see `probes.storage.lease`: who is asked before anything is written or removed
-# under a prefix, of several the last
+# of run directories that this process holds (`probes.storage.claim`): who is asked before anything is written or
+# removed under a prefix, of several the last
 GUARDS: list[Any] = []
 
 

@@ -1,56 +1,188 @@
-"""Locks of the system on files, which end with the process that holds them."""
+"""Holds of a run directory on a disk: locks of the system on files, which end with the process that took them.
+
+Each process that holds a run has a file of its own, ``.lock-HOLD-HOST-PID-RANDOM``, and a lock on it for as long as it
+is at work. Who wants to hold the run looks at the files of holds that its own cannot go with (`AGAINST`): one that is
+locked belongs to a process that is alive, one that is not was left by a process that was killed, and is removed. Both,
+looking and taking, are done under the lock `GATE`, by one process at a time.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import secrets
+import socket
+from collections.abc import Callable, Iterable
+from enum import Enum
 from pathlib import Path
-from typing import Any
+
+from filelock import FileLock, Timeout
+
+from probes.errors import UserError
+
+GATE = ".lock"
+_PATIENCE = 60.0  # seconds that another process may take to look and take
+_NAME = re.compile(rf"{re.escape(GATE)}(-(?P<hold>[a-z]+)-(?P<host>.+)-(?P<process>\d+)-[0-9a-f]{{8}})?")
 
 
-class Lock:
-    """A lock of the system on a file, which is made if there is none; a context manager, at whose end it is let go.
+class Hold(Enum):
+    """How a run directory is held, see `probes.storage.claim`."""
+
+    ALONE = "alone"
+    SHARD = "shard"
+    RESULTS = "results"
+
+
+AGAINST = {
+    Hold.ALONE: (Hold.ALONE, Hold.SHARD, Hold.RESULTS),
+    Hold.SHARD: (Hold.ALONE,),
+    Hold.RESULTS: (Hold.ALONE, Hold.RESULTS),
+}
+
+
+class OtherHoldsError(Exception):
+    """Another process holds the run.
+
+    Attributes
+    ----------
+    hold : Hold
+        How.
+    who : str
+        Its host and number.
+    """
+
+    def __init__(self, hold: Hold, who: str):
+        super().__init__(f"{hold.value}: {who}")
+        self.hold, self.who = hold, who
+
+
+class GoneError(UserError):
+    """The run directory was taken away while it was held."""
+
+
+def is_lock(name: str) -> bool:
+    """Whether a file of this name is a lock of a run directory.
+
+    >>> is_lock(".lock"), is_lock(".lock-shard-node-7-12-0a1b2c3d"), is_lock(".locked")
+    (True, True, False)
+    """
+    return _NAME.fullmatch(name) is not None
+
+
+class FolderHold:
+    """A hold of a run directory on a disk, from `take` to `close`.
+
+    Parameters
+    ----------
+    root : Path
+        The run directory; it has to be there.
+    hold : Hold
 
     Attributes
     ----------
     works : bool
-        Whether the file system has locks, as far as it was tried; where it has none, each is taken.
+        Whether the file system has locks, as far as it was tried; where it has none, nobody is kept out.
     """
 
-    def __init__(self, path: Path):
-        self._path, self.works = path, True
+    def __init__(self, root: Path, hold: Hold):
+        self.root, self.hold, self.works = root, hold, True
+        host = re.sub(r"[^\w.-]", "_", socket.gethostname())[:64] or "_"
+        name = f"{GATE}-{hold.value}-{host}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._path = root / name
+        self._lock = _lock(self._path)
+        self._file: os.stat_result | None = None
 
-    def __enter__(self) -> Lock:
-        self._file = open(self._path, "a+b")  # a shared lock asks some systems for one that is read
-        return self
+    def take(self, begin: Callable[[bool], None] = lambda only: None) -> None:
+        """Take the lock.
 
-    def __exit__(self, *error: Any) -> None:
-        self._file.close()
+        Parameters
+        ----------
+        begin : callable
+            Called before anybody else can come, with whether no other process holds the run in any way.
 
-    def there(self) -> bool:
-        """Whether the file is still where it was opened; True where that cannot be told."""
+        Raises
+        ------
+        OtherHoldsError
+            Another process holds the run, and not so that both can.
+        OSError
+            The folder cannot be written.
+        """
+        (self.root / GATE).touch()
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(_lock(self.root / GATE))
+            except Timeout:
+                raise OtherHoldsError(Hold.ALONE, "one that begins or is suspended") from None
+            except OSError:  # some network file systems have no locks
+                self.works = False
+            if self.works and (other := self._other(AGAINST[self.hold])) is not None:
+                raise other
+            self._path.touch()
+            self._file = self._path.stat()
+            if self.works:
+                self._lock.acquire()
+            begin(self.works and self._other(Hold) is None)
+
+    def taken(self) -> bool:
+        """Take the lock, as `take` does; False where another process holds the run."""
         try:
-            return self._path.exists() and os.fstat(self._file.fileno()).st_nlink > 0
-        except OSError:  # of a network file system that does not answer
-            return True
-
-    def taken(self, *, shared: bool = False) -> bool:
-        """Take the lock, or change how it is held; False where another process holds it, and this one none then."""
-        try:
-            import fcntl
-        except ImportError:  # no such lock on Windows
-            self.works = False
-            return True
-        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-        try:
-            fcntl.flock(self._file, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            self.take()
+        except OtherHoldsError:
             return False
-        except OSError:  # some network file systems have no locks
-            self.works = False
-            return True
-        if os.fstat(self._file.fileno()).st_nlink:
-            return True
-        self._file.close()  # it was removed meanwhile, by a process whose run came to nothing
-        self.__enter__()
-        return self.taken(shared=shared)
+        return True
+
+    def close(self) -> None:
+        """Let the run go, if it is held."""
+        if self._file is not None:
+            self._file = None
+            self._lock.release()
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+
+    def require(self) -> None:
+        """Say that the run directory is there still, and the lock in it; nothing where that cannot be told.
+
+        Raises
+        ------
+        GoneError
+            It is not.
+        """
+        try:
+            there = self._file is None or os.path.samestat(self._file, self._path.stat())
+        except (FileNotFoundError, NotADirectoryError):
+            there = False
+        except OSError:  # of a network file system that does not answer
+            there = True
+        if not there:
+            raise GoneError(
+                f"{self.root}: expected the run directory to stay while it is worked on, found it removed, moved or"
+                " replaced: put it back and run the same command again, or begin anew"
+            )
+
+    def _other(self, holds: Iterable[Hold]) -> OtherHoldsError | None:
+        """The first process that holds the run in one of these ways; what others left that were killed is removed."""
+        names = {hold.value: hold for hold in holds}
+        for path in sorted(self.root.iterdir()):
+            found = _NAME.fullmatch(path.name)
+            if found and found["hold"] in names and path != self._path and not _left(path):
+                who = f"process {found['process']} on {found['host']}"
+                return OtherHoldsError(names[found["hold"]], who)
+        return None
+
+
+def _lock(path: Path) -> FileLock:
+    # never one by the mere existence of a file, which a process that is killed would leave
+    return FileLock(path, timeout=_PATIENCE, poll_interval=0.01, thread_local=False, fallback_to_soft=False)
+
+
+def _left(path: Path) -> bool:
+    """Whether a lock was left by a process that is gone; it is removed then."""
+    try:
+        _lock(path).acquire(timeout=0).lock.release()
+        path.unlink(missing_ok=True)
+    except Timeout:
+        return False
+    except OSError:  # another user's
+        return not path.exists()
+    return True

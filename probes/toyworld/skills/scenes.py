@@ -21,7 +21,7 @@ from hashlib import sha256
 import numpy as np
 
 from probes.prompts import sets
-from probes.prompts.paintskills import SKILLS, SkillRequest, grid, say
+from probes.prompts.paintskills import SkillRequest, grid, say
 from probes.toyworld.checker import PLACES
 from probes.toyworld.draw import BLANK, SIZE, backdrop, sprite
 
@@ -112,11 +112,6 @@ def total(skill: str, split: str) -> int:
     """Return how many scenes a skill's split has."""
     content = sets.read(SET)
     return len(grid(skill, content)) * content["skills"][skill]["scenes"][split]
-
-
-def all_scenes(split: str) -> list[SkillScene]:
-    """Return the scenes of all skills of a split."""
-    return [drawn for skill in SKILLS for drawn in scenes(skill, split)]
 
 
 def draw_scene(drawn: SkillScene) -> np.ndarray:

@@ -32,7 +32,7 @@ def image_run(
     observe = {"features": [], **observe}
     config = Config(prompts=["a {person}"], model=model, observe=observe)
     path.mkdir(parents=True, exist_ok=True)
-    meta = {"format": 1, "status": "generated", "config": {"passed": {}, "resolved": config.resolved()}}
+    meta = {"format": 3, "status": "generated", "config": {"passed": {}, "resolved": config.resolved()}}
     (path / "run.json").write_text(json.dumps(meta))
     rows = [
         {

@@ -8,7 +8,6 @@ from hooks.prompt.spans import encode, split_words, token_positions
 from probes.config.schema import Config
 from probes.prompts.plan import plan
 from probes.runs import parts, schemas
-from probes.runs.earlier_format import spans_anew
 from probes.runs.store import Run
 from tests.hooks.prompt.test_spans import KINDS, TEXTS, tokenizer
 
@@ -48,7 +47,6 @@ def test_words_stored_are_those_split_anew(run, tokenizers, prompt):
         words = split_words(text)
         assert row["prompt"] == text and list(row["words"]) == [word for word, _ in words]
         assert lists(row["word_spans"]) == [list(span) for _, span in words]
-        assert spans_anew(text, row["words"]) == [span for _, span in words]
         for name, read in zip(("word_positions", "word_positions_2"), tokenizers, strict=True):
             ((_, offsets),) = encode(read, [text], "here")
             assert lists(row[name]) == [list(token_positions(offsets, span)) for _, span in words]

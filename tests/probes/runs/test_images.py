@@ -19,7 +19,7 @@ def _write(run, part, encoded):
 
 
 def test_images_in_any_order(tmp_path):
-    run = Run(tmp_path, {"format": 1, "status": "generated"})
+    run = Run(tmp_path, {"format": 3, "status": "generated"})
     pixels = {f"s{i}": np.full((4, 4, 3), 40 * i / 255) for i in range(5)}
     for part, names in enumerate((["s0", "s1"], ["s2", "s3", "s4"])):
         _write(run, part, {name: png(pixels[name]) for name in names})
@@ -32,7 +32,7 @@ def test_images_in_any_order(tmp_path):
 
 
 def test_one_file_is_held_and_read_once_while_its_images_are_asked_for(tmp_path, monkeypatch):
-    run = Run(tmp_path, {"format": 1, "status": "generated"})
+    run = Run(tmp_path, {"format": 3, "status": "generated"})
     for part in range(2):
         _write(run, part, {f"s{part}{i}": png(np.full((4, 4, 3), i / 255)) for i in range(3)})
     asked = []
@@ -51,7 +51,7 @@ def test_one_file_is_held_and_read_once_while_its_images_are_asked_for(tmp_path,
 
 
 def test_what_cannot_be_decoded_is_named(tmp_path):
-    run = Run(tmp_path, {"format": 1, "status": "generated"})
+    run = Run(tmp_path, {"format": 3, "status": "generated"})
     whole = png(np.zeros((4, 4, 3)))
     _write(run, 0, {"whole": whole, "cut": whole[: len(whole) // 2], "text": b"no image", "empty": b""})
     assert run.unreadable() == {"cut", "text", "empty"}

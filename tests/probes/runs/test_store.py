@@ -25,7 +25,7 @@ def write(path, rows=ROWS):
 
 @pytest.fixture
 def run(tmp_path):
-    meta = {"format": 1, "status": "generated", "config": {"passed": {}, "resolved": {"name": "x"}}}
+    meta = {"format": 3, "status": "generated", "config": {"passed": {}, "resolved": {"name": "x"}}}
     (tmp_path / "run.json").write_text(json.dumps(meta))
     return Run.open(tmp_path)
 
@@ -121,7 +121,7 @@ def test_short_writes_are_gone_on_with(tmp_path, monkeypatch):
 
 
 def test_leftovers_are_removed_and_nothing_else(tmp_path):
-    for name in (f"{parts.TEMPORARY}12-part.parquet", "part-00000.parquet", "notes.txt"):
+    for name in (parts.temporary(tmp_path / "part-00000.parquet").name, "part-00000.parquet", "notes.txt"):
         (tmp_path / name).write_text("x")
     parts.clean(tmp_path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["notes.txt", "part-00000.parquet"]

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import socket
 import time
 
 import pytest
@@ -12,14 +13,14 @@ from probes.errors import UserError
 from probes.runs import parts
 from probes.runs.store import Run
 from probes.storage.claim import DAY, HeldError, Hold, claim
-from probes.storage.locks import Lock
+from probes.storage.locks import FolderHold, GoneError, is_lock
 
 ALONE, SHARD, RESULTS = Hold.ALONE, Hold.SHARD, Hold.RESULTS
 
 
 @pytest.fixture
 def run(tmp_path):
-    Run(tmp_path / "run", {}).write_meta(format=1, status="planned", config={"resolved": {}})
+    Run(tmp_path / "run", {}).write_meta(format=3, status="planned", config={"resolved": {}})
     return tmp_path / "run"
 
 
@@ -38,7 +39,7 @@ def held(path, hold):
     os.close(told)
     try:
         assert os.read(ready, 1) == b"!"
-        yield
+        yield child
     finally:
         os.kill(child, 9)
         os.waitpid(child, 0)
@@ -57,21 +58,26 @@ def tried(path, hold):
 @pytest.mark.parametrize(
     ("there", "wanted", "said"),
     [
-        (ALONE, ALONE, "expected to be the only one writing here, found another process: let it end first"),
-        (ALONE, SHARD, "found another process that has this folder alone (without --shard): let it end"),
-        (ALONE, RESULTS, "expected to be the only one writing here, found another process: let it end first"),
-        (SHARD, ALONE, "found processes that share this folder (--shard, or measuring beside it): let it"),
+        (ALONE, ALONE, "expected to be the only one writing here, found another process (process"),
+        (ALONE, SHARD, "found another process that has this folder alone (without --shard) (process"),
+        (ALONE, RESULTS, "expected to be the only one writing here, found another process (process"),
+        (SHARD, ALONE, "found processes that share this folder (--shard, or measuring beside it) (process"),
         (SHARD, SHARD, None),
         (SHARD, RESULTS, None),
-        (RESULTS, ALONE, "found processes that share this folder (--shard, or measuring beside it): let it"),
+        (RESULTS, ALONE, "found processes that share this folder (--shard, or measuring beside it) (process"),
         (RESULTS, SHARD, None),
-        (RESULTS, RESULTS, "the only one measuring here, found another process that measures or reports"),
+        (
+            RESULTS,
+            RESULTS,
+            "the only one measuring here, found another process that measures or reports (process",
+        ),
     ],
 )
 def test_who_keeps_out_whom(there, wanted, said, run):
-    with held(run, there):
+    with held(run, there) as process:
         told = tried(run, wanted)
         assert told == said or (said in told and told.startswith(f"{run}: "))
+        assert told is None or f"(process {process} on {socket.gethostname()}): let it end first" in told
     assert tried(run, wanted) is None  # the lock ends with the process, though it was killed
 
 
@@ -133,12 +139,48 @@ def test_a_folder_that_came_to_nothing_is_taken_away_unless_others_hold_it(tmp_p
         assert tried(path, ALONE) is None
 
 
-def test_a_lock_that_was_removed_meanwhile_is_none(run):
-    """Whoever opened it before and locks it afterwards would hold a file that nobody else sees."""
-    with Lock(run / ".lock") as lock:
-        (run / ".lock").unlink()
-        assert lock.taken()
-        assert tried(run, ALONE)
+def test_what_killed_processes_left_is_removed_by_who_comes_after(run):
+    for hold in Hold:
+        with held(run, hold):
+            pass
+    assert len([file for file in run.iterdir() if is_lock(file.name)]) == 2  # the last one's, and the gate
+    assert tried(run, ALONE) is None
+    assert [file.name for file in run.iterdir() if is_lock(file.name)] == [".lock"]
+
+
+def test_of_many_that_begin_at_one_moment_one_at_a_time_holds(run, tmp_path):
+    """Each adds a line to a file while it is alone: no line is lost, and no two are inside at once."""
+    children = []
+    for _ in range(6):
+        children.append(os.fork())
+        if not children[-1]:  # pragma: no cover
+            status = 1
+            with contextlib.suppress(BaseException):
+                for _ in range(5):
+                    one = FolderHold(run, ALONE)
+                    while not one.taken():
+                        time.sleep(0.002)
+                    (tmp_path / "inside").touch(exist_ok=False)
+                    time.sleep(0.002)
+                    (tmp_path / "inside").unlink()
+                    one.close()
+                status = 0
+            os._exit(status)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 6
+
+
+def test_a_lock_that_is_taken_away_is_said(run):
+    one = FolderHold(run, ALONE)
+    one.take()
+    one.require()
+    (lock,) = (file for file in run.iterdir() if is_lock(file.name) and file.name != ".lock")
+    lock.unlink()
+    with pytest.raises(GoneError, match="expected the run directory to stay"):
+        one.require()
+    lock.touch()  # another file
+    with pytest.raises(GoneError):
+        one.require()
+    one.close()
 
 
 # Files that several write
@@ -151,8 +193,12 @@ def test_temporary_files_of_two_processes_of_one_number_are_two(tmp_path, monkey
     monkeypatch.setattr("socket.gethostname", lambda: "node-17.cluster.example.org")
     name = parts.temporary(tmp_path / "part-00000.parquet").name
     assert name.startswith(".tmp-node_17_cluster_-7-") and parts.is_leftover(name)
-    assert parts.is_leftover(".tmp-12-part.parquet")  # of earlier versions
-    for name in (".tmp-of-another-program", ".tmp-part.parquet", "part-00000.parquet"):
+    for name in (
+        ".tmp-12-part.parquet",
+        ".tmp-of-another-program",
+        ".tmp-part.parquet",
+        "part-00000.parquet",
+    ):
         assert not parts.is_leftover(name)
 
 

@@ -9,13 +9,15 @@ import pytest
 from probes.errors import UserError
 from probes.runs import parts
 from probes.runs.store import Run
-from probes.storage import lease, locations, object_stores
+from probes.storage import lease, locations, objects
 from probes.storage.claim import HeldError, Hold, claim
-from probes.storage.lease import ALONE, RESULTS, SHARD, Lease, LostError, OtherHoldsError
-from probes.storage.object_path import ObjectPath
+from probes.storage.lease import Lease, LostError
+from probes.storage.locks import OtherHoldsError
+from probes.storage.objects import ObjectPath
 
 obstore = pytest.importorskip("obstore")
 ROOT = "s3://bucket/run"
+ALONE, SHARD, RESULTS = Hold.ALONE, Hold.SHARD, Hold.RESULTS
 SECONDS = 0.8
 
 
@@ -24,7 +26,7 @@ def store(monkeypatch):
     from obstore.store import MemoryStore
 
     one = MemoryStore()
-    monkeypatch.setattr(object_stores, "opened", lambda scheme, bucket, size=0: one)
+    monkeypatch.setattr(objects, "opened", lambda scheme, bucket, size=0: one)
     monkeypatch.setattr(lease, "SECONDS", SECONDS)
     monkeypatch.setattr(lease, "_ROUNDING", 0.1)
     monkeypatch.setattr(locations, "GUARDS", [])
@@ -127,8 +129,8 @@ def test_a_claim_that_nobody_renews_runs_out_and_its_holder_writes_nothing_more(
 
 def test_the_claim_of_a_killed_process_is_waited_for_and_said(root, store, capsys):
     """It says itself for how long it holds."""
-    claimed = {"host": "node-7", "process": 4711, "token": "x", "hold": ALONE, "seconds": 1.7}
-    (root / ".claims" / ALONE).write(json.dumps(claimed).encode())
+    claimed = {"host": "node-7", "process": 4711, "token": "x", "hold": "alone", "seconds": 1.7}
+    (root / ".claims" / "alone").write(json.dumps(claimed).encode())
     began = time.monotonic()
     Lease(root, ALONE).take().close()
     assert time.monotonic() - began > 1.7
@@ -187,7 +189,7 @@ def test_storage_that_does_not_answer_ends_the_claim_in_time(root, monkeypatch):
     held = Lease(root, ALONE).take()
 
     def gone(*arguments, **options):
-        raise object_stores.StorageError("s3://bucket/run: object storage cannot be reached")
+        raise objects.StorageError("s3://bucket/run: object storage cannot be reached")
 
     monkeypatch.setattr(ObjectPath, "_do", gone)
     held.require()

@@ -15,9 +15,9 @@ import pytest
 
 from probes.errors import UserError
 from probes.runs import parts
-from probes.storage import cache, locations, object_path, object_stores
+from probes.storage import cache, locations, objects
 from probes.storage.locations import run_path
-from probes.storage.object_path import ChangedError, ObjectPath
+from probes.storage.objects import ChangedError, ObjectPath
 from probes.storage.paths import expand_run
 from triptych.cli.run import main
 
@@ -55,7 +55,7 @@ def store(monkeypatch):
     from obstore.store import MemoryStore
 
     one = Counting(MemoryStore())
-    monkeypatch.setattr(object_stores, "opened", lambda scheme, bucket, size=0: one)
+    monkeypatch.setattr(objects, "opened", lambda scheme, bucket, size=0: one)
     return one
 
 
@@ -224,7 +224,7 @@ def test_a_refusal_while_a_part_is_read_is_no_damage(store, monkeypatch):
 
     for name in ("get_range", "get"):
         monkeypatch.setattr(store, name, refused, raising=False)
-        with pytest.raises(object_stores.StorageError) as caught:
+        with pytest.raises(objects.StorageError) as caught:
             parts.read_part(path, ["a"])
         assert str(caught.value).startswith(
             f"{path}: refused by the object storage (AccessDenied): check the credentials"
@@ -256,7 +256,7 @@ def test_what_a_store_answers_is_said_by_its_code(answer, line, store, monkeypat
 
 
 def test_what_no_single_put_takes_is_refused(store, monkeypatch):
-    monkeypatch.setattr(object_path, "LARGEST", 2**20)
+    monkeypatch.setattr(objects, "LARGEST", 2**20)
     with pytest.raises(UserError, match=r"expected at most .* set generate.part_triplets to less"):
         parts.write_bytes(run_path("s3://bucket/run") / "samples" / "part-00000.parquet", bytes(2**20 + 1))
     assert not store.requests
@@ -312,11 +312,11 @@ def test_without_the_extra_there_is_one_line(tmp_path, monkeypatch, capsys):
     config = tmp_path / "x.yaml"
     config.write_text("prompts: ['a {person}']\n")
     monkeypatch.setitem(sys.modules, "obstore", None)
-    object_stores._obstore.cache_clear()
-    object_stores._opened.cache_clear()
+    objects._obstore.cache_clear()
+    objects._opened.cache_clear()
     try:
         assert main([str(config), "--out", "s3://bucket/run"]) == 2
     finally:
-        object_stores._obstore.cache_clear()
+        objects._obstore.cache_clear()
     line = "expected the libraries that reach object storage, found no `obstore`: pip install 'triptych[storage]'"
     assert capsys.readouterr().err.strip() == f"s3://bucket: {line}"

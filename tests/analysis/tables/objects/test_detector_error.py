@@ -137,7 +137,7 @@ def run(world, tmp_path) -> Run:
     run = Run(tmp_path, {})
     run.write_table("objects", objects)
     resolved = {"passed": {}, "resolved": config(plan)}
-    run.write_meta(format=1, status="observed", config=resolved, observer={"engine": "groundingdino"})
+    run.write_meta(format=3, status="observed", config=resolved, observer={"engine": "groundingdino"})
     return Run.open(tmp_path)
 
 

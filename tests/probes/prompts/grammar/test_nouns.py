@@ -17,7 +17,6 @@ from nltk.tag.perceptron import PerceptronTagger
 from analysis.tables.objects.nouns import NOUN_COLUMNS, noun_table
 from probes.errors import UserError
 from probes.prompts.grammar.nouns import _textblob_tagger, human_words, lemma, nouns, person_lemmas
-from probes.runs.earlier_format import spans_anew
 from probes.toyworld.captions import random_caption
 from probes.toyworld.world import load_world
 
@@ -147,8 +146,18 @@ def test_a_word_for_the_person_counts_whole_and_by_its_noun(word, lemmas):
     assert person_lemmas(word) == lemmas
 
 
+def spans_of(prompt, words):
+    """The characters of words, given in order; (-1, -1) for one that is not there."""
+    spans, place = [], 0
+    for word in words:
+        start = prompt.find(word, place)
+        place = start + len(word) if start >= 0 else place
+        spans.append((start, start + len(word)) if start >= 0 else (-1, -1))
+    return spans
+
+
 def table(prompt, words, **options):
-    spans = None if words is None else spans_anew(prompt, words)
+    spans = None if words is None else spans_of(prompt, words)
     samples = pd.DataFrame(
         {"triplet": [4], "indicator": ["neutral"], "prompt": prompt, "word_spans": [spans]}
     )

@@ -10,14 +10,14 @@ from scipy.stats import chi2_contingency
 from probes.prompts.paintskills import SKILLS
 from probes.toyworld.palette import INDEX, paint
 from probes.toyworld.skills.checker import read_objects
-from probes.toyworld.skills.scenes import CELL, MARGIN, all_scenes, draw_scene, objects, scene, scenes
+from probes.toyworld.skills.scenes import CELL, MARGIN, draw_scene, objects, scene, scenes
 
 RARE = 1e-4  # of the 20 tests below; seeds are fixed, so each is passed once for all
 
 
 @pytest.fixture(scope="module")
 def drawn():
-    return all_scenes("test")
+    return [drawn for skill in SKILLS for drawn in scenes(skill, "test")]
 
 
 def test_as_many_as_the_paper_has(drawn):
