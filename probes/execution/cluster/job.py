@@ -1,4 +1,4 @@
-"""What a worker is told of a stage: plain text, from which it plans the parts of a run again."""
+"""What a worker is told of a stage: plain data, from which it plans the parts of a run again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from probes.config.schema import Config
-from probes.json_text import parse_json
 from probes.models import loading
 from probes.runs.record import checksum
 from probes.runs.store import Run
@@ -21,7 +20,7 @@ _KEPT = ("format", "name", "model", "scheduler", "part_fields", "parts", "images
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A stage of a run, or a question to it, in plain data; its text keeps the order of the configuration's fields.
+    """A stage of a run, or a question to it, in plain data.
 
     Attributes
     ----------
@@ -59,15 +58,6 @@ class Job:
             model=_named(source) if source else {},
             settled=settled,
         )
-
-    @classmethod
-    def read(cls, text: str) -> Job:
-        """The job that a text holds."""
-        return cls(**parse_json(text))
-
-    def text(self) -> str:
-        """The job as a text."""
-        return json.dumps(dataclasses.asdict(self), ensure_ascii=False)
 
     def source(self) -> loading.Source:
         """The model as this machine has it, by the name it has on the driver.
