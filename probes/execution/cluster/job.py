@@ -29,13 +29,13 @@ class Job:
     folder : str
         That in which the command was called, from which paths in a configuration lead.
     record : str or None
-        Checksum of ``run.json`` as the driver wrote it, see `recorded`; None where there is none yet.
+        Checksum of ``run.json`` as the driver wrote it, see `record_checksum`; None where there is none yet.
     config : mapping
         The configuration (:meth:`probes.config.schema.Config.resolved`); empty where that of ``run.json`` is meant.
     model : mapping
         Name, path, revision and variant of the model; empty where there is none.
-    settled : mapping
-        What was settled once, for all workers: weights, number format, sizes of batches, threads.
+    settings : mapping
+        What was resolved once, for all workers: weights, number format, sizes of batches, threads.
     """
 
     run: str
@@ -43,20 +43,20 @@ class Job:
     record: str | None
     config: Mapping[str, Any]
     model: Mapping[str, Any]
-    settled: Mapping[str, Any]
+    settings: Mapping[str, Any]
 
     @classmethod
     def of(
-        cls, run: Run, config: Config | None = None, source: loading.Source | None = None, **settled: Any
+        cls, run: Run, config: Config | None = None, source: loading.Source | None = None, **settings: Any
     ) -> Job:
         """The job for a run as it is now."""
         return cls(
             run=str(run.path) if is_object(run.path) else os.path.abspath(run.path),
             folder=os.getcwd(),
-            record=recorded(run),
+            record=record_checksum(run),
             config=config.resolved() if config else {},
             model=_named(source) if source else {},
-            settled=settled,
+            settings=settings,
         )
 
     def source(self) -> loading.Source:
@@ -72,8 +72,8 @@ class Job:
         return dataclasses.replace(found, name=named["name"])
 
 
-def recorded(run: Run) -> str | None:
-    """A checksum of what a run's record says from its beginning on; None where nothing is recorded yet.
+def record_checksum(run: Run) -> str | None:
+    """A checksum of what a run's record says from its beginning on; None where nothing is record_checksum yet.
 
     Not of all of it: a worker that joins late may look when the driver has gone on to the next stage.
     """

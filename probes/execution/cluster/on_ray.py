@@ -31,19 +31,19 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Actor(Worker):
     """A worker as Ray's actor."""
 
-    def placed(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """As a worker answers, with the machine's name for Ray."""
-        return {**super().placed(), "node": ray.get_runtime_context().get_node_id()}
+        return {**super().describe(), "node": ray.get_runtime_context().get_node_id()}
 
-    def asked(self, function: str, job: Job) -> Any:
+    def answer(self, function: str, job: Job) -> Any:
         """As a worker answers."""
         with frozen():
-            return super().asked(function, job)
+            return super().answer(function, job)
 
-    def opened(self, function: str, job: Job) -> str:
+    def open_stage(self, function: str, job: Job) -> str:
         """As a worker does."""
         with frozen():
-            return super().opened(function, job)
+            return super().open_stage(function, job)
 
     def _close(self) -> None:
         gc.unfreeze()

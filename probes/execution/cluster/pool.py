@@ -150,7 +150,7 @@ class Pool:
             self._end(worker)
 
     def ask(self, function: str, job: Job, parts: int = 1) -> Any:
-        """Return what a worker answers to a stage's question, see `probes.execution.cluster.worker.Worker.asked`.
+        """Return what a worker answers to a stage's question, see `probes.execution.cluster.worker.Worker.answer`.
 
         Parameters
         ----------
@@ -173,9 +173,9 @@ class Pool:
                 worker = next((worker for worker in self._workers if worker.host), None)
                 if worker is not None:
                     worker.ready, worker.opening = False, None
-                    asked = self._call(worker, "asked", function, job)
+                    asked = self._call(worker, "answer", function, job)
             for call, answer in self._answers(None):
-                if call.name == "asked":
+                if call.name == "answer":
                     return _checked(answer, call.worker.host)
 
     def make(
@@ -191,7 +191,7 @@ class Pool:
         Parameters
         ----------
         function, job
-            What opens the stage in a worker, see `probes.execution.cluster.worker.Worker.opened`.
+            What opens the stage in a worker, see `probes.execution.cluster.worker.Worker.open_stage`.
         tasks
             The parts.
         made
@@ -242,10 +242,10 @@ class Pool:
         while len(self._workers) < wanted:
             worker = _Worker(self._kind.remote())  # asked for until there is room
             self._workers.append(worker)
-            self._call(worker, "placed")
+            self._call(worker, "describe")
 
     def _open(self, worker: _Worker, stage: _Stage) -> None:
-        worker.opening = self._call(worker, "opened", stage.function, stage.job)
+        worker.opening = self._call(worker, "open_stage", stage.function, stage.job)
 
     def _give(self, stage: _Stage) -> None:
         ready = [worker for worker in self._workers if worker.ready]
@@ -255,7 +255,7 @@ class Pool:
                 if enough and len(worker.parts) < parts:
                     task = stage.todo.popleft()
                     worker.parts.append(task)
-                    self._call(worker, "made", task.number, task.identity)
+                    self._call(worker, "make_part", task.number, task.identity)
 
     def _end(self, worker: _Worker) -> None:
         """End a worker, whatever it is at; nothing more is heard of it."""
@@ -270,7 +270,7 @@ class Pool:
     # What is answered
 
     def _answers(self, stage: _Stage | None) -> list[tuple[_Call, Any]]:
-        """Answers to ``asked`` and ``made``; workers that are placed, opened or lost are seen to."""
+        """Answers to ``answer`` and ``make_part``; workers that are placed, opened or lost are seen to."""
         ready, _ = self._ray.wait([*self._calls], num_returns=1, timeout=_PAUSE)
         if ready and len(self._calls) > 1:
             ready, _ = self._ray.wait([*self._calls], num_returns=len(self._calls), timeout=0)
@@ -286,9 +286,9 @@ class Pool:
                 continue
             except self._ray.exceptions.RayError as error:
                 answer = getattr(error, "cause", error)
-            if call.name == "placed":
+            if call.name == "describe":
                 self._placed(call.worker, _checked(answer), stage)
-            elif call.name == "opened":
+            elif call.name == "open_stage":
                 self._opened(call.worker, answer, latest=reference == call.worker.opening)
             else:
                 others.append((call, answer))

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
-from probes.execution.cluster.job import Job, recorded
+from probes.execution.cluster.job import Job, record_checksum
 from probes.execution.part import Part, make_whole
 from probes.execution.team import Do
 from probes.runs.store import Run
@@ -71,18 +71,18 @@ class Worker:
         self._making: Making | None = None
         self._job: Job | None = None
 
-    def placed(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Return where this is, and with which libraries."""
         return {"host": socket.gethostname(), "versions": libraries()}
 
     @plain_errors()
-    def asked(self, function: str, job: Job) -> Any:
+    def answer(self, function: str, job: Job) -> Any:
         """Answer a stage's question: ``module:function`` is given the job and returns plain data."""
         self._close()
-        return _found(function)(_here(job))
+        return _imported(function)(_here(job))
 
     @plain_errors()
-    def opened(self, function: str, job: Job) -> str:
+    def open_stage(self, function: str, job: Job) -> str:
         """Open a stage: ``module:function`` is given the job; a context manager that gives its `Making`.
 
         Returns
@@ -92,11 +92,11 @@ class Worker:
         """
         self._close()
         self._job = _here(job)
-        self._making = self._stack.enter_context(_found(function)(self._job))
+        self._making = self._stack.enter_context(_imported(function)(self._job))
         return described(self._making.device)
 
     @plain_errors()
-    def made(self, number: int, expected: str) -> None:
+    def make_part(self, number: int, expected: str) -> None:
         """Make a part, given its number and the hash of its identity, and write its files."""
         assert self._making is not None
         part = self._making.part(number)
@@ -136,7 +136,7 @@ def _here(job: Job) -> Job:
     return job
 
 
-def _found(function: str) -> Callable[[Job], Any]:
+def _imported(function: str) -> Callable[[Job], Any]:
     module, name = function.split(":")
     return getattr(importlib.import_module(module), name)
 
@@ -146,7 +146,7 @@ def _require_seen(job: Job) -> None:
     until = time.monotonic() + PATIENCE
     while True:
         try:
-            found = "another" if recorded(Run.open(job.run)) != job.record else ""
+            found = "another" if record_checksum(Run.open(job.run)) != job.record else ""
         except UserError:
             found = "none"
         if not found:

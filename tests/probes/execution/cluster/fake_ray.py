@@ -89,10 +89,10 @@ class FakeRay:
         if actor.lost:
             self._lost(answer)
             return answer
-        if name == "made":
+        if name == "make_part":
             self.sent.append((actor.number, told[0]))
         actor.calls.append((answer, name, pickle.loads(pickle.dumps(told))))
-        self.most_at_once = max(self.most_at_once, sum(call[1] == "made" for call in actor.calls))
+        self.most_at_once = max(self.most_at_once, sum(call[1] == "make_part" for call in actor.calls))
         return answer
 
     def put(self, what):
@@ -154,7 +154,7 @@ class FakeRay:
             value = RayTaskError(pickle.loads(pickle.dumps(error)))
         if actor.calls:  # it may be lost by now
             actor.calls.popleft()
-        answer.there, answer.value = True, {**value, "node": actor.node} if name == "placed" else value
+        answer.there, answer.value = True, {**value, "node": actor.node} if name == "describe" else value
 
     def _put_on_machines(self):
         for actor in self.actors.values():
@@ -172,19 +172,19 @@ class PlayedWorker:
         self._number, self._made, self._what, self._device = number, made, what, device
         self._open = False
 
-    def placed(self):
+    def describe(self):
         return {"host": "there", "versions": VERSIONS}
 
-    def asked(self, function, job):
+    def answer(self, function, job):
         self._open = False
         return [function, job]
 
-    def opened(self, function, job):
+    def open_stage(self, function, job):
         device = self._device(self._number)
         self._open = True
         return device
 
-    def made(self, number, identity):
+    def make_part(self, number, identity):
         assert self._open and identity == f"hash{number}"
         self._what(number, self._number)
         self._made.append(number)

@@ -37,7 +37,7 @@ def job(folder: Path | None, seconds: float) -> Job:
 @contextlib.contextmanager
 def opened(job: Job):
     """What a worker does."""
-    folder, seconds = Path(job.run) if job.run else None, job.settled["seconds"]
+    folder, seconds = Path(job.run) if job.run else None, job.settings["seconds"]
 
     def do(piece, tick):
         time.sleep(seconds)

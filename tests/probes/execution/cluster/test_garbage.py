@@ -49,11 +49,11 @@ def test_a_worker_of_ray_freezes_what_it_opens_and_lets_go_of_it_with_the_stage(
     worker, told = Actor(), (f"{light_stage.HERE}:opened", light_stage.job(None, 0.0))
     ring = Ring()
     gone = weakref.ref(ring)
-    assert worker.opened(*told) == "none"
+    assert worker.open_stage(*told) == "none"
     assert gc.get_freeze_count() > len(gc.get_objects())
     del ring
     gc.collect()
     assert gone() is not None
-    assert worker.opened(*told) == "none" and gone() is None
+    assert worker.open_stage(*told) == "none" and gone() is None
     worker._close()
     assert not gc.get_freeze_count()

@@ -174,7 +174,7 @@ def test_no_room_on_a_device_is_raised_when_no_part_is_under_way_any_more():
     pool = pool_on(ray, 3)
     with pytest.raises(MemoryError, match="no room"):
         pool.make("module:opened", "{}", tasks(40), under_way.append)
-    assert not any(call[1] == "made" for actor in ray.actors.values() for call in actor.calls)
+    assert not any(call[1] == "make_part" for actor in ray.actors.values() for call in actor.calls)
     assert len(ray.made) == len(under_way) < 40
     room.clear()
     assert pool.make("module:opened", "{}", tasks(40)) == {} and set(ray.made) == set(range(40))
@@ -226,7 +226,7 @@ def test_no_worker_to_be_had_is_said_once(monkeypatch):
 
 def test_a_question_is_asked_of_another_worker_if_the_first_is_lost():
     ray = played({"a": 1})
-    ray.loses = lambda ray: 1 in ray.place and ray.actors[1].calls[0][1] == "asked" and ray.lose(1)
+    ray.loses = lambda ray: 1 in ray.place and ray.actors[1].calls[0][1] == "answer" and ray.lose(1)
     pool = pool_on(ray, 1)
     assert pool.ask("module:asked", "text") == ["module:asked", "text"]
     assert ray.started >= 2 and pool.lost.workers >= 1

@@ -40,8 +40,8 @@ class Losing(worker.Worker):
 
     answers, losses = 0, ()
 
-    def made(self, number, expected):
-        super().made(number, expected)
+    def make_part(self, number, expected):
+        super().make_part(number, expected)
         Losing.answers += 1
         if Losing.answers in Losing.losses:
             raise Killed
@@ -186,10 +186,10 @@ def test_a_worker_with_other_weights_or_files_is_refused(config, saved, started,
     class Elsewhere(worker.Worker):
         """It finds another model where the driver has one, once the run is settled."""
 
-        def opened(self, function, job):
+        def open_stage(self, function, job):
             monkeypatch.setattr(worker.Job, "source", lambda job: loading.resolve(str(found[0])))
             monkeypatch.setattr(drawing, "_kept", [])
-            return super().opened(function, job)
+            return super().open_stage(function, job)
 
     found.append(nudged(saved(), tmp_path))
     with pytest.raises(UserError, match="expected the weights that the run began with, found others"):
