@@ -16,7 +16,7 @@ import signal
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from multiprocessing import connection
@@ -28,6 +28,7 @@ from typing import Any, Protocol
 from tqdm import tqdm
 
 from probes.errors import UserError
+from probes.execution import signals
 
 DRAWING = (
     "diffusers.pipelines.stable_diffusion.pipeline_stable_diffusion"  # most of the time that a start takes
@@ -203,7 +204,7 @@ class _Helper:
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(theirs,), daemon=True)
         try:
-            with _uninterrupted():
+            with signals.blocked(signal.SIGINT, signal.SIGTERM):
                 process.start()
         except OSError as error:
             ours.close()
@@ -251,23 +252,6 @@ class _Helper:
             f"--workers: expected worker process {self.process.pid} to go on, found it ended ({how}; SIGKILL is often"
             " a lack of memory): run the same command again to go on, finished parts are kept, or use fewer workers"
         )
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """What is started meanwhile never hears of Control-C or SIGTERM, which the terminal and batch systems send to all:
-    it is for this process to say what becomes of it."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()  # else it would be started meanwhile, and lift the mask
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 # In a helper

@@ -128,20 +128,6 @@ def _told_apart(handlers: dict[signal.Signals, Any]) -> Iterator[None]:
         raise (raised or [error])[0] from None
 
 
-@contextlib.contextmanager
-def _kept_from(number: signal.Signals) -> Iterator[None]:
-    """Let processes that are started here hear nothing of a signal: of one to the whole group Ray would end first,
-    and this process with it, before it could say so."""
-    if not hasattr(signal, "pthread_sigmask"):  # no such thing on Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _handle(handlers: dict[signal.Signals, Any]) -> None:
     if threading.current_thread() is threading.main_thread():
         for number, handler in handlers.items():
@@ -178,7 +164,7 @@ def _connect(options: Cluster) -> str:
         "include_dashboard": False,
     }
     try:
-        with _kept_from(signal.SIGTERM):
+        with signals.blocked(signal.SIGTERM):  # of one to the whole group Ray would end before this process
             ray.init(address=LOCAL, **local, **quiet)
     except Exception as error:  # Ray has no kind of its own for this
         raise UserError(
