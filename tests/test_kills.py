@@ -95,7 +95,7 @@ def forked_helper():
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     process = context.Process(target=serve, args=(ours, theirs), daemon=True)
-    with signals.blocked(signal.SIGINT, signal.SIGTERM):
+    with team.blocked(signal.SIGINT, signal.SIGTERM):
         process.start()
     theirs.close()
     return team._Helper(process, ours)

@@ -7,11 +7,9 @@ exception that lets go of the run directory and ends the helpers.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 
@@ -58,25 +56,6 @@ def raise_from_here() -> None:
     for number, handler in _BEGUN.items():
         if signal.getsignal(number) is _end:
             signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def blocked(*numbers: signal.Signals) -> Iterator[None]:
-    """Block signals, so that processes started meanwhile never hear of them; not on Windows, which has no such thing.
-
-    The terminal and batch systems send them to all processes: it is for this one to say what becomes of the others.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()  # else it may be started meanwhile, and lift the mask
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _is_command_line() -> bool:

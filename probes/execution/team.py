@@ -16,7 +16,7 @@ import signal
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from multiprocessing import connection
@@ -28,7 +28,6 @@ from typing import Any, Protocol
 from tqdm import tqdm
 
 from probes.errors import UserError
-from probes.execution import signals
 
 DRAWING = (
     "diffusers.pipelines.stable_diffusion.pipeline_stable_diffusion"  # most of the time that a start takes
@@ -204,7 +203,7 @@ class _Helper:
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(theirs,), daemon=True)
         try:
-            with signals.blocked(signal.SIGINT, signal.SIGTERM):
+            with blocked(signal.SIGINT, signal.SIGTERM):
                 process.start()
         except OSError as error:
             ours.close()
@@ -252,6 +251,25 @@ class _Helper:
             f"--workers: expected worker process {self.process.pid} to go on, found it ended ({how}; SIGKILL is often"
             " a lack of memory): run the same command again to go on, finished parts are kept, or use fewer workers"
         )
+
+
+@contextlib.contextmanager
+def blocked(*numbers: signal.Signals) -> Iterator[None]:
+    """Block signals, so that processes started meanwhile never hear of them; not on Windows, which has no such thing.
+
+    The terminal and batch systems send them to all processes: it is for this one to say what becomes of the others.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # else it may be started meanwhile, and lift the mask
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 # In a helper

@@ -22,6 +22,7 @@ from probes.execution import signals, workers
 from probes.execution.cluster.garbage import frozen
 from probes.execution.cluster.job import Job
 from probes.execution.cluster.worker import Worker
+from probes.execution.team import blocked
 
 _STORE = 100 * 2**20  # bytes that a local Ray keeps for texts; its least is 75 MiB
 _NONE_FOUND = re.compile("not find any running Ray")  # the one failure after which a Ray is started here
@@ -164,7 +165,7 @@ def _connect(options: Cluster) -> str:
         "include_dashboard": False,
     }
     try:
-        with signals.blocked(signal.SIGTERM):  # of one to the whole group Ray would end before this process
+        with blocked(signal.SIGTERM):  # of one to the whole group Ray would end before this process
             ray.init(address=LOCAL, **local, **quiet)
     except Exception as error:  # Ray has no kind of its own for this
         raise UserError(
