@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from probes.config.cluster_options import Cluster as Options
-from probes.execution.cluster.queue import Pool
+from probes.execution.cluster.pool import Pool
 from probes.execution.cluster.worker import libraries
 from probes.execution.part import make_whole
 from tests import clusters
@@ -103,17 +103,17 @@ def folder_of(path):
 @on_ray
 def test_a_worker_and_a_machine_are_lost_for_good_and_another_joins(tmp_path, capsys):
     """Without models, so that workers are there in seconds; the same code places, loses and replaces them."""
-    from probes.execution.cluster.on_ray import OnRay, connected
+    from probes.execution.cluster import on_ray
 
     folder, alone = tmp_path / "parts", tmp_path / "alone"
     make_alone(alone, 24)
     with clusters.machines(1, 2) as machines:
         before = signal.getsignal(signal.SIGTERM)
-        with connected(Options()) as where:
+        with on_ray.connected(Options()) as where:
             assert "3 nodes, 2 CPUs" in where and signal.getsignal(signal.SIGTERM) is not None
-            engine = OnRay(Options(), on_cpu=True)
-            assert engine.expected == 2
-            pool, at = Pool(engine, engine.expected, versions=libraries()), []
+            kind, room = on_ray.actors(Options(), on_cpu=True)
+            assert room == 2
+            pool, at = Pool(on_ray.ray, kind, room, versions=libraries()), []
 
             def looked():
                 if len(told) >= 3 and not at:
@@ -125,9 +125,9 @@ def test_a_worker_and_a_machine_are_lost_for_good_and_another_joins(tmp_path, ca
                     lost = clusters.machine_of(machines, clusters.actors()[0])
                     machines.remove_node(lost, allow_graceful=False)
 
-            shards, told = [light_stage.shard_of(folder, number) for number in range(24)], []
-            job = light_stage.job(folder, 0.3).text()
-            assert pool.make(f"{light_stage.HERE}:opened", job, shards, told.append, looked) == {}
+            tasks, told = [light_stage.task_of(folder, number) for number in range(24)], []
+            job = light_stage.job(folder, 0.3)
+            assert pool.make(f"{light_stage.HERE}:opened", job, tasks, told.append, looked) == {}
             assert pool.lost.workers >= 2
             until = time.monotonic() + 60  # Ray may find the workers lost before their machine
             while not pool.lost.nodes and time.monotonic() < until:
@@ -225,20 +225,20 @@ def test_twenty_kills_of_workers_and_five_of_machines(yaml_file, tmp_path, capsy
 @pytest.mark.slow
 def test_twenty_kills_of_workers_and_five_of_machines_without_models(tmp_path, capsys):
     """As above, with parts that are there at once, so that the kills come quickly; 1,000 parts."""
-    from probes.execution.cluster.on_ray import OnRay, connected
+    from probes.execution.cluster import on_ray
 
     folder, alone, count, began = tmp_path / "parts", tmp_path / "alone", 1000, time.monotonic()
     make_alone(alone, count)
-    with clusters.machines(2, 2) as machines, connected(Options()):
-        engine = OnRay(Options(), on_cpu=True)
-        pool, told, runs = Pool(engine, engine.expected, versions=libraries()), [], 0
+    with clusters.machines(2, 2) as machines, on_ray.connected(Options()):
+        kind, room = on_ray.actors(Options(), on_cpu=True)
+        pool, told, runs = Pool(on_ray.ray, kind, room, versions=libraries()), [], 0
         kills = Kills(machines, 23)
         while kills.left or not runs:
             runs += 1
-            shards = [light_stage.shard_of(folder / str(runs), number) for number in range(count)]
-            job = light_stage.job(folder / str(runs), 0.1).text()
+            tasks = [light_stage.task_of(folder / str(runs), number) for number in range(count)]
+            job = light_stage.job(folder / str(runs), 0.1)
             looked = partial(kills.strike_at_times, (0.2, 1.5))
-            assert pool.make(f"{light_stage.HERE}:opened", job, shards, told.append, looked) == {}
+            assert pool.make(f"{light_stage.HERE}:opened", job, tasks, told.append, looked) == {}
             assert time.monotonic() - began < PATIENCE
         pool.count_machines()
         pool.close()

@@ -75,7 +75,9 @@ def forked(yaml_file, path, workers, said):
         return child
     status = 1
     try:
-        signal.signal(signal.SIGTERM, signals.terminate)  # as `interrupt.begun` does for a command line
+        signal.signal(
+            signal.SIGTERM, signals.terminate
+        )  # as `signals.raise_from_here` does for a command line
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
@@ -93,7 +95,7 @@ def forked_helper():
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     process = context.Process(target=serve, args=(ours, theirs), daemon=True)
-    with team._uninterrupted():
+    with team.blocked(signal.SIGINT, signal.SIGTERM):
         process.start()
     theirs.close()
     return team._Helper(process, ours)

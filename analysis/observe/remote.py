@@ -17,7 +17,7 @@ from probes.runs.store import Run
 
 
 def planned(job: Job) -> dict[str, Any]:
-    """All images, the parts that are due, what is damaged, threads, and what is settled of the configuration."""
+    """All images, the parts that are due, what is damaged, threads, and what is resolved of the configuration."""
     run, observer = _found(job)
     every, due, damaged = stage.planned(run, observer)
     return {
@@ -44,16 +44,16 @@ def opened(job: Job) -> Iterator[Making]:
     def part(number: int) -> Part:
         return stage.part_of(run, observer, run.part_path("samples", number), fields)
 
-    with stage.Looking(observer, job.settled["threads"]).opened() as do:
+    with stage.Looking(observer, job.settings["threads"]).opened() as do:
         yield Making(part, do, observer.needs().device)
 
 
 def _found(job: Job) -> tuple[Run, Observer]:
     run = Run.open(job.run)
     chosen, missing = observers(run.config)
-    name = job.settled["observer"]
+    name = job.settings["observer"]
     for observer in chosen:
-        if list(observer.schemas) == job.settled["kinds"]:
+        if list(observer.schemas) == job.settings["kinds"]:
             return run, observer
     raise UserError(
         f"observe {name}: expected it to look on all machines of the cluster, found that it cannot:"

@@ -24,8 +24,8 @@ from analysis.observe.registry import observers, why_not
 from probes.errors import UserError
 from probes.execution import loop, shards, workers
 from probes.execution.cluster.driver import ClusterWorkers
-from probes.execution.cluster.engine import PartTask
 from probes.execution.cluster.job import Job
+from probes.execution.cluster.pool import PartTask
 from probes.execution.part import Part, Piece, RowsOfKind
 from probes.execution.team import Team, Tick
 from probes.prompts.audit import places

@@ -1,9 +1,9 @@
 """The one loop over the parts of a stage: which are due, each made in pieces and written whole, with progress.
 
 A part is what is stored, resumed and refused; a piece of it (a batch) is what a process works on. Pieces are shared
-out in order among the workers (:mod:`probes.execution.team`), and this process alone writes each part when its last piece is
-there. How a part is cut into pieces is the stage's to fix, and never depends on the workers: so their number alters
-no byte.
+out in order among the workers (:mod:`probes.execution.team`), and this process alone writes each part when its last
+piece is there. How a part is cut into pieces is the stage's to fix, and never depends on the workers: so their number
+alters no byte.
 """
 
 from __future__ import annotations

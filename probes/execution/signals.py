@@ -25,7 +25,7 @@ def describe(error: KeyboardInterrupt) -> tuple[str, int]:
 
     Examples
     --------
-    >>> said(KeyboardInterrupt()), describe(Terminated())
+    >>> describe(KeyboardInterrupt()), describe(Terminated())
     (('interrupted', 130), ('terminated', 143))
     """
     number = signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT
@@ -58,10 +58,15 @@ def raise_from_here() -> None:
             signal.signal(number, handler)
 
 
-# only where this process is a command line of the project, and nobody chose that it ignores Control-C
-_main = getattr(sys.modules.get("__main__"), "__spec__", None)
-if _main is not None and _main.name.split(".")[0] in ("probes", "analysis"):
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+def _is_command_line() -> bool:
+    """Whether this process is ``python -m`` with a module of the project, or the command ``triptych``."""
+    module = getattr(sys.modules.get("__main__"), "__spec__", None)
+    name = module.name if module is not None else os.path.basename(sys.argv[0] if sys.argv else "")
+    return name.split(".")[0] in ("probes", "analysis", "triptych", "lab")
+
+
+if _is_command_line():
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it was chosen that it be ignored
         signal.signal(signal.SIGINT, _end)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _end)

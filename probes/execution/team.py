@@ -203,7 +203,7 @@ class _Helper:
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(theirs,), daemon=True)
         try:
-            with _uninterrupted():
+            with blocked(signal.SIGINT, signal.SIGTERM):
                 process.start()
         except OSError as error:
             ours.close()
@@ -254,16 +254,18 @@ class _Helper:
 
 
 @contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """What is started meanwhile never hears of Control-C or SIGTERM, which the terminal and batch systems send to all:
-    it is for this process to say what becomes of it."""
+def blocked(*numbers: signal.Signals) -> Iterator[None]:
+    """Block signals, so that processes started meanwhile never hear of them; not on Windows, which has no such thing.
+
+    The terminal and batch systems send them to all processes: it is for this one to say what becomes of the others.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # else it would be started meanwhile, and lift the mask
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    resource_tracker.ensure_running()  # else it may be started meanwhile, and lift the mask
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
         yield
     finally:

@@ -25,8 +25,7 @@ from hooks import Probe
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import batches, loop, shards, workers
-from probes.execution.cluster import remote
-from probes.execution.cluster.driver import ClusterWorkers
+from probes.execution.cluster.driver import ClusterWorkers, tasks_of
 from probes.execution.cluster.job import Job
 from probes.execution.command import StageCall
 from probes.execution.part import Part, Piece, RowsOfKind
@@ -134,9 +133,14 @@ def generate(
 
         def draw() -> None:
             if cluster:
-                remote.draw(
-                    cluster, run, "generate", f"{_REMOTE}:opened", drawing, fields, sizes, parts, todo
-                )
+                told = {
+                    "weights": drawing.weights,
+                    "threads": found.threads,
+                    "fields": fields,
+                    "sizes": sizes,
+                }
+                job = Job.of(run, config, source, device=config.generate.device, **told)
+                cluster.make(run, "generate", f"{_REMOTE}:opened", job, tasks_of(todo), len(samples))
             else:
                 loop.make(
                     "generate",

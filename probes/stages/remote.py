@@ -35,26 +35,26 @@ def resolve_settings(job: Job) -> dict[str, Any]:
 @contextmanager
 def opened(job: Job) -> Iterator[Making]:
     """Hold the model, ready to draw parts."""
-    config, told = Config.model_validate(job.config), job.settled
+    config, settings = Config.model_validate(job.config), job.settings
     source = job.source()
     run, samples = plan_again(job, config, source)
     chunks = generate.chunks_of(samples, config)
     drawing = generate.Drawing(
         source,
         config,
-        told["device"],
-        told["weights"],
-        told["threads"],
+        settings["device"],
+        settings["weights"],
+        settings["threads"],
         samples[0].sample_id,
-        _loaded_before(told["weights"]),
+        _loaded_before(settings["weights"]),
     )
 
     def part(number: int) -> Part:
-        return generate.part_of(run, config, told["fields"], told["sizes"], number, chunks[number])
+        return generate.part_of(run, config, settings["fields"], settings["sizes"], number, chunks[number])
 
     with drawing.opened() as do:
         del drawing
-        yield Making(part, do, told["device"])
+        yield Making(part, do, settings["device"])
 
 
 def _loaded_before(weights: str) -> loading.LoadedModel | None:
@@ -70,7 +70,7 @@ def plan_again(job: Job, config: Config, source: loading.Source) -> tuple[Run, l
     UserError
         A file that describes the model is another than the driver's.
     """
-    theirs = {name: value for name, value in job.settled["fields"].items() if name.startswith("model/")}
+    theirs = {name: value for name, value in job.settings["fields"].items() if name.startswith("model/")}
     name = identity.differing(theirs, files.files(source))
     if name is not None:
         raise UserError(

@@ -1,7 +1,7 @@
 """What a cluster's driver costs: shards of nothing, and workers that sleep.
 
 ``python -m tests.benchmarks.cluster [--shards N] [--seconds X] [--each N] [--out tests/benchmarks/results]``. A local
-Ray; its workers make parts of nothing (no file, no model), or sleep for each. The bars: 100,000 empty shards in 60 s;
+Ray; its workers make parts of nothing (no file, no model), or sleep for each. The bars: 100,000 empty shards in 120 s;
 with 1, 2 and 4 workers that sleep an efficiency of 95 % in the steady state, and of 80 % with the start of workers.
 
 Efficiency is the time that the shards sleep over the time that passed times the workers: with the start from the call
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from probes import command_line
 from probes.config.cluster_options import Cluster
-from probes.execution.cluster.queue import Pool
+from probes.execution.cluster.pool import Pool
 from probes.execution.cluster.worker import libraries
 from tests.probes.execution.cluster import light_stage
 
@@ -29,9 +29,10 @@ WORKERS = (1, 2, 4)
 
 def timed(shards: int, seconds: float, workers: int) -> dict[str, float]:
     """Make so many shards by so many workers, each sleeping so long; wall seconds, also of the steady state alone."""
-    from probes.execution.cluster.on_ray import OnRay
+    from probes.execution.cluster import on_ray
 
-    pool = Pool(OnRay(Cluster(workers=workers), on_cpu=True), workers, workers, versions=libraries())
+    kind, _ = on_ray.actors(Cluster(workers=workers), on_cpu=True)
+    pool = Pool(on_ray.ray, kind, workers, workers, versions=libraries())
     moments: list[tuple[float, int]] = []  # with all workers ready: when, and how many parts were there
     made: list[int] = []
 
@@ -40,8 +41,8 @@ def timed(shards: int, seconds: float, workers: int) -> dict[str, float]:
             moments.append((time.monotonic(), len(made)))
 
     began = time.monotonic()
-    job = light_stage.job(None, seconds).text()
-    wanted = [light_stage.shard_of(None, number) for number in range(shards)]
+    job = light_stage.job(None, seconds)
+    wanted = [light_stage.task_of(None, number) for number in range(shards)]
     planned = time.monotonic()
     failed = pool.make(f"{light_stage.HERE}:opened", job, wanted, made.append, looked)
     wall = time.monotonic() - planned

@@ -1,10 +1,12 @@
 """Runs on a cluster: a driver holds the queue of parts, workers elsewhere make each part whole and write it.
 
-- `job`: what a worker is told of a stage, in plain text.
-- `worker`: what a worker does; knows no engine.
-- `engine`, `queue`: who is given what, and what becomes of parts whose worker is lost; know no engine by name.
-- `on_ray`: the engine that places workers, Ray; the one module that imports it.
-- `driver`: a stage's calls, with progress and what the record keeps.
-- `drawing`: the parts of the generate stage as a worker finds them again; of the others `probes.stages.trace.elsewhere` and
-  `analysis.observe.remote`.
+- `driver`: a stage's calls to the cluster, with progress and what ``run.json`` keeps of it.
+- `pool`: the workers as actors of Ray: who is given which part, and what becomes of those whose worker is lost.
+- `worker`: what a worker does; knows no Ray.
+- `job`: what a worker is told of a stage.
+- `on_ray`: the connection to Ray; the one module that imports it.
+- `garbage`: short garbage collections in a worker.
+
+What a worker does for a stage stands beside the stage: `probes.stages.remote`, `probes.stages.trace.remote` and
+`analysis.observe.remote`.
 """

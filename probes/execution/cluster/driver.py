@@ -15,9 +15,8 @@ from tqdm import tqdm
 from probes.config.schema import Config
 from probes.errors import UserError
 from probes.execution import loop
-from probes.execution.cluster.engine import PartTask
 from probes.execution.cluster.job import Job
-from probes.execution.cluster.queue import Pool
+from probes.execution.cluster.pool import PartTask, Pool
 from probes.execution.cluster.worker import PATIENCE, libraries
 from probes.execution.part import Part
 from probes.runs.parts import clean
@@ -61,15 +60,15 @@ def joined(config: Config, *, progress: bool = True) -> Iterator[ClusterWorkers 
     if options is None or not config.clustered:
         yield None
         return
-    from probes.execution.cluster.on_ray import OnRay, connected
+    from probes.execution.cluster import on_ray
 
-    with connected(options) as where:
+    with on_ray.connected(options) as where:
         if progress:
             print(where, file=sys.stderr, flush=True)
-        engine = OnRay(options, on_cpu=config.generate.device == "cpu")
+        kind, room = on_ray.actors(options, on_cpu=config.generate.device == "cpu")
         limit = None if options.workers == "auto" else options.workers
-        expected = min(engine.expected, limit or engine.expected)
-        pool = Pool(engine, expected, limit, versions=libraries(), mixed=options.mixed_devices, say=_say)
+        checks = {"versions": libraries(), "mixed": options.mixed_devices}
+        pool = Pool(on_ray.ray, kind, min(room, limit or room), limit, say=_say, **checks)
         try:
             yield ClusterWorkers(pool, progress=progress)
         finally:
@@ -91,11 +90,11 @@ class ClusterWorkers:
         self._progress = progress
 
     def ask(self, function: str, job: Job, parts: int = 1) -> Any:
-        """What a worker answers to a stage's question, plain data; see :meth:`probes.execution.cluster.queue.Pool.ask`."""
-        return self.pool.ask(function, job.text(), parts)
+        """Return what a worker answers to a stage's question, see :meth:`probes.execution.cluster.pool.Pool.ask`."""
+        return self.pool.ask(function, job, parts)
 
     def make(
-        self, run: Run, stage: str, function: str, job: Job, shards: Sequence[PartTask], images: int
+        self, run: Run, stage: str, function: str, job: Job, tasks: Sequence[PartTask], images: int
     ) -> None:
         """Have parts made, and record by whom.
 
@@ -107,7 +106,7 @@ class ClusterWorkers:
             Its name, for the progress bar.
         function, job
             What opens it in a worker.
-        shards
+        tasks
             Those that are due.
         images
             Of all parts of the stage.
@@ -119,18 +118,18 @@ class ClusterWorkers:
         MemoryError
             A device has no room for a batch.
         """
-        if not shards:
+        if not tasks:
             return
         try:
             with loop.bar_of(
-                stage, images, sum(shard.images for shard in shards), progress=self._progress
+                stage, images, sum(task.images for task in tasks), progress=self._progress
             ) as bar:
-                failed = self.pool.make(function, job.text(), shards, bar.update, self._shown(bar, stage))
+                failed = self.pool.make(function, job, tasks, bar.update, self._shown(bar, stage))
         finally:
             if self.pool.lost.workers:
-                _clear(shards)
-        made = [shard for shard in shards if shard.number not in failed]
-        _require_seen(path for shard in made for path in shard.paths)
+                _clear(tasks)
+        made = [task for task in tasks if task.number not in failed]
+        _require_seen(path for task in made for path in task.paths)
         self._record(run, stage)
         if failed:
             raise _failed(stage, failed)
@@ -164,7 +163,7 @@ def _say(line: str) -> None:
     tqdm.write(line, file=sys.stderr)
 
 
-def shards_of(parts: Iterable[Part]) -> list[PartTask]:
+def tasks_of(parts: Iterable[Part]) -> list[PartTask]:
     """Parts as the driver of a cluster knows them."""
     return [
         PartTask(part.identity["part"], part.identity["hash"], part.images, tuple(part.paths.values()))
@@ -172,9 +171,9 @@ def shards_of(parts: Iterable[Part]) -> list[PartTask]:
     ]
 
 
-def _clear(shards: Sequence[PartTask]) -> None:
+def _clear(tasks: Sequence[PartTask]) -> None:
     """Remove what workers that were lost left half written."""
-    for folder in {path.parent for shard in shards for path in shard.paths}:
+    for folder in {path.parent for task in tasks for path in task.paths}:
         if folder.is_dir():
             clean(folder)
 

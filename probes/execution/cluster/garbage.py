@@ -15,10 +15,10 @@ from typing import Any
 
 
 @contextlib.contextmanager
-def set_aside() -> Iterator[None]:
-    """Take what is there after each full collection out of all later ones, until ``gc.unfreeze()``.
+def frozen() -> Iterator[None]:
+    """Freeze what is there after each full collection, so that later ones pass over it, until ``gc.unfreeze()``.
 
-    So each looks at what has come since the last. What the context leaves is taken out, too.
+    So each looks at what has come since the last. What the context leaves is frozen, too.
     """
     gc.callbacks.append(_collected)
     try:

@@ -1,4 +1,4 @@
-"""What a worker is told of a stage: plain text, from which it plans the parts of a run again."""
+"""What a worker is told of a stage: plain data, from which it plans the parts of a run again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from probes.config.schema import Config
-from probes.json_text import parse_json
 from probes.models import loading
 from probes.runs.record import checksum
 from probes.runs.store import Run
@@ -21,7 +20,7 @@ _KEPT = ("format", "name", "model", "scheduler", "part_fields", "parts", "images
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A stage of a run, or a question to it, in plain data; its text keeps the order of the configuration's fields.
+    """A stage of a run, or a question to it, in plain data.
 
     Attributes
     ----------
@@ -30,13 +29,13 @@ class Job:
     folder : str
         That in which the command was called, from which paths in a configuration lead.
     record : str or None
-        Checksum of ``run.json`` as the driver wrote it, see `recorded`; None where there is none yet.
+        Checksum of ``run.json`` as the driver wrote it, see `record_checksum`; None where there is none yet.
     config : mapping
         The configuration (:meth:`probes.config.schema.Config.resolved`); empty where that of ``run.json`` is meant.
     model : mapping
         Name, path, revision and variant of the model; empty where there is none.
-    settled : mapping
-        What was settled once, for all workers: weights, number format, sizes of batches, threads.
+    settings : mapping
+        What was resolved once, for all workers: weights, number format, sizes of batches, threads.
     """
 
     run: str
@@ -44,30 +43,21 @@ class Job:
     record: str | None
     config: Mapping[str, Any]
     model: Mapping[str, Any]
-    settled: Mapping[str, Any]
+    settings: Mapping[str, Any]
 
     @classmethod
     def of(
-        cls, run: Run, config: Config | None = None, source: loading.Source | None = None, **settled: Any
+        cls, run: Run, config: Config | None = None, source: loading.Source | None = None, **settings: Any
     ) -> Job:
         """The job for a run as it is now."""
         return cls(
             run=str(run.path) if is_object(run.path) else os.path.abspath(run.path),
             folder=os.getcwd(),
-            record=recorded(run),
+            record=record_checksum(run),
             config=config.resolved() if config else {},
             model=_named(source) if source else {},
-            settled=settled,
+            settings=settings,
         )
-
-    @classmethod
-    def read(cls, text: str) -> Job:
-        """The job that a text holds."""
-        return cls(**parse_json(text))
-
-    def text(self) -> str:
-        """The job as a text."""
-        return json.dumps(dataclasses.asdict(self), ensure_ascii=False)
 
     def source(self) -> loading.Source:
         """The model as this machine has it, by the name it has on the driver.
@@ -82,8 +72,8 @@ class Job:
         return dataclasses.replace(found, name=named["name"])
 
 
-def recorded(run: Run) -> str | None:
-    """A checksum of what a run's record says from its beginning on; None where nothing is recorded yet.
+def record_checksum(run: Run) -> str | None:
+    """A checksum of what a run's record says from its beginning on; None where nothing is record_checksum yet.
 
     Not of all of it: a worker that joins late may look when the driver has gone on to the next stage.
     """

@@ -1,32 +1,29 @@
 """What a worker of a cluster does: it holds the models of one stage, makes parts of a run whole and writes them.
 
-All that it is told and all that it answers is text (JSON), so that nothing is pickled but what the engine itself
-needs. It writes the files of a part as a run of one process does, by the same code, each whole or not at all; the
-record of the run is the driver's. Loads no torch until there is work.
+It writes the files of a part as a run of one process does, by the same code, each whole or not at all; the record of
+the run is the driver's. What it is told and answers is plain data, and what it raises one of three errors
+(`plain_errors`), so that everything can be pickled. Knows no Ray; loads no torch until there is work.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import importlib
-import json
 import os
 import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from probes.errors import UserError
-from probes.execution.cluster.job import Job, recorded
+from probes.execution.cluster.job import Job, record_checksum
 from probes.execution.part import Part, make_whole
 from probes.execution.team import Do
-from probes.json_text import parse_json
 from probes.runs.store import Run
 from probes.storage.locations import is_object
 from probes.versions import versions
@@ -35,8 +32,6 @@ PATIENCE = 60.0  # seconds until a network file system shows what another machin
 _PAUSE = 0.5
 # libraries that have a say in the bytes of a part
 _LIBRARIES = ("triptych", "torch", "diffusers", "transformers", "tokenizers", "numpy", "pillow", "pyarrow")
-
-Answer = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -48,32 +43,24 @@ class Making:
     device: str
 
 
-def _answering(method: Callable[..., Answer]) -> Callable[..., str]:
-    """Answer in text also where something is raised: what the user can mend, no room on the device, or a bug."""
-
-    @functools.wraps(method)
-    def answered(self: Worker, *told: Any) -> str:
-        try:
-            return json.dumps(method(self, *told))
-        except Exception as error:
-            return json.dumps(fault(error))
-
-    return answered
+class BugError(RuntimeError):
+    """A bug in a worker; its message is the traceback that it had there."""
 
 
-def fault(error: Exception) -> Answer:
-    """What is said of an error: ``mendable`` with its line, ``memory`` or ``bug`` with its traceback."""
-    if isinstance(error, UserError):
-        return {"mendable": str(error)}
-    if "torch" in sys.modules:
-        from probes.execution import batches
+@contextlib.contextmanager
+def plain_errors() -> Iterator[None]:
+    """Raise what the user can mend as `UserError`, no room on the device as `MemoryError`, all else as `BugError`."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(str(error)) from None  # its own kind may not bear pickling
+    except Exception as error:
+        if "torch" in sys.modules:
+            from probes.execution import batches
 
-        if batches.no_room(error):
-            return {"memory": str(error)}
-    return {
-        "bug": "".join(traceback.format_exception(error)),
-        "line": traceback.format_exception_only(error)[-1],
-    }
+            if batches.no_room(error):
+                raise MemoryError(str(error)) from None
+        raise BugError("".join(traceback.format_exception(error))) from None
 
 
 class Worker:
@@ -84,45 +71,33 @@ class Worker:
         self._making: Making | None = None
         self._job: Job | None = None
 
-    @_answering
-    def placed(self) -> Answer:
-        """Say where this is, and with which libraries."""
-        return {"host": socket.gethostname(), "process": os.getpid(), "versions": libraries()}
+    def describe(self) -> dict[str, Any]:
+        """Return where this is, and with which libraries."""
+        return {"host": socket.gethostname(), "versions": libraries()}
 
-    @_answering
-    def asked(self, function: str, text: str) -> Answer:
-        """Answer a stage's question: ``module:function`` is given the job and answers plain data."""
+    @plain_errors()
+    def answer(self, function: str, job: Job) -> Any:
+        """Answer a stage's question: ``module:function`` is given the job and returns plain data."""
         self._close()
-        return {"answer": _found(function)(_here(text))}
+        return _imported(function)(_here(job))
 
-    @_answering
-    def opened(self, function: str, text: str) -> Answer:
+    @plain_errors()
+    def open_stage(self, function: str, job: Job) -> str:
         """Open a stage: ``module:function`` is given the job; a context manager that gives its `Making`.
 
-        Answers what kind of device it works on.
+        Returns
+        -------
+        str
+            What kind of device it works on.
         """
         self._close()
-        self._job = _here(text)
-        self._making = self._stack.enter_context(_found(function)(self._job))
-        return {"device": described(self._making.device)}
+        self._job = _here(job)
+        self._making = self._stack.enter_context(_imported(function)(self._job))
+        return described(self._making.device)
 
-    @_answering
-    def made(self, text: str) -> Answer:
-        """Make parts one after another, given as numbers with the hash of their identity, and write their files.
-
-        Answers which are there, and what befell the first that could not be made.
-        """
-        done: list[int] = []
-        began = time.monotonic()
-        for number, expected in parse_json(text):
-            try:
-                self._make(number, expected)
-            except Exception as error:
-                return {"made": done, "failed": number, **fault(error)}
-            done.append(number)
-        return {"made": done, "seconds": time.monotonic() - began}
-
-    def _make(self, number: int, expected: str) -> None:
+    @plain_errors()
+    def make_part(self, number: int, expected: str) -> None:
+        """Make a part, given its number and the hash of its identity, and write its files."""
         assert self._making is not None
         part = self._making.part(number)
         if part.identity["hash"] != expected:
@@ -152,9 +127,8 @@ class Worker:
             torch.cuda.empty_cache()
 
 
-def _here(text: str) -> Job:
+def _here(job: Job) -> Job:
     """The job, with paths leading from the folder in which the command was called, where that is seen from here."""
-    job = Job.read(text)
     with contextlib.suppress(OSError):
         os.chdir(job.folder)
     if job.record is not None:
@@ -162,7 +136,7 @@ def _here(text: str) -> Job:
     return job
 
 
-def _found(function: str) -> Callable[[Job], Any]:
+def _imported(function: str) -> Callable[[Job], Any]:
     module, name = function.split(":")
     return getattr(importlib.import_module(module), name)
 
@@ -172,7 +146,7 @@ def _require_seen(job: Job) -> None:
     until = time.monotonic() + PATIENCE
     while True:
         try:
-            found = "another" if recorded(Run.open(job.run)) != job.record else ""
+            found = "another" if record_checksum(Run.open(job.run)) != job.record else ""
         except UserError:
             found = "none"
         if not found:

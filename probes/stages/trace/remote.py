@@ -21,7 +21,7 @@ from probes.stages.trace.batching import auto_batch
 def resolve_settings(job: Job) -> dict[str, Any]:
     """The images that a batch holds on this device, the device, and threads of torch."""
     config = Config.stored(job.config)
-    loaded = generate.load_again(job.source(), config, config.generate.device, job.settled["weights"])
+    loaded = generate.load_again(job.source(), config, config.generate.device, job.settings["weights"])
     return {
         "batch": auto_batch(loaded.pipe, loaded.device, config),
         "device": loaded.device,
@@ -32,19 +32,19 @@ def resolve_settings(job: Job) -> dict[str, Any]:
 @contextmanager
 def opened(job: Job) -> Iterator[Making]:
     """Hold the model, ready to draw parts."""
-    config, told = Config.stored(job.config), job.settled
+    config, settings = Config.stored(job.config), job.settings
     source = job.source()
     run, samples = plan_again(job, config, source)
     length = loading.tokenizers(source)[0][0].model_max_length
     chunks = generate.cut(requirements.triplets(config, samples, length), config.generate.part_triplets)
     plan = requirements.trace_plan(config, source)
     counted = stage.counted_in(plan)
-    tracing = stage.Tracing(source, config, told["device"], told["weights"], told["threads"])
+    tracing = stage.Tracing(source, config, settings["device"], settings["weights"], settings["threads"])
 
     def part(number: int) -> Part:
         return stage.part_of(
-            run, config, told["fields"], plan, told["sizes"], number, chunks[number], counted
+            run, config, settings["fields"], plan, settings["sizes"], number, chunks[number], counted
         )
 
     with tracing.opened() as do:
-        yield Making(part, do, told["device"])
+        yield Making(part, do, settings["device"])

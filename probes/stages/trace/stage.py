@@ -20,8 +20,7 @@ from probes.config.schema import Config
 from probes.config.types import shown
 from probes.errors import UserError
 from probes.execution import batches, loop, settings, shards, workers
-from probes.execution.cluster import remote
-from probes.execution.cluster.driver import ClusterWorkers
+from probes.execution.cluster.driver import ClusterWorkers, tasks_of
 from probes.execution.cluster.job import Job
 from probes.execution.command import StageCall
 from probes.execution.part import Part, Piece, RowsOfKind
@@ -125,7 +124,10 @@ def trace(run: Run, source: loading.Source, samples: Sequence[Sample], command: 
 
         def make() -> None:
             if cluster:
-                remote.draw(cluster, run, "trace", f"{_REMOTE}:opened", work, fields, sizes, parts, todo)
+                told = {"weights": weights, "threads": threads, "fields": fields, "sizes": sizes}
+                job = Job.of(run, config, source, device=config.generate.device, **told)
+                images_of_all = sum(part.images for part in parts)
+                cluster.make(run, "trace", f"{_REMOTE}:opened", job, tasks_of(todo), images_of_all)
             else:
                 loop.make("trace", parts, todo, work, team, processes=count, progress=command.progress)
 

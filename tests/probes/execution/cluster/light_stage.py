@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from probes.execution.cluster.engine import PartTask
 from probes.execution.cluster.job import Job
+from probes.execution.cluster.pool import PartTask
 from probes.execution.cluster.worker import Making
 from probes.execution.part import Part, RowsOfKind
 from probes.runs import parts
@@ -23,7 +23,7 @@ def part_of(folder: Path | None, number: int) -> Part:
     return Part(paths, parts.identity(number, {"light": number}), 1, [number])
 
 
-def shard_of(folder: Path | None, number: int) -> PartTask:
+def task_of(folder: Path | None, number: int) -> PartTask:
     """The same as the driver knows it."""
     part = part_of(folder, number)
     return PartTask(number, part.identity["hash"], 1, tuple(part.paths.values()))
@@ -37,7 +37,7 @@ def job(folder: Path | None, seconds: float) -> Job:
 @contextlib.contextmanager
 def opened(job: Job):
     """What a worker does."""
-    folder, seconds = Path(job.run) if job.run else None, job.settled["seconds"]
+    folder, seconds = Path(job.run) if job.run else None, job.settings["seconds"]
 
     def do(piece, tick):
         time.sleep(seconds)

@@ -12,7 +12,6 @@ from probes.errors import UserError
 from probes.execution import batches
 from probes.execution.cluster import worker
 from probes.execution.cluster.driver import ClusterWorkers
-from probes.execution.cluster.queue import Pool
 from probes.execution.command import StageCall
 from probes.models import files, loading
 from probes.prompts import plan as prompts
@@ -23,7 +22,7 @@ from probes.stages.generate import generate
 from probes.stages.trace.stage import trace
 from probes.storage.claim import claim
 from tests.probes.conftest import generated, settings, stored
-from tests.probes.execution.cluster.fake_engine import InThisProcess, here
+from tests.probes.execution.cluster.fake_ray import FakeRay, Killed, pool_here
 
 OVER = {
     "prompts": ["a {person} with a dog", "the {person} in a car"],
@@ -36,11 +35,26 @@ OVER = {
 ROOM = 2
 
 
-def workers(engine=None, **options):
+class Losing(worker.Worker):
+    """A worker that is lost after some of the answers of all: the file of its part is written, its answer is lost."""
+
+    answers, losses = 0, ()
+
+    def make_part(self, number, expected):
+        super().make_part(number, expected)
+        Losing.answers += 1
+        if Losing.answers in Losing.losses:
+            raise Killed
+
+
+def in_this_process(made_of=worker.Worker):
+    """Ray on one machine."""
+    return FakeRay({"here": ROOM}, lambda number: made_of())
+
+
+def workers(ray=None):
     """A cluster in this process."""
-    return ClusterWorkers(
-        Pool(engine or InThisProcess(ROOM), ROOM, versions=here(), **options), progress=False
-    )
+    return ClusterWorkers(pool_here(ray or in_this_process(), ROOM), progress=False)
 
 
 def on_cluster(path, config, cluster, stages=("generate",), model=None, **options):
@@ -88,15 +102,18 @@ def started(whole, tmp_path):
     return path
 
 
-def test_all_stages_give_the_bytes_of_one_process_also_where_workers_are_lost(config, whole, tmp_path):
-    engine = InThisProcess(ROOM, loses=(2, 5, 7))
-    cluster = workers(engine)
+def test_all_stages_give_the_bytes_of_one_process_also_where_workers_are_lost(
+    config, whole, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(Losing, "answers", 0)
+    monkeypatch.setattr(Losing, "losses", (2, 5, 7))
+    cluster = workers(in_this_process(made_of=Losing))
     run = on_cluster(tmp_path / "run", config, cluster, ("generate", "observe", "trace"))
     assert all_bytes(run.path) == all_bytes(whole)
-    assert not list(run.path.rglob(".tmp-*")) and not engine.loses
+    assert not list(run.path.rglob(".tmp-*"))
     assert cluster.pool.lost.workers == 3 and cluster.pool.lost.parts >= 3
     meta, before = (Run.open(path).meta for path in (run.path, whole))
-    assert meta["cluster"]["generate"]["lost"] == {"workers": 2, "nodes": 0, "parts_again": 2}
+    assert meta["cluster"]["generate"]["lost"] == {"workers": 2, "nodes": 0, "parts_again": 3}
     assert set(meta["cluster"]) == {"generate", "observe objects", "trace"}
     assert [name.startswith("cpu with ") for name in meta["cluster"]["trace"]["devices"]] == [True]
     for key in ("model", "scheduler", "part_fields", "batch_triplets", "trace_batch", "faults", "parts"):
@@ -166,25 +183,24 @@ def test_a_worker_with_other_weights_or_files_is_refused(config, saved, started,
     before = all_bytes(started)
     found = []
 
-    class Elsewhere(InThisProcess):
-        """Its worker finds another model where the driver has one, once the run is settled."""
+    class Elsewhere(worker.Worker):
+        """It finds another model where the driver has one, once the run is settled."""
 
-        def heard(self, seconds):
-            if any(call == "opened" for _, call, _ in self.calls):
-                monkeypatch.setattr(worker.Job, "source", lambda job: loading.resolve(str(found[0])))
-                monkeypatch.setattr(drawing, "_kept", [])
-            return super().heard(seconds)
+        def open_stage(self, function, job):
+            monkeypatch.setattr(worker.Job, "source", lambda job: loading.resolve(str(found[0])))
+            monkeypatch.setattr(drawing, "_kept", [])
+            return super().open_stage(function, job)
 
     found.append(nudged(saved(), tmp_path))
     with pytest.raises(UserError, match="expected the weights that the run began with, found others"):
-        on_cluster(started, config, workers(Elsewhere()))
+        on_cluster(started, config, workers(in_this_process(made_of=Elsewhere)))
     monkeypatch.undo()
     other = shutil.copytree(saved(), tmp_path / "described")
     file = other / "scheduler" / "scheduler_config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "beta_end": 0.02}))
     found[0] = other
     with pytest.raises(UserError, match=r"expected scheduler/scheduler_config\.json to be the driver's"):
-        on_cluster(started, config, workers(Elsewhere()))
+        on_cluster(started, config, workers(in_this_process(made_of=Elsewhere)))
     assert all_bytes(started) == before
     assert files.files(loading.resolve(str(other))) != files.files(loading.resolve(config.model))
 
