@@ -50,7 +50,7 @@ def count() -> dict[str, float]:
     from diffusers import DDIMScheduler, StableDiffusionPipeline
     from torch.utils.flop_counter import FlopCounterMode
 
-    from probes.models.estimate import operations
+    from probes.models import estimate
     from tests.benchmarks import architectures
     from tests.tiny import tiny_tokenizer
 
@@ -60,7 +60,7 @@ def count() -> dict[str, float]:
         return float(counter.get_total_flops())
 
     counted = {}
-    tokens = tiny_tokenizer(77, pad_token="!")
+    tokens, scheduler = tiny_tokenizer(77, pad_token="!"), DDIMScheduler()
     with torch.device("meta"):
         for name in ("sd14", "sd21"):
             text = architectures._text_encoder(
@@ -72,11 +72,11 @@ def count() -> dict[str, float]:
                 vae=vae,
                 text_encoder=text,
                 unet=unet,
-                scheduler=DDIMScheduler(),
+                scheduler=scheduler,
                 requires_safety_checker=False,
                 **absent,
             )
-            counted[f"{name} unet"], counted[f"{name} decoder"] = operations(pipe, PIXELS, PIXELS)
+            counted[f"{name} unet"], counted[f"{name} decoder"] = estimate.operations(pipe, PIXELS, PIXELS)
             counted[f"{name} text"] = operations(lambda: text(torch.zeros(1, 77, dtype=torch.long)))  # noqa: B023
         sam = segment_anything.build_sam_vit_h().image_encoder
         counted["SAM ViT-H, image encoder at 1024"] = operations(lambda: sam(torch.zeros(1, 3, 1024, 1024)))

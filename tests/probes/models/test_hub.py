@@ -8,6 +8,7 @@ import pytest
 import torch
 from huggingface_hub import constants
 
+from hooks.architectures.unet import UNet
 from probes.errors import LIMIT, UserError
 from probes.models import hub, loading, weight_files
 from probes.runs.store import Run
