@@ -66,6 +66,11 @@ class Architecture(ABC):
 
     # What it is made of
 
+    @property
+    def another(self) -> str:
+        """The remedy for a model of another kind."""
+        return f"choose a text-to-image model of {self.models}"
+
     def denoiser(self, pipe: Any) -> Any:
         """The module that runs at every step."""
         return getattr(pipe, self.denoiser_part)
@@ -236,8 +241,6 @@ class Architecture(ABC):
         SimpleNamespace
             The two, and the pipeline's own scheduler.
         """
-        from hooks.architectures.blank import build_blank
-
         networks = {name: getattr(pipe, name) for name in (self.denoiser_part, self.decoder_part)}
         blank = {name: build_blank(type(network), network.config) for name, network in networks.items()}
         return SimpleNamespace(scheduler=getattr(pipe, "scheduler", None), **blank)
@@ -279,3 +282,19 @@ class Architecture(ABC):
     def decoder_channels(self, pipe: Any) -> int:
         """Channels of the decoder's maps of the image's size, of which memory is estimated."""
         return self.decoder(pipe).config.block_out_channels[0]
+
+
+def build_blank(kind: Any, config: Mapping[str, Any]) -> Any:
+    """Build a network of a class of diffusers or transformers on torch's meta device, where it takes no memory.
+
+    Returns
+    -------
+    torch.nn.Module
+        In evaluation mode.
+    """
+    import torch
+
+    with torch.device("meta"):
+        if hasattr(kind, "config_class"):  # of transformers
+            return kind(kind.config_class.from_dict(dict(config))).eval()
+        return kind.from_config(config).eval()

@@ -14,6 +14,7 @@ from hooks.architectures.places import DENOISING, GROUPS, Place, shared_place, w
 from hooks.architectures.site import Site, children, module_at, tensor_of
 from hooks.architectures.text_encoders import text_sites
 from hooks.architectures.unet_batch import batch_of, three_way
+from hooks.architectures.unet_single_file import single_file
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,6 +29,7 @@ SUPPORTED_PIPELINES = (
     "StableDiffusionXLInpaintPipeline",
 )
 PROJECTIONS = ("query", "key", "value")
+TIMES = 6  # numbers that XL is told of sizes and crops
 TEXT = 2  # place of the text among the positional arguments of a UNet
 _BLOCK = re.compile(r"^unet\.(?:(down|up)\.(\d+)|(mid))(?:\.(.+))?$")
 _BY_STEP = "the scheduler makes it: write it through the pipeline's callback_on_step_end"
@@ -85,19 +87,13 @@ class UNet(Architecture):
             expected = f"{latent} channels in and out, as vae/config.json has in its latents"
             got, remedy = (
                 f"{channels[0]} and {channels[1]}",
-                f"{self._another}, not one for inpainting or editing",
+                f"{self.another}, not one for inpainting or editing",
             )
             raise MisfitError(self.denoiser_part, expected, got, remedy)
 
     def single_file(self, shapes: Mapping[str, tuple[int, ...]]) -> SingleFile:
         """Tell which of its pipelines a file in the original layout of Stable Diffusion holds."""
-        from hooks.architectures.unet_single_file import single_file
-
-        return single_file(shapes, self._another)
-
-    @property
-    def _another(self) -> str:
-        return f"choose a text-to-image model of {self.models}"
+        return single_file(shapes, self.another)
 
     def sites(self, pipe: Any) -> Iterator[Site]:
         """All sites, in the order in which they run."""
@@ -193,21 +189,45 @@ class UNet(Architecture):
 
     def text_arguments(self, outputs: Sequence[Any]) -> dict[str, Any]:
         """The first encoder's last states; of XL both encoders' last but one, and the second's pooled text."""
-        from hooks.architectures import unet_blank
+        import torch
 
-        return unet_blank.text_arguments(outputs)
+        if len(outputs) == 1:
+            return _text_arguments(outputs[0][0])
+        return _text_arguments(
+            torch.cat([output.hidden_states[-2] for output in outputs], -1), outputs[-1][0]
+        )
 
     def blank_text(self, pipe: Any, tokens: int) -> dict[str, Any]:
         """See `Architecture.blank_text`."""
-        from hooks.architectures import unet_blank
+        import torch
 
-        return unet_blank.blank_text(pipe.unet.config, tokens)
+        config = pipe.unet.config
+        width, pooled = config.cross_attention_dim, None
+        if config.addition_embed_type == "text_time":
+            length = config.projection_class_embeddings_input_dim - TIMES * config.addition_time_embed_dim
+            pooled = torch.zeros(1, length, device="meta")
+        width = width if isinstance(width, int) else width[0]
+        return _text_arguments(torch.zeros(1, tokens, width, device="meta"), pooled)
 
     def blank_call(self, pipe: Any, size: tuple[int, int], text: Mapping[str, Any]) -> dict[str, Any]:
         """See `Architecture.blank_call`."""
-        from hooks.architectures import unet_blank
+        import torch
 
-        return unet_blank.blank_call(pipe.unet.config, size, text)
+        config = pipe.unet.config
+        distilled = config.time_cond_proj_dim  # such models are told the guidance scale
+        return {
+            "sample": torch.zeros(1, config.in_channels, *size, device="meta"),
+            "timestep": torch.zeros(1, device="meta"),
+            "timestep_cond": None if distilled is None else torch.zeros(1, distilled, device="meta"),
+            **text,
+        }
+
+
+def _text_arguments(states: Tensor, pooled: Tensor | None = None) -> dict[str, Any]:
+    added = None
+    if pooled is not None:
+        added = {"text_embeds": pooled, "time_ids": pooled.new_zeros(1, TIMES)}
+    return {"encoder_hidden_states": states, "added_cond_kwargs": added}
 
 
 def _is_xl(pipe: Any) -> bool:

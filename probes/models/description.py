@@ -17,8 +17,7 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
-from hooks.architectures.base import Architecture
-from hooks.architectures.blank import build_blank
+from hooks.architectures.base import Architecture, build_blank
 from hooks.architectures.layout import Component, Layout, MisfitError
 from hooks.architectures.registry import ARCHITECTURES, drawing_pipelines, drawn_by
 from probes.errors import UserError, first_line
@@ -290,11 +289,8 @@ def _rehearse(source: Source, described: Description, lengths: list[int]) -> Non
     """Run text encoders, denoiser and decoder once without weights; the sizes of one must fit the next."""
     import torch
 
-    architecture, layout, model = (
-        described.architecture,
-        described.layout,
-        SimpleNamespace(**described.components),
-    )
+    architecture, layout = described.architecture, described.layout
+    model = SimpleNamespace(**described.components)
     outputs = []
     for encoder, length in zip(layout.text_encoders, lengths, strict=True):
         with readable(source, f"{encoder.name}/config.json", "a text encoder that runs"):
