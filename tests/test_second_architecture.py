@@ -55,6 +55,38 @@ def test_without_its_row_it_is_refused(model, tmp_path, capsys):
     assert expected in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("over", "expected"),
+    [
+        (
+            {"sampler": {"scheduler": "ddim"}},
+            "sampler.scheduler: expected a scheduler that can drive Tiny, got DDIMScheduler, which has the prediction"
+            " type 'epsilon' and not flow_prediction: use the model's own",
+        ),
+        (
+            {"sampler": {"height": 50}},
+            "sampler.height: expected a multiple of 8 for this model, got 50: use 48",
+        ),
+        (
+            {"capture": {"sites": ["unet.mid"]}},
+            "capture.sites: 'unet.mid' matches no site of TinyTransformerPipeline",
+        ),
+    ],
+)
+def test_what_it_cannot_do_is_said_in_its_own_words(over, expected, registered, model, tmp_path, capsys):
+    assert main([written(tmp_path, model, **over), "--out", str(tmp_path / "run"), "--quiet"]) == 2
+    assert f"c.yaml: {expected}" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_descriptions_that_do_not_fit_are_named(registered, model, tmp_path, capsys):
+    file = model / "transformer" / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "caption_channels": 40}))
+    assert main([written(tmp_path, model), "--out", str(tmp_path / "run"), "--quiet"]) == 2
+    expected = "transformer/config.json: expected a transformer that runs with the text encoder's width of 32"
+    assert expected in capsys.readouterr().err
+
+
 def test_a_whole_run(registered, model, tmp_path, capsys):
     run = tmp_path / "run"
     assert main([written(tmp_path, model), "--dry-run"]) == 0

@@ -163,9 +163,10 @@ def require_usable(
 
 
 def _unusable(architecture: Architecture, place: str, name: str, why: str) -> UserError:
+    # those with a name of their own here drive what predicts the noise
+    named = f"one of {', '.join(SCHEDULERS)}" if "epsilon" in architecture.predicts else "the model's own"
     return UserError(
-        f"{place}: expected a scheduler that can drive {architecture.name}, got {name}, which {why}: use one of"
-        f" {', '.join(SCHEDULERS)}"
+        f"{place}: expected a scheduler that can drive {architecture.name}, got {name}, which {why}: use {named}"
     )
 
 
